@@ -25,7 +25,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import fastndcg as fn
-from fastndcg.cli import app
+from fastndcg.cli import COMMANDS, app
 from fastndcg.demo import write_sample
 
 pytestmark = pytest.mark.auto
@@ -421,6 +421,12 @@ def test_every_command_has_an_example_in_its_help(name: str) -> None:
     assert result.exit_code == 0
     assert f"\n    fastndcg {name} " in result.stdout
     assert name in run("--help").stdout
+
+
+def test_summaries_of_commands_are_whole_and_in_order() -> None:
+    lines = run("--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in lines] == list(COMMANDS)
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from fastndcg import __version__
+from fastndcg.cli import COMMANDS
 from fastndcg.cli.output import write
 from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Message
 
@@ -192,7 +193,10 @@ class _WithPlain:
 
 
 class _Commands(_WithPlain, TyperGroup):
-    """All commands."""
+    """All commands, in the order of `COMMANDS` whatever module was imported first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=COMMANDS.index)
 
 
 class _Once(_WithPlain, TyperCommand):

@@ -174,11 +174,11 @@ def compare(
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
 ) -> None:
-    """Compare systems over the same queries: differences of means, intervals, p, wins and losses.
+    """Compare systems: which is better, and how sure that is.
 
-    Queries are matched by their ids, in any order. In place of a file of predictions you can give results
-    that `fastndcg score --out` wrote. The name of a system is its file's name without endings, or its column
-    of scores.
+    The output has differences of means, intervals, p, wins and losses. Queries are matched by their ids, in
+    any order. In place of a file of predictions you can give results that `fastndcg score --out` wrote. The
+    name of a system is its file's name without endings, or its column of scores.
 
     With --no-worse-than the others are compared with that system. The gate must hold for each measure, within
     each slice of --by, and for each query of --queries; stderr says which failed and by how much. CSV has one

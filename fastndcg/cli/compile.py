@@ -31,9 +31,10 @@ def compile_ahead(
         typer.Option(help="LLVM's name of the processor; x86-64-v3 suits many.", show_default="this one"),
     ] = None,
 ) -> None:
-    """Compile kernels now, so that later processes do not wait: for this user, or into a folder of an image.
+    """Compile kernels now, so that later processes do not wait.
 
-    The output says which kernels were compiled and how processes find them.
+    They are kept for this user, or in a folder of an image. The output says which kernels were compiled and
+    how processes find them.
 
     \b
     Examples:

@@ -63,7 +63,7 @@ def conventions(
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
-    """List how each tool computes nDCG, or score data as all of them do.
+    """List how each tool computes nDCG, or score data as they do.
 
     With PATH it shows each tool's value, and how much each choice (gain, ideal, ties, empty queries, ...)
     changes it from the first tool's value. The first tool's value plus the effects in a row is the value of

@@ -56,12 +56,11 @@ def explain(
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
-    """Show where the value of a query comes from: gain, discount and contribution of each document, beside
-    the ideal.
+    """Show where the value of a query comes from, rank by rank.
 
-    The numbers are those that the kernels sum. Tied documents get the expected value over their orders.
-    Several systems are shown side by side. Every measure that is a sum over ranks can be explained: nDCG, AP,
-    RR, ERR, RBP, P and most others.
+    Each document has its gain, discount and contribution, beside the ideal. The numbers are those that the
+    kernels sum. Tied documents get the expected value over their orders. Several systems are shown side by
+    side. Every measure that is a sum over ranks can be explained: nDCG, AP, RR, ERR, RBP, P and most others.
 
     \b
     Examples:

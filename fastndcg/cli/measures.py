@@ -19,7 +19,7 @@ def measures(
     name: Annotated[str | None, typer.Argument(help="Show only this measure, with its parameters.")] = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
 ) -> None:
-    """List every measure: notation, formula, parameters, range and source.
+    """List every measure, with its formula, parameters and source.
 
     \b
     Example:

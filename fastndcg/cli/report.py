@@ -55,11 +55,11 @@ def report(
     reading: ReadingOfMeans,
     threads: ThreadsOption = None,
 ) -> None:
-    """Write an HTML page about systems: what was evaluated, means, comparison, pictures, queries to look at,
-    definitions.
+    """Write an HTML page about one or several systems.
 
-    The page is one file that loads nothing from the network. Lists of queries use the first measure. Pictures
-    of the other measures are closed until the reader opens them. The command needs the extra report.
+    It shows what was evaluated, means, comparison, pictures, queries to look at and definitions. The page is
+    one file that loads nothing from the network. Lists of queries use the first measure. Pictures of the
+    other measures are closed until the reader opens them. The command needs the extra report.
 
     \b
     Examples:
