@@ -71,16 +71,14 @@ def score_queries_of_levels(
     out: Array,
 ) -> None:
     """Score the queries from `first` to before `last`, by levels; writes `out` (n_rows, n_queries)."""
-    # fields are read once: each access to a field copies the hundred or so words of its tuple, which LLVM has
-    # to remove again
+    # fields are read once: each access copies the hundred words of a tuple, which LLVM has to remove again
     lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
     out_lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
     unjudged, judged = gains.shape[1] - 2, batch.counts[1]
     scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
     lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE
     linear = averaged = True
-    # whether ranking side by side keeps the order of tied documents
-    keeps_order = documents.scores.itemsize == 4
+    keeps_order = documents.scores.itemsize == 4  # of tied documents that are ranked side by side
     for v in range(lists.shape[0]):
         linear = linear and is_linear(v, lists)
         averaged = averaged and averages_exactly(v, lists, plan.exact)
@@ -89,8 +87,7 @@ def score_queries_of_levels(
             first, last, documents, gains, plan.totals, plan.assumed, plan.promising, plan.skippable,
             plan.condensing, scored, judged, batch.totals, lanes, out,
         )  # fmt: skip
-        # fetched in parts: a processor that waits for some twenty cache lines accepts no more requests, and
-        # stalls
+        # fetched in parts: a processor that waits for some twenty cache lines accepts no more requests
         ahead, quarter = quarter_of_next(first, last, documents)
         fetch(documents.scores, ahead, ahead + quarter)
         keep_of_lanes(
