@@ -1,4 +1,4 @@
-"""`Rankings`: grades, scores and ids of many queries. All input is checked here, and nowhere else."""
+"""`Rankings`: grades, scores and ids of many queries. All input is checked here; other code trusts it."""
 
 from __future__ import annotations
 
@@ -653,7 +653,7 @@ class Rankings:
 
     @cached_property
     def _distinct_grades(self) -> Array:
-        """All distinct grades of scored and judged documents, ascending; float64 or the grades' integers."""
+        """All grades of scored and judged documents once, ascending, as float64 or their integer dtype."""
         found = [
             np.unique(values[block : block + _BLOCK])
             for values in self._judged_grades()

@@ -154,7 +154,7 @@ def expected_inferred(
 def stays_below(
     bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array
 ) -> float:
-    """The probability that precision stays below the bound in a tied group, at ranks with enough hits."""
+    """The probability that precision is below the bound at all ranks of a tied group with `wanted` hits."""
     paths[: relevant + 1] = 0.0
     paths[0] = 1.0
     most = 0  # most hits at this place with a precision below the bound; never falls from place to place

@@ -27,7 +27,7 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def plain_digest(text: Array, start: int, stop: int) -> tuple[int, int]:
-    """32 bits of a hash, and the first seven bytes as a number. As `digest`, which plain code shares."""
+    """32 bits of a hash, and the first seven bytes as a number. As `digest`: both worlds share ids."""
     own = text[start:stop].tobytes()
     first = own[:8].ljust(8, b"\0")
     words = [first, *(own[at : at + 8] for at in range(8, len(own) - 7, 8))]

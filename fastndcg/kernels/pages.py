@@ -48,7 +48,7 @@ _LIMIT = 1 << 31  # numbers in a header are below it
 
 @block
 def variable_number(data: Array, at: Any) -> tuple[Any, Any]:
-    """Read a number in groups of seven bits, lowest first; returns it and its end, or past all if cut."""
+    """Read a number in groups of seven bits, lowest first; returns it and its end, past all if cut off."""
     value, shift = np.int64(0), np.int64(0)
     while at < data.shape[0] and shift < 63:
         byte = np.int64(data[at])

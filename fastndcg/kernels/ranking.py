@@ -28,7 +28,7 @@ def is_bounded(n: int, depth: int) -> bool:
 
 @block
 def bounded_by(n: int) -> int:
-    """The number of documents that a list's bound is computed from. A bound of a part saves a second read."""
+    """The number of documents that a list's bound is computed from; the bound of a part holds for all."""
     return _SAMPLE if n > 4 * _SAMPLE else n
 
 

@@ -146,7 +146,7 @@ def sort_by_key(n: int, keys: Array, order: Array) -> int:
 def move_by_byte(
     n: int, keys: Array, order: Array, shift: Any, counts: Array, source: int, target: int
 ) -> None:
-    """A pass of a radix sort: move keys and rows from `source` to `target` by one byte; `counts` by value."""
+    """A pass of a radix sort: move keys and rows from `source` to `target` by a byte, counted in `counts`."""
     total = target
     for digit in range(256):
         size = counts[digit]

@@ -141,7 +141,7 @@ def copy_text(data: Array, start: int, stop: int, out: Array, to: int) -> None:
 
 @block
 def copy_widely(data: Array, start: int, length: int, out: Array, to: int, has_room: bool) -> None:
-    """Copy a text. If `has_room`, 32 or 64 bytes are copied: both arrays have 64 bytes from here on."""
+    """Copy a text, a short one as 32 or 64 bytes if `has_room`: both arrays have 64 bytes from here on."""
     if length <= 64 and has_room:
         copy_32(data, start, out, to)
         if length > 32:

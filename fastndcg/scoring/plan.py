@@ -482,7 +482,7 @@ def _tables(
     longest: int,
     functions: tuple[tuple[Function, int], ...],
 ) -> Plan:
-    """Tables for lists of up to `longest` documents; users' functions are called only for needed ranks."""
+    """Tables for lists of up to `longest` documents; functions are called only for ranks that are needed."""
     entries = _Entries(_Keys(), _Keys(), _Keys(), _Keys(), _Keys())
     weighted = sorted(
         (entries.row_of(out, measure), _weight(measure)) for out, measure in enumerate(measures)

@@ -350,7 +350,7 @@ class _Part:
             stream.close()
 
     def _reserve(self, size: int, ahead: float) -> None:
-        """Room for `size` more bytes; when room is made, then for `ahead` times what there is."""
+        """Room for what `size` more bytes can hold; if it is made, then for `ahead` times what there is."""
         from fastndcg.kernels import lines as kernels
 
         rows = size // _FEWEST_BYTES + 1

@@ -305,7 +305,7 @@ class FileStream(RankingsStream):
             raise  # what concerns rows that are far apart
 
     def _set_aside(self) -> tuple[_Spill, int]:
-        """Write all rows to disk, in parts by hash of the query that fit into memory."""
+        """Write all rows to disk, in parts by hash of the query that fit into memory; returns these."""
         n_parts, done = self._parts_of(self.n_rows), 0
         with ExitStack() as stack:
             spill = stack.enter_context(_Spill(n_parts, int(self._per_row + 8) * self.n_rows))

@@ -192,7 +192,7 @@ def bounds_of_top(builder: Any, greatest: Data, depth: Any, bounds: Data) -> Non
 
 
 def plain_keep_from(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
-    """Copy scores that reach the bound, and their codes, in order; returns how many. LANES more places."""
+    """Copy scores that reach the bound, and their codes; returns how many. Targets have LANES more places."""
     found = np.flatnonzero(scores >= bound)
     kept[: found.shape[0]], kept_codes[: found.shape[0]] = scores[found], codes[found]
     return int(found.shape[0])
@@ -355,7 +355,7 @@ def keep_values_from(builder: Any, values: Data, bound: Any, kept: Data) -> Any:
 
 
 def plain_find_from(codes: Array, least: int, rows: Array) -> int:
-    """Fill `rows` with the places of codes from `least` on, in order; returns how many. LANES more places."""
+    """Fill `rows`, of LANES more places, with places of codes from `least` on, in order; returns how many."""
     found = np.flatnonzero(codes >= least)
     rows[: found.shape[0]] = found
     return int(found.shape[0])

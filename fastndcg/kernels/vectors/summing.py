@@ -256,7 +256,7 @@ class _Side(NamedTuple):
 
 
 def _add_ranks(builder: Any, sides: list[_Side], discounts: Data, start: Any, end: Any) -> None:
-    """Add discounted gains of ranks from `start` to before `end`, in lanes between `first` and `stop`."""
+    """Add discounted gains of ranks from `start` to before `end` that are from `first` to before `stop`."""
     doubles = ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE)
     with for_steps(builder, start, end, const(1)) as rank:
         discount = splat(builder, discounts.data.read(builder, rank), SIDE_BY_SIDE)
