@@ -226,23 +226,16 @@ def test_runs_and_queries_that_they_lack(folder: Path, tmp_path: Path) -> None:
     result = run(
         "compare", "--qrels", whole["qrels"], "--run", out, "--run", whole["better"], "--format", "json"
     )
-    assert result.exit_code == 2  # "better" twice
-    renamed = whole["better"].rename(whole["better"].with_name("other.txt"))
-    assert only_line(result.stderr) == (
-        f'two systems are called "better", one of them in the column run of {out}; '
-        "rename the file of the other"
+    told_apart = ["base", f"{out}: better", "better"]
+    assert {row[side] for row in json.loads(result.stdout)["rows"] for side in ("system", "baseline")} == set(
+        told_apart
     )
-    words = ("compare", "--qrels", whole["qrels"], "--run", out, "--missing", "drop")
-    assert run(*words, "--run", renamed).exit_code == 0
-    # two files of results that name a run alike, which another name of a file does not change
     second = tmp_path / "later.parquet"
     second.write_bytes(out.read_bytes())
-    result = run("compare", out, second)
-    assert result.exit_code == 2
-    assert only_line(result.stderr) == (
-        f'two systems are called "base", in the column run of {out} and of {second}; '
-        "write another name into that column of one of them"
-    )
+    found = rows_of(out, second, "--baseline", f"{out}: base")
+    assert [row["system"] for row in found] == [f"{out}: better", f"{second}: base", f"{second}: better"]
+    result = run("compare", out, second, "--baseline", "base")
+    assert result.exit_code == 3 and f"{second}: base" in only_line(result.stderr)
     results = pq.read_table(out)
     names = pa.array([f"later {name}" for name in results["run"].to_pylist()])
     pq.write_table(results.set_column(0, "run", names), second)
@@ -304,15 +297,61 @@ def test_canaries(folder: Path, tmp_path: Path) -> None:
     )
     failing = [one for one in ("q-2", "q-5", "q-9") if after[one] - before[one] < -0.25]
     assert failing and result.exit_code == 1
-    line = result.stderr.splitlines()[-1]
-    for one in failing:
-        assert f"nDCG@5 of worse for query {one} loses {before[one] - after[one]:.6g} to base" in line
-    assert line.count("for query") == len(failing)
+    lines = result.stderr.splitlines()[-len(failing) :]
+    for one, line in zip(failing, lines, strict=True):
+        start = (
+            f"--no-worse-than: nDCG@5 of worse for query {one} loses {before[one] - after[one]:.6g} to base"
+        )
+        assert line.startswith(start) and result.stderr.count("for query") == len(failing)
     ids.write_text("q-2\nq-2000\nQ-2\nq 3\nx\n")
     result = run("compare", *paths, *gate)
     assert (result.exit_code, result.stdout) == (3, "")
     line = result.stderr.splitlines()[-1]
     assert "4 of 5 ids" in line and "'q-2000', 'Q-2', 'q 3', ..." in line
+
+
+def test_means_below_a_bound_fail_a_line_each(folder: Path) -> None:
+    paths = (folder / "base.parquet", folder / "better.parquet", folder / "worse.parquet")
+    bounds = ("--fail-under", "nDCG@5=0.99", "--fail-under", "AP=0.99")
+    result = run("compare", *paths, *bounds, "--format", "json")
+    lines = [line for line in result.stderr.splitlines() if line.startswith("--fail-under")]
+    shown = json.loads(result.stdout)
+    means = {(row["measure"], row["system"]): row["mean"] for row in shown["rows"]}
+    means |= {(row["measure"], row["baseline"]): row["baseline_mean"] for row in shown["rows"]}
+    low = [
+        f"--fail-under: {system}: the mean of {measure} is {means[measure, system]}, below {bound}"
+        for system in ("base", "better", "worse")
+        for measure, bound in (("nDCG@5", 0.99), ("AP", 0.99))
+        if means[measure, system] < bound
+    ]
+    assert result.exit_code == 1 and lines == low == shown["fail_under"]["failed"] and len(low) > 3
+    # the system that others are held against is free of it
+    again = run("compare", *paths, *bounds, "--no-worse-than", "base", "--margin", "1", "--by", "device")
+    assert [line for line in again.stderr.splitlines() if line.startswith("--")] == [
+        line for line in low if "base:" not in line
+    ]
+    assert run("compare", *paths, "--fail-under", "nDCG@5=0").exit_code == 0
+
+
+def test_judgments_that_are_a_table_have_slices_clusters_and_weights(folder: Path, tmp_path: Path) -> None:
+    """As `score` has them; the weights of judgments were said to be taken, and were not."""
+    paths, table = write_trec(tmp_path, folder / "wide.parquet"), pq.read_table(folder / "wide.parquet")
+    pq.write_table(
+        table.select(["qid", "docno", "label", "country", "user", "importance"]), tmp_path / "q.parquet"
+    )
+    runs = ("--qrels", tmp_path / "q.parquet", paths["base"], paths["better"], "--doc-id", "docno")
+    options = ("-m", "nDCG@5", "--weight", "importance", "--cluster", "user")
+    files = (folder / "wide.parquet", "--score", "base", "--score", "better", "--doc-id", "docno")
+    strict: dict[str, Any] = {"weight": "importance", "keep": ["user"], "doc_id": "docno"}
+    judged = {
+        name: fn.evaluate(fn.read_qrels_run(tmp_path / "q.parquet", paths[name], **strict), "nDCG@5")
+        for name in ("base", "better")
+    }
+    assert near(rows_of(*runs, *options), fn.compare(judged, cluster="user"))
+    slices = [run("compare", *each, *options, "--by", "country", "--format", "csv") for each in (runs, files)]
+    assert [each.exit_code for each in slices] == [0, 0]
+    queries = [[row["queries"] for row in csv.DictReader(io.StringIO(each.stdout))] for each in slices]
+    assert queries[0] == queries[1] and len(queries[0]) == 4
 
 
 WRONG: list[tuple[list[object], int, str]] = [
@@ -347,7 +386,9 @@ WRONG: list[tuple[list[object], int, str]] = [
         "--test wilcoxon and --unpaired do not go together",
     ),
     (["base", "better", "--format", "csv", "--movers", "3"], 2, "--movers is a table of its own"),
-    (["base", "better", "--qrels", "x"], 2, "--qrels and --run go together"),
+    (["base", "better", "--run", "x"], 2, "--qrels and --run go together"),
+    (["--qrels", "x"], 2, "give runs too, as PATH or --run"),
+    (["base", "better", "--fail-under", "nDCG@5"], 2, "wanted MEASURE=NUMBER"),
 ]
 
 

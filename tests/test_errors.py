@@ -514,10 +514,7 @@ def test_mistakes_that_are_rare(
             "compare a.parquet b.parquet --no-worse-than a --queries nowhere",
             "--queries: nowhere cannot be read",
         ),
-        (
-            "report a.parquet --qrels q --run r --out p.html",
-            "PATH a.parquet is given beside --qrels and --run",
-        ),
+        ("report q --qrels q --run r --out p.html --is-judged x", "--is-judged has no meaning with --qrels"),
         (
             "report a.parquet --score score --score score --out p.html",
             "--score: score is given 2 times; give each column once",

@@ -50,8 +50,9 @@ def _terminate(*_: object) -> NoReturn:
     sys.exit(143)  # an exception, unlike the signal itself, removes drafts on its way
 
 
-def end(code: int, message: str = "") -> NoReturn:
-    if message:
+def end(code: int, *messages: str) -> NoReturn:
+    """End the command with an exit code and messages, each of which is one line."""
+    for message in messages:
         sys.stderr.write(" ".join(message.splitlines()) + "\n")
     raise typer.Exit(code)
 

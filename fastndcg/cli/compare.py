@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import typer
 
-from fastndcg.cli.application import GATE, command, end, refuse
-from fastndcg.cli.gates import in_a_line, read_gate
+from fastndcg.cli.application import command, refuse
+from fastndcg.cli.gates import hold, means_below, read_gate
 from fastndcg.cli.options import (
     ConfidenceOption,
     Correction,
+    FailUnderOption,
     Format,
     Interval,
     LacksOption,
@@ -38,6 +40,7 @@ from fastndcg.cli.reading import (
     number_or_word,
     open_paths,
     read_by,
+    read_gates,
     read_measures,
     read_qrels_runs,
     tell,
@@ -96,7 +99,7 @@ class ComparedSystems(Systems):
             metavar="PATH...",
             help=(
                 "A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, "
-                "or results of `fastndcg score --out`."
+                "or results of `fastndcg score --out`; with --qrels: runs."
             ),
         ),
     ] = None
@@ -169,6 +172,7 @@ def compare(
     no_worse_than: NoWorseThanOption = None,
     margin: MarginOption = None,
     queries: QueriesOption = None,
+    fail_under: FailUnderOption = None,
     reading: ReadingOfMeans,
     format: FormatOption = Layout.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -178,20 +182,22 @@ def compare(
 
     The output has differences of means, intervals, p, wins and losses. Queries are matched by their ids, in
     any order. In place of a file of predictions you can give results that `fastndcg score --out` wrote. The
-    name of a system is its file's name without endings, or its column of scores.
+    name of a system is its file's name without endings, its path if several files have that name, or its
+    column of scores. With --qrels, each PATH is a run, like --run.
 
     With --no-worse-than the others are compared with that system. The gate must hold for each measure, within
-    each slice of --by, and for each query of --queries; stderr says which failed and by how much. CSV has one
-    table: the slices if there are slices, or else the systems.
+    each slice of --by, and for each query of --queries. stderr has a line for each gate that failed, and says
+    by how much. CSV has one table: the slices if there are slices, or else the systems.
 
     \b
     Examples:
       fastndcg compare base.parquet new.parquet -m nDCG@10
       fastndcg compare predictions.parquet --score bm25 --score rerank --movers 10
-      fastndcg compare --qrels qrels.txt --run bm25.txt --run rerank.txt --test randomisation
+      fastndcg compare --qrels qrels.txt runs/*.txt --test randomisation
       fastndcg compare base.parquet new.parquet --no-worse-than base --margin 0.002 --by country
       fastndcg compare base.parquet new.parquet --anchors --interval bca
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
+      fastndcg compare base.parquet new.parquet --baseline base --fail-under nDCG@10=0.35
     """
     from fastndcg.comparison.result import COLUMNS
 
@@ -199,16 +205,18 @@ def compare(
     check_confidence(statistics.confidence)
     _check_layout(format, movers=bool(movers), by=bool(by))
     by, cluster = read_by(by, [*COLUMNS, "small"]), statistics.cluster
-    sources = given.sources({"--by": by, "--cluster": cluster} | reading.of_paths())
+    sources = given.sources(reading.of_paths())
     roles = reading.roles(sources.score)
     opened = {path: open_paths([path], threads) for path in sources.paths} | open_runs(sources.runs, threads)
     how = How(read_convention(convention, anchored=anchors), anchors, threads, memory)
     stored = how.find_stored(opened, roles)
     measures = [found.measures for found in stored.values()]
-    asked = read_measures(measure, []) if measure else _measures_of_all(measures)
+    bounds = read_gates(fail_under or [])
+    asked = read_measures(measure or [], bounds) or _measures_of_all(measures)
+    kept = [*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]
+    roles = replace(roles, keep=tuple(dict.fromkeys(kept)))
     if sources.paths:
-        kept = tuple(dict.fromkeys([*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]))
-        scored = _of_paths(sources, opened, replace(roles, keep=kept), asked, stored, how)
+        scored = _of_paths(sources, opened, roles, asked, stored, how)
     else:
         scored = _of_runs(sources, roles, asked, stored, statistics.missing, how)
     systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": statistics.baseline})
@@ -218,12 +226,18 @@ def compare(
         compared.anchors = {name: each.anchors for name, each in systems.items() if each.anchors is not None}
     slices = compared.slices(by) if by else {}
     failed = [] if gate is None else gate.failures(compared, slices, by)
-    held = (
+    held: dict[str, Any] = (
         {} if gate is None else {"gate": {"baseline": gate.baseline, "margin": gate.margin, "failed": failed}}
     )
+    low = [
+        line
+        for name in compared.systems
+        if name not in (no_worse_than, statistics.baseline)
+        for line in means_below(bounds, {each: means[name] for each, means in compared.means.items()}, name)
+    ]
+    held |= {"fail_under": {"failed": low}} if bounds else {}
     _report(compared, slices, by, movers, format, systems, held)
-    if failed:
-        end(GATE, f"--no-worse-than: {in_a_line(failed)}")
+    hold([*(f"--no-worse-than: {each}" for each in failed), *low])
 
 
 # ---- systems ----
@@ -246,33 +260,22 @@ def _measures_of_all(stored: list[list[Measure]]) -> list[Measure]:
 
 
 def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[str, Scored]:
-    """Two or more systems by their names, those among them that options ask for."""
+    """Two or more systems by their names, those among them that options ask for.
+
+    Systems that a column of stored results names are told apart by its file, where others have that name.
+    """
+    found = list(scored)
+    times = Counter(each.run for each in found)
     systems: dict[str, Scored] = {}
-    for each in scored:
-        if each.run in systems:
-            _refuse_namesakes(systems[each.run], each)
-        systems[str(each.run)] = each
+    for each in found:
+        is_one = times[each.run] == 1 or each.results is None
+        systems[str(each.run) if is_one else f"{each.results}: {each.run}"] = each
     if len(systems) < 2:
-        refuse("one system is given; wanted two or more: of PATH, of --score for one PATH, or of --run")
+        refuse("one system is given; wanted two or more: files, --score columns of one file, or runs")
     for option, name in wanted.items():
         if name is not None:
             check_system(name, systems, f'{option}: "{name}"')
     return systems
-
-
-def _refuse_namesakes(one: Scored, other: Scored) -> NoReturn:
-    """End the command. A new file name does not rename a system that a column of stored results names."""
-    named = [each.results for each in (one, other) if each.results is not None]
-    if len(named) == 2:
-        advice = (
-            f", in the column run of {named[0]} and of {named[1]}; "
-            "write another name into that column of one of them"
-        )
-    elif named:
-        advice = f", one of them in the column run of {named[0]}; rename the file of the other"
-    else:
-        advice = "; rename a file"
-    refuse(f'two systems are called "{one.run}"{advice}')
 
 
 def _count_queries(scores: Scores, convention: Convention | None) -> Any:
@@ -291,7 +294,7 @@ def _of_paths(
     stored: dict[str, Stored],
     how: How,
 ) -> Iterator[Scored]:
-    for path, name in zip(sources.paths, name_runs(sources.paths, "PATH"), strict=True):
+    for path, name in zip(sources.paths, name_runs(sources.paths), strict=True):
         if path in stored:
             yield from stored_results(stored[path], asked, name)
             continue
@@ -329,8 +332,9 @@ def _of_runs(
             if not isinstance(counted, str):
                 rows, values[:, nobody] = rows | nobody, counted
             queries = scores.queries.filter(pa.array(rows))
+            weight = None if scores.weight is None else scores.weight[rows]
             yield fresh[run]._replace(
-                scores=Scores(scores.measures, values[:, rows], scores._empty[:, rows], queries, None)
+                scores=Scores(scores.measures, values[:, rows], scores._empty[:, rows], queries, weight)
             )
 
 

@@ -1,19 +1,20 @@
-"""Gates of `fastndcg compare`: what fails unless a system is no worse than another."""
+"""Gates: means that are too low, and systems that are worse than another."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastndcg.cli.application import refuse
+from fastndcg.cli.application import GATE, end, refuse
 from fastndcg.errors import InputError, SourceError
 
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison
+    from fastndcg.measures import Measure
 
-_MOST = 10  # failures that the line on stderr lists
+_MOST = 100  # failures that stderr lists
 
 
 class Gate(NamedTuple):
@@ -88,10 +89,29 @@ class Gate(NamedTuple):
             )
 
 
-def in_a_line(failed: list[str]) -> str:
-    """The first of what failed, and how much more there is."""
-    more = len(failed) - _MOST
-    return "; ".join([*failed[:_MOST], f"and {more:,} more"] if more > 0 else failed)
+def means_below(
+    bounds: Iterable[tuple[Measure, float]], means: Mapping[str, float], name: str | None = None
+) -> list[str]:
+    """What `--fail-under` says of the means of one system."""
+    of_system = "" if name is None else f"{name}: "
+    failed = []
+    for measure, bound in bounds:
+        mean = means[str(measure)]
+        if math.isnan(mean):
+            why = f"is NaN: a query has no value, or none counts; wanted at least {bound}"
+        elif mean < bound:
+            why = f"is {mean}, below {bound}"
+        else:
+            continue
+        failed.append(f"--fail-under: {of_system}the mean of {measure} {why}")
+    return failed
+
+
+def hold(failed: Sequence[str]) -> None:
+    """End the command with a line for each gate that failed, if any did."""
+    if failed:
+        more = len(failed) - _MOST
+        end(GATE, *failed[:_MOST], *([f"and {more:,} more gates do not hold"] if more > 0 else []))
 
 
 def _queries_in_words(queries: int) -> str:

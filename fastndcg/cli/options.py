@@ -49,7 +49,7 @@ MemoryOption = Annotated[
     ),
 ]
 QrelsOption = Annotated[
-    str | None, typer.Option(help="Judgments, as TREC qrels or a table; with --run, in place of PATH.")
+    str | None, typer.Option(help="Judgments, as TREC qrels or a table; each PATH is a run then, like --run.")
 ]
 ScoresOption = Annotated[
     list[str] | None, typer.Option(help="Column of scores; with one PATH repeatable, once for each system.")
@@ -63,6 +63,16 @@ LacksOption = Annotated[
     typer.Option(
         metavar="refuse|drop|NUMBER",
         help="Queries that a system lacks: refuse them, drop them for all systems, or count this value.",
+    ),
+]
+FailUnderOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MEASURE=NUMBER",
+        help=(
+            "Exit with 1 if the mean of a run or system is NaN or below this number; repeatable. "
+            "The baseline of a comparison is free of it."
+        ),
     ),
 ]
 ConfidenceOption = Annotated[float, typer.Option(help="Confidence of all intervals.")]

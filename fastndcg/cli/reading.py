@@ -297,11 +297,14 @@ def check_sources(
     of_paths: dict[str, Any],
     scores: Sequence[str] = (),
 ) -> Sources:
-    """The given sources. Ends the command for options that do not fit them, and for half of a pair."""
+    """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit."""
+    if qrels is not None:
+        paths, run = [], [*(run or []), *paths]
     if (qrels is None) != (not run):
-        refuse("--qrels and --run go together: judgments in one file, predictions in the other")
-    if qrels is not None and paths:
-        refuse(f"PATH {paths[0]} is given beside --qrels and --run; give one or the other")
+        refuse(
+            "--qrels and --run go together: judgments in one file, predictions in the other; "
+            + ("give --qrels too" if qrels is None else "give runs too, as PATH or --run")
+        )
     if qrels is None and not paths:
         refuse("Error: nothing to score. Give PATH, or --qrels and --run.")
     for option, value in (of_qrels if qrels is None else of_paths).items():
@@ -340,7 +343,10 @@ class Systems:
         list[str] | None,
         typer.Argument(
             metavar="PATH...",
-            help="A file for each system: predictions as Parquet, CSV, JSON Lines or Feather.",
+            help=(
+                "A file for each system: predictions as Parquet, CSV, JSON Lines or Feather; "
+                "with --qrels: runs."
+            ),
         ),
     ] = None
     qrels: QrelsOption = None
@@ -365,7 +371,7 @@ def read_systems(
     sources: Sources, roles: Roles, measures: Iterable[Measure], threads: int | None
 ) -> Iterator[System]:
     """Each file, column of scores, or run; a run has empty rankings for judged queries that it lacks."""
-    for path, name in zip(sources.paths, name_runs(sources.paths, "PATH"), strict=True):
+    for path, name in zip(sources.paths, name_runs(sources.paths), strict=True):
         opened = open_paths([path], threads)
         for column in sources.scores or (None,):
             chosen = choose_columns(opened, replace(roles, score=column), with_doc_id=True)
@@ -406,13 +412,10 @@ def _columns_taken(judged: dict[str, str], scored: dict[str, str], roles: Roles)
     return taken if roles.weight is None else taken | {"weight": roles.weight}
 
 
-def name_runs(paths: list[str], given: str = "--run") -> list[str]:
+def name_runs(paths: list[str]) -> list[str]:
     """Names of runs: the name of the file without endings, or its path if several files have that name."""
     for path, times in Counter(paths).items():
         if times > 1:
-            refuse(
-                f"{given}: {path} is given {times} times; give each {'run' if given == '--run' else 'file'} "
-                "once"
-            )
+            refuse(f"{path} is given {times} times; give each file once")
     stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
     return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]

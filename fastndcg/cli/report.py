@@ -73,7 +73,7 @@ def report(
 
     check_extra()
     check_confidence(confidence)
-    sources = given.sources({"--by": by} | reading.of_paths())
+    sources = given.sources(reading.of_paths())
     check_out(out, [*sources.paths, *sources.runs])
     asked = read_measures(measure or ["nDCG@10"], [])
     slices = tuple(dict.fromkeys(by or []))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
@@ -13,9 +12,11 @@ import pyarrow as pa
 import typer
 
 from fastndcg.api import evaluate, evaluate_part
-from fastndcg.cli.application import GATE, command, end, refuse
+from fastndcg.cli.application import command, refuse
 from fastndcg.cli.conventions import find_convention
+from fastndcg.cli.gates import hold, means_below
 from fastndcg.cli.options import (
+    FailUnderOption,
     Format,
     FormatOption,
     MeasureOption,
@@ -122,12 +123,6 @@ AnchorsOption = Annotated[
 ConfidenceOption = Annotated[
     float | None, typer.Option(help="Add a confidence interval for each mean; for example 0.95.")
 ]
-FailUnderOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="MEASURE=NUMBER", help="Exit with 1 if the mean is NaN or below this number; repeatable."
-    ),
-]
 
 
 @command
@@ -182,12 +177,11 @@ def score(
     """
     gates = read_gates(fail_under or [])
     measures = read_measures(measure or ([] if gates else ["nDCG@10"]), gates)
-    paths, run = (paths or [], run) if qrels is None else ([], [*(run or []), *(paths or [])])
     by = read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
     if confidence is not None:
         check_confidence(confidence)
     of_paths = reading.of_paths() | {"--scores": scores}
-    paths, judgments, runs, _ = check_sources(paths, qrels, run, {"--missing": missing}, of_paths)
+    paths, judgments, runs, _ = check_sources(paths or [], qrels, run, {"--missing": missing}, of_paths)
     _check_results(out, keep, [*paths, *runs, judgments])
     rule = read_convention(convention, anchored=anchors)
     roles = reading.roles(score, [*(keep or []), *by, *cutoff_columns(measures)])
@@ -401,7 +395,7 @@ def _report(
         tell(each.scores.n_queries, each.documents, each.columns, each.run)
     facts = scored[0].facts if len(scored) == 1 else {"runs": [each.facts for each in scored]}
     write_summary(Summary(rows), format, facts | more, slices if by else None)
-    _hold(gates, scored)
+    hold([line for each in scored for line in means_below(gates, each.scores.mean(), each.run)])
 
 
 _OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}
@@ -460,22 +454,3 @@ def _score_stream(
         scores = evaluate_stream(stream, score_part, results)
     reach.warn()
     return scores, results.documents
-
-
-def _hold(gates: list[tuple[Measure, float]], scored: list[Scored]) -> None:
-    failed = []
-    for each in scored:
-        means, of_run = each.scores.mean(), "" if each.run is None else f"{each.run}: "
-        failed += [
-            of_run + _verdict(measure, bound, means[str(measure)])
-            for measure, bound in gates
-            if not means[str(measure)] >= bound
-        ]
-    if failed:
-        end(GATE, "--fail-under: " + "; ".join(failed))
-
-
-def _verdict(measure: Measure, bound: float, mean: float) -> str:
-    if math.isnan(mean):
-        return f"the mean of {measure} is NaN: a query has no value, or none counts; wanted at least {bound}"
-    return f"the mean of {measure} is {mean}, below {bound}"

@@ -161,18 +161,19 @@ class Comparison(AsFrame):
         self, differences: Float64, weight: Float64 | None, clusters: Int64 | None, difference: float
     ) -> dict[str, float]:
         """The bootstrap interval. If system and baseline are exchanged, only its signs change."""
-        _, _, resamples, seed, threads, method = self._options[4:]
+        options = self._options
         turn = -1.0 if difference < 0 else 1.0
         values = turn * differences
         if clusters is not None:
             values, weight = means_of_clusters(values, weight, clusters)
-        ends = bootstrap_interval(values, weight, self._options.confidence, method, resamples, seed, threads)
+        drawn = options.interval, options.resamples, options.seed, options.threads
+        ends = bootstrap_interval(values, weight, options.confidence, *drawn)
         low, high = sorted((turn * ends.low, turn * ends.high))
         return {"low": low, "high": high}
 
     def _p(self, differences: Float64, weight: Float64 | None, counts: Bools, found: Difference) -> float:
         """The p-value of one pair."""
-        test, _, resamples, seed, threads = self._options.test, *self._options[5:9]
+        options, test = self._options, self._options.test
         if test == "t" or math.isnan(found.difference):
             return found.p()
         if test == "wilcoxon":
@@ -181,7 +182,7 @@ class Comparison(AsFrame):
             return math.nan  # computed for all pairs together
         weighted = differences if weight is None else differences * weight
         clusters = rows_of(next(iter(self._samples.values())).clusters, counts)
-        return sign_flips(weighted, clusters, resamples, seed, threads)
+        return sign_flips(weighted, clusters, options.resamples, options.seed, options.threads)
 
     def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
         """Set p of one measure by the randomised Tukey test, over queries that count for all systems."""
