@@ -11,7 +11,8 @@ Where everything is:
     rankings        Rankings: what is evaluated, and all checks of input
     casts           arguments of its constructors as the arrays that it holds
     intents         grades of documents for each intent of their query
-    measures        Measure: nDCG, DCG, ... as values, their declarations and notation
+    measures        Measure: nDCG, DCG, ... as values, their declarations and notation; how each established
+                    tool computes nDCG, by name (in tools)
     tables          Table: what shows itself, in terminals of any width
     spellings       measures by the names that people and other tools type
     scores          Scores: values for each query, means, summaries, tables
@@ -25,8 +26,8 @@ Where everything is:
     anchoring       what the order of the returned documents could have made of a measure
     agreement       how far two rankings agree
     streams         rankings of any size, a part at a time
-    convention      how each established tool computes nDCG, by name (in declarations), how it orders ties
-                    (in preparation), and what makes two of them differ
+    convention      the value of each established tool, how it orders ties (in preparation), and what makes
+                    two of them differ
     counterfactual  estimates from click logs over all queries
     plot            pictures of all of these, as Altair charts
     reporting       a page of everything that is known of rankings
@@ -67,8 +68,6 @@ if TYPE_CHECKING:
     from fastndcg.compilation import compile_kernels as compile_kernels
     from fastndcg.convention.comparison import compare_conventions as compare_conventions
     from fastndcg.convention.comparison import explain_conventions as explain_conventions
-    from fastndcg.convention.declarations import Convention as Convention
-    from fastndcg.convention.declarations import conventions as conventions
     from fastndcg.convention.evaluation import ConventionScores as ConventionScores
     from fastndcg.counterfactual import Estimate as Estimate
     from fastndcg.counterfactual import snips as snips
@@ -126,6 +125,8 @@ if TYPE_CHECKING:
     from fastndcg.measures import nERR_IA as nERR_IA
     from fastndcg.measures import parse as parse
     from fastndcg.measures import parse_many as parse_many
+    from fastndcg.measures.tools import Convention as Convention
+    from fastndcg.measures.tools import conventions as conventions
     from fastndcg.ranges import Bounds as Bounds
     from fastndcg.ranges import Ranges as Ranges
     from fastndcg.ranges import judgment_range as judgment_range
@@ -157,7 +158,7 @@ _HOMES = {
     "comparison.result": "Comparison",
     "compilation": "Compiled compile_kernels",
     "convention.comparison": "compare_conventions explain_conventions",
-    "convention.declarations": "Convention conventions",
+    "measures.tools": "Convention conventions",
     "convention.evaluation": "ConventionScores",
     "counterfactual": "Estimate snips",
     "drop_ins": "dcg_score ndcg_score",

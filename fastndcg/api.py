@@ -18,9 +18,9 @@ from fastndcg.sources.oddities import Reach
 from fastndcg.streams import RankingsStream
 
 if TYPE_CHECKING:
-    from fastndcg.convention.declarations import Convention
     from fastndcg.convention.evaluation import ConventionScores
     from fastndcg.measures import Measure
+    from fastndcg.measures.tools import Convention
     from fastndcg.scores import Scores
     from fastndcg.typing import (
         ColumnsAndIds,
@@ -140,8 +140,8 @@ def evaluate(
             measure @ cutoff if cuts else measure for measure, cuts in zip(asked, takes, strict=True)
         )
     if convention is not None:
-        from fastndcg.convention.declarations import as_convention
         from fastndcg.convention.evaluation import resolve_all
+        from fastndcg.measures.tools import as_convention
     if convention is not None and (own := [measure for measure in asked if measure.cutoff_column]):
         raise MeasureError(
             f"{own[0]} has a cutoff for each query, which no convention has; name one, as in {own[0].name}@10"

@@ -26,9 +26,9 @@ from typer.testing import CliRunner
 import fastndcg as fn
 from bench.tables import markdown
 from fastndcg.cli import app
-from fastndcg.convention.declarations import QUERIES, TIES, WEIGHTS
 from fastndcg.measures import DEFINITIONS
 from fastndcg.measures import table as measure_table
+from fastndcg.measures.tools import QUERIES, TIES, WEIGHTS
 from fastndcg.sources.columns import OTHER_NAMES, USUAL_NAMES
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import fastndcg
+from fastndcg import spellings
 
 pytestmark = pytest.mark.auto
 
@@ -306,6 +307,86 @@ def test_extras_are_imported_only_where_they_are_used(name: str) -> None:
         tops = {target.split(".")[0] for target in imported(MODULES[name], at_import=True)}
         assert not tops & set(EXTRAS)
         assert name in KERNELS or not tops & set(COMPILER)
+
+
+def test_no_module_assigns_into_another() -> None:
+    for name, path in MODULES.items():
+        aliases = {
+            alias.asname or alias.name
+            for node in ast.walk(TREES[path])
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fastndcg")
+            for alias in node.names
+        }
+        for node in ast.walk(TREES[path]):
+            for target in node.targets if isinstance(node, ast.Assign) else []:
+                if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                    assert target.value.id not in aliases, f"{name}:{node.lineno} {ast.unparse(target)}"
+
+
+def run_alone(cases: list[str]) -> None:
+    """Run each text of code in a process of its own, which has imported NumPy and pyarrow, and nothing of the package."""
+    code = """
+import json, os, sys, traceback, numpy, pyarrow
+failed = 0
+for case in json.load(sys.stdin):
+    if not os.fork():
+        try:
+            exec(case, {})
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    failed += os.wait()[1] != 0
+sys.exit(failed > 0)
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_each_module_and_public_name_is_imported_alone_in_a_fresh_process() -> None:
+    cases = [f"import {name}" for name in MODULES if not name.startswith(OUTSIDE)]
+    cases += [f"import fastndcg; fastndcg.{name}" for name in fastndcg.__all__]
+    run_alone(cases)
+
+
+def test_each_measure_and_notation_works_alone_in_a_fresh_process() -> None:
+    """So do the names that people type, and each convention as `like=`, whatever is imported first."""
+    cases = []
+    for name in (*spellings.ALIASES, *(each for each in fastndcg.__all__ if is_measure(each))):
+        of = fastndcg.parse(name).definition
+        spelt = f"{name}@3" if of.cut == "rank" else name
+        cases.append(f"import fastndcg as fn; m = fn.parse({spelt!r}); assert fn.parse(str(m)) == m")
+        for get in ("import fastndcg as fn; m = fn.{}", "from fastndcg.measures import {0} as m"):
+            if is_measure(name):
+                asked = f"{get.format(name)}; m = m{'@ 3' if of.cut == 'rank' else ''}"
+                cases.append(asked if of.name == "nDCG" else f"{asked}\nimport fastndcg as fn\n{REFUSED}")
+    for name in fastndcg.conventions:
+        theirs = f"fn.conventions[{name!r}].measure(3)"
+        cases += [
+            f"import fastndcg as fn; assert fn.nDCG(like={name!r}) @ 3 == {theirs}",
+            f"import fastndcg as fn; assert fn.parse({f'nDCG(like={name!r})@3'!r}) == {theirs}",
+            f"from fastndcg.measures import nDCG as m; import fastndcg as fn; assert m(like={name!r}) @ 3 == {theirs}",
+        ]
+    run_alone(cases)
+
+
+REFUSED = """
+try:
+    raise SystemExit(f"{m(like='lightgbm')} is taken")
+except fn.MeasureError as error:
+    assert "one for nDCG. Give" in str(error), error
+"""
+
+
+def is_measure(name: str) -> bool:
+    return isinstance(getattr(fastndcg, name, None), fastndcg.Measure)
 
 
 # ---- code ----

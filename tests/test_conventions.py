@@ -16,8 +16,8 @@ from rivals import Query, random_queries
 
 import fastndcg as fn
 from fastndcg.convention.comparison import CHOICES
-from fastndcg.convention.declarations import Rounding
 from fastndcg.errors import ConventionError
+from fastndcg.measures.tools import Rounding
 
 # six documents with ties, and a judged one that was not retrieved; what each tool printed for them
 GOLDEN_QUERY = Query(
@@ -164,6 +164,7 @@ def test_named_parameters_win_over_those_of_a_tool() -> None:
     )
     assert fn.nDCG(gain="exp2")(like="sklearn").gain == "linear"
     assert (fn.nDCG @ 5)(like="xgboost").cutoff == 5
+    assert (fn.nDCG @ "slots")(like="xgboost") == fn.conventions["xgboost"].measure("slots")
     with pytest.raises(fn.MeasureError, match="DCG has no convention"):
         fn.DCG(like="sklearn")
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastndcg.api import evaluate
-from fastndcg.convention.declarations import as_convention
 from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import InputError
 from fastndcg.measures import as_measures
+from fastndcg.measures.tools import as_convention
 from fastndcg.rankings import Rankings
 from fastndcg.threads import check_threads
 

@@ -24,7 +24,7 @@ from fastndcg.errors import InputError
 from fastndcg.grouping import group_by_query
 
 if TYPE_CHECKING:
-    from fastndcg.convention.declarations import Convention
+    from fastndcg.measures.tools import Convention
     from fastndcg.rankings import Rankings
 
 Array = npt.NDArray[Any]

@@ -24,7 +24,7 @@ from fastndcg.grouping import group_by_query
 if TYPE_CHECKING:
     from typing import Self
 
-    from fastndcg.convention.declarations import Convention
+    from fastndcg.measures.tools import Convention
     from fastndcg.rankings import Rankings
 
 

@@ -19,7 +19,7 @@ from fastndcg.errors import InputError
 from fastndcg.rankings import Rankings
 
 if TYPE_CHECKING:
-    from fastndcg.convention.declarations import Convention
+    from fastndcg.measures.tools import Convention
     from fastndcg.scores import Scores
 
 

@@ -23,7 +23,7 @@ from fastndcg.adapters.boosters import Meter, unscored_rankings
 from fastndcg.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
-    from fastndcg.convention.declarations import Convention
+    from fastndcg.measures.tools import Convention
     from fastndcg.rankings import Rankings
 
 

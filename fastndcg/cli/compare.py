@@ -54,7 +54,7 @@ from fastndcg.tables import fit, shown_value, terminal_width
 
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison
-    from fastndcg.convention.declarations import Convention
+    from fastndcg.measures.tools import Convention
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.given import Opened
     from fastndcg.sources.results import Stored

@@ -20,9 +20,9 @@ from fastndcg.cli.options import (
 from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.cli.reading import choose_columns, open_paths, read_once, read_rankings, tell
 from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
-from fastndcg.convention.declarations import Convention
-from fastndcg.convention.declarations import conventions as known_conventions
 from fastndcg.errors import InputError, MeasureError, suggest
+from fastndcg.measures.tools import Convention
+from fastndcg.measures.tools import conventions as known_conventions
 from fastndcg.sources.columns import Roles
 from fastndcg.tables import Table, in_columns, markdown_table, terminal_width, without_nan, wrapped
 

@@ -45,9 +45,9 @@ from fastndcg.cli.reading import (
     scan_rankings,
     tell,
 )
-from fastndcg.convention.declarations import Convention
 from fastndcg.errors import SourceError
 from fastndcg.measures import Measure
+from fastndcg.measures.tools import Convention
 from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.oddities import Reach

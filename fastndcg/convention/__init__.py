@@ -6,9 +6,8 @@
     fn.compare_conventions(rankings, k=10)                    each tool's value, each choice's effect
     fn.explain_conventions(rankings, "sklearn", "lightgbm")   how two values differ, choice by choice
 
-Modules:
+The convention of each tool is data: add new ones to `fastndcg.measures.tools`. Modules here:
 
-    declarations  the convention of each tool, as data; add new ones here
     preparation   cast scores and order ties as a tool does; find the queries that it leaves out
     evaluation    compute a tool's values, round them, and average them
     comparison    compare all tools, and explain how two of them differ

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from fastndcg.convention.declarations import Convention, as_convention, conventions
 from fastndcg.convention.evaluation import MeanSums, check_rankings, report, values_of
 from fastndcg.convention.preparation import find_left_out, prepare
 from fastndcg.errors import ConventionError, InputError, MeasureError
+from fastndcg.measures.tools import Convention, as_convention, conventions
 from fastndcg.tables import Table
 from fastndcg.threads import check_threads
 

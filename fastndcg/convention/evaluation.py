@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg import scoring, statistics
-from fastndcg.convention.declarations import Convention, Rounding, as_convention
 from fastndcg.convention.preparation import find_left_out, prepare
-from fastndcg.errors import ConventionError, InputTypeError, MeasureError, count_of
-from fastndcg.measures import Measure, Measures, as_measure, as_measures, nDCG
-from fastndcg.measures import measure as measure_module
+from fastndcg.errors import ConventionError, InputTypeError, count_of
+from fastndcg.measures import Measure, Measures, as_measure, as_measures
+from fastndcg.measures.tools import Convention, Rounding, as_convention, resolve
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores
 
@@ -231,37 +230,10 @@ class ConventionScores(Scores):
         return f"Scores of {queries}, as {self.convention.name} computes them\n{self.summary()!r}"
 
 
-def resolve(measure: Measure, convention: Convention) -> Measure:
-    """Return the measure with the convention's value for each parameter that has its default value.
-
-    >>> from fastndcg import conventions, nDCG
-    >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
-    nDCG(gain='exp2', ties='input', ideal='scored', empty='skip')@5
-    """
-    if measure.name != "nDCG":
-        raise MeasureError(
-            f"{measure} has no convention: {convention.name} is one for nDCG. "
-            f"Evaluate {measure} without convention=."
-        )
-    theirs = convention.measure(measure.cutoff)
-    own = {name: value for name, value in measure.params.items() if value != nDCG.params[name]}
-    return theirs(**own)
-
-
 def resolve_all(measures: Iterable[Measure], convention: object) -> tuple[Measure, ...]:
     """Call `resolve` for each measure. `convention` may be a name."""
     rule = as_convention(convention)
     return tuple(resolve(measure, rule) for measure in measures)
-
-
-def resolve_like(measure: Measure, like: object, **parameters: Any) -> Measure:
-    """Return `nDCG(like=...)`: the convention's parameters, except those that the caller sets."""
-    rule = as_convention(like)
-    defaults = {parameter.name: parameter.default for parameter in measure.definition.parameters}
-    return resolve(measure(**defaults), rule)(**parameters)
-
-
-measure_module.resolve_like = resolve_like
 
 
 def evaluate_by_convention(

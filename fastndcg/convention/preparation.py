@@ -16,7 +16,7 @@ from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, plan
 
 if TYPE_CHECKING:
-    from fastndcg.convention.declarations import Convention
+    from fastndcg.measures.tools import Convention
 
 Bools = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]

@@ -10,6 +10,7 @@ of its parameters, and a cutoff. These modules compute no values: `plan` turns m
 | `definitions` | a declaration of each measure; add measures here and to `tests/oracle.py` |
 | `measure` | the class `Measure`, and a measure for each definition |
 | `notation` | the parser of the notation |
+| `tools` | how each established tool computes nDCG, as data: `conventions` |
 """
 
 from __future__ import annotations

@@ -115,7 +115,11 @@ class Measure:
             cutoff = parameters.pop("cutoff")
             return self(**parameters) @ cutoff
         if "like" in parameters:
-            return resolve_like(self, **parameters)
+            from fastndcg.measures.tools import as_convention, resolve
+
+            plain = _MEASURES[self.name]
+            at = plain if self._at is None else plain @ self._at
+            return resolve(at, as_convention(parameters.pop("like")), "like")(**parameters)
         values = dict(self.params)
         for name, value in read_spellings({**parameters}).items():
             if name not in values:
@@ -243,11 +247,6 @@ class Measure:
 MeasureLike = Measure | str | IrMeasure
 """A measure as an argument: a `Measure`, a notation such as `"nDCG@10"`, or an object of ir_measures."""
 Measures = MeasureLike | Iterable[MeasureLike]
-
-
-def resolve_like(measure: Measure, like: object, **_: Any) -> Measure:
-    """Return `nDCG(like="lightgbm")`. `fastndcg.convention` replaces this function."""
-    raise MeasureError(f"{measure}(like={like!r}) needs fastndcg.convention; import fastndcg itself")
 
 
 def _restore(

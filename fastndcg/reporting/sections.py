@@ -13,10 +13,10 @@ import numpy as np
 
 from fastndcg import plot
 from fastndcg.anchoring import anchors
-from fastndcg.convention.declarations import conventions
 from fastndcg.errors import MeasureError, count_of
 from fastndcg.explanation import explain
 from fastndcg.measures import Measure, table
+from fastndcg.measures.tools import conventions
 from fastndcg.ranges import tie_range
 from fastndcg.reporting.blocks import Folded, Section, Table, Text, cell_of, id_cells, picture_of, table_of
 from fastndcg.scores import Scores

@@ -12,10 +12,13 @@ from dataclasses import replace as replaced
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import ConventionError, InputTypeError, MeasureError, suggest
-from fastndcg.measures import Measure, nDCG
+from fastndcg.measures.measure import Measure, measure_named
 
 if TYPE_CHECKING:
     from fastndcg.typing import Empty, Ideal, Ties
+
+
+_NDCG = measure_named("nDCG")
 
 
 class Rounding(NamedTuple):
@@ -86,9 +89,9 @@ class Convention:
     source: str = ""  # the files of the tool's code, or the paper
     caveats: tuple[str, ...] = ()
 
-    def measure(self, cutoff: int | None = None) -> Measure:
+    def measure(self, cutoff: int | str | None = None) -> Measure:
         """Return nDCG with this convention's parameters, such as gain, discount and ties."""
-        measure = nDCG(
+        measure = _NDCG(
             gain=self.gain,
             discount=self.discount,
             ideal=self.ideal,
@@ -153,7 +156,7 @@ class Convention:
                 "wanted None (the type of the scores) or 'float32'"
             )
         # convert values to their canonical, hashable form, as measures do
-        measure = nDCG(
+        measure = _NDCG(
             gain=self.gain, discount=self.discount, ideal=self.ideal, empty=self.empty, rel=self.rel
         )
         for name in ("gain", "discount", "empty"):
@@ -206,6 +209,23 @@ def as_convention(convention: object) -> Convention:
         f"convention is a {type(convention).__name__}; wanted a name, as in convention='trec_eval', "
         "or a Convention"
     )
+
+
+def resolve(measure: Measure, convention: Convention, keyword: str = "convention") -> Measure:
+    """Return the measure with the convention's value for each parameter that has its default value.
+
+    >>> from fastndcg import conventions, nDCG
+    >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
+    nDCG(gain='exp2', ties='input', ideal='scored', empty='skip')@5
+    """
+    if measure.name != _NDCG.name:
+        raise MeasureError(
+            f"{measure} has no convention: {convention.name} is one for nDCG. "
+            f"Give {measure} without {keyword}=."
+        )
+    theirs = convention.measure(measure.cutoff_column or measure.cutoff)
+    own = {name: value for name, value in measure.params.items() if value != _NDCG.params[name]}
+    return theirs(**own)
 
 
 # ---- declarations ----
