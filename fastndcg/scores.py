@@ -238,6 +238,12 @@ class Scores(AsFrame):
             if confidence is not None:
                 empty = [int(self._empty[row, part].sum()) for part in parts]
                 of_measure[f"{measure.label}_empty"] = pa.array(empty, pa.int64())
+            for name in names:
+                if name in of_measure:
+                    raise ColumnError(
+                        f'the column "{name}" has the name of a result of {measure}; '
+                        "rename it, or spell the measure otherwise"
+                    )
             table |= of_measure
             pages.append(list(of_measure))
         keys = len(table) - sum(map(len, pages))

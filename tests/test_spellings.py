@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from test_cli import run
 
 import fastndcg as fn
 from fastndcg import MeasureError, spellings
@@ -167,3 +172,119 @@ def test_results_are_found_under_the_name_that_was_asked_for(tmp_path: object) -
     assert scores.by("country").column_names[-5:] == asked
     assert scores.worst("recall@1").column_names[-1] == "Recall@1"
     assert "R@1" in repr(scores) and "Recall" not in repr(scores)
+
+
+@pytest.mark.parametrize("name", ["MRR", "MRR_low"])
+def test_a_column_of_slices_with_the_name_of_a_result_is_refused(name: str) -> None:
+    scores = fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1]], queries={name: ["de", "fr"]}), "MRR")
+    with pytest.raises(fn.ColumnError, match=f'"{name}" has the name of a result of RR; rename it'):
+        scores.by(name, 0.9)
+    assert fn.evaluate(fn.Rankings.from_lists([[1]], queries={name: ["de"]}), "RR").by(name)[
+        0
+    ].to_pylist() == ["de"]
+
+
+def each_alias() -> list[str]:
+    """Each alias with a cutoff or recall where it can have one, and each measure in capitals."""
+    found = []
+    for name in (*spellings.ALIASES, *map(str.upper, DEFINITIONS)):
+        needs = "(max_rel=3)" if name == "SDCG" else ""
+        cut = fn.parse(name).definition.cut
+        found.append(name + needs + {"rank": "@3", "recall": "@0.2"}.get(cut, ""))
+    return found
+
+
+def rounds() -> list[list[str]]:
+    """All aliases in lists, in which no measure occurs twice."""
+    spelt: dict[object, list[str]] = defaultdict(list)
+    for alias in each_alias():
+        spelt[fn.parse(alias)].append(alias)
+    most = max(map(len, spelt.values()))
+    return [[each[place] for each in spelt.values() if place < len(each)] for place in range(most)]
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> Path:
+    """Two systems, with intents, a column of slices, and no column of a measure's name."""
+    path = tmp_path / "graded.parquet"
+    columns = {
+        "qid": [1, 1, 1, 2, 2, 3, 3, 4, 4],
+        "doc_id": list("abcabcdab"),
+        "label": [3, 0, 2, 0, 1, 1, 0, 0, 2],
+        "score": [0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4, 0.2, 0.1],
+        "rerank": [0.9, 0.7, 0.8, 0.6, 0.5, 0.5, 0.4, 0.1, 0.2],
+        "both": [[label, 1] for label in (3, 0, 2, 0, 1, 1, 0, 0, 2)],
+        "country": ["de"] * 5 + ["fr"] * 4,
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["table", "json", "csv", "markdown"])
+@pytest.mark.parametrize("aliases", rounds(), ids=lambda each: each[0])
+def test_score_prints_writes_and_holds_each_alias(
+    graded: Path, tmp_path: Path, kind: str, aliases: list[str]
+) -> None:
+    named = [part for alias in aliases for part in ("-m", alias)]
+    gates = [part for alias in aliases for part in ("--fail-under", f"{alias}=-1")]
+    out = {"table": "parquet", "json": "jsonl", "csv": "csv", "markdown": "feather"}[kind]
+    stored = tmp_path / f"stored.{out}"
+    often = ["--format", kind, *named, *gates]
+    for more in (
+        [],
+        ["--confidence", "0.9"],
+        ["--by", "country"],
+        ["--by", "country", "--confidence", "0.9"],
+    ):
+        run_ok("score", graded, "--intents", "both", *often, *more, "--keep", "country", "--out", stored)
+        shown = run_ok("score", stored, *often, *more)
+        assert all(str(fn.parse(alias)).split("(")[0] in shown for alias in aliases)
+
+
+def run_ok(*arguments: object) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, (arguments, result.output)
+    return result.stdout
+
+
+@pytest.mark.parametrize("aliases", rounds(), ids=lambda each: each[0])
+def test_compare_explain_and_report_take_each_alias(graded: Path, tmp_path: Path, aliases: list[str]) -> None:
+    named = [part for alias in aliases for part in ("-m", alias) if fn.parse(alias).way != "intents"]
+    systems = [graded, "--score", "score", "--score", "rerank"]
+    for kind in ("table", "json", "csv", "markdown", "latex"):
+        run_ok("compare", *systems, *named, "--format", kind)
+        if kind not in ("latex", "markdown"):
+            run_ok("compare", *systems, *named, "--format", kind, "--by", "country")
+    run_ok("compare", *systems, *named, "--no-worse-than", "score", "--margin", "9")
+    for alias in aliases:
+        if (measure := fn.parse(alias)).way != "intents" and measure.name not in UNEXPLAINED:
+            for kind in ("table", "json", "csv", "markdown"):
+                run_ok("explain", graded, "-m", alias, "--worst", "1", "--swaps", "1", "--format", kind)
+    page = tmp_path / "page.html"
+    run_ok("report", graded, *named, "--by", "country", "-o", page)
+    assert page.stat().st_size
+
+
+UNEXPLAINED = ("IPrec", "SetAP", "IDCG", "NumRel", "RBPresidual")
+
+
+@pytest.mark.parametrize("alias", each_alias())
+def test_results_are_found_by_each_alias(graded: Path, alias: str) -> None:
+    measure = fn.parse(alias)
+    read = {"keep": "country", "intents": "both"}
+    rankings = {name: fn.read_parquet(graded, score=name, **read) for name in ("score", "rerank")}
+    systems = {name: fn.evaluate(each, alias.replace("@3", "@1,3")) for name, each in rankings.items()}
+    scores, compared = systems["score"], fn.compare(systems)
+    for spelt in (alias, str(measure)):
+        assert scores[spelt].tolist() == scores.values[-1].tolist()
+        assert scores.mean()[spelt] == scores.mean()[str(measure)]
+        assert len(scores.worst(spelt)) == len(scores.best(spelt))
+        scores.plot.distribution(spelt)
+        scores.plot.slices(spelt, "country")
+        if measure.definition.cut == "rank":
+            scores.plot.cutoffs(spelt)
+        compared.plot.differences(spelt)
+        compared.plot.effects(spelt)
+        compared.movers(spelt)
+        compared.differences(spelt)
+    assert scores.by("country", 0.9).column_names[-4] == measure.label

@@ -75,16 +75,17 @@ def slices_of(scores: Scores, by: list[str], confidence: float | None) -> Rows:
     """A row for each slice and measure: its queries, how many of them are empty, and if it is small."""
     rows = []
     for group in scores.by(by, confidence or 0.95).to_pylist():
-        for measure in map(str, scores.measures):
-            numbers = {"mean": group[measure]}
+        for measure in scores.measures:
+            own = measure.label
+            numbers = {"mean": group[own]}
             if confidence is not None:
-                numbers |= {end: group[f"{measure}_{end}"] for end in ("low", "high")}
+                numbers |= {end: group[f"{own}_{end}"] for end in ("low", "high")}
             counts = {
                 "queries": group["queries"],
-                "empty": group[f"{measure}_empty"],
+                "empty": group[f"{own}_empty"],
                 "small": group["small"],
             }
-            rows.append({name: group[name] for name in by} | {"measure": measure} | numbers | counts)
+            rows.append({name: group[name] for name in by} | {"measure": str(measure)} | numbers | counts)
     return rows
 
 

@@ -233,14 +233,14 @@ def slices(
     rows: list[dict[str, Any]] = []
     counts: Counter[str] = Counter()
     for name, scores in named.items():
-        scores[asked]  # raises an error that names the measures that were evaluated
+        own = scores._find(asked).label
         for group in scores.by(columns, confidence).to_pylist():
             of_group = {
                 "system": name,
                 "slice": ", ".join(str(group[column]) for column in columns),
-                "mean": group[str(asked)],
-                "low": group[f"{asked}_low"],
-                "high": group[f"{asked}_high"],
+                "mean": group[own],
+                "low": group[f"{own}_low"],
+                "high": group[f"{own}_high"],
                 "queries": group["queries"],
                 "small": _size(group["small"]),
             }
