@@ -19,7 +19,18 @@ from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings import Rankings
 from fastndcg.scoring import ideals, plan
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
-from fastndcg.tables import AsFrame, Table, cut_to_pages, fit, html_table, terminal_width, text_table
+from fastndcg.tables import (
+    AsFrame,
+    Table,
+    cut_to_pages,
+    fit,
+    html_table,
+    html_text,
+    quoted,
+    terminal_width,
+    text_table,
+    visible,
+)
 
 if TYPE_CHECKING:
     from fastndcg.measures import MeasureLike
@@ -295,8 +306,7 @@ class Explanation(AsFrame):
         return contributions(self, ranks)
 
     def heading(self) -> str:
-        name = f'"{self.query}"' if isinstance(self.query, str) else self.query
-        said = f"{self.measure} of query {name} is {self.value:.6f}"
+        said = f"{self.measure} of query {quoted(self.query)} is {self.value:.6f}"
         if self.is_empty:
             return (
                 f"{said}: it is undefined there, and counts by empty={self.measure.params.get('empty', 0)!r}"
@@ -347,10 +357,8 @@ class Explanation(AsFrame):
         return "\n".join([*lines, *self.notes()])
 
     def _repr_html_(self) -> str:
-        import html
-
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
-        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts(), 0)}{notes}"
+        notes = "".join(f"<p>{html_text(note)}</p>" for note in self.notes())
+        return f"<p>{html_text(self.heading())}</p>{html_table(self._texts(), 0)}{notes}"
 
 
 # columns that are left out where a terminal has no room, in this order
@@ -378,9 +386,8 @@ class Explanations(AsFrame, dict[str, Explanation]):
 
     def heading(self) -> str:
         first, *_ = self.values()
-        name = f'"{first.query}"' if isinstance(first.query, str) else first.query
-        values = ", ".join(f"{each.value:.6f} ({system})" for system, each in self.items())
-        return f"{first.measure} of query {name}: {values}"
+        values = ", ".join(f"{each.value:.6f} ({visible(system)})" for system, each in self.items())
+        return f"{first.measure} of query {quoted(first.query)}: {values}"
 
     def _texts(self) -> list[list[str]]:
         """Systems side by side: the document id, grade, contribution and cumulative value of each rank."""
@@ -407,13 +414,11 @@ class Explanations(AsFrame, dict[str, Explanation]):
                 places = [0, *map(texts[0].index, names)]
                 header = ["rank", *(name.removeprefix(f"{system} ") for name in names)]
                 rows = [[row[place] for place in places] for row in texts[1:]]
-                blocks.append(f"{system}\n{fit([header, *rows], 0, _DROPS, width)}")
+                blocks.append(f"{visible(system)}\n{fit([header, *rows], 0, _DROPS, width)}")
         return "\n".join([self.heading(), "\n\n".join(blocks)])
 
     def _repr_html_(self) -> str:
-        import html
-
-        return f"<p>{html.escape(self.heading())}</p>{html_table(self._texts(), 0)}"
+        return f"<p>{html_text(self.heading())}</p>{html_table(self._texts(), 0)}"
 
 
 # ---- parts ----

@@ -50,7 +50,7 @@ from fastndcg.grouping import group_by_query
 from fastndcg.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 from fastndcg.later import pa
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
-from fastndcg.tables import shorten
+from fastndcg.tables import quoted
 
 if TYPE_CHECKING:
     from typing import Self
@@ -873,7 +873,7 @@ class Rankings:
                 of_query, code = divmod(int(keys[twice[0]]), len(coded.dictionary))
                 name = coded.dictionary[code].as_py()
                 raise InputError(
-                    f"document {_quote(name)} of query {self._name_of(first + of_query)} is there twice. "
+                    f"document {quoted(name)} of query {self._name_of(first + of_query)} is there twice. "
                     "A document has one entry for a query: drop one of the two."
                 )
 
@@ -912,7 +912,7 @@ class Rankings:
 
     def _name_of(self, query: int) -> str:
         """The id of a query for messages: strings are quoted."""
-        return _quote(self.query_ids[query].as_py())
+        return quoted(self.query_ids[query].as_py())
 
 
 # attributes that a pickle holds: those that the class declares, and four more. `_first_row` is the number of
@@ -970,7 +970,3 @@ def _are_whole(values: Array) -> bool:
         bool((np.floor(values[i : i + _BLOCK]) == values[i : i + _BLOCK]).all())
         for i in range(0, len(values), _BLOCK)
     )
-
-
-def _quote(name: object) -> str:
-    return f'"{shorten(name)}"' if isinstance(name, str) else shorten(str(name))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.arrays import read_only
-from fastndcg.arrow_types import array_of, decode
+from fastndcg.arrow_types import array_of, decode, places_of
 from fastndcg.errors import Argument, ColumnError, FastndcgError, check_choice, count_of, suggest
 from fastndcg.files import kind_of, table_writer, whole_file
 from fastndcg.later import pa
@@ -187,7 +187,7 @@ class Scores(AsFrame):
         return Summary(rows)
 
     def by(self, columns: str | Sequence[str], confidence: float | None = None) -> Table:
-        """Means over groups of queries: a row for each value of a kept column, in order of first appearance.
+        """Means over groups of queries: a row for each value of a kept column.
 
         Parameters
         ----------
@@ -199,10 +199,11 @@ class Scores(AsFrame):
         Returns
         -------
         Table
-            The columns, `queries` (how many), and the mean of each measure, weighted if there are weights.
-            With `confidence` also `small`, true for groups of fewer than 30 queries, whose intervals are
-            unreliable; and after each mean its interval, `_low` to `_high`, and `_empty`, the number of
-            queries where the measure is undefined.
+            Rows ascend by the columns: numbers, dates and times by value, texts by name; NaN and null come
+            last. It has the columns, `queries` (how many), and the mean of each measure, weighted if there
+            are weights. With `confidence` also `small`, true for groups of fewer than 30 queries, whose
+            intervals are unreliable; and after each mean its interval, `_low` to `_high`, and `_empty`, the
+            number of queries where the measure is undefined.
 
         Raises
         ------
@@ -215,7 +216,7 @@ class Scores(AsFrame):
         >>> kept = {"country": ["de", "fr", "de", "fr"], "device": ["tv", "tv", "tv", "pc"]}
         >>> scores = evaluate(Rankings.from_lists([[1, 0], [0, 1], [0, 1], [1]], queries=kept), "RR")
         >>> scores.by(["country", "device"]).select(["country", "device", "RR"]).to_pydict()
-        {'country': ['de', 'fr', 'fr'], 'device': ['tv', 'tv', 'pc'], 'RR': [0.75, 0.5, 1.0]}
+        {'country': ['de', 'fr', 'fr'], 'device': ['tv', 'pc', 'tv'], 'RR': [0.75, 1.0, 0.5]}
         >>> scores.by("country", confidence=0.95).column_names
         ['country', 'queries', 'small', 'RR', 'RR_low', 'RR_high', 'RR_empty']
         """
@@ -251,14 +252,14 @@ class Scores(AsFrame):
 
     def worst(self, measure: object, n: int = 20) -> Table:
         """The queries with the lowest values of a measure, lowest first; queries of equal value keep their
-        order.
+        order. Queries where the measure is undefined are left out.
 
         Parameters
         ----------
         measure : Measure, notation, or ir_measures object
             One that was evaluated.
         n : int
-            Number of rows, at most. Queries without a value (NaN) are left out.
+            Number of rows, at most.
 
         Returns
         -------
@@ -284,11 +285,12 @@ class Scores(AsFrame):
         return self._extreme(measure, n, -1)
 
     def _extreme(self, measure: object, n: int, sign: int) -> Table:
-        values = self[measure]
-        defined = np.flatnonzero(~np.isnan(values))
+        row = self.measures.index(self._find(measure))
+        values = self.values[row]
+        defined = np.flatnonzero(~(np.isnan(values) | self._empty[row]))
         chosen = defined[np.argsort(sign * values[defined], kind="stable")[: max(n, 0)]]
         table = self.queries.take(pa.array(chosen))
-        return Table(table.append_column(self._find(measure).label, pa.array(values[chosen])))
+        return Table(table.append_column(self.measures[row].label, pa.array(values[chosen])))
 
     def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
         return statistics.mean(*self._values_that_count(row, part))
@@ -419,21 +421,29 @@ def check_kept(names: Sequence[str], kept: Sequence[str], purpose: str = "") -> 
 
 
 def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[npt.NDArray[np.int64]]]:
-    """Distinct combinations of values, including null, in order of first appearance: their columns, and the
-    rows of each.
+    """Distinct combinations of values: their columns, and the rows of each.
 
-    >>> groups_of([pa.chunked_array([["b", None], ["b"]])])[1]
-    [array([0, 2]), array([1])]
+    They ascend column by column: numbers, dates and times by value, texts by their code points; NaN and then
+    null come last.
+
+    >>> groups_of([pa.chunked_array([["b", None], ["a", "b"]])])[1]
+    [array([2]), array([0, 3]), array([1])]
     """
     codes, plain = np.zeros(len(columns[0]), np.int64), []
     for given in columns:
         plain.append(pa.chunked_array(decode(given)).combine_chunks())
-        found = plain[-1].dictionary_encode(null_encoding="encode")
-        codes = codes * len(found.dictionary) + array_of(found.indices)
+        try:
+            found = plain[-1].dictionary_encode(null_encoding="encode")
+        except pa.ArrowNotImplementedError:
+            kind = plain[-1].type
+            raise ColumnError(
+                f"queries cannot be grouped by values of type {kind}; name a column of others"
+            ) from None
+        places = places_of(found.dictionary)
+        codes = codes * len(places) + places[array_of(found.indices)]
         codes = np.unique(codes, return_inverse=True)[1]  # keeps codes small for any number of columns
     order = np.argsort(codes, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
-    groups.sort(key=lambda rows: int(rows[0]))
     first = pa.array([int(rows[0]) for rows in groups], pa.int64())
     return [column.take(first) for column in plain], groups
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.later import pa
@@ -26,6 +28,13 @@ _NARROW = 40  # columns of a terminal where only names and means remain
 _ROWS = 40  # rows that are shown of a longer table
 _DROPS_OF_GROUPS = (("empty",), ("low", "high"), ("small",), ("queries",))
 _LONGEST = 60  # characters of a text that is no name of a measure
+
+# what a terminal, a page or a picture would obey or could not show: controls, ends of lines, marks that turn
+# the direction of text, halves of surrogate pairs, and code points that are no characters
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
 
 
 class AsFrame:
@@ -130,7 +139,12 @@ class Table(AsFrame):
 
     def _texts(self) -> Texts:
         shown = self._arrow.slice(0, _ROWS)
-        columns = [[shown_value(value) for value in column.to_pylist()] for column in shown.columns]
+        left, columns = self._left(), []
+        for place, (name, column) in enumerate(zip(shown.column_names, shown.columns, strict=True)):
+            names = name in left or (place < self._keys and name not in ("queries", "small"))
+            columns.append(
+                [shorten(name_of(value)) if names else shown_value(value) for value in column.to_pylist()]
+            )
         return [self._arrow.column_names, *map(list, zip(*columns, strict=True))]
 
     def __repr__(self) -> str:
@@ -141,6 +155,55 @@ class Table(AsFrame):
         hidden = len(self) - len(texts) + 1
         more = f"<p>... and {hidden:,} more rows</p>" if hidden > 0 else ""
         return html_table(texts, {place for place, name in enumerate(texts[0]) if name in left}) + more
+
+
+def visible(text: str) -> str:
+    r"""A text whose characters can all be seen: others, such as an escape or the end of a line, as in `repr`.
+
+    >>> print(visible("q\x1b[31m\n\u202e"), visible("שאילתה"))
+    q\x1b[31m\n\u202e שאילתה
+    """
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def name_of(value: object) -> str:
+    """The value of an id or a slice as text. Null is `null`; texts that would look like it, or like nothing,
+    stand in quotes.
+
+    >>> [name_of(value) for value in (None, "null", "", "de", 1234567, 0.5, False, float("nan"))]
+    ['null', '"null"', '""', 'de', '1234567', '0.5', 'false', 'NaN']
+    """
+    if isinstance(value, str):
+        return f'"{value}"' if value.strip('"') in ("", "null") else value
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return "NaN" if value != value else str(value)  # noqa: PLR0124 - NaN alone differs from itself
+
+
+def quoted(value: object) -> str:
+    """An id for a sentence: text in quotes, without the middle of a long one.
+
+    >>> quoted("q-1"), quoted(7)
+    ('"q-1"', '7')
+    """
+    text = shorten(str(value))
+    return f'"{text}"' if isinstance(value, str) else text
+
+
+def labels_of(names: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """A label for each name, or for names side by side: visible, short, and different where names differ.
+
+    >>> labels_of([("a", "tv"), ("a, tv",), ("x" * 99,)]).values()
+    dict_values(['a, tv', 'a, tv (2)', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'])
+    """
+    labels: dict[tuple[str, ...], str] = {}
+    taken: set[str] = set()
+    for name in dict.fromkeys(names):
+        text = shorten(visible(", ".join(name)))
+        further = (f"{text} ({place})" for place in count(2))
+        labels[name] = next(label for label in chain([text], further) if label not in taken)
+        taken.add(labels[name])
+    return labels
 
 
 def shown_value(value: object) -> str:
@@ -161,12 +224,12 @@ def shown_value(value: object) -> str:
 
 
 def shorten(text: str, longest: int = _LONGEST) -> str:
-    """A text on one line; the middle of a long text is left out.
+    """A text on one line, all of it visible; the middle of a long text is left out.
 
     >>> shorten("x" * 50 + "y" * 50, 20)
     'xxxxxxxxx...yyyyyyyy'
     """
-    line = " ".join(text.split()) if len(text.splitlines()) > 1 else text
+    line = visible(text)
     if len(line) <= longest:
         return line
     tail = (longest - 3) // 2
@@ -215,6 +278,7 @@ def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) ->
     width : int
         0 means no limit.
     """
+    rows = _visible_rows(rows)
     at_left = rows[0][:left]
     for names in drops if width else ():
         if width > _NARROW and _width_of(rows) <= width:
@@ -224,6 +288,10 @@ def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) ->
     if width and _width_of(rows) > width:
         return "\n".join(_stack(rows, left))
     return text_table(rows, left)
+
+
+def _visible_rows(rows: Texts) -> Texts:
+    return [[visible(text) for text in row] for row in rows]
 
 
 def _without(rows: Texts, names: Collection[str]) -> Texts:
@@ -258,6 +326,7 @@ def cut_to_pages(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: 
 
 def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str:
     """Rows of texts on several pages, the columns in `left` left-aligned; as entries if none fits."""
+    rows, left = _visible_rows(rows), set(map(visible, left))
     pages = cut_to_pages(rows, keys, [[name] for name in rows[0][keys:]], width)
     if not width or 2 * len(left) <= len(rows[0]) or all(_width_of(page) <= width for page in pages):
         places = [{place for place, name in enumerate(page[0]) if name in left} for page in pages]
@@ -314,7 +383,7 @@ def _only(rows: Texts, names: Sequence[str]) -> Texts:
 
 def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
     """Rows of texts in columns; the first `left` columns, or those at these places, are left-aligned."""
-    at_left = range(left) if isinstance(left, int) else left
+    rows, at_left = _visible_rows(rows), range(left) if isinstance(left, int) else left
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
@@ -325,19 +394,28 @@ def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
     )
 
 
+def html_text(text: str) -> str:
+    r"""A text as HTML that shows it, and does nothing else.
+
+    >>> print(html_text("<b>\x1b"))
+    &lt;b&gt;\x1b
+    """
+    import html
+
+    return html.escape(visible(text))
+
+
 def html_table(rows: Texts, left: int | Collection[int] = 1) -> str:
     """The same as HTML, in the theme of the page that shows it.
 
     >>> html_table([["measure", "mean"], ["RR", "0.5"]]).partition("<tbody>")[2]
     '<tr><td style="text-align:left">RR</td><td>0.5</td></tr></tbody></table>'
     """
-    import html
-
     at_left = range(left) if isinstance(left, int) else left
     sides = [' style="text-align:left"' if place in at_left else "" for place in range(len(rows[0]))]
 
     def row_of(row: list[str], name: str) -> str:
-        cells = zip(sides, map(html.escape, row), strict=True)
+        cells = zip(sides, map(html_text, row), strict=True)
         return "<tr>" + "".join(f"<{name}{side}>{text}</{name}>" for side, text in cells) + "</tr>"
 
     header, *others = rows
@@ -353,7 +431,7 @@ def markdown_table(rows: Texts, left: int | Collection[int] = 1) -> str:
     | --- | ---: |
     | RR | 0.5 |
     """
-    header, *others = ([text.replace("|", r"\|") for text in row] for row in rows)
+    header, *others = ([text.replace("|", r"\|") for text in row] for row in _visible_rows(rows))
     at_left = range(left) if isinstance(left, int) else left
     rule = ["---" if place in at_left else "---:" for place in range(len(header))]
     return "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *others])

@@ -468,7 +468,7 @@ PAIR = {
         (
             lambda: fn.compare(PAIR, measures="RR", paired=False).slices("lang"),
             fn.InputError,
-            r"\"b\" has no query where lang='fr'; leave such queries out",
+            r"\"a\" has no query where lang='en'; leave such queries out",
         ),
         (
             lambda: fn.compare(PAIR, measures="RR", paired=False).queries_needed(0.1),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import pickle
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
+from fastndcg import plot
 from fastndcg.scores import Scores, check_kept, groups_of, interval_of, results_file
 from fastndcg.statistics.sums import Moments
 
@@ -70,11 +74,44 @@ def test_the_mapping_has_measures_by_any_of_their_names(scores: fn.Scores) -> No
         scores["RR"]
 
 
-def test_groups_come_in_the_order_of_their_first_query() -> None:
+@pytest.mark.parametrize(
+    ("values", "ascending"),
+    [
+        ([10, None, 9, 2], [2, 9, 10, None]),
+        ([0.5, float("nan"), None, -1.0], [-1.0, 0.5, float("nan"), None]),
+        (["10", "", None, "9", "é", "Z"], ["", "10", "9", "Z", "é", None]),
+        (
+            [dt.date(2026, 2, 1), dt.date(2025, 11, 30)],
+            [dt.date(2025, 11, 30), dt.date(2026, 2, 1)],
+        ),
+        ([True, None, False], [False, True, None]),
+        ([Decimal("10.5"), Decimal("9.5")], [Decimal("9.5"), Decimal("10.5")]),
+    ],
+)
+def test_groups_ascend_by_value_wherever_they_are_shown(values: list[Any], ascending: list[Any]) -> None:
+    """`by`, slices of a comparison and pictures have one order, which is that of engines."""
+    column = pa.chunked_array([values])
+    for given in (column, column.dictionary_encode()):
+        scores = fn.evaluate(fn.Rankings.from_lists([[1, 0]] * len(values), queries={"slice": given}), "RR")
+        by = scores.by("slice", 0.95)
+        assert str(by["slice"].to_pylist()) == str(ascending)
+        pytest.importorskip("scipy")
+        compared = fn.compare({"a": scores, "b": scores}).slices("slice")
+        assert str([key for (key,) in compared]) == str(ascending)
+        texts = plot.slices(scores, "RR", "slice").to_dict()["layer"][1]["layer"][1]["encoding"]["y"]["sort"]
+        assert texts == [row[0] for row in by._texts()[1:]]
+
+
+def test_what_cannot_be_grouped_is_refused() -> None:
+    with pytest.raises(fn.ColumnError, match="cannot be grouped by values of type list"):
+        groups_of([pa.chunked_array([[[1], [2]]])])
+
+
+def test_groups_of_several_columns() -> None:
     columns = [pa.chunked_array([["b", "a", None], ["b", None]]), pa.chunked_array([[1, 1, 2, 1, 2]])]
     distinct, rows = groups_of(columns)
-    assert [column.to_pylist() for column in distinct] == [["b", "a", None], [1, 1, 2]]
-    assert [part.tolist() for part in rows] == [[0, 3], [1], [2, 4]]
+    assert [column.to_pylist() for column in distinct] == [["a", "b", None], [1, 1, 2]]
+    assert [part.tolist() for part in rows] == [[1], [0, 3], [2, 4]]
     assert groups_of([pa.chunked_array([pa.array([], pa.string())])])[1] == []
 
 
@@ -84,6 +121,16 @@ def test_rows_of_one_measure_take_no_other_queries() -> None:
     assert scores.worst("nDCG@10").to_pydict() == {"query_id": [2, 0], "nDCG@10": [0.25, 0.5]}
     assert scores.best("RR", 2).to_pydict() == {"query_id": [0, 1], "RR": [1.0, 0.5]}
     assert scores.best("RR", 0).num_rows == scores.best("RR", -1).num_rows == 0
+
+
+@pytest.mark.parametrize("empty", [0.0, 1.0, "nan", "skip"])
+def test_undefined_queries_are_neither_worst_nor_best(empty: object) -> None:
+    rankings = fn.Rankings.from_lists([[0, 0], [0, 1], [1, 0], [], [0, 2, 1]], query_ids=list("abcde"))
+    scores = fn.evaluate(rankings, fn.nDCG(empty=empty))
+    assert scores.worst(fn.nDCG(empty=empty))["query_id"].to_pylist() == ["b", "e", "c"]
+    assert scores.best(fn.nDCG(empty=empty))["query_id"].to_pylist() == ["c", "e", "b"]
+    # defined without a relevant document, but not without documents
+    assert fn.evaluate(rankings, "P@2").worst("P@2")["query_id"].to_pylist() == ["a", "b", "c", "e"]
 
 
 def test_means_are_found_by_any_spelling(scores: fn.Scores) -> None:

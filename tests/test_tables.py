@@ -198,7 +198,7 @@ def test_long_tables_and_texts_are_shortened() -> None:
     table = Table(pa.table({"id": ["q" * 500] * 1000, "RR": [0.5] * 1000}))
     lines = table.text(80).splitlines()
     assert lines[-1] == "... and 960 more rows" and max(map(len, lines)) <= 80
-    assert shorten("a\nb") == "a b" and len(shorten("x" * 1000)) == 60
+    assert shorten("a\nb") == r"a\nb" and len(shorten("x" * 1000)) == 60
 
 
 def test_markdown_escapes() -> None:
@@ -226,9 +226,27 @@ if __name__ == "__main__":
     SNAPSHOTS.write_text(text(), encoding="utf-8")
 
 
-def test_notebooks_show_tables_without_a_script() -> None:
+def test_null_differs_from_every_text() -> None:
+    values = [None, "None", "null", "", '"null"', '""', "NaN"]
+    scores = fn.evaluate(fn.Rankings.from_lists([[1, 0]] * 7, queries={"slice": values}), "RR")
+    for table in (scores.by("slice"), scores.worst("RR"), scores.by(["slice", "query_id"])):
+        place = table.column_names.index("slice")
+        assert {row[place] for row in table._texts()[1:]} == {
+            "null", "None", '"null"', '""', '""null""', '""""', "NaN",
+        }  # fmt: skip
+    numbers = fn.evaluate(fn.Rankings.from_lists([[1]] * 2, queries={"day": [None, 1]}), "RR").by("day")
+    assert [row[0] for row in numbers._texts()[1:]] == ["1", "null"]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<script>alert(1)</script>", "\x1b[31mred\x1b]0;title\x07", "a\nb\r\nc", "\x00\x7f\x85", "\u2028\u2029",
+        "\u202eright to left\u2066", "\ufffe\uffff\ufeff",
+    ],
+)  # fmt: skip
+def test_no_text_of_users_rules_a_terminal_or_a_notebook(hostile: str) -> None:
     """Text of users is escaped, whatever it is of; numbers of summaries have their intervals."""
-    hostile = "<script>alert(1)</script>"
     columns = {"query_ids": [hostile, "b"], "queries": {"country": [hostile, "fr"]}, "doc_ids": list("abcd")}
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], **columns)
     scores = fn.evaluate(rankings, ["RR", "nDCG@1"])
@@ -245,8 +263,14 @@ def test_notebooks_show_tables_without_a_script() -> None:
         "Table": scores.by("country", 0.95),
         "ConventionScores": fn.evaluate(rankings, "nDCG@1", convention="sklearn"),
     }
+    unseen = re.compile(
+        "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
+    )
     for name, each in shown.items():
         html = each._repr_html_()
+        printed = f"{each!r}\n{each.to_markdown() if isinstance(each, fn.Comparison) else ''}"
+        assert not unseen.search(html) and not unseen.search(printed) and hostile not in html, name
+        assert "\n" not in hostile or hostile not in printed, name
         assert "<script" not in html and html.count("<table>") == html.count("</table>") == 1, name
     for name in ("Scores", "Summary", "Comparison", "ConventionScores"):
         assert "<th>low</th>" in shown[name]._repr_html_(), name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli.options import Format
 from fastndcg.errors import SourceError
-from fastndcg.tables import fit, markdown_table, terminal_width, without_nan
+from fastndcg.tables import fit, markdown_table, name_of, shorten, terminal_width, without_nan
 
 if TYPE_CHECKING:
     from fastndcg.scores import Scores, Summary
@@ -98,7 +98,13 @@ def slices_texts(rows: Rows, left: int) -> list[list[str]]:
     texts = [[*names, ""]]
     for row in rows:
         numbers = [_text_of(row[name]) for name in names[left:]]
-        texts.append([*(str(row[name]) for name in names[:left]), *numbers, "small" if row["small"] else ""])
+        texts.append(
+            [
+                *(shorten(name_of(row[name])) for name in names[:left]),
+                *numbers,
+                "small" if row["small"] else "",
+            ]
+        )
     return texts
 
 

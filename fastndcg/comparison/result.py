@@ -333,7 +333,7 @@ class Comparison(AsFrame):
         Returns
         -------
         dict of tuple to Comparison
-            A tuple holds the values of the columns; groups are in order of first appearance.
+            A tuple holds the values of the columns; groups are in the order of `Scores.by`.
 
         Raises
         ------
@@ -352,17 +352,23 @@ class Comparison(AsFrame):
         names = [columns] if isinstance(columns, str) else list(columns)
         if not names:
             raise ColumnError('no column is named to group by; name one, as in slices("country")')
-        places: dict[tuple[Any, ...], dict[str, Int64]] = {}
-        for system, sample in self._samples.items():
+        for sample in self._samples.values():
             check_kept(names, sample.queries.column_names)
-            values, rows = groups_of([sample.queries[name] for name in names])
-            keys = zip(*(column.to_pylist() for column in values), strict=True)
-            for key, of_group in zip(keys, rows, strict=True):
-                places.setdefault(key, {})[system] = of_group
+        kept = [sample.queries.select(names) for sample in self._samples.values()]
+        every = pa.concat_tables(kept, promote_options="permissive")
+        values, groups = groups_of([every[name] for name in names])
+        ends = np.cumsum([len(table) for table in kept])
         found = {}
-        for key, of_systems in places.items():
-            for system in self.systems:
-                if system not in of_systems:
+        for key, rows in zip(
+            zip(*(column.to_pylist() for column in values), strict=True), groups, strict=True
+        ):
+            parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
+            of_systems = {
+                system: part - (end - len(table))
+                for system, part, end, table in zip(self._samples, parts, ends.tolist(), kept, strict=True)
+            }
+            for system, part in of_systems.items():
+                if not len(part):
                     group = ", ".join(map("{}={!r}".format, names, key))
                     raise InputError(
                         f'"{system}" has no query where {group}; leave such queries out of all systems'

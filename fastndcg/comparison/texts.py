@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import math
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.tables import fit, html_table, markdown_table, terminal_width, text_table
+from fastndcg.tables import fit, html_table, html_text, markdown_table, terminal_width, text_table, visible
 
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison
@@ -47,15 +46,15 @@ def plain(compared: Comparison) -> str:
     if compared._options.baseline is not None or len(compared.systems) == 2:
         drops.append(("baseline",))
     shown = fit(_rows(compared), 3, drops, terminal_width())
-    notes = [f"caution: {caution}" for caution in compared.cautions]
+    notes = [f"caution: {visible(caution)}" for caution in compared.cautions]
     anchors = ["", text_table(_rows_of_anchors(compared), left=2)] if compared.anchors else []
     return "\n".join([heading(compared), shown, *notes, *anchors])
 
 
 def html_of(compared: Comparison) -> str:
-    notes = "".join(f"<p>{html.escape(note)}</p>" for note in compared.cautions)
+    notes = "".join(f"<p>{html_text(note)}</p>" for note in compared.cautions)
     anchors = html_table(_rows_of_anchors(compared), 2) if compared.anchors else ""
-    return f"<p>{html.escape(heading(compared))}</p>{html_table(_rows(compared), 3)}{notes}{anchors}"
+    return f"<p>{html_text(heading(compared))}</p>{html_table(_rows(compared), 3)}{notes}{anchors}"
 
 
 def latex(compared: Comparison) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastndcg.agreement import rank_agreement
 from fastndcg.api import evaluate
@@ -34,9 +34,10 @@ from fastndcg.plot.looks import (
     shapes_of,
 )
 from fastndcg.rankings import Rankings
-from fastndcg.scores import check_kept
+from fastndcg.scores import check_kept, groups_of
 from fastndcg.scoring.plan import discount_of, discount_table, gain_of, worth_of
 from fastndcg.statistics.intervals import SMALL
+from fastndcg.tables import labels_of, name_of
 
 if TYPE_CHECKING:
     from fastndcg.anchoring import Anchors
@@ -215,7 +216,7 @@ def slices(
     -------
     altair.Chart
         Groups of fewer than 30 queries are hollow, since their intervals are unreliable. At most 40 groups
-        are drawn: those with the most queries.
+        are drawn, those with the most queries, in the order of `Scores.by`.
 
     Raises
     ------
@@ -230,26 +231,30 @@ def slices(
     """
     asked, named = as_measure(measure), _by_name(systems)
     columns = [by] if isinstance(by, str) else list(by)
-    rows: list[dict[str, Any]] = []
-    counts: Counter[str] = Counter()
+    names, tables = [], []
     for name, scores in named.items():
-        own = scores._find(asked).label
-        for group in scores.by(columns, confidence).to_pylist():
-            of_group = {
-                "system": name,
-                "slice": ", ".join(str(group[column]) for column in columns),
-                "mean": group[own],
-                "low": group[f"{own}_low"],
-                "high": group[f"{own}_high"],
-                "queries": group["queries"],
-                "small": _size(group["small"]),
-            }
-            rows.append(of_group)
-            counts[of_group["slice"]] += group["queries"]
-    most = [name for name, _ in counts.most_common(_GROUPS)]
-    rows = [row for row in rows if row["slice"] in most]
-    left_out = f"; {len(counts) - len(most):,} smaller ones are not shown" if len(counts) > len(most) else ""
-    chart = _intervals(rows, most, "slice", ", ".join(columns), f"mean {asked} ({_unit(asked)})")
+        of = scores._find(asked).label
+        found = scores.by(columns, confidence).select(
+            [*columns, "queries", "small", of, f"{of}_low", f"{of}_high"]
+        )
+        tables.append(found.rename_columns([*columns, "queries", "small", "mean", "low", "high"]))
+        names += [name] * len(found)
+    every = pa.concat_tables(tables, promote_options="permissive")
+    distinct, groups = groups_of([every[column] for column in columns])
+    keys = list(zip(*(map(name_of, column.to_pylist()) for column in distinct), strict=True))
+    sizes = [pc.sum(every["queries"].take(group)).as_py() for group in groups]
+    most = sorted(np.argsort(np.negative(sizes), kind="stable")[:_GROUPS].tolist())
+    labels = labels_of(keys[group] for group in most)
+    of_systems, rows = every.drop_columns(columns).to_pylist(), []
+    for group in most:
+        for place in groups[group].tolist():
+            row = of_systems[place]
+            named_row = {"system": names[place], "slice": labels[keys[group]]}
+            rows.append(named_row | row | {"small": _size(row["small"])})
+    left_out = f"; {len(groups) - len(most):,} smaller ones are not shown" if len(groups) > len(most) else ""
+    chart = _intervals(
+        rows, list(labels.values()), "slice", ", ".join(columns), f"mean {asked} ({_unit(asked)})"
+    )
     if len(named) == 1:
         chart = _with_line(chart, {"system": name, "mean": scores.mean()[str(asked)]}, "mean")
     worst = min(rows, key=lambda row: (math.isnan(row["mean"]), row["mean"]))
@@ -257,7 +262,7 @@ def slices(
         chart,
         f"{asked} by {', '.join(columns)}",
         f"intervals of {100 * confidence:g} %; hollow: {_size(True)}{left_out}",
-        f"Mean {asked} of {count_of(len(counts), 'group')} by {', '.join(columns)}; lowest: "
+        f"Mean {asked} of {count_of(len(groups), 'group')} by {', '.join(columns)}; lowest: "
         f"{worst['slice']}, {_text_of(worst['mean'])}.",
         height=None,
     )

@@ -9,8 +9,6 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from fastndcg import plot
 from fastndcg.anchoring import anchors
 from fastndcg.errors import MeasureError, count_of
@@ -220,11 +218,10 @@ def _ties(found: Found) -> list[Any]:
 def _worst(found: Found) -> list[Any]:
     blocks: list[Any] = []
     for name, scores in found.scores.items():
-        empty = scores._empty[:1]
-        known = Scores([found.main], np.where(empty, np.nan, scores.values[:1]), empty, scores.queries, None)
-        queries = known.worst(found.main, _WORST)
-        if empty.any():
-            left_out = count_of(int(empty.sum()), "query")
+        queries = scores.worst(found.main, _WORST)
+        undefined = int(scores._empty[0].sum())
+        if undefined:
+            left_out = count_of(undefined, "query")
             blocks.append(Text(f"{name}, without {left_out} where {found.main} is undefined:"))
         blocks.append(table_of(f"Lowest {found.main} of {name}", _rows(queries, 1)))
         alone = {name: found.rankings[name]}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastndcg.arrays import OR_UNJUDGED, negate, split_unjudged
 from fastndcg.arrow_types import array_of, decode, is_number, plain, with_long_offsets
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
-from fastndcg.tables import shorten
+from fastndcg.tables import quoted
 
 if TYPE_CHECKING:
     from fastndcg.sources.columns import Columns
@@ -267,7 +267,7 @@ def shown(scalar: pa.Scalar) -> str:
     value = scalar.as_py()
     if isinstance(value, bytes):
         value = value.decode("utf-8", "backslashreplace")
-    return f'"{shorten(value)}"' if isinstance(value, str) else str(value)
+    return quoted(value)
 
 
 def first_line(error: BaseException) -> str:
