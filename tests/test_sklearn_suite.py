@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -88,19 +90,17 @@ def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
 
 
 @pytest.mark.auto
-@given(matrices(), st.sampled_from([None, 1, 3]))
-def test_ignoring_ties_is_the_stable_reverse_order(given_: Any, k: int | None) -> None:
-    """Tied labels from last to first, which is what scikit-learn's tests describe; its own sort is not
-    stable, so the reference here breaks ties by position before it asks scikit-learn.
-    """
+@given(matrices(), st.sampled_from([None, 1, 3]), st.sampled_from([1, 40]))
+def test_ignoring_ties_sorts_as_scikit_learn_on_this_machine(given_: Any, k: int | None, times: int) -> None:
+    """NumPy's sort is not stable, and differs from processor to processor in longer rows."""
     true, score, weight = given_
-    position = np.tile(np.arange(true.shape[1]), (len(true), 1))
-    distinct = np.argsort(np.lexsort((position, score)), axis=1).astype(float)
+    true, score = np.tile(true, times), np.tile(score, times)
     words = {"k": k, "sample_weight": weight, "ignore_ties": True}
-    for ours, theirs in PAIRS:
-        assert ours(true, score, **words) == pytest.approx(
-            theirs(true, distinct, **words), rel=1e-12, abs=1e-15
-        )
+    for kind in (score.dtype, np.float16, np.longdouble, np.uint8, np.bool_):
+        for ours, theirs in PAIRS:
+            assert ours(true, score.astype(kind), **words) == pytest.approx(
+                theirs(true, score.astype(kind), **words), rel=1e-12, abs=1e-15
+            )
 
 
 @pytest.mark.auto
@@ -133,6 +133,55 @@ def test_anything_array_like(ours: Any, theirs: Any) -> None:
         assert ours(kind(true), kind(score), sample_weight=[1, 2]) == pytest.approx(wanted, rel=1e-7)
     assert isinstance(ours(true, score), float)
     assert ours(true, score, sample_weight=pandas.Series([1, 2])) == pytest.approx(wanted)
+
+
+TRUE, SCORE = np.array([[1, 0, 2], [0, 1, 0], [2, 0, 1]]), np.array([[5, 6, 1], [3, 3, 9], [1, 2, 4]]) / 10
+FRAMES = ("Int64", "Float64", "boolean", "int64[pyarrow]")
+
+
+@pytest.mark.auto
+@pytest.mark.parametrize(("ours", "theirs"), TIMES)
+def test_what_scikit_learn_takes_is_taken(ours: Any, theirs: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    close = np.array([[1, 1 + np.longdouble(2) ** -60]])
+    matrices = [(TRUE.astype(kind), SCORE) for kind in (object, np.longdouble, np.float16, np.bool_)]
+    matrices += [(TRUE, SCORE.astype(kind)) for kind in (object, np.longdouble, np.float16)]
+    matrices += [
+        (pandas.DataFrame(TRUE > 0 if kind == "boolean" else TRUE).astype(kind), SCORE) for kind in FRAMES
+    ]
+    matrices += [
+        (TRUE, pandas.DataFrame(SCORE).astype("Float64")),
+        (TRUE.astype(str).astype(object), SCORE),
+        ([[1, 0]], close),
+        ([[1, 0]], close[:, ::-1]),
+        ([[1, 0]], close * np.longdouble(2) ** 2000),
+        ([[1, 0]], [[Fraction(1, 3), Decimal(2)]]),
+    ]
+    for true, score in matrices:
+        assert ours(true, score) == pytest.approx(theirs(true, score), rel=1e-12)
+    for k in (True, np.int8(2), 10**30, 10**200):
+        assert ours(TRUE, SCORE, k=k) == pytest.approx(theirs(TRUE, SCORE, k=k), rel=1e-12)
+    for weight in (
+        np.array([1, 2, 3], object),
+        np.array([1, 2, 3], np.longdouble),
+        pandas.Series([1, 2, 3], dtype="Int64"),
+        [True, False, True],
+        [-1, 2, 3],
+        range(1, 4),
+        [10**30, 1, 1],
+    ):
+        wanted = theirs(TRUE, SCORE, sample_weight=weight)
+        assert ours(TRUE, SCORE, sample_weight=weight) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.auto
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("ours", "theirs"), TIMES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_weight_that_is_not_finite_gives_nan(ours: Any, theirs: Any, bad: float) -> None:
+    for weight in ([1, bad, 1], [bad] * 3, np.array([1, bad, 2], object), [bad, -bad, 1]):
+        assert np.isnan(theirs(TRUE, SCORE, sample_weight=weight))
+        assert np.isnan(ours(TRUE, SCORE, sample_weight=weight))
 
 
 @pytest.mark.auto
@@ -180,6 +229,18 @@ def test_unsigned_scores_are_not_negated() -> None:
         ([1, 2], [1, 2], {}),
         ([[1, 0]], [["a", "b"]], {}),
         (np.empty((0, 3)), np.empty((0, 3)), {}),
+        ([[1, 2]], np.array([[True, False]]), {}),
+        ([[Decimal(1), Decimal(0)]], [[1, 2]], {}),
+        ([[1, None]], [[1, 2]], {}),
+        (np.array([[1, None]], object), [[1, 2]], {}),
+        ("ab", [[1, 2]], {}),
+        (None, None, {}),
+        *(([[1, 2]], [[1, 2]], {"k": k}) for k in (False, np.True_, 2.0, np.array(2), Fraction(2))),
+        *(([[1, 2]], [[1, 2]], {"ignore_ties": each}) for each in (1, 0, None, "yes", [])),
+        *(
+            ([[1, 2]], [[1, 2]], {"sample_weight": weight})
+            for weight in (1.0, np.array(1.0), "a", b"a", ["1"], [None], [[1]], {1}, [[1, 2]])
+        ),
     ],
     ids=str,
 )
@@ -189,8 +250,7 @@ def test_what_scikit_learn_refuses_is_refused(true: Any, score: Any, words: dict
     with pytest.raises((fn.FastndcgError, ZeroDivisionError)) as ours:
         fn.ndcg_score(true, score, **words)
     assert str(ours.value)
-    kinds = [kind for kind in (ValueError, TypeError, ZeroDivisionError) if isinstance(theirs.value, kind)]
-    assert isinstance(ours.value, tuple(kinds))
+    assert isinstance(ours.value, ZeroDivisionError) is isinstance(theirs.value, ZeroDivisionError)
 
 
 @pytest.mark.auto
