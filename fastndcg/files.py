@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,20 +19,26 @@ if TYPE_CHECKING:
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A draft of `path` to write to; it takes the place of `path` at the end, or vanishes after any error.
 
+    A link stays, and the file that it leads to is replaced. A stream (`target_of`) gets the draft's content.
     Where the system knows files without a name the draft is one, and vanishes even if the process is killed.
 
     Raises `SourceError` where a file cannot be written there, before anything is computed for it.
     """
-    target = Path(path)
-    handle, draft = _draft(target)
+    target, is_stream = target_of(path)
+    handle, draft = _draft(path, target, is_stream=is_stream)
     try:
         yield draft
+        if is_stream:
+            _send(draft, target)
+            return
         draft.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         if handle is not None:
             draft = _give_name(draft, target)
         draft.replace(target)
+    except BrokenPipeError:
+        raise  # the reader of a stream has enough
     except OSError as error:
-        _refuse(target, error, draft)
+        _refuse(path, error, draft)
     finally:
         if handle is not None:
             os.close(handle)
@@ -41,33 +48,100 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise `SourceError`, as `whole_file` would, if a file cannot be written; for long computations."""
-    handle, draft = _draft(Path(path))
+    target, is_stream = target_of(path)
+    handle, draft = _draft(path, target, is_stream=is_stream)
     if handle is None:
         draft.unlink()
     else:
         os.close(handle)
 
 
+# ---- where a path leads ----
+
 _HANDLES = Path("/proc/self/fd")  # where Linux shows a process its open files, those without a name too
+_HANDLE = re.compile(r"(?:(/proc/\d+)(?:/task/\d+)?|/dev)/fd/(\d+)")
+_LINKS = 40  # links that Linux follows
 
 
-def _draft(target: Path) -> tuple[int | None, Path]:
-    """A new file beside the target: its handle and where it is seen if it has no name, otherwise its name."""
-    if target.exists() and not target.is_file():
-        raise SourceError(
-            f"{target} is not a file and cannot be written. Name a file, as in {_example(target)}."
-        )
-    handle = _nameless(target.parent)
+def target_of(path: str | os.PathLike[str]) -> tuple[Path, bool]:
+    """The file that is written for a path, which is where its links lead; and whether it is a stream.
+
+    Streams are pipes, terminals, /dev/null, and open files of this process, such as /dev/stdout. Raises
+    `SourceError` for a folder, for a device, and for all else in /dev and /proc.
+    """
+    place = Path(path)
+    for _ in range(_LINKS):
+        place = Path(os.path.realpath(place.parent), place.name)
+        if _HANDLE.fullmatch(str(place)) or not place.is_symlink():
+            break
+        place = place.parent / place.readlink()
+    else:
+        raise SourceError(f"{path} cannot be written: its links lead in a circle. Name a file.")
+    try:
+        number = handle_of(place)
+        if number is not None:
+            os.write(number, b"")  # refused for what is open for reading only
+        if number is not None or place.is_fifo() or _is_device_of_text(place):
+            return place, True
+        if place.parts[1:2] in (("dev",), ("proc",)) and place.parts[2:3] != ("shm",):
+            raise SourceError(
+                f"{path} leads to {place}, which belongs to the system. Name a file, as in scores.parquet."
+            )
+        if place.exists() and not place.is_file():
+            raise SourceError(
+                f"{path} is not a file and cannot be written. Name a file, as in {_example(Path(path))}."
+            )
+    except OSError as error:
+        _refuse(path, error)
+    return place, False
+
+
+def handle_of(place: Path) -> int | None:
+    """The number of the open file of this process that a resolved path names, as /dev/stdout does."""
+    found = _HANDLE.fullmatch(str(place))
+    if found is None or found[1] not in (None, os.path.realpath("/proc/self")):
+        return None
+    return int(found[2])
+
+
+def _is_device_of_text(place: Path) -> bool:
+    is_named = str(place) in ("/dev/null", "/dev/full", "/dev/tty") or str(place.parent) == "/dev/pts"
+    return is_named and place.is_char_device()
+
+
+def _send(draft: Path, stream: Path) -> None:
+    """Write the content of a draft to a stream, from where an open file stands."""
+    import shutil
+
+    number = handle_of(stream)
+    handle = os.open(stream, os.O_WRONLY) if number is None else os.dup(number)
+    with draft.open("rb") as source, os.fdopen(handle, "wb") as sink:
+        shutil.copyfileobj(source, sink, 1 << 16)
+
+
+def _draft(path: str | os.PathLike[str], target: Path, *, is_stream: bool) -> tuple[int | None, Path]:
+    """A new file beside the target: its handle and where it is seen if it has no name, otherwise its name.
+
+    The draft of a stream is in the folder of temporary files.
+    """
+    folder = _temporary() if is_stream else target.parent
+    handle = _nameless(folder)
     if handle is not None:
         return handle, _HANDLES / str(handle)
-    import tempfile  # here, because it imports random and hashlib: a fifth of the package's import time
+    import tempfile
 
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".draft", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".draft", dir=folder)
     except OSError as error:
-        _refuse(target, error)
+        _refuse(path, error)
     os.close(handle)
     return None, Path(name)
+
+
+def _temporary() -> Path:
+    import tempfile  # here, because it imports random and hashlib: a fifth of the package's import time
+
+    return Path(tempfile.gettempdir())
 
 
 def _nameless(folder: Path) -> int | None:
@@ -98,10 +172,10 @@ def _give_name(draft: Path, target: Path) -> Path:
         os.close(folder)
 
 
-def _refuse(target: Path, error: OSError, draft: Path | None = None) -> NoReturn:
-    reason = str(error).replace(str(draft), str(target)) if error.errno is None else os.strerror(error.errno)
+def _refuse(path: str | os.PathLike[str], error: OSError, draft: Path | None = None) -> NoReturn:
+    reason = str(error).replace(str(draft), str(path)) if error.errno is None else os.strerror(error.errno)
     raise SourceError(
-        f"{target} cannot be written: {reason}. Name a file in a folder that exists and is writable."
+        f"{path} cannot be written: {reason}. Name a file in a folder that exists and is writable."
     ) from None
 
 
@@ -148,6 +222,9 @@ def table_writer(path: str | os.PathLike[str], schema: pa.Schema, kind: str) -> 
     return pa.ipc.new_file(os.fspath(path), schema) if kind == "feather" else _TextWriter(path, kind)
 
 
+_AT_ONCE = 1 << 14  # rows that are Python objects at the same time: 20 MB
+
+
 class _TextWriter:
     """Tables as CSV or JSON Lines, NaN as null, which neither of them has otherwise."""
 
@@ -159,18 +236,20 @@ class _TextWriter:
         import csv
         import json
 
-        rows = [
-            {name: None if value != value else value for name, value in row.items()}  # noqa: PLR0124
-            for row in table.to_pylist()
-        ]
-        if not self._is_csv:
-            self._file.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-            return
         writer = csv.DictWriter(self._file, table.column_names)
-        if self._header:
+        if self._is_csv and self._header:
             writer.writeheader()
         self._header = False
-        writer.writerows(rows)
+        for part in table.to_batches(max_chunksize=_AT_ONCE):
+            rows = [
+                {name: None if value != value else value for name, value in row.items()}  # noqa: PLR0124
+                for row in part.to_pylist()
+            ]
+            if self._is_csv:
+                writer.writerows(rows)
+            else:
+                lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+                self._file.writelines(lines)
 
     def close(self) -> None:
         self._file.close()

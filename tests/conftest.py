@@ -69,6 +69,7 @@ LONG = [
     "evaluate",
     "formats",
     "conventions",
+    "paths",
 ]
 
 

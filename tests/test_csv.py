@@ -274,7 +274,11 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["{0}", "{1}"], 2, "a.csv is CSV and {1} is not; give files of one kind"),
+        (
+            ["{0}", "{1}"],
+            2,
+            "one kind is read at a time: 1 of CSV ({0}), 1 of Parquet ({1}). Name the files of one kind",
+        ),
         (["{0}", "--intents", "label"], 2, "--intents names a column of lists, which CSV has not"),
         (["{0}", "--score", "s2"], 3, 'a.csv: there is no column "s2"'),
     ],

@@ -26,7 +26,7 @@ from fastndcg.cli.options import (
     WeightOption,
 )
 from fastndcg.errors import InputError, MeasureError, SourceError, count_of
-from fastndcg.files import check_writable
+from fastndcg.files import check_writable, handle_of, target_of
 from fastndcg.measures import Measure, parse_many
 from fastndcg.sources.columns import Roles
 
@@ -256,10 +256,20 @@ def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> Fi
 
 
 def check_out(out: Path, inputs: Iterable[str]) -> None:
-    """End the command if the output is an input, or cannot be written."""
-    if out.exists() and any(Path(path).exists() and out.samefile(path) for path in inputs):
-        refuse(f"--out: {out} is the input itself; name another file")
+    """End the command if the output is an input, under any name, or cannot be written.
+
+    If it is standard output, everything else goes to stderr.
+    """
+    from fastndcg.sources.paths import identity_of, local_files
+
     check_writable(out)
+    target, _ = target_of(out)
+    for path in local_files(inputs) if target.exists() else ():
+        if identity_of(path) == identity_of(str(target)):
+            same = "the input itself" if Path(path) == out else f"the input {path}"
+            refuse(f"--out: {out} is {same}; name another file")
+    if handle_of(target) == 1:
+        sys.stdout = sys.stderr
 
 
 def tell(queries: int, documents: int | None, taken: dict[str, str | None], name: str | None = None) -> None:

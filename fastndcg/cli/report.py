@@ -74,7 +74,7 @@ def report(
     check_extra()
     check_confidence(confidence)
     sources = given.sources(reading.of_paths())
-    check_out(out, [*sources.paths, *sources.runs])
+    check_out(out, [*sources.paths, *sources.runs, sources.qrels])
     asked = read_measures(measure or ["nDCG@10"], [])
     slices = tuple(dict.fromkeys(by or []))
     roles = reading.roles(sources.score, slices)

@@ -182,7 +182,7 @@ def score(
         check_confidence(confidence)
     of_paths = reading.of_paths() | {"--scores": scores}
     paths, judgments, runs, _ = check_sources(paths or [], qrels, run, {"--missing": missing}, of_paths)
-    _check_results(out, keep, [*paths, *runs, judgments])
+    _check_results(out, keep, [*paths, *runs, judgments, *([scores] if scores else [])])
     rule = read_convention(convention, anchored=anchors)
     roles = reading.roles(score, [*(keep or []), *by, *cutoff_columns(measures)])
     how = How(rule, anchors, threads, memory)

@@ -17,7 +17,6 @@ from fastndcg.sources.formats import (
     TABLE,
     TREC,
     Format,
-    check_alike,
     format_of,
     format_of_name,
     start_of,
@@ -60,7 +59,6 @@ def open_tables(paths: list[PathLike], threads: int | None, kind: Format | None 
     """
     from fastndcg.sources.paths import find_files
 
-    check_alike(paths)
     files = find_files(paths, TABLE)
     first, is_packed = files[0], False
     # trust the name of a remote Parquet file: to look at its bytes would be another request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
-from fastndcg.sources.formats import PARQUET, TABLE, Format, format_of_name
+from fastndcg.sources.formats import PARQUET, TABLE, TABLES, Format, check_alike, format_of_name
 from fastndcg.sources.lines import Held
 from fastndcg.sources.messages import reading
 
@@ -51,6 +51,10 @@ class File(NamedTuple):
     def is_local(self) -> bool:
         return isinstance(self.filesystem, fs.LocalFileSystem)
 
+    @property
+    def identity(self) -> object:
+        return identity_of(self.path) if self.is_local else self.path
+
     def stamp(self) -> Stamp:
         if self.is_local:
             status = os.stat(self.path)  # noqa: PTH116 - filesystems have texts as paths
@@ -78,18 +82,49 @@ class File(NamedTuple):
 
 
 def find_files(paths: list[PathLike], kind: Format = PARQUET) -> list[File]:
-    """All files of the paths, each once. Of folders and patterns, only files of this format."""
+    """All files of the paths, each once. Of folders and patterns, only files of this format.
+
+    A file that links in a folder lead to again counts once. Raises `SourceError` if two paths name one file,
+    and for tables of any format if there are several formats.
+    """
     if not paths:
         raise SourceError("path is an empty list; name at least one file")
-    files = [file for path in paths for file in _expand(path, kind)]
-    seen: set[str] = set()
-    for file in files:
-        if file.path in seen:
-            raise SourceError(
-                f"{file.path} is named twice, so its documents would count twice; name each file once"
-            )
-        seen.add(file.path)
+    files: list[File] = []
+    seen: dict[object, tuple[int, str]] = {}
+    for place, path in enumerate(paths):
+        for file in _expand(path, kind):
+            first, name = seen.setdefault(file.identity, (place, file.path))
+            if first != place:
+                both = "is named twice" if name == file.path else f"and {name} are one file"
+                raise SourceError(
+                    f"{file.path} {both}, so its documents would count twice; name each file once"
+                )
+            if name == file.path:
+                files.append(file)
+    if kind is TABLE:
+        check_alike(file.path for file in files)
     return files
+
+
+def local_files(paths: Iterable[str]) -> Iterator[str]:
+    """All files on this machine, of any format, that paths, folders and patterns name."""
+    for path in paths:
+        if isinstance(path, Held):
+            yield str(path)
+        elif path:
+            with suppress(OSError, ValueError):  # the error of reading says more
+                filesystem, inside = _filesystem(path)
+                if isinstance(filesystem, fs.LocalFileSystem):
+                    yield from _named(filesystem, inside)[1]
+
+
+def _named(filesystem: fs.FileSystem, inside: str) -> tuple[fs.FileType, list[str]]:
+    """The type of a path, and its files: itself, all in a folder, or all that match if it is not found."""
+    info = filesystem.get_file_info(inside)
+    if info.type == fs.FileType.NotFound:
+        matches = _glob(filesystem, inside) if _WILDCARDS.search(inside) else []
+        return info.type, sorted({file for match in matches for file in _files_of(filesystem, match)})
+    return info.type, _files_of(filesystem, info) if info.type == fs.FileType.Directory else [inside]
 
 
 def _expand(path: PathLike, kind: Format) -> list[File]:
@@ -102,29 +137,23 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
         raise SourceError('path is an empty string; wanted a file, folder or pattern, "." for this folder')
     with reading(text, kind.name):
         filesystem, inside = _filesystem(text)
-        info = filesystem.get_file_info(inside)
-        if info.type == fs.FileType.NotFound and _WILDCARDS.search(inside):
-            matches = _glob(filesystem, inside)
-            found = [file for match in matches for file in _files_of(filesystem, match)]
-            files = _only(filesystem, sorted(set(found)), kind)
-            missing = (
-                f'no file matches "{text}"'
-                if not found
-                else f"none of the files that match {text} is {kind.name}"
-            )
-        elif info.type == fs.FileType.NotFound:
-            raise SourceError(f"{text} does not exist.{_nearest(filesystem, inside)} Check the path.")
-        elif info.type == fs.FileType.Directory:
-            found = _files_of(filesystem, info)
-            files = _only(filesystem, found, kind)
-            missing = f"{text} is a folder without {kind.name} files" + (
-                f" (it has {_base(found[0])})" if found else ""
-            )
-        else:
+        is_a, found = _named(filesystem, inside)
+        if is_a not in (fs.FileType.NotFound, fs.FileType.Directory):
             return [File(filesystem, inside)]
-    if not files:
-        raise SourceError(f"{missing}; wanted names that end in {kind.wanted}. Check the path.")
-    return [File(filesystem, file) for file in files]
+        files = _only(filesystem, found, kind)
+    if files:
+        return [File(filesystem, file) for file in files]
+    if is_a == fs.FileType.Directory:
+        missing = f"{text} is a folder without {kind.name} files" + (
+            f" (it has {_base(found[0])})" if found else ""
+        )
+    elif found:
+        missing = f"none of the files that match {text} is {kind.name}"
+    elif _WILDCARDS.search(inside):
+        missing = f'no file matches "{text}"'
+    else:
+        raise SourceError(f"{text} does not exist.{_nearest(filesystem, inside)} Check the path.")
+    raise SourceError(f"{missing}; wanted names that end in {kind.wanted}. Check the path.")
 
 
 def _filesystem(text: str) -> tuple[fs.FileSystem, str]:
@@ -148,27 +177,13 @@ def _hidden(inside: str) -> bool:
 
 
 def _only(filesystem: fs.FileSystem, files: list[str], kind: Format) -> list[str]:
-    """The files of a format, by their names. Where none is named Parquet, it begins as Parquet does, as Hive
-    and Trino write it.
-
-    Of any table, those of the one format that they have, or else Parquet. Raises `SourceError` where that
-    says nothing.
+    """The files of a format, by their names. Where none is named so, Parquet is what begins as Parquet does,
+    as Hive and Trino write it.
     """
-    named: dict[Format, list[str]] = {}
-    for file in files:
-        if (found := format_of_name(file)) is not None:
-            named.setdefault(found, []).append(file)
-    if kind in (PARQUET, TABLE) and PARQUET not in named and not (kind is TABLE and named):
-        named[PARQUET] = [
-            file for file in files if "." not in _base(file) and _begins_as_parquet(filesystem, file)
-        ]
-    if kind is TABLE and PARQUET not in named and len(named) > 1:
-        one, other = (each[0] for each in list(named.values())[:2])
-        raise SourceError(f"{one} and {other} are of two formats; name the files that are meant")
-    return named.get(
-        PARQUET if kind is TABLE and PARQUET in named else kind,
-        next(iter(named.values()), []) if kind is TABLE else [],
-    )
+    named = [file for file in files if format_of_name(file) in (TABLES if kind is TABLE else (kind,))]
+    if named or kind not in (PARQUET, TABLE):
+        return named
+    return [file for file in files if "." not in _base(file) and _begins_as_parquet(filesystem, file)]
 
 
 def _begins_as_parquet(filesystem: fs.FileSystem, file: str) -> bool:
@@ -200,7 +215,29 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
 def _inside(
     filesystem: fs.FileSystem, folder: fs.FileInfo, *, recursive: bool = False
 ) -> Iterable[fs.FileInfo]:
-    return filesystem.get_file_info(fs.FileSelector(folder.path, recursive=recursive))  # type: ignore[no-any-return]
+    """What is in a folder, or also in the folders in it, each of which is entered once: links may lead up."""
+    is_local = isinstance(filesystem, fs.LocalFileSystem)
+    selector = fs.FileSelector(folder.path, recursive=recursive and not is_local)
+    found: list[fs.FileInfo] = filesystem.get_file_info(selector)
+    if not recursive or not is_local:
+        return found
+    seen, waiting = {identity_of(folder.path)}, [info for info in found if info.type == fs.FileType.Directory]
+    for inner in waiting:  # grows
+        if (identity := identity_of(inner.path)) not in seen:
+            seen.add(identity)
+            inside = filesystem.get_file_info(fs.FileSelector(inner.path))
+            found += inside
+            waiting += [info for info in inside if info.type == fs.FileType.Directory]
+    return found
+
+
+def identity_of(path: str) -> object:
+    """What all names of a file or folder on this machine have in common, through links too."""
+    with suppress(OSError):
+        status = os.stat(path)  # noqa: PTH116 - filesystems have texts as paths
+        if status.st_ino:
+            return status.st_dev, status.st_ino
+    return path
 
 
 def _nearest(filesystem: fs.FileSystem, path: str) -> str:

@@ -1,0 +1,249 @@
+"""Kinds of paths crossed with commands and outputs: nothing is read twice, no input and no link is replaced."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastndcg as fn
+from fastndcg.errors import SourceError
+
+pytestmark = [
+    pytest.mark.auto,
+    pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them"),
+]
+
+TABLE = pa.table({"qid": [1, 1, 2, 2], "label": [1, 0, 0, 1], "score": [0.9, 0.1, 0.8, 0.2]})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with an input under several names."""
+    data = tmp_path / "data"
+    (data / "sub").mkdir(parents=True)
+    pq.write_table(TABLE, data / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+    Path("link.parquet").symlink_to("data/a.parquet")
+    Path("hard.parquet").hardlink_to("data/a.parquet")
+    Path("through").symlink_to("data")
+    return tmp_path
+
+
+def command(*words: object, **options: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(  # type: ignore[call-overload,no-any-return]
+        [sys.executable, "-m", "fastndcg", *map(str, words)],
+        check=False, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 120} | options,
+    )  # fmt: skip
+
+
+# ---- inputs ----
+
+NAMES = {
+    "relative": "data/a.parquet",
+    "dotted": "./data/sub/../a.parquet",
+    "absolute": "{here}/data/a.parquet",
+    "uri": "file://{here}/data/a.parquet",
+    "symbolic link": "link.parquet",
+    "hard link": "hard.parquet",
+    "folder": "data",
+    "linked folder": "through",
+    "pattern": "data/*.parquet",
+    "deep pattern": "**/a.parquet",
+}
+
+
+@pytest.mark.parametrize("other", NAMES)
+@pytest.mark.parametrize("one", NAMES)
+def test_a_file_under_two_names_is_refused(one: str, other: str, folder: Path) -> None:
+    paths = [NAMES[each].format(here=folder) for each in (one, other)]
+    assert fn.read_parquet(paths[0]).n_docs == 4
+    with pytest.raises(
+        SourceError, match=r"(is named twice|are one file), so its documents would count twice"
+    ):
+        fn.read_parquet(paths)
+    with pytest.raises(SourceError, match="would count twice"):
+        fn.evaluate(paths, "nDCG")
+
+
+def test_a_file_counts_once_in_a_folder_however_many_links_lead_to_it(folder: Path) -> None:
+    data = folder / "data"
+    (data / "latest.parquet").symlink_to("a.parquet")
+    (data / "z.parquet").hardlink_to(data / "a.parquet")
+    for number in range(3):  # 3 ** 40 names, for who follows them all
+        (data / "sub" / f"up{number}").symlink_to("..")
+    (data / "sub" / "broken.parquet").symlink_to("nowhere")
+    for path in (data, "data/**", "data/*.parquet", "**/*.parquet"):
+        assert fn.read_parquet(path).n_docs == 4, path
+        assert fn.evaluate(path, "CG").n_queries == 2
+
+
+def test_formats_that_are_mixed_are_named(folder: Path) -> None:
+    (folder / "data" / "b.csv").write_text("qid,label,score\n3,1,0.5\n")
+    for paths in ("data", "data/*", ["data/a.parquet", "data/b.csv"], ["link.parquet", "data"]):
+        with pytest.raises(SourceError) as caught:
+            fn.evaluate(paths, "nDCG")
+        if paths != ["link.parquet", "data"]:
+            assert "2 kinds" in str(caught.value)
+            assert "1 of Parquet (data/a.parquet), 1 of CSV (data/b.csv)" in str(caught.value)
+            assert str(caught.value).endswith("as in data/*.parquet")
+    assert fn.read_parquet("data").n_docs == 4
+    assert fn.read_csv("data").n_docs == 1
+    assert command("score", "data").returncode == 3
+    assert command("score", "data/a.parquet", "data/b.csv").returncode == 2
+
+
+# ---- outputs ----
+
+WRITERS: dict[str, list[str]] = {
+    "score": ["score", "data", "-m", "CG", "--out"],
+    "score of a pattern": ["score", "data/*.parquet", "--out"],
+    "report": ["report", "data", "-o"],
+}
+
+
+@pytest.mark.parametrize(
+    "out", ["data/a.parquet", "link.parquet", "hard.parquet", "through/a.parquet", "{here}/data/a.parquet"]
+)
+@pytest.mark.parametrize("writer", WRITERS)
+def test_no_output_replaces_an_input(writer: str, out: str, folder: Path) -> None:
+    before = Path("data/a.parquet").read_bytes()
+    done = command(*WRITERS[writer], out.format(here=folder))
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"is the input" in done.stderr
+    assert Path("data/a.parquet").read_bytes() == before
+    assert Path("link.parquet").is_symlink()
+
+
+def test_no_output_replaces_judgments(folder: Path) -> None:
+    Path("qrels").write_text("1 0 a 1\n")
+    Path("run").write_text("1 Q0 a 1 0.5 me\n")
+    Path("scores.parquet").symlink_to("qrels")
+    for words in (
+        ["score", "--qrels", "qrels", "run", "--out"],
+        ["report", "--qrels", "qrels", "--run", "run", "-o"],
+    ):
+        assert command(*words, "scores.parquet").returncode == 2
+    assert Path("qrels").read_text() == "1 0 a 1\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["score", "data", "--out"], ["report", "data", "-m", "CG", "-o"], ["demo", "--queries", "5", "--out"]],
+)
+def test_links_stay_and_what_they_lead_to_is_written(words: list[str], folder: Path) -> None:
+    Path("old.csv").write_text("OLD")
+    Path("old.csv").chmod(0o640)
+    Path("one.csv").symlink_to("two.csv")
+    Path("two.csv").symlink_to("old.csv")
+    Path("to_new.csv").symlink_to("data/sub/new.csv")
+    for out, target in (("one.csv", "old.csv"), ("to_new.csv", "data/sub/new.csv")):
+        done = command(*words, out)
+        assert done.returncode == 0, done.stderr
+        assert Path(out).is_symlink()
+        assert len(Path(target).read_bytes()) > 20
+    assert Path("old.csv").stat().st_mode & 0o777 == 0o640
+    Path("circle.csv").symlink_to("circle2.csv")
+    Path("circle2.csv").symlink_to("circle.csv")
+    for out, reason in (
+        ("circle.csv", b"circle"),
+        ("data", b"is not a file"),
+        (".", b"is not a file"),
+        ("no/a.csv", b"No such file"),
+    ):
+        done = command(*words, out)
+        assert done.returncode == 3, out
+        assert reason in done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files as Linux shows them")
+@pytest.mark.usefixtures("folder")
+class TestStreams:
+    CSV = b"qid,CG\r\n1,1.0\r\n2,1.0\r\n"
+    WORDS = ("score", "data", "-m", "CG", "--out")
+
+    @pytest.mark.parametrize("where", ["/proc/self/fd/1", "/dev/fd/1", "/proc/thread-self/fd/1"])
+    def test_standard_output(self, where: str) -> None:
+        Path("stdout.csv").symlink_to(where)
+        with Path("got").open("wb") as got:
+            got.write(b"before\n")
+            got.flush()
+            done = command(*self.WORDS, "stdout.csv", stdout=got)
+        assert done.returncode == 0
+        assert Path("got").read_bytes() == b"before\n" + self.CSV
+        assert b"measure" in done.stderr, "the means are not between the results"
+        assert Path("stdout.csv").is_symlink()
+        assert command(*self.WORDS, "stdout.csv").stdout == self.CSV
+
+    def test_an_open_file_and_a_pipe_with_a_name(self) -> None:
+        reader, writer = os.pipe()
+        Path("open.csv").symlink_to(f"/dev/fd/{writer}")
+        done = command(*self.WORDS, "open.csv", pass_fds=[writer])
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            assert (done.returncode, pipe.read()) == (0, self.CSV)
+        os.mkfifo("fifo.csv")
+        got: list[bytes] = []
+        thread = threading.Thread(target=lambda: got.append(Path("fifo.csv").read_bytes()))
+        thread.start()
+        assert command(*self.WORDS, "fifo.csv").returncode == 0
+        thread.join(60)
+        assert (got, Path("fifo.csv").is_fifo()) == ([self.CSV], True)
+
+    @pytest.mark.parametrize(
+        "target",
+        [
+            "/dev/fd/0",
+            "/dev/fd/99",
+            "/proc/1/fd/1",
+            "/proc/new",
+            "/dev/new.csv",
+            "/proc/version",
+            "/dev/zero",
+        ],
+    )
+    def test_what_belongs_to_the_system(self, target: str) -> None:
+        Path("out.csv").symlink_to(target)
+        with Path("/dev/null").open("rb") as stdin:
+            done = command(*self.WORDS, "out.csv", stdin=stdin)
+        assert (done.returncode, done.stdout) == (3, b""), done.stderr
+        assert b"out.csv" in done.stderr
+        assert not (target.startswith("/dev/new") and Path(target).exists())
+
+    def test_devices_of_text(self) -> None:
+        Path("null").symlink_to("/dev/null")
+        Path("full").symlink_to("/dev/full")
+        assert command(*self.WORDS, "null").returncode == 0
+        done = command(*self.WORDS, "full")
+        assert (done.returncode, b"No space left" in done.stderr) == (3, True)
+        assert Path("/dev/null").is_char_device()
+        assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_text_is_written_a_part_at_a_time(name: str, tmp_path: Path) -> None:
+    import tracemalloc
+
+    from fastndcg.scores import results_file
+
+    table = pa.table({"qid": range(200_000), "nDCG": [0.5] * 200_000})
+    tracemalloc.start()
+    with results_file(tmp_path / name) as file:
+        file.write(table)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
+    assert (tmp_path / name).read_text().count("\n") == 200_000 + (name == "a.csv")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission(folder: Path) -> None:
+    (folder / "data" / "sub").chmod(0o500)
+    done = command("score", "data", "--out", "data/sub/a.csv")
+    assert (done.returncode, b"Permission denied" in done.stderr) == (3, True)
