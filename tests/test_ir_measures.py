@@ -125,6 +125,24 @@ def test_ties() -> None:
     assert found == [0.5, 0.75, 0.5, 1.0]
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", range(5))
+def test_judged_counts_every_entry_and_orders_ties_by_rising_id(form: str, seed: int) -> None:
+    """Negative grades too, scores that float32 does not tell apart, and beside a measure that orders them otherwise."""
+    qrels, run = tuples(seed)
+    rng = random.Random(seed)
+    qrels = [row._replace(relevance=rng.choice([-2, -1, 0, 2])) for row in qrels]
+    run = [row._replace(score=row.score + rng.choice([0, 1e-12])) for row in run]
+    asked = [ir_measures.Judged @ 1, ir_measures.Judged @ 3, ir_measures.Judged, ir_measures.Judged @ 100]
+    given = FORMS[form](qrels, "relevance"), FORMS[form](run, "score")
+    found = fni.provider().calc([*asked, ir_measures.P @ 1], *given)
+    theirs = {
+        (row.query_id, row.measure): row.value for row in ir_measures.judged.iter_calc(asked, qrels, run)
+    }
+    ours = {(row.query_id, row.measure): row.value for row in found.per_query if row.measure in asked}
+    close(ours, theirs)
+
+
 def test_nothing_is_returned() -> None:
     found = fni.provider().calc([ir_measures.nDCG, ir_measures.NumRet], {"q": {"a": 1}}, {})
     assert found.aggregated == {ir_measures.nDCG: 0.0, ir_measures.NumRet: 0}

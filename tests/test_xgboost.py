@@ -77,6 +77,15 @@ def test_early_stopping() -> None:
     assert booster.best_iteration == int(np.argmax(found)) == len(found) - 5
 
 
+@pytest.mark.parametrize("name", ["ndcg@5", "map@10", "prec@3", "ndcg(gain='exp2')@5"])
+def test_names_that_xgboost_maximises_stay_as_they_were_written(name: str) -> None:
+    """It looks at the first letters: `nDCG@10` would be minimised, and training end at once."""
+    found, _ = trained(fnx.metric(name), 60, early_stopping_rounds=4)
+    wanted, history = trained(fnx.metric(str(fn.parse(name))), 60, early_stopping_rounds=4, maximize=True)
+    assert found.best_iteration == wanted.best_iteration == int(np.argmax([*history["valid"].values()][-1]))
+    assert found.best_iteration > 0 and pickle.loads(pickle.dumps(fnx.metric(name))).names == [name]
+
+
 def test_cross_validation() -> None:
     folds = xgb.cv(
         PARAMETERS, matrix(TRAIN), 3, nfold=2, custom_metric=fnx.metric(["nDCG@10", "RR"]), as_pandas=False

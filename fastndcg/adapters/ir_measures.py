@@ -25,7 +25,7 @@ from fastndcg.sources import trec
 from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
-    from fastndcg.typing import Ties
+    from fastndcg.typing import TieOrder, Ties
 
 _COLUMNS = Roles("query_id", "relevance", "score", doc_id="doc_id", intents="iteration")
 
@@ -37,8 +37,8 @@ def provider(*, ties: Ties = "input", first: bool = False, threads: int | None =
     ----------
     ties : "input", "average", "worst" or "best"
         "input" ranks tied documents as the other providers of ir_measures do: by falling id, or by rising id
-        if judgments are for intents; scores are compared as float32. "average" is the expected value over all
-        orders, without casting scores.
+        if judgments are for intents and for Judged; scores are compared as float32, for Judged as they are.
+        "average" is the expected value over all orders, without casting scores.
     first : bool
         True: `ir_measures.calc_aggregate`, its command line and PyTerrier's `pt.Experiment` ask this provider
         first.
@@ -107,14 +107,14 @@ class Evaluator(providers.Evaluator):
         if isinstance(qrels, Iterator):
             qrels = [*qrels]
         self._parts = []
-        for intents in (False, True):
-            ours = {measure: _as_ours(measure, ties) for measure in measures}
-            of_kind = {
-                measure: one for measure, one in ours.items() if (one.definition.way == "intents") is intents
-            }
+        ours = {measure: _as_ours(measure, ties) for measure in measures}
+        for kind in ("grades", "intents", "Judged"):
+            of_kind = {measure: one for measure, one in ours.items() if _kind(one) == kind}
             if of_kind:
-                judged = trec.given_side("qrels", qrels, "relevance", _COLUMNS, intents=intents)
-                self._parts.append((judged, of_kind, intents))
+                judged = trec.given_side("qrels", qrels, "relevance", _COLUMNS, intents=kind == "intents")
+                if kind == "Judged":  # ir_measures' own provider counts documents of negative grades too
+                    judged = judged._replace(values=np.maximum(judged.values, 0))
+                self._parts.append((judged, of_kind, kind))
         self._queries = self._parts[0][0].queries.to_pylist() if self._parts else []
         super().__init__(measures, self._queries)
 
@@ -140,18 +140,26 @@ class Evaluator(providers.Evaluator):
 
     def _values(self, run: Any) -> Iterator[tuple[list[Any], Any, Any]]:
         """Measures, each with the returned queries and its values."""
-        scored = trec.given_side("run", run, "score", _COLUMNS)
+        given = narrow = trec.given_side("run", run, "score", _COLUMNS)
         if self._ties == "input":
             with np.errstate(over="ignore"):
-                scored = scored._replace(values=scored.values.astype(np.float32))
-        for judged, measures, intents in self._parts:
-            order = "docid_asc" if intents else "docid_desc"
-            rankings = trec.join(judged, scored, "zero", order, "refuse", self._threads)  # type: ignore[arg-type]
+                narrow = given._replace(values=given.values.astype(np.float32))
+        for judged, measures, kind in self._parts:
+            scored = given if kind == "Judged" else narrow
+            order: TieOrder = "docid_desc" if kind == "grades" else "docid_asc"
+            rankings = trec.join(judged, scored, "zero", order, "refuse", self._threads)
             returned = np.flatnonzero(np.diff(rankings.offsets))
             queries = rankings.query_ids.take(returned).to_pylist()
             scores = evaluate(rankings, [*measures.values()], threads=self._threads)
             for measure, ours in measures.items():
                 yield queries, measure, scores[ours][returned]
+
+
+def _kind(measure: Measure) -> str:
+    """What a measure is computed from, as other providers of ir_measures do it."""
+    if measure.name == "Judged":
+        return "Judged"
+    return "intents" if measure.definition.way == "intents" else "grades"
 
 
 def _as_ours(measure: Any, ties: Ties) -> Measure:

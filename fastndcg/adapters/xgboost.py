@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xgboost
 
-from fastndcg.adapters.boosters import Meter, unscored_rankings
+from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
 from fastndcg.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     -------
     callable (predictions, DMatrix) -> list of (name, mean)
         Queries and weights are those of the DMatrix (`qid=` or `group=`, and `weight=`). The DMatrix is read
-        once: do not change its labels, groups and weights while the metric is in use. Names are the notation
-        of the measures, without spaces and with "=" for ":". XGBoost keeps six decimals of each value. With
-        several workers, the means are over the queries of all.
+        once: do not change its labels, groups and weights while the metric is in use. Names are the measures
+        as they were spelled, without spaces and with "=" for ":". XGBoost keeps six decimals of each value.
+        With several workers, the means are over the queries of all.
 
     Raises
     ------
@@ -55,8 +55,10 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
 
     Notes
     -----
-    XGBoost minimises a metric whose name it does not know. Early stopping needs `maximize=True` in `train`,
-    or `xgboost.callback.EarlyStopping(rounds=20, maximize=True)`.
+    XGBoost maximises a metric whose name begins with ndcg, map, pre or auc in small letters ("ndcg@10"), and
+    minimises all others, also "nDCG@10". Early stopping of these needs `maximize=True` in `train`, or
+    `xgboost.callback.EarlyStopping(rounds=20, maximize=True)`. Name a measure otherwise than an `eval_metric`
+    of XGBoost's own, whose history would hold the values of both.
 
     Examples
     --------
@@ -106,6 +108,10 @@ def callback(
 
 class Metric(Meter):
     """The result of `metric`."""
+
+    def __init__(self, measures: Any, like: Any = None, threads: int | None = None) -> None:
+        super().__init__(measures, like, threads)
+        self.names = [printable_name(measure.label) for measure in self.measures]
 
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         if not isinstance(data, xgboost.DMatrix):
