@@ -247,10 +247,16 @@ class Explanation(AsFrame):
         `gains`; largest first.
 
         Each exchange is evaluated by itself. In a long list not all are tried: for each rank that counts and
-        each larger gain, only those with the highest and the lowest document of that gain below the rank.
+        each larger gain, only those with the highest and the lowest document of that gain below the rank. If
+        one of several tied ranks counts, all of them do.
         """
         order, ranked = self._order[: self._n_ranked], self._n_ranked
-        pairs = _pairs(self._gains[order], len(self._ranks.added), ranked)
+        number, counted = tie_numbers(self._rankings.scores)[order], len(self._ranks.added)
+        if 0 < counted < ranked:  # a group of ties that crosses the cutoff counts as a whole
+            counted = int(np.searchsorted(number, number[counted - 1], "right"))
+        # moving a document up that "gains" less can raise what counts judgments
+        either = self.measure.definition.worth in ("judgment", "unjudged")
+        pairs = _pairs(self._gains[order], counted, ranked, either=either)
         gains = np.empty(0) if self.is_empty else self._exchange_pairs(order, pairs) - self.value
         best = [place for place in np.argsort(-gains, kind="stable")[: max(n, 0)] if gains[place] > _ROUNDING]
         return Table(
@@ -480,12 +486,15 @@ def _missed_grades(rankings: Rankings) -> tuple[Float64, Int64]:
     return grades[left > 0], left[left > 0]
 
 
-def _pairs(gains: Float64, counted: int, ranked: int) -> list[tuple[int, int]]:
-    """Pairs of ranks whose lower document gains more: all; in a long list the first and last of each gain."""
+def _pairs(gains: Float64, counted: int, ranked: int, *, either: bool) -> list[tuple[int, int]]:
+    """Pairs of ranks whose lower document gains more, or otherwise: all; in a long list the first and last of
+    each gain.
+    """
     whole = ranked * ranked * max(counted, 1) <= _MOST_EXCHANGED
     pairs: list[tuple[int, int]] = []
     for rank in range(min(counted, ranked)):
-        below = np.flatnonzero(gains[rank + 1 :] > gains[rank]) + rank + 1
+        others = gains[rank + 1 :]
+        below = np.flatnonzero(others != gains[rank] if either else others > gains[rank]) + rank + 1
         if not whole:
             of_gain = [below[gains[below] == gain] for gain in np.unique(gains[below])]
             below = np.unique([end for each in of_gain for end in (each[0], each[-1])]).astype(np.int64)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from typing import Any
 
 import numpy as np
 import oracle
@@ -123,6 +125,44 @@ def test_missed_documents() -> None:
     assert missed[0]["at_top"] == pytest.approx(with_three - found.value, rel=1e-12)
     assert "Judged and not returned: 1 document of grade 3, 1 document of grade 1." in repr(found)
     assert not len(fn.explain(fn.Rankings.from_lists([[1]]), "RR", 0).missed)
+
+
+SWAPPED = ["nDCG@2", "DCG@1", "AP@2", "AP", "RR@2", "ERR(max_rel=3)@2", "P@2", "R@3", "F@2", "Rprec", "Success@2", "RBP@2",
+           "SDCG(max_rel=3)@2", "Judged@2", "RBPresidual@2", "NumRet(rel=1)@2", "Bpref", "infAP", "SetF"]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::fastndcg.errors.FastndcgWarning")
+@pytest.mark.parametrize("ties", ["average", "input", "worst", "best"])
+@pytest.mark.parametrize("measure", SWAPPED)
+def test_the_first_swap_is_the_best_of_all_exchanges(measure: str, ties: Any) -> None:
+    """Also of tied documents on both sides of the cutoff, and of unjudged documents."""
+    random, asked = np.random.default_rng(0), fn.parse(measure)(ties=ties)
+    for _ in range(30):
+        n = int(random.integers(2, 7))
+        grades, scores, judged = (
+            random.integers(0, 3, n),
+            -np.sort(random.integers(0, 3, n)),
+            random.random(n) < 0.8,
+        )
+
+        def value(rows: Any) -> float:
+            lists = fn.Rankings.from_lists([grades[rows]], [scores], is_judged=judged[rows])  # noqa: B023
+            return float(fn.evaluate(lists, asked).values[0, 0])
+
+        found = fn.explain(fn.Rankings.from_lists([grades], [scores], is_judged=judged), asked, 0)
+        if found.is_empty:
+            continue
+        best, (order, swaps) = 0.0, (found._order, found.swaps(1).to_pylist())
+        for one, other in itertools.combinations(range(n), 2):
+            rows = order.copy()
+            rows[[one, other]] = rows[[other, one]]
+            best = max(best, value(rows) - found.value)
+        assert (swaps[0]["gains"] if swaps else 0.0) == pytest.approx(best, abs=1e-9)
+
+
+def test_a_tied_group_that_crosses_the_cutoff_can_be_exchanged() -> None:
+    rankings = fn.Rankings.from_lists([[1, 1, 0, 1]], [[2.0, 1.0, 1.0, 0.0]])
+    assert fn.explain(rankings, "P@2", 0).swaps().to_pylist() == [{"rank": 3, "with_rank": 4, "gains": 0.25}]
 
 
 @pytest.mark.parametrize("measure", ["nDCG@3", "AP", "RR", "ERR(max_rel=3)", "P@2", "RBP", "Bpref"])

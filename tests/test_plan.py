@@ -262,3 +262,23 @@ def test_the_best_order_of_judged_documents_is_the_worst_for_their_share() -> No
         assert plan.ties_of(measure_of(f"Judged(ties='{ties}')@5")) == plan.ties_of(
             measure_of(f"P(ties='{judged}')@5")
         )
+
+
+@pytest.mark.parametrize("cutoff", [2**53 + 1, 2**63 - 2, 2**63 - 1, 2**63, 10**30, 10**100])
+def test_cutoffs_beyond_int64_divide_as_they_are(cutoff: int) -> None:
+    rankings = fn.Rankings.from_lists([[1, 0, 2], [0, 1]], [[0.3, 0.2, 0.1], [0.1, 0.1]])
+    assert fn.evaluate(rankings, fn.P @ cutoff).values[0] == pytest.approx(
+        [2 / cutoff, 1 / cutoff], rel=1e-15
+    )
+    assert fn.evaluate(rankings, fn.NumRet @ cutoff).values[0].tolist() == [3, 2]
+    if cutoff > 2**63 - 2:
+        with pytest.raises(fn.MeasureError, match="F@.* divides by its cutoff; wanted one of at most"):
+            fn.evaluate(rankings, fn.F @ cutoff)
+
+
+@pytest.mark.parametrize("top", [4.0, 1e-310, 1e308, 1.7e308])
+def test_scales_as_wide_as_float64(top: float) -> None:
+    rankings = fn.Rankings.from_lists([[top, 0.0, -top]], [[1, 3, 2]])
+    found = fn.evaluate(rankings, fn.SDCG(max_rel=top, min_rel=-top) @ 3).values[0, 0]
+    same = fn.Rankings.from_lists([[2, 1, 0]], [[1, 3, 2]])
+    assert found == fn.evaluate(same, fn.SDCG(max_rel=2) @ 3).values[0, 0]

@@ -188,7 +188,8 @@ def gain_of(worth: Worth, grade: float) -> float:
     if gain == "stop":
         return float(exp2(max(grade, 0.0)) - 1.0) / exp2(top) if grade <= 53 else math.inf
     if gain == "scaled":
-        return (min(max(grade, bottom), top) - bottom) / (top - bottom)
+        half = 1.0 if math.isfinite(top - bottom) else 0.5  # scales that are wider than float64
+        return (half * min(max(grade, bottom), top) - half * bottom) / (half * top - half * bottom)
     if gain == "linear":
         return float(grade)
     if gain == "exp2":
@@ -297,6 +298,8 @@ def check_complete(measure: Measure) -> None:
             f"{measure} needs max_rel=, the highest grade of its scale, "
             f"above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
         )
+    if measure.definition.over == "weighted" and _is_beyond(measure):
+        raise MeasureError(f"{measure} divides by its cutoff; wanted one of at most {tables.UNCUT - 1}")
     if params.get("judged_only") and params.get("unjudged") is not None:
         raise MeasureError(
             f"{measure} both drops unjudged documents and gives them a grade; "
@@ -642,10 +645,17 @@ def _over(measure: Measure) -> str:
         return "fewer returned"
     if measure.params.get("denominator") == "min(n_relevant, k)" and measure.cutoff is not None:
         return "fewer"
-    return over
+    # kernels hold cutoffs as int64: beyond it what divides by the cutoff is multiplied by 1 / cutoff
+    return "power" if over == "cutoff" and _is_beyond(measure) else over
+
+
+def _is_beyond(measure: Measure) -> bool:
+    return measure.cutoff is not None and measure.cutoff >= tables.UNCUT
 
 
 def _weight(measure: Measure) -> float:
+    if measure.definition.over == "cutoff" and _is_beyond(measure):
+        return 1.0 / float(measure.cutoff)  # type: ignore[arg-type]
     if "beta" in measure.params:
         return float(measure.beta) ** 2
     return 1.0 - float(measure.p) if "p" in measure.params else 0.0
