@@ -22,14 +22,18 @@ from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
 from fastndcg.tables import (
     AsFrame,
     Table,
-    cut_to_pages,
     fit,
+    fitted,
     html_table,
     html_text,
+    left_out,
+    markdown_table,
     quoted,
     terminal_width,
     text_table,
     visible,
+    width_of,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-_SHOWN = 30  # rows of a printed table, at most
+_SHOWN = 30  # rows of a printed table, at most, unless all are asked for
 _MOST_NEAR = 5  # similar ids that an error proposes, at most
 _LOOKED_AT = 200_000  # ids that are searched for similar ones, at most
 _MOST_EXCHANGED = 4_000_000  # documents that `swaps` evaluates together: a list for each exchange
@@ -91,7 +95,7 @@ def explain(
     rank  grade  score      gain  discount  contribution  cumulative  ideal_grade  ideal_contribution
        1      3      2  3.000000  1.000000      0.703918    0.703918            3            0.703918
        2      0      1  0.000000  0.630930      0.000000    0.703918            2            0.296082
-       3      2      0  2.000000                0.000000    0.703918
+    Not shown: 1 document below the cutoff of 2, the first relevant document at rank 3; to_arrow() has it.
     >>> found.swaps(1).to_pylist()
     [{'rank': 2, 'with_rank': 3, 'gains': 0.29608...}]
     """
@@ -324,10 +328,11 @@ class Explanation(AsFrame):
             said += f"; caution: contributions come to {self.folded!r}"
         return said
 
-    def notes(self) -> list[str]:
-        """Notes below the table."""
-        notes = []
-        if self._table["tie_group"].null_count < len(self._table):
+    def notes(self, whole: bool = True, see: str = "to_arrow() has") -> list[str]:
+        """Notes below the table, of which `whole` says if it has all rows; `see` says what has the others."""
+        shown = self._n_shown(whole)
+        notes = self._not_shown(shown, see)
+        if self._table["tie_group"].slice(0, shown).null_count < shown:
             ties = self.measure.params.get("ties", "average")
             meaning = (
                 "the expectation over their orders" if ties == "average" else f'in the order ties="{ties}"'
@@ -342,29 +347,78 @@ class Explanation(AsFrame):
             notes.append(f"Judged and not returned: {', '.join(parts)}.")
         return notes
 
-    def _texts(self) -> list[list[str]]:
-        """The table as strings, the header first; empty columns are left out."""
+    def _n_shown(self, whole: bool) -> int:
+        """The rows to print: down to the cutoff, and the documents whose ties reach over it.
+
+        Where the measure is undefined no row adds anything, and none is printed.
+        """
+        n = len(self._table)
+        if whole:
+            return n
+        cutoff = self._cut.cutoff
+        if self.is_empty:
+            return 0
+        if cutoff is not None and cutoff < n:
+            groups = self._table["tie_group"].to_pylist()
+            n = cutoff
+            if self.measure.params.get("ties", "average") == "average":
+                while n < len(groups) and groups[n] is not None and groups[n] == groups[cutoff - 1]:
+                    n += 1
+        return min(n, _SHOWN)
+
+    def _not_shown(self, shown: int, see: str) -> list[str]:
+        """A sentence about documents that are not shown, if there are any."""
+        hidden = self._rankings.n_docs - shown
+        if hidden <= 0:
+            return [] if shown else ["No documents were returned."]
+        relevant = np.flatnonzero(self._gains[self._order[: self._n_ranked]] > 0)
+        below = relevant[relevant >= shown]
+        cutoff = self._cut.cutoff
+        where = f" below the cutoff of {cutoff}" if cutoff is not None and 0 < cutoff <= shown else ""
+        found = f"the first relevant document at rank {below[0] + 1}" if len(below) else "none relevant"
+        them = "it" if hidden == 1 else "them"
+        return [f"Not shown: {count_of(hidden, 'document')}{where}, {found}; {see} {them}."]
+
+    def _texts(self, whole: bool) -> list[list[str]]:
+        """The table as strings, the header first; empty columns are left out, and the header of no rows."""
+        table = self._table.slice(0, self._n_shown(whole))
         shown = [
             name
-            for name in self._table.column_names
-            if self._table[name].null_count < len(self._table) or name in ("rank", "contribution")
+            for name in table.column_names
+            if table[name].null_count < len(table) or name in ("rank", "contribution")
         ]
-        if "expected_gain" in shown and self._table["expected_gain"].slice(0, len(self._ranks.added)).equals(
-            self._table["gain"].slice(0, len(self._ranks.added))
-        ):
+        n = min(len(self._ranks.added), len(table))
+        if "expected_gain" in shown and table["expected_gain"].slice(0, n).equals(table["gain"].slice(0, n)):
             shown.remove("expected_gain")
-        rows = self._table.slice(0, _SHOWN).select(shown).to_pylist()
-        return [shown, *([_text(name, value) for name, value in row.items()] for row in rows)]
+        rows = table.select(shown).to_pylist()
+        texts = [shown, *([_text(name, value) for name, value in row.items()] for row in rows)]
+        return texts if rows else []
+
+    def text(self, whole: bool = False, see: str = "to_arrow()", markdown: bool = False) -> str:
+        """The heading, the table and its notes.
+
+        Parameters
+        ----------
+        whole : bool
+            All rows. Default: those down to the cutoff, at most 30.
+        see : str
+            What the text names that shows columns for which a terminal has no room.
+        markdown : bool
+            A table in Markdown, in place of one that fits the terminal.
+        """
+        texts, width = self._texts(whole), 0 if markdown else terminal_width()
+        notes = self.notes(whole, "to_arrow() has" if see == "to_arrow()" else "--all shows")
+        shown = (
+            [markdown_table(texts, ()) if markdown else fit(texts, 0, _DROPS, width, see)] if texts else []
+        )
+        gap = [""] if markdown else []
+        return "\n".join([self.heading(), *gap, *shown, *gap, *(wrapped(note, width) for note in notes)])
 
     def __repr__(self) -> str:
-        more = len(self._table) - _SHOWN
-        lines = [self.heading(), fit(self._texts(), 0, _DROPS, terminal_width())]
-        lines += [f"... and {more:,} more"] if more > 0 else []
-        return "\n".join([*lines, *self.notes()])
+        return self.text()
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{html_text(note)}</p>" for note in self.notes())
-        return f"<p>{html_text(self.heading())}</p>{html_table(self._texts(), 0)}{notes}"
+        return _html_of(self.heading(), self._texts(whole=False), self.notes(whole=False))
 
 
 # columns that are left out where a terminal has no room, in this order
@@ -373,6 +427,7 @@ _DROPS = (
     ("gain", "expected_gain", "discount"),
     ("cumulative",),
     ("score",),
+    ("tie_group",),
 )
 
 
@@ -395,36 +450,57 @@ class Explanations(AsFrame, dict[str, Explanation]):
         values = ", ".join(f"{each.value:.6f} ({visible(system)})" for system, each in self.items())
         return f"{first.measure} of query {quoted(first.query)}: {values}"
 
-    def _texts(self) -> list[list[str]]:
+    def _texts(self, whole: bool) -> list[list[str]]:
         """Systems side by side: the document id, grade, contribution and cumulative value of each rank."""
         header, columns = ["rank"], []
-        n = min(max(len(each.to_arrow()) for each in self.values()), _SHOWN)
+        n = max(each._n_shown(whole) for each in self.values())
         for name, each in self.items():
-            table = each.to_arrow()
+            table = each.to_arrow().slice(0, n)
             for column in ("doc_id", "grade", "contribution", "cumulative"):
                 if table[column].null_count < len(table):
                     header.append(f"{name} {column}")
-                    texts = [_text(column, value) for value in table[column].slice(0, n).to_pylist()]
+                    texts = [_text(column, value) for value in table[column].to_pylist()]
                     columns.append(texts + [""] * (n - len(texts)))
         rows = [[str(row + 1), *texts] for row, texts in enumerate(zip(*columns, strict=True))]
-        return [header, *rows]
+        return [header, *rows] if rows else []
 
-    def __repr__(self) -> str:
-        texts, width = self._texts(), terminal_width()
-        of_systems = [[name for name in texts[0] if name.startswith(f"{system} ")] for system in self]
-        pages = cut_to_pages(texts, 1, of_systems, width)
-        blocks = [text_table(pages[0], left=0)]
-        if len(pages) > 1:  # a page for each system, so that its columns need not name it
-            blocks = []
-            for system, names in zip(self, of_systems, strict=True):
+    def notes(self, whole: bool = True, see: str = "to_arrow() has") -> list[str]:
+        """Notes of each system about documents that are not shown."""
+        n = max(each._n_shown(whole) for each in self.values())
+        return [f"{visible(name)}: {note}" for name, each in self.items() for note in each._not_shown(n, see)]
+
+    def text(self, whole: bool = False, see: str = "to_arrow()", markdown: bool = False) -> str:
+        """As `Explanation.text`; where systems do not fit side by side, each has a table of its own."""
+        texts, width = self._texts(whole), 0 if markdown else terminal_width()
+        blocks, gone = [], list[str]()
+        if markdown and texts:
+            blocks = ["", markdown_table(texts, ()), ""]
+        elif texts and (not width or width_of(texts) <= width):
+            blocks = [text_table(texts, left=0)]
+        elif texts:
+            for system in self:
+                names = [name for name in texts[0] if name.startswith(f"{system} ")]
                 places = [0, *map(texts[0].index, names)]
                 header = ["rank", *(name.removeprefix(f"{system} ") for name in names)]
-                rows = [[row[place] for place in places] for row in texts[1:]]
-                blocks.append(f"{visible(system)}\n{fit([header, *rows], 0, _DROPS, width)}")
-        return "\n".join([self.heading(), "\n\n".join(blocks)])
+                table, left = fitted(
+                    [header, *([row[place] for place in places] for row in texts[1:])], 0, _DROPS, width
+                )
+                blocks.append(f"{visible(system)}\n{table}\n")
+                gone += [name for name in left if name not in gone]
+        notes = self.notes(whole, "to_arrow() has" if see == "to_arrow()" else "--all shows")
+        notes = [wrapped(note, width) for note in notes]
+        return "\n".join([self.heading(), *blocks, *left_out(gone, width, see), *notes])
+
+    def __repr__(self) -> str:
+        return self.text()
 
     def _repr_html_(self) -> str:
-        return f"<p>{html_text(self.heading())}</p>{html_table(self._texts(), 0)}"
+        return _html_of(self.heading(), self._texts(whole=False), self.notes(whole=False))
+
+
+def _html_of(heading: str, texts: list[list[str]], notes: list[str]) -> str:
+    said = "".join(f"<p>{html_text(note)}</p>" for note in notes)
+    return f"<p>{html_text(heading)}</p>{html_table(texts, 0) if texts else ''}{said}"
 
 
 # ---- parts ----

@@ -522,9 +522,7 @@ class Summary(Table):
         ("q25", "median", "q75"),
         ("min", "max"),
         _ANCHORS[3:],
-        _COUNTS,
-        ("low", "high"),
-        _ANCHORS,
+        ("queries",),
     )
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:

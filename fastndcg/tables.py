@@ -1,9 +1,9 @@
 """Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a terminal
 or make HTML.
 
-The name of a measure and its mean are always shown. In a narrow terminal, the least important columns are
-left out first; then columns are split into several tables; at last each number has a line of its own. Without
-a terminal nothing is left out.
+Each table says which of its columns a narrow terminal may leave out, in which order. All others are always
+shown, and a last line names what is left out and what shows it. Where the others do not fit either, columns
+are split into several tables, or each number has a line of its own. Without a terminal nothing is left out.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 Texts = list[list[str]]  # the first row is the header
 
-_NARROW = 40  # columns of a terminal where only names and means remain
+_NARROW = 40  # columns that a text needs beside its name
 _ROWS = 40  # rows that are shown of a longer table
-_DROPS_OF_GROUPS = (("empty",), ("low", "high"), ("small",), ("queries",))
+_DROPS_OF_GROUPS = (("empty",), ("queries",))
 _LONGEST = 60  # characters of a text that is no name of a measure
 
 # what a terminal, a page or a picture would obey or could not show: controls, ends of lines, marks that turn
@@ -112,21 +112,21 @@ class Table(AsFrame):
     def text(self, width: int = 0) -> str:
         """The table as text of at most `width` characters a line; 0 means no limit."""
         texts, left = self._texts(), self._left()
-        if self._pages is not None and width and _width_of(texts) > width:
-            blocks = [self._of_measure(texts, page, width) for page in self._pages]
-        else:
-            blocks = [in_columns(texts, self._keys, left, width)]
         hidden = len(self) - _ROWS
-        more = [f"... and {hidden:,} more rows"] if hidden > 0 else []
-        return "\n".join(["\n\n".join(blocks), *more])
+        notes = [f"... and {hidden:,} more rows; to_arrow() has all"] if hidden > 0 else []
+        if self._pages is None or not width or width_of(texts) <= width:
+            return "\n".join([in_columns(texts, self._keys, left, width), *notes])
+        blocks, gone = zip(*(self._of_measure(texts, page, width) for page in self._pages), strict=True)
+        return "\n".join(["\n\n".join(blocks), *notes, *left_out(gone[0], width)])
 
-    def _of_measure(self, texts: Texts, page: Sequence[str], width: int) -> str:
-        """The columns of one measure under its name."""
+    def _of_measure(self, texts: Texts, page: Sequence[str], width: int) -> tuple[str, list[str]]:
+        """The columns of one measure under its name, and which are left out."""
         keys, measure = texts[0][: self._keys], page[0]
         _, *rows = _only(texts, [*keys, *page])
         header = [*keys, "mean", *(name.removeprefix(f"{measure}_") for name in page[1:])]
         n_names = len([name for name in keys if name not in ("queries", "small")])
-        return f"{measure}\n" + fit([header, *rows], n_names, _DROPS_OF_GROUPS, width)
+        text, gone = fitted([header, *rows], n_names, _DROPS_OF_GROUPS, width)
+        return f"{measure}\n{text}", gone
 
     def _left(self) -> set[str]:
         """Columns that start at the left."""
@@ -263,31 +263,50 @@ def terminal_width() -> int:
         return 0
 
 
-def _width_of(rows: Texts) -> int:
+def width_of(rows: Texts) -> int:
     return sum(max(map(len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
 
 
-def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> str:
-    """Rows of texts as a table of at most `width` characters a line; the first `left` columns are names.
+def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int, see: str = "to_arrow()") -> str:
+    """`fitted`, with a last line that names what is left out, and `see`, which shows it."""
+    text, gone = fitted(rows, left, drops, width)
+    return "\n".join([text, *left_out(gone, width, see)])
+
+
+def fitted(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> tuple[str, list[str]]:
+    """Rows of texts as a table of at most `width` characters a line, and the names of columns it leaves out.
 
     Parameters
     ----------
+    left : int
+        The first columns, which are names.
     drops : names of columns
-        Columns that are left out where there is no room, in this order; narrow terminals leave out all of
-        them.
+        Columns that are left out where there is no room, in this order.
     width : int
         0 means no limit.
     """
     rows = _visible_rows(rows)
-    at_left = rows[0][:left]
+    at_left, gone = rows[0][:left], list[str]()
     for names in drops if width else ():
-        if width > _NARROW and _width_of(rows) <= width:
+        if width_of(rows) <= width:
             break
+        gone += [name for name in rows[0] if name in names]
         rows = _without(rows, names)
     left = sum(name in rows[0] for name in at_left)
-    if width and _width_of(rows) > width:
-        return "\n".join(_stack(rows, left))
-    return text_table(rows, left)
+    if width and width_of(rows) > width:
+        return "\n".join(_stack(rows, left, width)), gone
+    return text_table(rows, left), gone
+
+
+def left_out(names: Sequence[str], width: int, see: str = "to_arrow()") -> list[str]:
+    """The line below a table whose columns of these names are left out, if there are any.
+
+    >>> left_out(["std", "min"], 80, "--format csv")
+    ['Left out: std, min; --format csv or a wider terminal shows them.']
+    """
+    them = "it" if len(names) == 1 else "them"
+    said = f"Left out: {', '.join(names)}; {see} or a wider terminal shows {them}."
+    return [wrapped(said, width)] if names else []
 
 
 def _visible_rows(rows: Texts) -> Texts:
@@ -299,36 +318,25 @@ def _without(rows: Texts, names: Collection[str]) -> Texts:
     return [[row[place] for place in kept] for row in rows]
 
 
-def _stack(rows: Texts, left: int) -> Iterable[str]:
-    """The names of each row on a line, and under it a line for each number."""
+def _stack(rows: Texts, left: int, width: int) -> Iterable[str]:
+    """The names of each row on a line, with the mark whose column has no name; under it a line a number."""
     header, *others = rows
-    size = max(map(len, header[left:]), default=0)
+    size = max((len(name) for name in header[left:] if 2 * len(name) <= width), default=0)
     for row in others:
-        yield "  ".join(text for text in row[:left] if text)
-        for name, text in zip(header[left:], row[left:], strict=True):
-            yield f"  {name:<{size}}  {text}".rstrip()
-
-
-def cut_to_pages(rows: Texts, keys: int, pages: Sequence[Sequence[str]], width: int) -> list[Texts]:
-    """Columns side by side as far as they fit; others follow as further tables with the `keys` columns."""
-    if not width or _width_of(rows) <= width or len(pages) < 2:
-        return [rows]
-    header = rows[0]
-    found: list[list[str]] = []
-    for page in pages:
-        together = [*header[:keys], *(found[-1] if found else []), *page]
-        if found and _width_of(_only(rows, together)) <= width:
-            found[-1] += page
-        else:
-            found.append(list(page))
-    return [_only(rows, [*header[:keys], *page]) for page in found]
+        numbers = list(zip(header[left:], row[left:], strict=True))
+        named = [text for text in [*row[:left], *(text for name, text in numbers if not name)] if text]
+        line = "  ".join(named)
+        yield line if len(line) <= width else "\n".join(named)
+        for name, text in numbers:
+            if name and text:
+                yield f"  {name:<{size}}  {text}"
 
 
 def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str:
     """Rows of texts on several pages, the columns in `left` left-aligned; as entries if none fits."""
     rows, left = _visible_rows(rows), set(map(visible, left))
-    pages = cut_to_pages(rows, keys, [[name] for name in rows[0][keys:]], width)
-    if not width or 2 * len(left) <= len(rows[0]) or all(_width_of(page) <= width for page in pages):
+    pages = _pages(rows, keys, width)
+    if not width or 2 * len(left) <= len(rows[0]) or all(width_of(page) <= width for page in pages):
         places = [{place for place, name in enumerate(page[0]) if name in left} for page in pages]
         return "\n\n".join(map(text_table, pages, places))
     names = rows[0][keys:]
@@ -342,6 +350,20 @@ def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str
         ],
         width,
     )
+
+
+def _pages(rows: Texts, keys: int, width: int) -> list[Texts]:
+    """Columns side by side as far as they fit; others follow as further tables with the `keys` columns."""
+    if not width or width_of(rows) <= width:
+        return [rows]
+    names = rows[0][:keys]
+    found: list[list[str]] = []
+    for name in rows[0][keys:]:
+        if found and width_of(_only(rows, [*names, *found[-1], name])) <= width:
+            found[-1].append(name)
+        else:
+            found.append([name])
+    return [_only(rows, [*names, *page]) for page in found] or [rows]
 
 
 def entries(rows: Sequence[tuple[str, str]], width: int) -> str:

@@ -96,6 +96,30 @@ def test_qrels_and_runs(tmp_path: Path) -> None:
     assert both.stdout.startswith('nDCG@10 of query "q": 0.380094 (one), 0.479625 (two)')
 
 
+def test_all_documents_on_demand(predictions: Path) -> None:
+    words = [
+        "explain",
+        predictions,
+        "--score",
+        "bm25",
+        "--id",
+        "q-4",
+        "-m",
+        "nDCG(ties='input')@3",
+        "--swaps",
+        1,
+    ]
+    short, whole = (run(*words, *more).stdout for more in ([], ["--all"]))
+    assert "Not shown: 3 documents below the cutoff of 3" in short and "--all shows them." in short
+    assert "Not shown" not in whole and whole.count("\n") > short.count("\n") + 1
+    rows = run(*words, "--format", "csv").stdout.splitlines()
+    assert len(rows) == 1 + 6  # data is whole
+    markdown = run(*words, "--format", "markdown").stdout
+    assert markdown.count("\n|") == 5 and "Not shown: 3 documents" in markdown
+    best = run("explain", predictions, "--score", "bm25", "--best", 1, "-m", "RR", "--swaps", 1).stdout
+    assert "exchanging two documents would gain nothing" in best
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

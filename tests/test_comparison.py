@@ -372,10 +372,16 @@ def test_tables() -> None:
     ]  # fmt: skip
     assert table.num_rows == 3 and found.to_pandas().shape == found.to_polars().shape == (3, 19)
     assert (
-        found.to_latex().splitlines()[5].startswith(r"b & re\_rank|2 & \textbf{")
+        found.to_latex().splitlines()[7].startswith(r"b & re\_rank|2 & \textbf{")
         and "$^{ac}$" in found.to_latex()
     )
     assert r"50\%" in found.to_latex()
+    comments = [line for line in found.to_latex().splitlines() if line.startswith("% ")]
+    assert (
+        comments[0].startswith(f"% {found.heading()}") and "paired t-test, corrected by Holm" in comments[0]
+    )
+    assert comments[0].startswith(f"% 3 systems, {len(values[0])} queries") and "at most 0.05" in comments[1]
+    assert "; no correction\n" in compared(*drawn(7, 60)).to_latex()
     assert found.to_markdown().splitlines()[3].startswith(r"| b | re_rank\|2 | **")
     whole = json.loads(found.to_json())
     assert (
@@ -389,7 +395,7 @@ def test_tables() -> None:
 def test_a_table_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastndcg.comparison.texts.terminal_width", lambda: width)
     lines = repr(compared(*drawn(7, 60))).splitlines()
-    assert ("mean" in lines[1]) == (width >= 100) and "difference" in "\n".join(lines)
+    assert ("mean" in lines[1]) == (width >= 80) and "difference" in "\n".join(lines)
     assert max(map(len, lines[1:])) <= width
 
 

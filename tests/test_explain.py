@@ -205,6 +205,39 @@ def test_an_empty_query_says_so() -> None:
     assert not len(nothing.to_arrow()) and nothing._repr_html_()
 
 
+def test_a_table_ends_at_the_cutoff_and_says_what_is_below() -> None:
+    def shown(
+        grades: list[int], measure: str, scores: list[float] | None = None, **options: Any
+    ) -> list[str]:
+        rankings = fn.Rankings.from_lists([grades], None if scores is None else [scores])
+        return fn.explain(rankings, measure, 0).text(**options).splitlines()
+
+    late = [0] * 11 + [1, 0, 2]
+    lines = shown(late, "nDCG@10")
+    assert len(lines) == 13 and lines[-1] == (
+        "Not shown: 4 documents below the cutoff of 10, the first relevant document at rank 12; "
+        "to_arrow() has them."
+    )
+    assert len(shown(late, "nDCG@10", whole=True)) == 16 and "Not shown" not in shown(late, "RR")[-1]
+    assert shown([1, 0, 0], "P@2", see="--format csv")[-1] == (
+        "Not shown: 1 document below the cutoff of 2, none relevant; --all shows it."
+    )
+    # documents that are tied across the cutoff count, and are shown
+    assert len(shown(late, "nDCG@10", [9.0] * 8 + [1.0] * 4 + [0.0] * 2)) == 1 + 1 + 12 + 2
+    assert len(shown(late, "nDCG@10", [1.0] * 14)) == 1 + 1 + 14 + 1
+    assert len(shown(late, "nDCG(ties='input')@10", [1.0] * 14)) == 1 + 1 + 10 + 2
+    # of many documents 30 are shown, of a query without relevant ones none
+    many = shown([0] * 40 + [1], "AP")
+    assert len(many) == 33 and many[-1].startswith("Not shown: 11 documents, the first relevant document at")
+    nothing = shown([0] * 12, "nDCG@10")
+    assert len(nothing) == 2 and nothing[1] == "Not shown: 12 documents, none relevant; to_arrow() has them."
+    assert shown([], "nDCG@10")[1:] == ["No documents were returned."]
+    systems = {"a": fn.Rankings.from_lists([late]), "b": fn.Rankings.from_lists([[0] * 14])}
+    text = repr(fn.explain(systems, "nDCG@10", 0))
+    assert "a: Not shown: 4 documents" in text and text.splitlines()[11].split()[0] == "10"
+    assert repr(fn.explain({name: fn.Rankings.from_lists([[]]) for name in "ab"}, "RR", 0)).count("\n") == 2
+
+
 def test_two_systems_side_by_side() -> None:
     systems = {"bm25": example(), "rerank": example().with_scores([2, 1, 1, 2, 3, 4, 5])}
     found = fn.explain(systems, "nDCG@3", query="q-42")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -151,20 +153,99 @@ def test_wide_tables_fit() -> None:
     assert scores().summary().text(40).splitlines()[0] == "nDCG@10"
 
 
-def test_at_40_columns_measure_and_mean_remain_and_at_80_most() -> None:
-    table = fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1]]), ["nDCG@10", "RR"]).summary(0.95)
-    assert table.text(40).splitlines()[0].split() == ["measure", "mean"]
-    assert table.text(80).splitlines()[0].split() == [
-        "measure",
-        "mean",
-        "low",
-        "high",
-        "min",
-        "max",
-        "queries",
-        "empty",
+# what is typed, and the columns that no width leaves out; the others may be, and are named then
+LONG = "-m nDCG@10 -m nDCG(gain='exp2',ties='worst')@10"
+TYPED = {
+    "score W --score base": "mean empty",
+    f"score W --score base {LONG} --confidence 0.9": "mean low high empty",
+    "score W --score base --by country --confidence 0.9": "mean low high",
+    f"score W --score base {LONG} --by country --by device": "mean",
+    "score W --score base --anchors": "mean worst random best empty",
+    "score --qrels Q A B": "mean empty",
+    "compare W --score base --score better": "difference low high p",
+    f"compare W {LONG} --score base --score better --score {'worse' * 6}": "difference low high p",
+    "compare W --score base --score better --by country": "difference low high p",
+    f"compare W --score base --score {'worse' * 6} --by country --by device --movers 2": "difference low high p",
+    "compare W --score base --score better --anchors --baseline base": "difference p random actual best position",
+    "compare --qrels Q A B": "difference low high p",
+    "explain W --score base --id q-3": "rank doc_id grade contribution",
+    "explain W --score base --score better --id q-3": "rank doc_id grade contribution",
+    "explain W --score base --id q-7 -m AP": "rank doc_id grade contribution",
+    "conventions": "measure ties tool",
+    "conventions W --score base -k 10 -n sklearn -n lightgbm -n trec_eval": "value difference gain",
+    "conventions W --score base -k 10 --explain sklearn lightgbm": "choice value effect",
+}
+NAMES = ("measure", "system", "baseline", "run", "country", "device", "name", "convention", "query_id")
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Files by the letters that commands above have for them: long names, long ids, small slices."""
+    folder, rng = tmp_path_factory.mktemp("typed"), np.random.default_rng(4)
+    query, grades = np.repeat(np.arange(80), 12), rng.integers(0, 4, 960)
+    systems = {name: grades + rng.normal(0, 2, 960) for name in ("base", "better", "worse" * 6)}
+    columns = {
+        "query_id": [f"q-{one}" for one in query],
+        "doc_id": [f"d{row}" + "-long" * 9 * (row % 5 == 0) for row in range(960)],
+        "relevance": grades,
+        "country": np.array(["de", "a country of a rather long name", "fr"])[(query > 40) + 1 * (query > 70)],
+        "device": np.array(["phone", "desk"])[query % 2],
+    }
+    pq.write_table(pa.table(columns | systems), folder / "wide.parquet")
+    judged = zip(columns["query_id"], columns["doc_id"], grades, strict=True)
+    (folder / "qrels.txt").write_text("".join(f"{q} 0 {d} {grade}\n" for q, d, grade in judged))
+    paths = {"W": folder / "wide.parquet", "Q": folder / "qrels.txt"}
+    for letter, system in (("A", "base"), ("B", "better")):
+        paths[letter] = folder / f"{system}_of_a_run_with_a_name.txt"
+        rows = zip(columns["query_id"], columns["doc_id"], systems[system], strict=True)
+        paths[letter].write_text("".join(f"{q} Q0 {d} 1 {score} x\n" for q, d, score in rows))
+    return {letter: str(path) for letter, path in paths.items()}
+
+
+def shown_at(width: int, words: list[str]) -> str:
+    with ExitStack() as stack:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("fastndcg.") and "terminal_width" in vars(module):
+                stack.enter_context(mock.patch.object(module, "terminal_width", return_value=width))
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+@pytest.mark.parametrize("line", TYPED)
+def test_what_matters_is_shown_at_any_width_and_a_line_names_the_rest(
+    typed: dict[str, str], line: str, width: int
+) -> None:
+    words = [typed.get(word, word) for word in line.split()]
+    whole, narrow = shown_at(0, words), shown_at(width, words)
+    note = r"Left out: ([^;.]+); ([^.]+) or a wider terminal shows (?:it|them)\."
+    tables, notes = (
+        re.sub(note, "", narrow.replace("\n  ", " ")),
+        re.findall(note, narrow.replace("\n  ", " ")),
+    )
+    named = {name for names, _ in notes for name in names.split(", ")}
+    assert "Left out" not in whole + tables
+    lines = [each.split() for each in whole.splitlines()]
+    headers = [each for each in lines if len(each) > 1 and all(map(str.isidentifier, each))]
+    assert headers
+    columns = {name for header in headers for name in header} - {"base", "better"}
+    assert set(TYPED[line].split()) <= columns
+    # what matters, and the mark of small slices, stand in tables; all else too, or in the line
+    assert set(TYPED[line].split()) <= set(tables.split()) and not named & set(TYPED[line].split())
+    assert tables.split().count("small") == whole.split().count("small")
+    assert columns - set(tables.split()) - set(NAMES) <= named <= columns
+    for names, see in notes:
+        has = CliRunner().invoke(app, [*words, *see.split()])
+        assert has.exit_code == 0 and all(name.strip() in has.stdout for name in names.split(",")), see
+    # no name and no number of what is shown is cut
+    lengths = [
+        len(each) for each in narrow.splitlines() if not re.search(r"[.;] |%$|@10|-long|worse|@\d+ of ", each)
     ]
-    assert table.text(0) == table.text(500)
+    assert max(lengths) <= width
+    assert set(re.findall(r"nDCG\(.*?\)@10|a country of a rather long name|(?:worse){6}", whole)) == set(
+        re.findall(r"nDCG\(.*?\)@10|a country of a rather long name|(?:worse){6}", tables)
+    )
 
 
 def test_a_table_is_arrow_to_others() -> None:
@@ -197,7 +278,7 @@ def test_what_comes_back_is_a_table() -> None:
 def test_long_tables_and_texts_are_shortened() -> None:
     table = Table(pa.table({"id": ["q" * 500] * 1000, "RR": [0.5] * 1000}))
     lines = table.text(80).splitlines()
-    assert lines[-1] == "... and 960 more rows" and max(map(len, lines)) <= 80
+    assert lines[-1] == "... and 960 more rows; to_arrow() has all" and max(map(len, lines)) <= 80
     assert shorten("a\nb") == r"a\nb" and len(shorten("x" * 1000)) == 60
 
 

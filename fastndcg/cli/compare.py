@@ -20,7 +20,6 @@ from fastndcg.cli.options import (
     ConfidenceOption,
     Correction,
     FailUnderOption,
-    Format,
     Interval,
     LacksOption,
     Layout,
@@ -29,7 +28,7 @@ from fastndcg.cli.options import (
     Test,
     ThreadsOption,
 )
-from fastndcg.cli.output import DROPS_OF_SLICES, shown_as, slices_texts, write, write_csv, write_json
+from fastndcg.cli.output import slices_texts, write, write_csv, write_json
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     Sources,
@@ -350,6 +349,8 @@ def _report(
     systems: dict[str, Scored],
     held: dict[str, Any],
 ) -> None:
+    from fastndcg.comparison.texts import one_baseline, plain
+
     for name, each in systems.items():
         tell(each.scores.n_queries, each.documents, each.columns, name)
     of_slices = [
@@ -359,23 +360,14 @@ def _report(
     ]
     moved = list(_movers(compared, movers)) if movers else []
     if layout is Layout.table:
-        parts = [repr(compared)]
+        see = "--format json" if of_slices or moved else "--format csv"  # CSV is one table
+        parts = [plain(compared, see, "--format json")]
         if of_slices:
-            shown = [
-                *by,
-                "measure",
-                "system",
-                "baseline",
-                "mean",
-                "difference",
-                "low",
-                "high",
-                "queries",
-                "small",
-            ]
-            left = len(by) + 3
-            texts = slices_texts([{name: row[name] for name in shown} for row in of_slices], left)
-            parts.append(shown_as(Format.table, texts, left, DROPS_OF_SLICES))
+            numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high")
+            shown, left = [*by, *numbers, "queries", "small"], len(by) + 3
+            rows = slices_texts([{name: row[name] for name in shown} for row in of_slices], left)
+            drops = [*one_baseline(compared), ("queries",), ("mean",)]
+            parts.append(fit(rows, left, drops, terminal_width(), f"--format {'json' if moved else 'csv'}"))
         parts += [_movers_text(**pair) for pair in moved]
         write("\n\n".join(parts) + "\n")
         return

@@ -13,7 +13,6 @@ from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.cli.reading import Reading, Systems, cutoff_columns, read_measures, read_systems, tell
 from fastndcg.errors import InputError
-from fastndcg.tables import markdown_table
 
 if TYPE_CHECKING:
     from fastndcg.explanation import Explanation, Explanations
@@ -38,6 +37,7 @@ SeedOption = Annotated[int, typer.Option(min=0, help="Seed of --random.")]
 SwapsOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="Show the N swaps of documents that raise the value most.")
 ]
+AllOption = Annotated[bool, typer.Option("--all", help="Show all documents, also those below the cutoff.")]
 
 
 @command
@@ -52,6 +52,7 @@ def explain(
     movers: MoversOption = 0,
     seed: SeedOption = 0,
     swaps: SwapsOption = 0,
+    all: AllOption = False,  # noqa: A002 - the option's name
     reading: Reading,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -61,6 +62,7 @@ def explain(
     Each document has its gain, discount and contribution, beside the ideal. The numbers are those that the
     kernels sum. Tied documents get the expected value over their orders. Several systems are shown side by
     side. Every measure that is a sum over ranks can be explained: nDCG, AP, RR, ERR, RBP, P and most others.
+    The table ends at the cutoff; --all shows all documents, as JSON and CSV do.
 
     \b
     Examples:
@@ -87,7 +89,7 @@ def explain(
         refuse(f"--movers is of two systems, and there {'is 1' if len(systems) == 1 else 'are'} given")
     (asked,) = chosen_measures
     ids = list(dict.fromkeys([*(id or []), *_find(systems, asked, worst, best, random, movers, seed)]))
-    _report([_explain(systems, asked, each) for each in ids], swaps, format)
+    _report([_explain(systems, asked, each) for each in ids], swaps, format, whole=all)
 
 
 def _explain(systems: dict[str, Rankings], measure: Measure, query: object) -> Explanation | Explanations:
@@ -125,16 +127,20 @@ def _find(
 # ---- output ----
 
 
-def _report(found: list[Explanation | Explanations], swaps: int, format: Format) -> None:  # noqa: A002
+def _report(
+    found: list[Explanation | Explanations],
+    swaps: int,
+    format: Format,  # noqa: A002 - the option's name
+    *,
+    whole: bool,
+) -> None:
     from fastndcg.explanation import Explanations
 
     if format in (Format.table, Format.markdown):
         texts = []
         for each in found:
             alone = {"": each} if not isinstance(each, Explanations) else each
-            shown = repr(each)
-            if format is Format.markdown:
-                shown = f"{each.heading()}\n\n{markdown_table(each._texts(), left=())}\n"
+            shown = each.text(whole, "--format csv", format is Format.markdown)
             texts.append("\n".join([shown, *_swaps_texts(alone, swaps)]))
         write("\n\n".join(texts) + "\n")
         return
@@ -161,13 +167,14 @@ def _report(found: list[Explanation | Explanations], swaps: int, format: Format)
 
 
 def _swaps_texts(found: dict[str, Explanation], swaps: int) -> list[str]:
-    rows = [
-        (f"{name}: " if name else "", row) for name, one in found.items() for row in _swaps_of(one, swaps)
-    ]
-    return [
-        f"{of_system}exchanging ranks {row['rank']} and {row['with_rank']} would gain {row['gains']:.6f}"
-        for of_system, row in rows
-    ]
+    said = []
+    for name, one in found.items() if swaps else ():
+        of_system, rows = f"{name}: " if name else "", _swaps_of(one, swaps)
+        said += [
+            f"{of_system}exchanging ranks {row['rank']} and {row['with_rank']} would gain {row['gains']:.6f}"
+            for row in rows
+        ] or [f"{of_system}exchanging two documents would gain nothing"]
+    return said
 
 
 def _swaps_of(one: Explanation, swaps: int) -> list[dict[str, Any]]:

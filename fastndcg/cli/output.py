@@ -45,18 +45,25 @@ def write_summary(
     elif format is Format.csv:
         write_csv(summary.rows if slices is None else slices)
     else:
-        shown = [shown_as(format, summary._texts(), len(summary._labels), summary._DROPS)]
+        see = "--format csv" if slices is None else "--format json"  # CSV is one table
+        shown = [shown_as(format, summary._texts(), len(summary._labels), summary._DROPS, see)]
         if slices is not None:
             left = list(slices[0]).index("mean")
             shown.append(shown_as(format, slices_texts(slices, left), left, DROPS_OF_SLICES))
         write("\n\n".join(shown) + "\n")
 
 
-def shown_as(format: Format, rows: list[list[str]], left: int, drops: Any) -> str:  # noqa: A002
+def shown_as(
+    format: Format,  # noqa: A002 - the option's name
+    rows: list[list[str]],
+    left: int,
+    drops: Any,
+    see: str = "--format csv",
+) -> str:
     """Rows of texts as Markdown, or in the columns that the terminal has; where none reads, all of them."""
-    return (
-        markdown_table(rows, left) if format is Format.markdown else fit(rows, left, drops, terminal_width())
-    )
+    if format is Format.markdown:
+        return markdown_table(rows, left)
+    return fit(rows, left, drops, terminal_width(), see)
 
 
 def write_json(whole: Any) -> None:
@@ -89,7 +96,7 @@ def slices_of(scores: Scores, by: list[str], confidence: float | None) -> Rows:
     return rows
 
 
-DROPS_OF_SLICES = (("empty",), ("queries",), ("low", "high"), ("",))
+DROPS_OF_SLICES = (("empty",), ("queries",))
 
 
 def slices_texts(rows: Rows, left: int) -> list[list[str]]:

@@ -499,7 +499,7 @@ class Comparison(AsFrame):
         """Return a LaTeX table of the means, for booktabs. Systems have letters; the best mean is bold.
 
         A mean has as superscripts the letters of the systems that it beats significantly: p_adjusted is at
-        most 1 - confidence.
+        most 1 - confidence. A comment above it says the number of queries, the test and the correction.
         """
         return texts.latex(self)
 

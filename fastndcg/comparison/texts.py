@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.tables import fit, html_table, html_text, markdown_table, terminal_width, text_table, visible
+from fastndcg.tables import fit, html_table, html_text, markdown_table, terminal_width, visible
 
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison
@@ -39,15 +39,27 @@ def heading(compared: Comparison) -> str:
     )
 
 
-def plain(compared: Comparison) -> str:
-    """The heading, the main numbers in the width of the terminal, the cautions and the anchors."""
-    # if there is no room, leave out the columns that say least about a difference
-    drops = [(name,) for name in ("mean", "effect", "ties", "wins", "losses")]
-    if compared._options.baseline is not None or len(compared.systems) == 2:
-        drops.append(("baseline",))
-    shown = fit(_rows(compared), 3, drops, terminal_width())
+# columns that say least about a difference; how good an order is follows from the other anchors
+_DROPS = (("ties",), ("effect",), ("wins", "losses"), ("mean",))
+_DROPS_OF_ANCHORS = (("ceiling", "quality"), ("worst",))
+
+
+def one_baseline(compared: Comparison) -> list[tuple[str]]:
+    """The column of baselines, to be left out where each row has the same."""
+    return [("baseline",)] if len({row["baseline"] for row in compared.rows}) == 1 else []
+
+
+def plain(compared: Comparison, see: str = "to_arrow()", see_anchors: str = "to_json()") -> str:
+    """The heading, the main numbers in the width of the terminal, the cautions and the anchors.
+
+    `see` and `see_anchors` show what a narrow terminal leaves out.
+    """
+    width = terminal_width()
+    shown = fit(_rows(compared), 3, [*_DROPS, *one_baseline(compared)], width, see)
     notes = [f"caution: {visible(caution)}" for caution in compared.cautions]
-    anchors = ["", text_table(_rows_of_anchors(compared), left=2)] if compared.anchors else []
+    anchors = []
+    if compared.anchors:
+        anchors = ["", fit(_rows_of_anchors(compared), 2, _DROPS_OF_ANCHORS, width, see_anchors)]
     return "\n".join([heading(compared), shown, *notes, *anchors])
 
 
@@ -58,7 +70,12 @@ def html_of(compared: Comparison) -> str:
 
 
 def latex(compared: Comparison) -> str:
-    lines = [f"\\begin{{tabular}}{{ll{'r' * len(compared.means)}}}", "\\toprule"]
+    corrected = "" if compared._options.correction or compared._options.test == "tukey" else "; no correction"
+    lines = [
+        f"% {heading(compared)}{corrected}",
+        f"% superscripts: the systems that this one beats with p of at most {1 - compared.confidence:g}",
+    ]
+    lines += [f"\\begin{{tabular}}{{ll{'r' * len(compared.means)}}}", "\\toprule"]
     lines += [" & ".join(["", "system", *map(_escape, compared.means)]) + " \\\\", "\\midrule"]
     for letter, system, cells in _rank(compared):
         shown = [
