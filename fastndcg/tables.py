@@ -190,7 +190,7 @@ def quoted(value: object) -> str:
     return f'"{text}"' if isinstance(value, str) else text
 
 
-def labels_of(names: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+def labels_of(names: Iterable[tuple[str, ...]], longest: int = _LONGEST) -> dict[tuple[str, ...], str]:
     """A label for each name, or for names side by side: visible, short, and different where names differ.
 
     >>> labels_of([("a", "tv"), ("a, tv",), ("x" * 99,)]).values()
@@ -199,7 +199,7 @@ def labels_of(names: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     labels: dict[tuple[str, ...], str] = {}
     taken: set[str] = set()
     for name in dict.fromkeys(names):
-        text = shorten(visible(", ".join(name)))
+        text = shorten(", ".join(name), longest)
         further = (f"{text} ({place})" for place in count(2))
         labels[name] = next(label for label in chain([text], further) if label not in taken)
         taken.add(labels[name])

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 from browser import CHROMIUM, MISSING, Browser
-from test_report import HOSTILE, systems_of
+from test_report import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
+from fastndcg.reporting import drawing
 
 pytestmark = pytest.mark.auto
 
@@ -90,6 +91,24 @@ def test_no_other_script_could_run(browser: Browser, path: Path, tmp_path: Path)
     browser.open(broken)
     assert browser.ask("window.hacked === undefined")
     assert any("Content Security Policy" in json.dumps(each) for each in browser.messages)
+
+
+def test_a_page_without_its_pictures_shows_their_numbers(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "_SECONDS", (0, 0))
+    path, name = tmp_path / "without.html", f"{UNSEEN}{HOSTILE}"
+    with pytest.warns(fn.FastndcgWarning, match="without.html lacks"):
+        fn.report({name: next(iter(systems_of().values()))}, path, by="country", title=name)
+    browser.open(path)
+    assert browser.messages == [] and browser.ask(
+        "window.hacked === undefined && document.images.length === 0"
+    )
+    figures = "Array.from(document.querySelectorAll('main > section > figure'))"
+    assert browser.ask(
+        f"{figures}.length > 4 && {figures}.every((each) => each.querySelector('table').checkVisibility())"
+    )
+    assert browser.ask("document.title").startswith(r"\x00\x07\x1b[31m\x85\n\u2028\u202e\ufffe\ufeff<script>")
 
 
 def test_tables_sort(browser: Browser, path: Path) -> None:

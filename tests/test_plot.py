@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import re
 import sys
 from typing import Any
 
@@ -60,25 +62,30 @@ def titles(node: Any) -> list[str]:
 # ---- all of them ----
 
 
-def every_picture(systems: dict[str, fn.Scores], comparison: fn.Comparison) -> dict[str, Any]:
-    one = systems["bm25"]
+def every_picture(
+    systems: dict[str, fn.Scores],
+    comparison: fn.Comparison,
+    columns: tuple[str, str] = ("country", "clicks"),
+    rankings: fn.Rankings = BM25,
+) -> dict[str, Any]:
+    one, (country, clicks), names = next(iter(systems.values())), columns, list(systems)
     return {
         "cutoffs": plot.cutoffs(systems),
         "cutoffs of one": one.plot.cutoffs("nDCG"),
         "distribution": one.plot.distribution("nDCG@5"),
         "distributions": plot.distribution(systems, "RR"),
-        "slices": one.plot.slices("nDCG@5", ["country", "clicks"]),
-        "slices of two": plot.slices(systems, "nDCG@5", "country"),
-        "against": one.plot.against("nDCG@5", "clicks"),
+        "slices": one.plot.slices("nDCG@5", columns),
+        "slices of two": plot.slices(systems, "nDCG@5", country),
+        "against": one.plot.against("nDCG@5", clicks),
         "differences": comparison.plot.differences("nDCG@5"),
         "effects": comparison.plot.effects(),
         "discounts": plot.discounts([fn.nDCG, fn.nDCG(discount="reciprocal") @ 5, fn.RBP]),
         "gains": plot.gains([fn.nDCG, fn.nDCG(gain="exp2"), fn.ERR]),
-        "ties": plot.ties({"bm25": fn.tie_range(BM25, MEASURES), "rerank": fn.tie_range(RERANK, MEASURES)}),
+        "ties": plot.ties({name: fn.tie_range(BM25, MEASURES) for name in names}),
         "ties of one": fn.tie_range(BM25, "nDCG@5").plot(),
-        "anchors": plot.anchors({"bm25": fn.anchors(BM25, MEASURES), "rerank": fn.anchors(RERANK, MEASURES)}),
-        "contributions": fn.explain(BM25, "nDCG@5", 0).plot(),
-        "grades": plot.grades([{"system": "a", "grade": "0", "documents": 3}]),
+        "anchors": plot.anchors({name: fn.anchors(BM25, MEASURES) for name in names}),
+        "contributions": fn.explain(rankings, "nDCG@5", rankings.query_ids[0].as_py()).plot(),
+        "grades": plot.grades([{"system": names[0], "grade": "0", "documents": 3}]),
         "anchors of one": fn.anchors(BM25, "nDCG@5").plot(),
     }
 
@@ -99,6 +106,52 @@ def test_every_picture_is_drawn_without_a_network(
         for rows in tables:
             assert all(rows[0].keys() == row.keys() for row in rows), name
         assert "<svg" in converter.vegalite_to_svg(spec, allowed_base_urls=[]), name
+
+
+UNSEEN = "".join(map(chr, [*range(32), *range(127, 160), 0x2028, 0x2029, 0x202E, 0xFEFF, 0xFFFE, 0xFFFF]))
+
+
+@pytest.mark.parametrize(
+    "hostile", [f"{UNSEEN}'\"\\`${{alert(1)}}</text><script>ש́אילתה 検索 ℵ̸👩‍💻", "x" * 10_000]
+)
+def test_every_picture_is_drawn_whatever_names_are(hostile: str) -> None:
+    """Names of systems, values and names of columns, and ids of queries: none ends a process or widens a picture."""
+    pytest.importorskip("vl_convert")
+    from fastndcg.reporting.drawing import drawn
+
+    columns = hostile + "1", hostile + "2"
+    named = {}
+    for name, rankings in ((f"{hostile}a", BM25), (f"{hostile}b", RERANK)):
+        queries = {
+            columns[0]: [f"{hostile}{each}" for each in rankings.queries["country"].to_pylist()],
+            columns[1]: rankings.queries["clicks"],
+        }
+        named[name] = fn.Rankings.from_offsets(
+            rankings.offsets, rankings.relevance, rankings.scores, queries=queries,
+            query_ids=[f"{hostile}{place}" for place in range(QUERIES)],
+        )  # fmt: skip
+    systems = {name: fn.evaluate(each, MEASURES) for name, each in named.items()}
+    pictures = every_picture(systems, fn.compare(systems), columns, next(iter(named.values())))
+    specs = [spec_of(chart) for chart in pictures.values()]
+    for name, spec, (svg, why) in zip(pictures, specs, drawn(specs), strict=True):
+        text = json.dumps(spec, ensure_ascii=False)
+        assert not why, (name, why)
+        assert not any(sign in text for sign in UNSEEN), name
+        assert "<script" not in svg and float(svg.partition('width="')[2].partition('"')[0]) < 1_200, name
+    two = looks.tables(pictures["slices of two"])
+    assert {len({row["system"] for row in rows}) for rows in two if "slice" in rows[0]} == {2}
+    assert {len({row["slice"] for row in rows}) for rows in two if "slice" in rows[0]} == {4}
+
+
+def test_the_legend_has_the_colours_of_lines(systems: dict[str, fn.Scores]) -> None:
+    converter = pytest.importorskip("vl_convert")
+    svg = converter.vegalite_to_svg(spec_of(plot.cutoffs(systems)))
+    symbols = re.findall(r"role-legend-symbol.*?<path ([^>]*)>", svg, re.DOTALL)
+    assert [re.findall(r'fill="([^"]*)"', each) for each in symbols] == [
+        [looks.COLOURS[0]],
+        [looks.COLOURS[1]],
+    ]
+    assert not any(float(each) < 1 for symbol in symbols for each in re.findall(r'opacity="([^"]*)"', symbol))
 
 
 def test_a_picture_is_saved(tmp_path: Any, systems: dict[str, fn.Scores]) -> None:

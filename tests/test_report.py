@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 from test_cli import run
 
 import fastndcg as fn
-from fastndcg.reporting import facts
+from fastndcg import plot
+from fastndcg.reporting import drawing, facts
 from fastndcg.reporting.page import check_extra
 
 pytestmark = pytest.mark.auto
@@ -139,6 +141,78 @@ def test_numbers_are_those_of_the_package(page: Page) -> None:
     assert set(worst) <= set(page.texts)
     assert "q-5" not in page.texts  # without a relevant document, which is no fault of the order
     assert "bm25, without 1 query where nDCG@10 is undefined:" in page.texts
+
+
+UNSEEN = "\x00\x07\x1b[31m\x85\n\u2028\u202e\ufffe\ufeff"
+
+
+def test_no_name_can_harm_the_page(tmp_path: Path) -> None:
+    """Controls, ends of lines and marks of direction are shown escaped wherever a user could put them."""
+    hostile = UNSEEN + HOSTILE
+    ids, slices = [f"{hostile}{place}" for place in range(4)], [hostile, hostile, None, ""]
+    lists = [[0, 1, 2], [1, 0], [2, 0, 1], [0, 0, 1]]
+    one = fn.Rankings.from_lists(
+        lists, query_ids=ids, queries={hostile: slices}, doc_ids=[f"{hostile}{place}" for place in range(11)]
+    )
+    other = one.with_scores(np.arange(11.0))
+    surrogate = f"{hostile}\udcff"  # as in the name of a file whose bytes are not UTF-8
+    path = tmp_path / "report.html"
+    fn.report(
+        {surrogate: one, "x" * 10_000: other}, path, by=hostile, title=surrogate, command=surrogate,
+        sources={surrogate: surrogate}, baseline=surrogate,
+    )  # fmt: skip
+    text = path.read_text(encoding="utf-8")
+    own = text.replace("\n", "")
+    assert not [sign for sign in own if ord(sign) < 32 or 127 <= ord(sign) < 160 or sign in UNSEEN[8:]]
+    page = Page(text)
+    assert len(page.every("script")) == 1 and page.every("img") and "This picture is missing" not in text
+    assert {"null", '""'} <= set(page.texts)
+    assert max(map(len, page.texts)) < 5_000  # the script of the page
+
+
+def test_a_picture_that_ends_its_process_is_named_and_the_others_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = plot.discounts().to_dict()
+    deadly = good | {"title": {"text": "\x00"}}
+    (tmp_path / "json.py").write_text("raise SystemExit('a module of the current folder was imported')")
+    monkeypatch.chdir(tmp_path)
+    found = drawing.drawn([good, deadly, good | {"layer": None}, deadly, good])
+    assert ["<svg" in each.svg for each in found] == [True, False, False, False, True]
+    assert "SIGABRT" in found[1].why and "conversion failed" in found[2].why and not found[4].why
+    assert all("SIGABRT" in each.why for each in drawing.drawn([deadly] * 5))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    assert {each.why for each in drawing.drawn([good] * 5)} == {
+        "no process could be started to draw it: No such file or directory"
+    }
+    monkeypatch.undo()
+    monkeypatch.setattr(drawing, "_SECONDS", (0, 0))
+    assert {each.why for each in drawing.drawn([good])} == {"drawing took more than 0 s"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+def test_where_memory_is_short_the_page_has_numbers_and_says_what_it_lacks(tmp_path: Path) -> None:
+    program = """
+import resource, warnings
+import fastndcg as fn
+import fastndcg.reporting
+systems = {name: fn.Rankings.from_lists([[0, 1, 2], [1, 0]]) for name in "ab"}
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+fn.report(systems, "report.html", measures=["nDCG@10", "RR"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(
+        r"FastndcgWarning: report.html lacks \d+ pictures, but has the numbers; the first is", done.stderr
+    )
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    figures = re.findall("<figure>(.*?)</figure>", text, re.DOTALL)
+    assert len(figures) > 5 and all(
+        "<strong>This picture is missing: " in each and "<td" in each for each in figures
+    )
+    assert "<img" not in text and "<details open>" in text
 
 
 def test_one_system_without_slices_has_no_comparison(tmp_path: Path) -> None:

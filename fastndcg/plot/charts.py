@@ -37,7 +37,7 @@ from fastndcg.rankings import Rankings
 from fastndcg.scores import check_kept, groups_of
 from fastndcg.scoring.plan import discount_of, discount_table, gain_of, worth_of
 from fastndcg.statistics.intervals import SMALL
-from fastndcg.tables import labels_of, name_of
+from fastndcg.tables import labels_of, name_of, visible
 
 if TYPE_CHECKING:
     from fastndcg.anchoring import Anchors
@@ -253,7 +253,7 @@ def slices(
             rows.append(named_row | row | {"small": _size(row["small"])})
     left_out = f"; {len(groups) - len(most):,} smaller ones are not shown" if len(groups) > len(most) else ""
     chart = _intervals(
-        rows, list(labels.values()), "slice", ", ".join(columns), f"mean {asked} ({_unit(asked)})"
+        rows, list(labels.values()), "slice", visible(", ".join(columns)), f"mean {asked} ({_unit(asked)})"
     )
     if len(named) == 1:
         chart = _with_line(chart, {"system": name, "mean": scores.mean()[str(asked)]}, "mean")
@@ -300,7 +300,7 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
     said = f"Kendall's tau-b {rank_agreement(values, online):.3f} of {count_of(len(values), 'query')}"
     alt = altair()
     x = alt.X("value:Q", title=f"{asked} ({_unit(asked)})", scale=alt.Scale(zero=False))
-    y = alt.Y("online:Q", title=f"{column} (as measured)", scale=alt.Scale(zero=False))
+    y = alt.Y("online:Q", title=visible(f"{column} (as measured)"), scale=alt.Scale(zero=False))
     if len(values) <= MOST:
         pairs = zip(values.tolist(), online.tolist(), strict=True)
         chart = chart_of([{"value": value, "online": seen} for value, seen in pairs])
@@ -342,7 +342,7 @@ def differences(
     """
     asked = as_measure(measure)
     found = comparison.differences(asked, system, baseline=baseline)["difference"].to_numpy()
-    own, theirs = comparison.pair(system, baseline)
+    own, theirs = map(visible, comparison.pair(system, baseline))
     found = -np.sort(-found[~np.isnan(found)])
     if not found.size:
         raise InputError(f"no query has a difference of {asked}, so that there is nothing to draw")
@@ -740,13 +740,15 @@ def _with_line(chart: Chart, row: dict[str, Any], field: str) -> Chart:
 
 
 def _names(rows: list[dict[str, Any]], field: str = "system") -> list[str]:
-    """Values of a column, in order of their first appearance."""
-    return list(dict.fromkeys(row[field] for row in rows))
+    """Values of a column as they are shown, in order of their first appearance."""
+    return list(dict.fromkeys(visible(row[field]) for row in rows))
 
 
 def _in_words(rows: list[dict[str, Any]], say: Callable[[Any], str], most: int | None = None) -> str:
     """Describe the first rows of each system in words."""
-    of_systems = {name: [say(row) for row in rows if row["system"] == name][:most] for name in _names(rows)}
+    of_systems = {
+        name: [say(row) for row in rows if visible(row["system"]) == name][:most] for name in _names(rows)
+    }
     return "; ".join(f"{name}: {', '.join(said)}" for name, said in of_systems.items())
 
 
@@ -793,7 +795,8 @@ def _by_name(systems: Any) -> dict[str, Any]:
         return {"system": systems}
     if not systems:
         raise InputError('no system is given; wanted a mapping of names, as in {"bm25": scores}')
-    return {str(name): each for name, each in systems.items()}
+    labels = labels_of((str(name),) for name in systems)
+    return {labels[str(name),]: each for name, each in systems.items()}
 
 
 def _numbers(queries: pa.Table, column: str) -> Float64:

@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import Any, TypeAlias
 
 from fastndcg.errors import library
-from fastndcg.tables import without_nan
+from fastndcg.tables import visible, without_nan
 
 # an altair.Chart, or several side by side; `Any`, since Altair is imported only when a plot is made
 Chart: TypeAlias = Any
@@ -23,6 +23,7 @@ _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
 WIDTH, HEIGHT = 560, 280
+_LIMIT = WIDTH + 240  # of titles: a picture with its longest labels
 
 
 def altair() -> Any:
@@ -44,27 +45,31 @@ def add_looks(
         "title": {"color": TEXT, "subtitleColor": TEXT, "fontSize": 14, "offset": 12},
         "axis": words
         | {"domainColor": TEXT, "tickColor": TEXT, "gridColor": TEXT, "gridOpacity": 0.2}
-        | {"titlePadding": 10, "labelLimit": 240},
+        | {"titlePadding": 10, "labelLimit": 240, "titleLimit": WIDTH},
         "legend": words | {"columnPadding": 32, "labelLimit": 240},
     }
     if height is not None:
         chart = chart.properties(width=WIDTH, height=height)
     return chart.properties(
-        title=alt.TitleParams(title, subtitle=subtitle, anchor="start"),
-        description=description,
+        title=alt.TitleParams(visible(title), subtitle=visible(subtitle), anchor="start", limit=_LIMIT),
+        description=visible(description),
         config=alt.Config.from_dict(config),
     )
 
 
 def chart_of(rows: list[dict[str, Any]]) -> Chart:
-    """Return a chart of rows. Its encodings give the type of each column. NaN becomes null, as in JSON."""
+    """Return a chart of rows. Its encodings give the type of each column. NaN becomes null, as in JSON, and
+    texts become visible, since vl-convert ends the process at some characters.
+    """
     alt = altair()
-    return alt.Chart(alt.InlineData(values=without_nan(rows)))
+    shown = [{name: _visible(value) for name, value in row.items()} for row in rows]
+    return alt.Chart(alt.InlineData(values=without_nan(shown)))
 
 
 def colours_of(names: list[str], field: str = "system") -> Any:
     """Return a colour for each name, in the order of the names. A single name has no legend."""
-    legend = altair().Legend(orient="top") if len(names) > 1 else None
+    # opaque, also where the colours fill bands that one can see through
+    legend = altair().Legend(orient="top", symbolOpacity=1) if len(names) > 1 else None
     return altair().Color(f"{field}:N", title=None, scale=_scale_of(names, COLOURS), legend=legend)
 
 
@@ -85,7 +90,13 @@ def shapes_of(names: list[str], field: str = "system") -> Any:
 
 def _scale_of(names: list[str], choices: Sequence[Any]) -> Any:
     """Return a choice for each name. When all are used, start again with the first."""
-    return altair().Scale(domain=names, range=[choice for _, choice in zip(names, cycle(choices))])
+    return altair().Scale(
+        domain=list(map(visible, names)), range=[choice for _, choice in zip(names, cycle(choices))]
+    )
+
+
+def _visible(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) else value
 
 
 def tables(chart: Chart) -> list[list[dict[str, Any]]]:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fastndcg.plot.looks import Chart, tables
+from fastndcg.reporting.drawing import drawn
+from fastndcg.tables import name_of, shorten
+
+LONGEST = 200  # characters of a name on the page
 
 
 class Cell(NamedTuple):
@@ -32,12 +37,15 @@ class Table(NamedTuple):
         ]
 
 
-class Picture(NamedTuple):
+@dataclass
+class Picture:
     title: str
     text: str  # a description
-    uri: str  # the image, as a data URI
-    width: int
+    spec: dict[str, Any]
     tables: list[Table]
+    uri: str = ""  # the image, as a data URI
+    width: int = 0
+    missing: str = ""  # the reason why there is no image
     kind: str = "picture"
 
 
@@ -95,26 +103,36 @@ def id_cells(rows: Iterable[dict[str, Any]], columns: Iterable[str]) -> list[dic
     """Return rows with the named columns as text, so that the id 1234567 is not shown as 1,234,567."""
     names = set(columns)
     return [
-        {name: _text_of(value) if name in names else value for name, value in row.items()} for row in rows
+        {name: shorten(name_of(value), LONGEST) if name in names else value for name, value in row.items()}
+        for row in rows
     ]
 
 
-def _text_of(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
 def picture_of(chart: Chart) -> Picture:
-    """Return a chart as an embedded SVG image, without scripts and links, and its data as tables."""
-    import vl_convert as converter
-
+    """Return a chart that is still to be drawn, and its data as tables."""
     spec = chart.to_dict(validate=False)
-    svg = converter.vegalite_to_svg(spec, allowed_base_urls=[])
-    uri = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
     title = spec["title"]["text"]
-    width = int(float(svg.partition('width="')[2].partition('"')[0]))
     shown = [
         table_of(title if len(found) == 1 else f"{title}, {place} of {len(found)}", rows)
         for found in [tables(chart)]
         for place, rows in enumerate(found, 1)
     ]
-    return Picture(title, spec["description"], uri, width, shown)
+    return Picture(title, spec["description"], spec, shown)
+
+
+def draw(blocks: Iterable[Any]) -> list[Picture]:
+    """Draw all pictures, as SVG images without scripts and links. Return those that are missing."""
+    pictures = list(_pictures_in(blocks))
+    for picture, (svg, why) in zip(pictures, drawn([each.spec for each in pictures]), strict=True):
+        picture.missing = why
+        picture.uri = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+        picture.width = int(float(svg.partition('width="')[2].partition('"')[0] or 0))
+    return [picture for picture in pictures if picture.missing]
+
+
+def _pictures_in(blocks: Iterable[Any]) -> Iterator[Picture]:
+    for block in blocks:
+        if isinstance(block, Picture):
+            yield block
+        elif isinstance(block, Folded | Section):
+            yield from _pictures_in(block.blocks)

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from fastndcg.errors import Argument, InputError, InputTypeError, check_system, count_of, library
+from fastndcg.errors import Argument, InputError, InputTypeError, check_system, count_of, library, warn
 from fastndcg.files import check_writable, whole_file
 from fastndcg.measures import Measures, as_measures
 from fastndcg.rankings import Rankings
+from fastndcg.tables import labels_of, quoted, visible
 
 
 def report(
@@ -59,7 +60,9 @@ def report(
     Returns
     -------
     None
-        The page is at `path`, whole or not at all.
+        The page is at `path`, whole or not at all. Pictures are drawn by another process. If it dies, as
+        where memory is short, the page and a `FastndcgWarning` say which pictures are missing and why, and
+        the page has their numbers.
 
     Raises
     ------
@@ -91,12 +94,15 @@ def report(
     ['report.html']
     """
     jinja = check_extra()
+    from fastndcg.reporting.blocks import draw
     from fastndcg.reporting.sections import sections_of
 
     check_writable(path)
     found = _find(systems, measures, baseline, by, confidence, missing, sources, threads)
     names = list(found.rankings)
     queries = max(facts.queries for facts in found.facts.values())
+    sections = list(sections_of(found, command))
+    missing_pictures = draw(sections)
     text = _render(
         jinja,
         title=title
@@ -105,10 +111,17 @@ def report(
             f"{count_of(queries, 'query')}; {', '.join(map(str, found.measures))}; "
             f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
         ),
-        sections=list(sections_of(found, command)),
+        sections=sections,
     )
     with whole_file(path) as draft:
         draft.write_text(text, encoding="utf-8")
+    if missing_pictures:
+        first = missing_pictures[0]
+        warn(
+            f"{path} lacks {count_of(len(missing_pictures), 'picture')}, but has the numbers; the first is "
+            f"{quoted(first.title)}: {first.missing}. Write it again with more memory (ulimit -v), or with "
+            "another version of vl-convert-python."
+        )
 
 
 def check_extra() -> Any:
@@ -132,6 +145,7 @@ def _find(
     from fastndcg.api import evaluate
     from fastndcg.comparison import compare
     from fastndcg.plot.charts import CUTOFFS
+    from fastndcg.reporting.blocks import LONGEST
     from fastndcg.reporting.facts import facts_of
     from fastndcg.reporting.sections import Found, only
 
@@ -151,6 +165,9 @@ def _find(
         raise InputError('no system is given; wanted a mapping of names, as in {"bm25": rankings}')
     if baseline is not None:
         check_system(baseline, rankings, Argument("baseline", baseline))
+    names = labels_of(((name,) for name in rankings), LONGEST)
+    rankings = {names[name,]: each for name, each in rankings.items()}
+    baseline = None if baseline is None else names[baseline,]
     asked = as_measures(measures)
     main, longest = asked[0], max(each._longest for each in rankings.values())
     curve = []
@@ -174,7 +191,7 @@ def _find(
         asked,
         (by,) if isinstance(by, str) else tuple(by),
         confidence,
-        sources or {},
+        {names[name,]: text for name, text in (sources or {}).items() if (name,) in names},
         threads,
     )
 
@@ -190,7 +207,11 @@ def _render(jinja: Any, **parts: Any) -> str:
         name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
     }
     style, script = (jinja.utils.markupsafe.Markup(files[name]) for name in ("page.css", "page.js"))
-    page = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined).from_string(files["page.html"])
+    page = jinja.Environment(
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        finalize=lambda value: visible(value) if type(value) is str else value,  # not of Markup
+    ).from_string(files["page.html"])
     text: str = page.render(
         **parts,
         version=__version__,
