@@ -161,9 +161,9 @@ GENERATED: dict[str, tuple[Path, Callable[[Sequence[Row], Path], str]]] = {
 }
 
 
-def insert(text: str, name: str, table: str) -> str:
+def insert(text: str, name: str, table: str, writer: str = "bench/tables.py") -> str:
     """Return the text with the table between its two marks."""
-    begin, end = f"<!-- {name}: written by bench/tables.py -->\n", f"<!-- end of {name} -->"
+    begin, end = f"<!-- {name}: written by {writer} -->\n", f"<!-- end of {name} -->"
     head, found, rest = text.partition(begin)
     _, closed, tail = rest.partition(end)
     if not found or not closed:

@@ -1,14 +1,15 @@
-"""Generate the parts of pages in docs/ that are written when the documentation is built.
+"""Write the parts of pages in docs/ that are generated from the package, so that nothing is written twice.
 
-Tables and lists are generated from the package, so that nothing is written twice. Where a page has
+python -m scripts.pages
 
-    <!-- parameters: written when the site is built -->
-    what a reader of the source sees instead
+This writes the lists of `GENERATED` into docs/, where a page has
+
+    <!-- parameters: written by scripts/pages.py -->
     <!-- end of parameters -->
 
-the function of that name in `WRITTEN` gives what stands there in the built page. Pages that lie outside docs/
-(`ELSEWHERE`) are written into pages of their own in the same way, and links between pages work in the
-repository and in the site.
+Help texts, and pages that lie outside docs/ (`ELSEWHERE`), are in the built site only: the functions of `WRITTEN`
+give what stands between the marks "NAME: written when the site is built" and "end of NAME", where a reader of the
+source sees something else. Links between pages work in the repository and in the site.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import fastndcg as fn
-from bench.tables import markdown
+from bench.tables import insert, markdown
 from fastndcg.cli import app
 from fastndcg.measures import DEFINITIONS
 from fastndcg.measures import table as measure_table
@@ -173,17 +174,19 @@ def page_of(source: str) -> str:
     return linked((ROOT / source).read_text(encoding="utf-8"), source)
 
 
+GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
+    "list of measures": ("docs/measures.md", list_of_measures),
+    "every measure": ("docs/measures.md", every_measure),
+    "parameters": ("docs/measures.md", parameters),
+    "conventions": ("docs/conventions.md", conventions),
+    "caveats": ("docs/conventions.md", caveats),
+    "refused conventions": ("docs/conventions.md", refused_conventions),
+    "ties of conventions": ("docs/conventions.md", partial(words, TIES)),
+    "queries of conventions": ("docs/conventions.md", partial(words, QUERIES)),
+    "weights of conventions": ("docs/conventions.md", partial(words, WEIGHTS)),
+    "usual names": ("docs/files.md", usual_names),
+}
 WRITTEN: dict[str, Callable[[], str]] = {
-    "list of measures": list_of_measures,
-    "every measure": every_measure,
-    "parameters": parameters,
-    "conventions": conventions,
-    "caveats": caveats,
-    "refused conventions": refused_conventions,
-    "ties of conventions": partial(words, TIES),
-    "queries of conventions": partial(words, QUERIES),
-    "weights of conventions": partial(words, WEIGHTS),
-    "usual names": usual_names,
     "commands": commands,
     **{source: partial(page_of, source) for source in ELSEWHERE},
 }
@@ -195,6 +198,13 @@ _PLACE = re.compile(
 def built(page: str, source: str) -> str:
     """The text of a file in docs/ with all that is written when the site is built."""
     return _PLACE.sub(lambda place: WRITTEN[place[1]](), linked(page, source))
+
+
+def renewed(name: str) -> tuple[Path, str]:
+    """The page of a list of `GENERATED`, and its text with that list as the package has it now."""
+    path = ROOT / GENERATED[name][0]
+    made = f"{GENERATED[name][1]().strip()}\n"
+    return path, insert(path.read_text(encoding="utf-8"), name, made, "scripts/pages.py")
 
 
 # ---- what is loaded ----
@@ -210,3 +220,10 @@ def check_offline(site: Path) -> None:
         found = _LOADED.search(file.read_text(encoding="utf-8")) if file.suffix in (".html", ".css") else None
         if found:
             raise ValueError(f"{file} loads something from the network: {found[0]}")
+
+
+if __name__ == "__main__":
+    for each in GENERATED:
+        page, text = renewed(each)
+        page.write_text(text, encoding="utf-8")
+        print(f"{page.relative_to(ROOT)}: {each}")

@@ -190,16 +190,29 @@ def test_every_command_is_listed() -> None:
 
 
 def test_what_is_made_takes_its_places() -> None:
-    text = "a\n<!-- usual names: written when the site is built -->\nb\n<!-- end of usual names -->\nc\n"
-    assert pages.built(text, "docs/a.md") == f"a\n{pages.usual_names()}\nc\n"
+    text = "a\n<!-- commands: written when the site is built -->\nb\n<!-- end of commands -->\nc\n"
+    assert pages.built(text, "docs/a.md") == f"a\n{pages.commands()}\nc\n"
     used = [
         name
         for page in (ROOT / "docs").glob("*.md")
         for name in re.findall(
-            r"<!-- (.*): written when the site is built -->", page.read_text(encoding="utf-8")
+            r"<!-- (.*): written (?:when the site is built|by scripts/pages.py) -->$",
+            page.read_text(encoding="utf-8"),
+            flags=re.MULTILINE,
         )
     ]
-    assert sorted(used) == sorted(pages.WRITTEN)
+    assert sorted(used) == sorted([*pages.WRITTEN, *pages.GENERATED])
+
+
+@pytest.mark.parametrize("name", pages.GENERATED)
+def test_lists_in_the_repository_are_those_of_the_package(name: str) -> None:
+    path, text = pages.renewed(name)
+    assert path.read_text(encoding="utf-8") == text, f"{path.name} is stale: run python -m scripts.pages"
+
+
+def test_the_first_command_brings_all_that_the_first_pages_use() -> None:
+    (extras,) = re.findall(r"pip install '\.\[([^]]*)\]' && fastndcg demo", README)
+    assert extras.split(",") == ["cli", "report"]
 
 
 @pytest.mark.parametrize(
