@@ -331,10 +331,10 @@ class Scores(AsFrame):
 
     def to_arrow(self) -> pa.Table:
         """A row for each query: its columns, then a float64 column for each measure."""
-        table = self.queries
-        for measure, values in zip(self.measures, self.values, strict=True):
-            table = table.append_column(_field_of(measure), pa.array(values))
-        return table
+        queries = self.queries
+        fields = [*queries.schema, *map(_field_of, self.measures)]
+        columns = [*queries.columns, *map(pa.array, self.values)]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields, queries.schema.metadata))
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write `to_arrow()` to Parquet, whole or not at all. Raises `SourceError` if writing fails."""

@@ -8,6 +8,7 @@ import math
 import pickle
 import pydoc
 import re
+import time
 from typing import Any
 
 import numpy as np
@@ -571,3 +572,17 @@ def test_help_has_the_values_of_this_measure() -> None:
     assert "gain = 'exp2'" in text and "ties = 'average'" in text
     assert fn.Measure.__doc__ is not None and fn.Measure.__doc__.startswith("A measure with the values")
     assert "A measure with the values" in pydoc.render_doc(fn.Measure)
+
+
+@pytest.mark.parametrize("text", ["gain={{{}}}", "gains={{{}}}", "gain=[{}]", "discount=[{}]", "@"])
+def test_long_notations_take_time_in_proportion(text: str) -> None:
+    """From the text to a table of results: a lookup of each grade made a dict of all grades."""
+    rankings, seconds = fn.Rankings.from_lists([[1, 0]], [[0.1, 0.2]]), []
+    for entries in (10, 2_000, 16_000):  # the first one imports
+        cutoffs = ",".join(map(str, range(1, entries // 16 + 2)))
+        listed = ",".join(f"{n}:1" if "{{" in text else "1" for n in range(entries))
+        notation = f"nDCG@{cutoffs}" if text == "@" else f"nDCG({text.format(listed)})"
+        start = time.process_time()
+        fn.evaluate(rankings, notation).to_arrow()
+        seconds.append(time.process_time() - start)
+    assert seconds[2] < 20 * seconds[1] + 0.1, seconds

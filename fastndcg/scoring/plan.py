@@ -7,6 +7,7 @@ refused here.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -197,8 +198,10 @@ def gain_of(worth: Worth, grade: float) -> float:
     if isinstance(gain, Numbers):
         return gain[int(grade)] if grade == int(grade) and 0 <= grade < len(gain) else math.nan
     if isinstance(gain, GradeGains):
-        listed = dict(gain.gains).get(grade)
-        return listed if listed is not None else float(grade) if gain.overrides or grade == 0 else math.nan
+        place = bisect_left(gain.gains, (grade,))
+        if place < len(gain.gains) and gain.gains[place][0] == grade:
+            return gain.gains[place][1]
+        return float(grade) if gain.overrides or grade == 0 else math.nan
     return _ask_for_number(gain, int(grade) if grade == int(grade) else grade, "grade")  # type: ignore[arg-type]
 
 
