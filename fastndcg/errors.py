@@ -7,6 +7,7 @@ line names an option where Python names an argument. `str(error)` is the message
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -69,7 +70,29 @@ class At(NamedTuple):
         return f"{'; the first is' * self.first}{where or (' at' if row else ' in')} {place}"
 
 
+# what a terminal, a page or a picture would obey or could not show: controls, ends of lines, marks that turn
+# the direction of text, halves of surrogate pairs, and code points that are no characters
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
+
+
+def visible(text: str) -> str:
+    r"""A text whose characters can all be seen: others, such as an escape or the end of a line, as in `repr`.
+
+    >>> print(visible("q\x1b[31m\n\u202e"), visible("שאילתה"))
+    q\x1b[31m\n\u202e שאילתה
+    """
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 Part = str | Argument | Call | Step | At
+
+
+def _in_lines(text: str) -> str:
+    """A text of one line or several, all else of it visible."""
+    return "\n".join(map(visible, text.split("\n")))
 
 
 class Message:
@@ -84,7 +107,7 @@ class Message:
 
     def __init__(self, *parts: Part) -> None:
         self.parts = parts
-        super().__init__("".join(map(str, parts)))  # type: ignore[call-arg]
+        super().__init__(_in_lines("".join(map(str, parts))))  # type: ignore[call-arg]
 
     def __reduce__(self) -> tuple[type[Self], tuple[Part, ...]]:
         return type(self), self.parts
@@ -98,7 +121,7 @@ class Message:
                 texts.append("" if of_step is None else f"{part.before}{of_step}{part.after}")
             else:
                 texts.append((words(part) if isinstance(part, Argument | Call) else None) or str(part))
-        return "".join(texts)
+        return _in_lines("".join(texts))
 
     def within(self, before: str, after: str = "") -> Self:
         """Return the same error with text before and after its message."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from fastndcg import scoring
 from fastndcg.arrow_types import combine, decode
-from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.errors import InputError, InputTypeError, count_of, visible
 from fastndcg.measures import Measure, as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings import Rankings
@@ -31,7 +31,6 @@ from fastndcg.tables import (
     quoted,
     terminal_width,
     text_table,
-    visible,
     width_of,
     wrapped,
 )

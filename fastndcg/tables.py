@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
+from fastndcg.errors import visible
 from fastndcg.later import pa
 
 if TYPE_CHECKING:
@@ -28,13 +28,6 @@ _NARROW = 40  # columns that a text needs beside its name
 _ROWS = 40  # rows that are shown of a longer table
 _DROPS_OF_GROUPS = (("empty",), ("queries",))
 _LONGEST = 60  # characters of a text that is no name of a measure
-
-# what a terminal, a page or a picture would obey or could not show: controls, ends of lines, marks that turn
-# the direction of text, halves of surrogate pairs, and code points that are no characters
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ud800-\udfff\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff]"
-)
 
 
 class AsFrame:
@@ -155,15 +148,6 @@ class Table(AsFrame):
         hidden = len(self) - len(texts) + 1
         more = f"<p>... and {hidden:,} more rows</p>" if hidden > 0 else ""
         return html_table(texts, {place for place, name in enumerate(texts[0]) if name in left}) + more
-
-
-def visible(text: str) -> str:
-    r"""A text whose characters can all be seen: others, such as an escape or the end of a line, as in `repr`.
-
-    >>> print(visible("q\x1b[31m\n\u202e"), visible("שאילתה"))
-    q\x1b[31m\n\u202e שאילתה
-    """
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def name_of(value: object) -> str:

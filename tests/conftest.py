@@ -70,6 +70,7 @@ LONG = [
     "formats",
     "conventions",
     "paths",
+    "exits",
 ]
 
 

@@ -114,8 +114,8 @@ def write(path: Path, rows: int = 40_000) -> Path:
 @pytest.mark.parametrize(("call", "name"), [
     ("fn.read_parquet({path!r})", "Reading"),
     ("fn.evaluate(fn.scan_parquet({path!r}, memory=1 << 20), 'nDCG@10')", "Reading and scoring"),
-    (("sys.argv[1:] = ['score', {path!r}]; import fastndcg.cli as cli\ntry: "
-        "cli.main()\nexcept SystemExit: pass"), "Reading"),
+    (("sys.argv[1:] = ['score', {path!r}]; from fastndcg.__main__ import main\ntry: "
+        "main()\nexcept SystemExit: pass"), "Reading"),
 ])  # fmt: skip
 def test_from_python_and_from_the_command_line(tmp_path: Path, call: str, name: str) -> None:
     code = """

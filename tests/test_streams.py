@@ -680,12 +680,12 @@ def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedP
 
 LIMITED = """
     import resource, sys
-    import fastndcg.cli as cli
+    from fastndcg.__main__ import main
     from fastndcg.sources import scan
     scan._LEAST_MEMORY = 1
     limit = int(sys.argv.pop(1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    cli.main()
+    main()
 """
 
 
@@ -721,7 +721,7 @@ def test_interrupted_leaves_nothing(
     path = write(shuffled(table) if mixed else table, tmp_path / "a.parquet")
     slow = """
         import sys, time
-        import fastndcg.cli as cli
+        from fastndcg.__main__ import main
         from fastndcg.sources import scan
         scan._LEAST_MEMORY = 1
         mark = sys.argv.pop()
@@ -730,7 +730,7 @@ def test_interrupted_leaves_nothing(
                 open(mark, "w").close()
                 time.sleep(0.2)
         scan.ParquetStream._tell = tell
-        cli.main()
+        main()
     """
     mark, out = tmp_path / "mark", tmp_path / "out.parquet"
     process = subprocess.Popen(

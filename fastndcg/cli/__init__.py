@@ -4,7 +4,6 @@ A failing command prints the reason in one line and exits with 3. A gate that fa
 with 2, Ctrl-C with 130. A file that a command writes appears complete or not at all.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -23,13 +22,10 @@ COMMANDS = (
 )
 
 
-def main() -> None:
-    """Run the command line; ends the process with its exit code."""
-    load(sys.argv[1:])()
-
-
-def load(arguments: Sequence[str] = ()) -> Callable[[], None]:
-    """The function that runs the command line. If a command is named, only this command is imported."""
+def load(arguments: Sequence[str] = ()) -> Callable[[], int]:
+    """The function that runs the command line; it returns the exit code. Only a command that is named is
+    imported.
+    """
     for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
         import_module(f"fastndcg.cli.{name}")
     return import_module("fastndcg.cli.application").main  # type: ignore[no-any-return]

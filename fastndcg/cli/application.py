@@ -21,11 +21,11 @@ from typer.models import OptionInfo
 
 from fastndcg import __version__
 from fastndcg.cli import COMMANDS
-from fastndcg.cli.output import write
-from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Message
+from fastndcg.cli.output import note, write
+from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Message, visible
 
 P = ParamSpec("P")
-GATE, FAILED = 1, 3  # exit codes: a gate that failed, and a command that failed
+GATE, FAILED = 1, 3  # exit codes: a gate that failed, and a command that failed; `__main__` has the others
 
 
 # plain help and errors without boxes, which would wrap a message over several lines
@@ -37,13 +37,21 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """Run the command line; ends the process with its exit code."""
+# the base of all errors of usage, which this version of typer takes from click or has itself
+_USAGE: type[Any] = typer.BadParameter.__mro__[2]
+
+
+def main() -> int:
+    """Run the command line; returns its exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        app(prog_name="fastndcg")
-    except KeyboardInterrupt:
-        sys.exit(130)
+        return int(app(prog_name="fastndcg", standalone_mode=False) or 0)
+    except _USAGE as error:
+        error.message = visible(error.message)
+        error.show()
+        return 2
+    except typer.Abort:
+        return 130
 
 
 def _terminate(*_: object) -> NoReturn:
@@ -53,7 +61,7 @@ def _terminate(*_: object) -> NoReturn:
 def end(code: int, *messages: str) -> NoReturn:
     """End the command with an exit code and messages, each of which is one line."""
     for message in messages:
-        sys.stderr.write(" ".join(message.splitlines()) + "\n")
+        note(message)
     raise typer.Exit(code)
 
 
@@ -127,15 +135,6 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
                 function(*arguments, **options)
         except FastndcgError as error:
             end(FAILED, as_option(error))
-        except BrokenPipeError:
-            end(141)  # the reader closed the pipe; shells show this code for other tools too
-        except OSError as error:
-            end(FAILED, str(error))
-        except MemoryError:
-            end(
-                FAILED,
-                "There is not enough memory for this input. Score it in parts, or on a machine with more.",
-            )
         except KeyboardInterrupt:
             end(130, "Interrupted.")
 
@@ -154,7 +153,7 @@ def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
         def show(message: Any, category: type[Warning], *where: Any) -> None:
             if isinstance(message, FastndcgWarning):
                 if str(message) not in written:
-                    sys.stderr.write(f"Warning: {as_option(message)}\n")
+                    note(f"Warning: {as_option(message)}")
                 written.add(str(message))
             else:
                 shown(message, category, *where)

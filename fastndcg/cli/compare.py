@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from fastndcg.cli.options import (
     Test,
     ThreadsOption,
 )
-from fastndcg.cli.output import slices_texts, write, write_csv, write_json
+from fastndcg.cli.output import note, slices_texts, write, write_csv, write_json
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     Sources,
@@ -319,9 +318,7 @@ def _of_runs(
     if nobody.any() and isinstance(counted, str) and not stored:
         ids = next(iter(fresh.values())).scores.queries[0].filter(pa.array(nobody))
         first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
-        sys.stderr.write(
-            f"no run has documents for {len(ids):,} judged queries, which are left out: {first}\n"
-        )
+        note(f"no run has documents for {len(ids):,} judged queries, which are left out: {first}")
     for run in sources.runs:
         if run in stored:
             yield from stored_results(stored[run], asked, names[run])
@@ -378,7 +375,7 @@ def _report(
         write_json(facts | ({"movers": lists} if movers else {}) | held)
         return
     for caution in compared.cautions:
-        sys.stderr.write(f"caution: {caution}\n")
+        note(f"caution: {caution}")
     if layout is Layout.csv:
         write_csv(of_slices or compared.rows)
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ import typer
 from fastndcg.api import evaluate
 from fastndcg.cli.application import command
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
-from fastndcg.cli.output import write, write_summary
+from fastndcg.cli.output import note, write, write_summary
 from fastndcg.cli.reading import choose_columns, open_paths, read_measures, read_rankings, tell
 from fastndcg.demo import QUERIES
 from fastndcg.files import check_writable
@@ -48,7 +47,7 @@ def demo(
     out = _temporary() if out is None else out
     check_writable(out)
     size = queries * _BYTES_OF_QUERY / 1e6
-    sys.stderr.write(f"writing about {queries * 110:,} documents, {size:,.1f} MB, to {out}\n")
+    note(f"writing about {queries * 110:,} documents, {size:,.1f} MB, to {out}")
     times = [time.perf_counter()]
     with Task("Writing the sample", "queries") as task:
         sample = write_sample(out, queries, seed, progress=task.advance)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli.options import Format
-from fastndcg.errors import SourceError
+from fastndcg.errors import SourceError, visible
 from fastndcg.tables import fit, markdown_table, name_of, shorten, terminal_width, without_nan
 
 if TYPE_CHECKING:
@@ -18,15 +17,13 @@ if TYPE_CHECKING:
 
 
 def write(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        # the interpreter flushes once more as it ends, and would complain once more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise SourceError(f"stdout cannot be written: {error.strerror}.") from None
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """Write one line to stderr."""
+    sys.stderr.write(visible(text.replace("\n", " ")) + "\n")
 
 
 Rows = list[dict[str, Any]]
@@ -75,6 +72,13 @@ def write_csv(rows: Rows) -> None:
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
     writer.writerows(without_nan(rows))
+    try:
+        text.getvalue().encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError as error:
+        raise SourceError(
+            f"stdout is written in {sys.stdout.encoding}, which lacks {error.object[error.start]!r}, and CSV "
+            "has texts as they are. Set PYTHONIOENCODING=utf-8, or take --format json."
+        ) from None
     write(text.getvalue())
 
 

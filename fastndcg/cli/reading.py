@@ -25,6 +25,7 @@ from fastndcg.cli.options import (
     Unjudged,
     WeightOption,
 )
+from fastndcg.cli.output import note
 from fastndcg.errors import InputError, MeasureError, SourceError, count_of
 from fastndcg.files import check_writable, handle_of, target_of
 from fastndcg.measures import Measure, parse_many
@@ -276,7 +277,7 @@ def tell(queries: int, documents: int | None, taken: dict[str, str | None], name
     """Print to stderr what was read. It is called last, so that a failing command prints one line only."""
     of_run = "" if name is None else f"{name}: "
     of_what = "stored results" if documents is None else count_of(documents, "document")
-    sys.stderr.write(f"{of_run}{count_of(queries, 'query')}, {of_what}{columns_in_words(taken)}\n")
+    note(f"{of_run}{count_of(queries, 'query')}, {of_what}{columns_in_words(taken)}")
 
 
 def columns_in_words(taken: dict[str, str | None]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -25,7 +24,7 @@ from fastndcg.cli.options import (
     QrelsOption,
     ThreadsOption,
 )
-from fastndcg.cli.output import slices_of, write_summary
+from fastndcg.cli.output import note, slices_of, write_summary
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     check_confidence,
@@ -387,9 +386,9 @@ def _report(
             for row in of_each:
                 into.append(of_run | row | ({} if known[row["measure"]] else {"empty": None}))
     if any(each.has_one_intent for each in scored):
-        sys.stderr.write(
+        note(
             "no query has more than one intent; is the second field of the qrels the intent, "
-            "and no iteration?\n"
+            "and no iteration?"
         )
     for each in scored:
         tell(each.scores.n_queries, each.documents, each.columns, each.run)

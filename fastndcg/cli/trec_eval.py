@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from fastndcg.cli.application import command, refuse
 from fastndcg.cli.options import ThreadsOption
-from fastndcg.cli.output import write
+from fastndcg.cli.output import note, write
 from fastndcg.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -129,9 +128,9 @@ def trec_eval(
     judged = qrels if len(runs) == 1 else read_judgments(qrels, threads)
     told: set[str] = set()
 
-    def note(text: str) -> None:
+    def note_once(text: str) -> None:
         if text not in told:
-            sys.stderr.write(text + "\n")
+            note(text)
         told.add(text)
 
     for run in runs:
@@ -143,7 +142,7 @@ def trec_eval(
             summary=not no_summary,
             complete=complete,
             release=9 if release == 9 else 10,
-            note=note,
+            note=note_once,
             judged_only=judged_only,
             level=level,
             most=most,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.tables import fit, html_table, html_text, markdown_table, terminal_width, visible
+from fastndcg.errors import visible
+from fastndcg.tables import fit, html_table, html_text, markdown_table, terminal_width
 
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison

@@ -1,0 +1,152 @@
+"""Commands crossed with streams that are closed, full, or of few characters: exit codes, and no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytestmark = [
+    pytest.mark.auto,
+    pytest.mark.skipif(not Path("/dev/full").exists(), reason="streams as Linux has them"),
+]
+
+# a command, and its exit code where every stream is open
+COMMANDS = {
+    "--version": 0,
+    "--help": 0,
+    "": 2,
+    "nope": 2,
+    "score --nope": 2,
+    "score a.parquet -m CG": 0,
+    "score a.parquet -m CG --fail-under CG=0.1": 0,
+    "score a.parquet -m CG --fail-under CG=9": 1,
+    "score nofile": 3,
+    "compare a.parquet b.parquet -m CG": 0,
+    "compare a.parquet b.parquet -m CG --fail-under CG=9": 1,
+    "explain a.parquet --id 1": 0,
+    "measures": 0,
+    "trec_eval qrels run": 0,
+    "demo --queries 5 --out s.parquet": 0,
+    "report a.parquet -m CG -o r.html": 0,
+}
+SILENT = ("report",)  # writes nothing to stdout
+STREAMS = {  # what the shell does: whether results arrive, whether messages do
+    "open": ("", True, True),
+    "stdout closed": (">&-", False, True),
+    "stdout full": (">/dev/full", False, True),
+    "stderr closed": ("2>&-", True, False),
+    "stderr full": ("2>/dev/full", True, False),
+    "stdin closed": ("<&-", True, True),
+    "all closed": ("<&- >&- 2>&-", False, False),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exits")
+    table = {"qid": [1, 1, 2, 2, 3, 3], "label": [1, 0, 0, 1, 1, 0], "score": [0.9, 0.1, 0.8, 0.2, 0.3, 0.1]}
+    pq.write_table(pa.table(table), folder / "a.parquet")
+    pq.write_table(pa.table(table | {"label": [0, 1, 1, 1, 0, 1]}), folder / "b.parquet")
+    (folder / "qrels").write_text("1 0 a 1\n")
+    (folder / "run").write_text("1 Q0 a 1 0.5 me\n")
+    return folder
+
+
+def shell(words: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m fastndcg {words}"],
+        cwd=folder, capture_output=True, check=False, timeout=300, env=os.environ | environment,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_code_says_how_it_ended_whatever_the_streams(command: str, streams: str, folder: Path) -> None:
+    redirected, arrives, is_told = STREAMS[streams]
+    done = shell(f"{command} {redirected}", folder)
+    code = COMMANDS[command]
+    writes = not command.startswith(SILENT) and command not in ("nope", "score --nope", "score nofile")
+    # the help that comes without a command goes to stdout in some versions of typer
+    allowed = {2, 3} if command == "" else {3 if writes and not arrives else code}
+    assert done.returncode in allowed, done.stderr
+    assert b"Traceback" not in done.stdout + done.stderr
+    assert b"Exception ignored" not in done.stderr
+    assert bool(done.stdout) == (writes and arrives) or command == ""
+    if done.returncode == 3 and is_told:
+        assert (
+            done.stderr.decode().splitlines()[-1].startswith("stdout cannot be" if writes else "nofile does")
+        )
+    if not is_told:
+        assert done.stderr == b""
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many", "1000000", "9" * 30])
+def test_threads_that_numba_cannot_start(number: str, folder: Path) -> None:
+    done = shell("score a.parquet", folder, NUMBA_NUM_THREADS=number, FASTNDCG_KERNELS="compiled")
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr.decode().startswith(
+        f"NUMBA_NUM_THREADS is '{number}'; wanted a whole number from 1 to "
+    )
+    assert shell("score a.parquet", folder, NUMBA_NUM_THREADS="2").returncode == 0
+
+
+def test_characters_that_the_encoding_lacks(folder: Path) -> None:
+    pq.write_table(
+        pa.table({"qid": ["日本", "日本"], "label": [1, 0], "score": [0.5, 0.1]}), folder / "ja.parquet"
+    )
+    for command in ("explain ja.parquet --id 日本", "score ja.parquet -m CG --by qid"):
+        for layout in ("table", "markdown", "json"):
+            done = shell(f"{command} --format {layout}", folder, PYTHONIOENCODING="ascii")
+            assert done.returncode == 0, done.stderr
+            assert rb"\u65e5\u672c" in done.stdout
+    done = shell("score ja.parquet --by qid --format csv", folder, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert rb"which lacks '\u65e5', and CSV has texts as they are. Set PYTHONIOENCODING=utf-8" in done.stderr
+    assert "日本" in shell("score ja.parquet --by qid --format csv", folder).stdout.decode()
+    done = shell("score 日本.parquet", folder, PYTHONIOENCODING="ascii")
+    assert (done.returncode, rb"\u65e5" in done.stderr) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        ("KeyError('x\\ny')", 3, "KeyError: 'x\\ny'. This is a fault of fastndcg. Please report it"),
+        ("SystemExit(1)", 3, "1"),
+        ("SystemExit('why')", 3, "why"),
+        ("RecursionError('deep')", 3, "RecursionError: deep. This is"),
+        ("OSError(5, 'Input/output error', 'a')", 3, "[Errno 5] Input/output error: 'a'"),
+        ("MemoryError()", 3, "There is not enough memory"),
+        ("BrokenPipeError()", 141, ""),
+        ("KeyboardInterrupt()", 130, "Interrupted."),
+        ("fastndcg.errors.InputError('a\\x1b[31m')", 3, "a\\x1b[31m"),
+    ],
+)
+@pytest.mark.parametrize("where", ["fastndcg.cli.score.read_measures", "fastndcg.cli.load"])
+def test_whatever_is_raised_is_one_line(raised: str, code: int, said: str, where: str, folder: Path) -> None:
+    module, _, name = where.rpartition(".")
+    program = f"""
+import sys, {module}, fastndcg.errors
+def fail(*_): raise {raised}
+{module}.{name} = fail
+from fastndcg.__main__ import main
+sys.argv[1:] = ["score", "a.parquet"]
+main()
+"""
+    for shows in ("", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False,
+            env=os.environ | {"FASTNDCG_TRACEBACK": shows},
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (code, "")
+        if not shows:
+            assert done.stderr.count("\n") <= 1
+            assert done.stderr.startswith(said) or where.endswith("load")
+        elif "KeyError" in raised:
+            assert "Traceback" in done.stderr
+            assert "in fail" in done.stderr
