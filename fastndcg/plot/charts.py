@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from fastndcg.agreement import rank_agreement
 from fastndcg.api import evaluate
-from fastndcg.errors import ColumnError, InputError, MeasureError, count_of
+from fastndcg.errors import ColumnError, InputError, MeasureError, count_of, visible
 from fastndcg.measures import Measure, as_measure, as_measures
 from fastndcg.measures.measure import hold_functions
 from fastndcg.plot.looks import (
@@ -37,7 +37,7 @@ from fastndcg.rankings import Rankings
 from fastndcg.scores import check_kept, groups_of
 from fastndcg.scoring.plan import discount_of, discount_table, gain_of, worth_of
 from fastndcg.statistics.intervals import SMALL
-from fastndcg.tables import labels_of, name_of, visible
+from fastndcg.tables import labels_of, name_of
 
 if TYPE_CHECKING:
     from fastndcg.anchoring import Anchors

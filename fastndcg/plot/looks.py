@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import Any, TypeAlias
 
-from fastndcg.errors import library
-from fastndcg.tables import visible, without_nan
+from fastndcg.errors import library, visible
+from fastndcg.tables import without_nan
 
 # an altair.Chart, or several side by side; `Any`, since Altair is imported only when a plot is made
 Chart: TypeAlias = Any

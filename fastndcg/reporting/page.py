@@ -8,11 +8,20 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from fastndcg.errors import Argument, InputError, InputTypeError, check_system, count_of, library, warn
+from fastndcg.errors import (
+    Argument,
+    InputError,
+    InputTypeError,
+    check_system,
+    count_of,
+    library,
+    visible,
+    warn,
+)
 from fastndcg.files import check_writable, whole_file
 from fastndcg.measures import Measures, as_measures
 from fastndcg.rankings import Rankings
-from fastndcg.tables import labels_of, quoted, visible
+from fastndcg.tables import labels_of, quoted
 
 
 def report(
