@@ -196,7 +196,7 @@ def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads
     for measure in measures:
         _check(measure, rankings)
     # of a dtype whose kernels are compiled already
-    tied = rankings.with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
+    tied = rankings._with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
     rules: tuple[Ties, ...] = ("worst", "average", "best")
     by_rule = [
         [measure(ties=rule) if "ties" in measure.params else measure for measure in measures]
@@ -305,13 +305,13 @@ def _lay_out(measure: Measure, rankings: Rankings) -> Rankings:
         offsets, intents, _ = by_intent.pool(rankings)
         chances, nothing = rankings.intent_probabilities, np.zeros(int(offsets[-1]), np.int8)
         lists = None if chances is None else pa.LargeListArray.from_arrays(chances.offsets, chances.values)
-        return Rankings.from_offsets(
+        return Rankings._from_offsets(
             offsets, nothing, nothing, intents=intents, intent_probabilities=lists, queries=rankings.queries
         )
     offsets, grades = ideals.judged_documents(rankings, measure)
     gaining = plan.gains_of_grades(measure, grades) > 0
     n = int(np.count_nonzero(gaining))
-    return Rankings.from_offsets(
+    return Rankings._from_offsets(
         offsets_of(gaining, offsets),
         grades[gaining],
         np.zeros(n, rankings.scores.dtype),

@@ -156,7 +156,7 @@ def _mean_of_rows(
     elif score.dtype.itemsize > 8:
         score = np.unique(score, return_inverse=True)[1].reshape(score.shape)
     values = evaluate(
-        Rankings.from_dense(true, score), measure if k is None else measure @ min(int(k), true.shape[1])
+        Rankings._from_dense(true, score), measure if k is None else measure @ min(int(k), true.shape[1])
     ).values[0]
     if weight is None:
         return statistics.mean(values)

@@ -236,7 +236,7 @@ class Explanation(AsFrame):
         rankings, n = self._rankings, self._rankings.n_docs
         place = tie_numbers(rankings.scores) + 1
         flags = np.ones(n, np.bool_) if rankings.is_judged is None else rankings.is_judged
-        more = Rankings.from_offsets(
+        more = Rankings._from_offsets(
             [0, n + 1],
             np.insert(rankings.relevance.astype(np.float64), 0, grade),
             -np.insert(place, 0, 0),
@@ -283,7 +283,7 @@ class Explanation(AsFrame):
             rows = np.tile(order, (len(some), 1))
             lists = np.arange(len(some))
             rows[lists, some[:, 0]], rows[lists, some[:, 1]] = order[some[:, 1]], order[some[:, 0]]
-            several = Rankings.from_offsets(
+            several = Rankings._from_offsets(
                 np.arange(len(some) + 1) * size,
                 rankings.relevance[rows.ravel()],
                 np.tile(scores, len(some)),

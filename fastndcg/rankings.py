@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
+R = TypeVar("R", bound="Rankings")
+_FEWEST = 20  # queries that are examined for oddities
 _BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary arrays stay small
 _TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
 
@@ -219,6 +221,48 @@ class Rankings:
         >>> Rankings.from_offsets([0, 1, 3], [1, 0, 2], [0.5, 0.1, 0.9]).lengths
         array([1, 2])
         """
+        rankings = cls._from_offsets(
+            offsets,
+            relevance,
+            scores,
+            judged=judged,
+            is_judged=is_judged,
+            doc_ids=doc_ids,
+            query_ids=query_ids,
+            weight=weight,
+            queries=queries,
+            nan=nan,
+            ascending=ascending,
+            unjudged=unjudged,
+            intents=intents,
+            judged_intents=judged_intents,
+            intent_probabilities=intent_probabilities,
+            propensity=propensity,
+        )
+        return _examined(rankings, ascending=ascending)
+
+    @classmethod
+    def _from_offsets(
+        cls,
+        offsets: npt.ArrayLike,
+        relevance: npt.ArrayLike,
+        scores: npt.ArrayLike,
+        *,
+        judged: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        is_judged: npt.ArrayLike | None = None,
+        doc_ids: Any = None,
+        query_ids: Any = None,
+        weight: npt.ArrayLike | None = None,
+        queries: Any = None,
+        nan: NaN = "refuse",
+        ascending: bool = False,
+        unjudged: Unjudged = "refuse",
+        intents: Any = None,
+        judged_intents: Any = None,
+        intent_probabilities: Any = None,
+        propensity: npt.ArrayLike | None = None,
+    ) -> Self:
+        """`from_offsets` without a look at oddities, for what is not a user's array."""
         checked = cast_offsets("offsets", offsets)
         grades = cast_relevance("relevance", relevance, unjudged)
         values = cast_scores(scores, ascending=ascending)
@@ -286,7 +330,8 @@ class Rankings:
                 f"group adds up to {count_of(total, 'document')}, but relevance has {rows:,}; "
                 "give the size of every query, in row order"
             )
-        return cls.from_offsets(offsets_from(sizes), relevance, scores, **columns)
+        rankings = cls._from_offsets(offsets_from(sizes), relevance, scores, **columns)
+        return _examined(rankings, ascending=columns.get("ascending", False))
 
     @classmethod
     def from_query_ids(
@@ -338,14 +383,16 @@ class Rankings:
                 doc_ids = arrow_column("doc_ids", columns["doc_ids"], len(rows))
                 columns["doc_ids"] = doc_ids.take(pa.array(rows))
         try:
-            rankings = cls.from_offsets(
+            rankings = cls._from_offsets(
                 grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns
             )
         except InputError as error:
             if grouped.codes is not None:
                 error = _fault_of_rows(grouped.query_ids.take(pa.array(grouped.codes)), *given) or error
             raise error from None
-        return rankings if grouped.codes is None else rankings._with(_first_row=None)
+        if grouped.codes is not None:
+            rankings = rankings._with(_first_row=None)
+        return _examined(rankings, ascending=columns.get("ascending", False))
 
     @classmethod
     def from_dense(
@@ -377,6 +424,18 @@ class Rankings:
         >>> Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
         Rankings(2 queries, 6 documents, relevance int64, scores float64)
         """
+        rankings = cls._from_dense(y_true, y_score, mask, **columns)
+        return _examined(rankings, ascending=columns.get("ascending", False))
+
+    @classmethod
+    def _from_dense(
+        cls,
+        y_true: npt.ArrayLike,
+        y_score: npt.ArrayLike,
+        mask: npt.ArrayLike | None = None,
+        **columns: Unpack[ColumnsAndIds],
+    ) -> Self:
+        """`from_dense` without a look at oddities."""
         true = np.asarray(unmask("y_true", y_true, columns.get("unjudged", "refuse")))
         score = np.asarray(unmask("y_score", y_score))
         if true.ndim != 2 or true.shape != score.shape:
@@ -427,7 +486,7 @@ class Rankings:
                     "best first"
                 )
             rank_order = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
-            return cls._of_lists(offsets, flat, rank_order, columns)
+            return _examined(cls._of_lists(offsets, flat, rank_order, columns), ascending=False)
         score_lengths, flat_scores = flatten("scores", scores)
         if len(score_lengths) != len(lengths):
             raise InputError(
@@ -440,7 +499,8 @@ class Rankings:
                 f"query {query} has {count_of(lengths[query], 'grade')} "
                 f"and {count_of(score_lengths[query], 'score')}; give one score for each document"
             )
-        return cls._of_lists(offsets, flat, flat_scores, columns)
+        rankings = cls._of_lists(offsets, flat, flat_scores, columns)
+        return _examined(rankings, ascending=columns.get("ascending", False))
 
     @classmethod
     def _of_lists(
@@ -458,7 +518,7 @@ class Rankings:
             return at._replace(row=None, position=int(row - start if places is None else places[row]))
 
         try:
-            return cls.from_offsets(offsets, relevance, scores, **columns)
+            return cls._from_offsets(offsets, relevance, scores, **columns)
         except InputError as error:
             parts = (
                 placed(part, part.row) if isinstance(part, At) and part.row is not None else part
@@ -709,6 +769,12 @@ class Rankings:
         >>> rerank.scores, rerank.relevance is bm25.relevance
         (array([0.5, 0.1, 0.2, 0.3]), True)
         """
+        return _examined(self._with_scores(scores, nan=nan, ascending=ascending), ascending=ascending)
+
+    def _with_scores(
+        self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False
+    ) -> Rankings:
+        """`with_scores` without a look at oddities, for a system that is still being trained."""
         values = cast_scores(scores, ascending=ascending)
         check_length("scores", len(values), self.n_docs, "document")
         # cached facts about grades and queries hold for all systems
@@ -926,6 +992,16 @@ _OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity")
 # ---- small functions ----
 
 
+def _examined(rankings: R, *, ascending: bool) -> R:
+    """Rankings of a user's arrays, after a warning if they look wrong."""
+    if rankings.n_queries >= _FEWEST:
+        from fastndcg.sources.oddities import Names, warn_of_oddities
+
+        names = Names(is_ordered=ascending, are_joined=rankings.judged is not None)
+        warn_of_oddities(rankings, names)
+    return rankings
+
+
 def _fault_of_rows(
     query_ids: pa.Array, relevance: npt.ArrayLike, scores: npt.ArrayLike, columns: Columns
 ) -> InputError | None:
@@ -936,8 +1012,8 @@ def _fault_of_rows(
         if name in columns
     }
     try:
-        Rankings.from_groups(
-            np.ones(len(query_ids), np.int64), relevance, scores, query_ids=query_ids, **of_rows
+        Rankings._from_offsets(
+            np.arange(len(query_ids) + 1), relevance, scores, query_ids=query_ids, **of_rows
         )
     except InputError as error:
         return error

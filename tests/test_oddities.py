@@ -84,7 +84,10 @@ def test_odd_data_are_warned_of_once(case: str, source: str, tmp_path: Path) -> 
     ],
 )
 def test_other_data_are_not(columns: dict[str, Any]) -> None:
-    fn.evaluate(columns, "nDCG@10")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fn.evaluate(columns, "nDCG@10")
+        fn.Rankings.from_query_ids(columns["qid"], columns["label"], columns["score"])
 
 
 def test_a_stream_is_odd_where_all_parts_are(tmp_path: Path) -> None:

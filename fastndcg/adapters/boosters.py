@@ -27,7 +27,7 @@ def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Ranki
         narrow = grades.astype(np.uint8)  # so that grades are not cast in each iteration
         grades = narrow if np.array_equal(narrow, grades) else grades
     weight = None if weight is None else np.array(weight, np.float64)
-    return Rankings.from_offsets(
+    return Rankings._from_offsets(
         np.array(offsets, np.int64), grades, np.zeros(len(grades), np.int8), weight=weight
     )
 
@@ -73,7 +73,7 @@ class Meter:
                 f"the model predicts an array of shape {scores.shape} for {rankings.n_docs} documents; "
                 "wanted one score for each, so train it to rank"
             )
-        return self.evaluate_rankings(rankings.with_scores(scores))
+        return self.evaluate_rankings(rankings._with_scores(scores))
 
     def means(self, rankings: Rankings, predictions: Any) -> list[tuple[str, float]]:
         """Return the name and the mean of each measure."""

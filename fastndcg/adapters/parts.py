@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from fastndcg import errors
 from fastndcg.api import evaluate_part
-from fastndcg.arrays import runs_of
+from fastndcg.arrays import JOINED, runs_of
 from fastndcg.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
@@ -34,7 +34,7 @@ from fastndcg.measures.tools import Convention, as_convention
 from fastndcg.scores import Scores, Summary, columns_of_means, groups_of, interval_of
 from fastndcg.sources.arrow import grouped_rows, rankings_from_table
 from fastndcg.sources.columns import Columns, Function, Roles, check_column, find_columns, with_roles
-from fastndcg.sources.values import shown
+from fastndcg.sources.values import no_ids, shown
 from fastndcg.statistics import Moments, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.typing import RoleKeywords
@@ -221,6 +221,8 @@ def make_task(schema: pa.Schema, measures: Measures, options: Options) -> Task:
         check_column(schema.names, "order", options.order)
     _check_order(task, lists=is_list(schema.field(columns.relevance).type))
     _check_results(task)
+    if pa.types.is_floating(kind := schema.field(columns.query).type):  # though all may be whole numbers
+        raise no_ids(columns.query, kind)
     nothing = schema.empty_table().select(task.names)
     rankings = rankings_from_table(nothing, columns)
     evaluate_part(rankings, task.measures, task.convention, 1)
@@ -398,7 +400,11 @@ def _without_rows(note: str = "") -> Iterator[None]:
     try:
         yield
     except FastndcgError as error:
-        parts = [part._replace(row=None) if isinstance(part, At) else part for part in error.parts]
+        parts = [
+            part._replace(row=None) if isinstance(part, At) else part
+            for part in error.parts
+            if part != JOINED
+        ]
         is_count = any(isinstance(part, At) and part.first for part in parts)
         raise type(error)(*parts, note if is_count else "") from None
 

@@ -98,7 +98,7 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
             [pool.get(hit["corpus_id"], 0) for hit in each] for each, pool in zip(hits, pools, strict=True)
         ]
         judged = [grade for pool in pools for grade in pool.values()]
-        return Rankings.from_offsets(
+        return Rankings._from_offsets(
             offsets_from([len(each) for each in hits]),
             np.array([grade for each in grades for grade in each]),
             np.array([hit["score"] for each in hits for hit in each], np.float64),

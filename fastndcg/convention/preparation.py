@@ -56,7 +56,7 @@ def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any])
         relevance, scores = relevance[rows], scores[rows]
         is_judged = None if is_judged is None else is_judged[rows]
         doc_ids = first_row = None
-    return Rankings.from_offsets(
+    return Rankings._from_offsets(
         rankings.offsets,
         relevance,
         scores,

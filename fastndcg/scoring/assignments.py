@@ -199,7 +199,7 @@ def assign(rankings: Rankings, unjudged: Unjudged, queries: Int64, grades: Float
         pool[runs_of(ends[:-1] + kept, numbers)] = fresh
         judged = (ends, pool)
     propensity = None if rankings.propensity is None else rankings.propensity[rows]
-    return Rankings.from_offsets(
+    return Rankings._from_offsets(
         offsets, relevance, rankings.scores[rows], judged=judged, propensity=propensity
     )
 

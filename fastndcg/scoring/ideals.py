@@ -86,7 +86,7 @@ def _lay_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.N
         order, query = order[(kept := place < _count_returned(rankings, measure)[query])], query[kept]
     lengths = np.bincount(query, minlength=rankings.n_queries)
     ends = offsets_from(lengths)
-    return Rankings.from_offsets(ends, grades[order], -np.arange(len(order), dtype=np.int64))
+    return Rankings._from_offsets(ends, grades[order], -np.arange(len(order), dtype=np.int64))
 
 
 def judged_documents(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.NDArray[Any]]:

@@ -78,7 +78,7 @@ def _weight(measure: Measure, rankings: Rankings) -> Rankings:
             f" makes a gain of {gains[row]:g} in {measure}, beside which "
             "all others vanish; bound it, as in clip=0.001",
         )
-    weighted = Rankings.from_offsets(
+    weighted = Rankings._from_offsets(
         rankings.offsets,
         gains,
         rankings.scores,

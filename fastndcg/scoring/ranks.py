@@ -210,7 +210,7 @@ def _by_truncation(measure: Measure, rankings: Rankings) -> Ranks:
             "explain AP instead"
         )
     rows = np.concatenate([order[:end] for end in ends]) if len(ends) else order
-    cut = Rankings.from_offsets(
+    cut = Rankings._from_offsets(
         offsets_from(ends),
         rankings.relevance[rows],
         rankings.scores[rows],

@@ -1,19 +1,20 @@
-"""Warn of data that can be evaluated but look wrong: swapped columns, distances as scores, grades that are
-all 0, grades that are all below the threshold of relevance of a measure.
+"""Warn of data that can be evaluated but look wrong: swapped columns, distances and ranks as scores, grades
+that are all 0, grades that are all below the threshold of relevance of a measure.
 
-All rows are examined only if the first ones look odd. Of fewer than 20 queries only the name of the score
-column is examined, and whether grades are fractions.
+The same checks are made of tables, of judgments and a run, and of arrays. All rows are examined only if the
+first ones look odd. Of fewer than 20 queries only the name of the score column is examined, and whether
+grades are fractions.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fastndcg.errors import Argument, Step, count_of, warn
+from fastndcg.errors import Argument, Part, Step, count_of, warn
 
 if TYPE_CHECKING:
     from fastndcg.arrays import Array
@@ -30,6 +31,29 @@ _LISTED = 5  # measures that a message names
 _FALLING = re.compile(r"(^|_)(distance|dist|rank|ranking|position)$")
 
 
+class Names(NamedTuple):
+    """How messages call the grades and scores that are examined, and what is known of them."""
+
+    grades: str = "relevance"
+    scores: str = "scores"
+    column: str = ""  # of the scores, if they have one
+    is_ordered: bool = False  # the caller said that these are ranks, or that the lowest score is the best
+    are_columns: bool = False  # grades and scores are columns, which an argument can name
+    are_joined: bool = False  # from judgments and a run, whose unjudged documents are no oddity
+
+    @classmethod
+    def of(cls, columns: Columns) -> Names:
+        is_ordered = columns.ascending or columns.rank is not None
+        named = f'column "{columns.relevance}"', f'column "{columns.score}"'
+        return cls(*named, columns.score, is_ordered, are_columns=True)
+
+    def unless(self, what: str, argument: str) -> list[Part]:
+        """Advice to name the column that is meant."""
+        if not self.are_columns:
+            return [f"; if that is not meant, check the {what}"]
+        return [f"; if that is not meant, name the column of {what} by ", Argument(argument)]
+
+
 class Oddities:
     """Oddities of a set of rankings. Call `add` for each part that is read, and `warn` after the last one.
 
@@ -41,21 +65,26 @@ class Oddities:
     ...     )
     """
 
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
+    def __init__(self, columns: Columns | Names) -> None:
+        self._names = columns if isinstance(columns, Names) else Names.of(columns)
         self._queries = self._documents = self._judged = 0
         self._score: object = None  # the first score; the only one while `_tied` holds
-        self._tied = self._irrelevant = self._swapped = True
+        self._tied = self._irrelevant = self._swapped = self._ranks = True
 
-    def add(self, rankings: Rankings) -> Rankings:
-        """Examine a part, and return it."""
+    def add(self, rankings: Rankings, ranks: tuple[Array, Array] | None = None) -> Rankings:
+        """Examine a part, and return it.
+
+        `ranks` are scores and the offsets of queries in the order of the data, if rankings have another.
+        """
         if rankings.n_docs:
-            grades, scores = rankings.relevance, rankings.scores
+            pool = rankings.judged if self._names.are_joined else None
+            grades, scores = rankings.relevance if pool is None else pool.relevance, rankings.scores
             if not self._documents:
                 self._score = scores[0]
             self._tied = self._tied and _all(scores, lambda values: values == self._score)
             self._irrelevant = self._irrelevant and _all(grades, lambda values: values <= 0)
             self._swapped = self._swapped and _are_swapped(grades[:_FIRST], scores[:_FIRST])
+            self._ranks = self._ranks and _are_ranks(*(ranks or (scores, rankings.offsets)))
             judged = rankings.is_judged
             self._judged += rankings.n_docs if judged is None else int(np.count_nonzero(judged))
         self._queries += rankings.n_queries
@@ -65,49 +94,55 @@ class Oddities:
     def warn(self) -> None:
         """Warn, with `FastndcgWarning`, of data that is probably a mistake.
 
-        These are: a score column whose name ends in distance, dist, rank, ranking or position; fractions as
-        grades beside small whole numbers as scores; all scores equal; one document for each query; no grade
-        above 0; fewer than a tenth of the documents judged.
+        These are: a score column whose name ends in distance, dist, rank, ranking or position; scores that
+        are 1, 2, 3 ... in the order of rows; fractions as grades beside small whole numbers as scores; all
+        scores equal; one document for each query; no grade above 0; fewer than a tenth of the documents of a
+        table judged.
         """
-        columns = self._columns
-        grades, scores = f'column "{columns.relevance}"', f'column "{columns.score}"'
-        is_ordered = columns.ascending or columns.rank is not None
-        if not is_ordered and _FALLING.search(_in_snake_case(columns.score)):
-            warn(
-                f"{scores} is taken for scores, of which the highest is best; if its lowest value is best",
-                Step(", pass ", Argument("ascending", True)),
-                Step(" or, for ranks, ", Argument("rank")),
+        names = self._names
+        grades, scores = names.grades, names.scores
+        are_many = self._queries >= _FEWEST and self._documents > 0
+        is_named = bool(_FALLING.search(_in_snake_case(names.column)))
+        are_ranks = are_many and self._ranks and self._documents > self._queries
+        if not names.is_ordered and (is_named or are_ranks):
+            what = (
+                "" if is_named else " 1, 2, 3 and so on in the order of each query's rows, as ranks are, and"
             )
-        if self._queries < _FEWEST or not self._documents:
+            warn(
+                f"{scores} is{what} taken for scores, of which the highest is best; "
+                "if its lowest value is best",
+                Step(", pass ", Argument("ascending", True)),
+                *([Step(" or, for ranks, ", Argument("rank"))] if names.column else []),
+            )
+        if not are_many:
             return
-        unless = ". If that is not meant, name the column of "
-        if self._swapped and not is_ordered:
+        if self._swapped and not names.is_ordered:
             warn(
                 f"{grades} holds fractions and {scores} small whole numbers, as if grades and scores were "
                 "swapped; ",
-                "if they are, name them by ",
-                Argument("relevance"),
-                " and ",
-                Argument("score"),
+                *(
+                    ["if they are, name them by ", Argument("relevance"), " and ", Argument("score")]
+                    if names.are_columns
+                    else ["if they are, give each in the other's place"]
+                ),
             )
-        elif self._tied:
+        elif self._tied and self._documents > self._queries:
             warn(
                 f"{scores} holds one value, {self._score}: all documents of a query are tied, "
-                "and each measure is that of a ",
-                f"random order{unless}scores by ",
-                Argument("score"),
+                "and each measure is that of a random order",
+                *names.unless("scores", "score"),
             )
-        if self._documents <= self._queries:
+        if self._documents <= self._queries and not names.are_joined:
             warn(
-                f"there are no more documents than queries, so there is nothing to rank{unless}query ids by ",
-                Argument("query"),
+                "there are no more documents than queries, so there is nothing to rank",
+                *names.unless("query ids", "query"),
             )
         if self._irrelevant:
             warn(
-                f"{grades}: no grade is above 0, so no query has a relevant document{unless}grades by ",
-                Argument("relevance"),
+                f"{grades}: no grade is above 0, so no query has a relevant document",
+                *names.unless("grades", "relevance"),
             )
-        if self._judged < _LEAST_JUDGED * self._documents:
+        if self._judged < _LEAST_JUDGED * self._documents and not names.are_joined:
             warn(
                 f"{1 - self._judged / self._documents:.1%} of the documents are not judged and count as not "
                 "relevant; ",
@@ -115,10 +150,12 @@ class Oddities:
             )
 
 
-def warn_of_oddities(rankings: Rankings, columns: Columns) -> Rankings:
+def warn_of_oddities(
+    rankings: Rankings, columns: Columns | Names, ranks: tuple[Array, Array] | None = None
+) -> Rankings:
     """Warn of oddities in rankings that were read whole, and return them."""
     found = Oddities(columns)
-    found.add(rankings)
+    found.add(rankings, ranks)
     found.warn()
     return rankings
 
@@ -181,10 +218,24 @@ def _in_snake_case(name: str) -> str:
 
 def _are_swapped(grades: Array, scores: Array) -> bool:
     """Whether at least half of the grades are fractions, and the scores are several small whole numbers."""
-    if grades.dtype.kind != "f" or np.mean(grades != np.floor(grades)) < 0.5:
+    if grades.dtype.kind != "f" or not len(grades) or np.mean(grades != np.floor(grades)) < 0.5:
         return False
     lowest, highest = scores.min(), scores.max()
     return bool(0 <= lowest < highest <= _MOST_LEVELS and np.array_equal(scores, np.floor(scores)))
+
+
+def _are_ranks(scores: Array, offsets: Array) -> bool:
+    """Whether the scores of each query are 0, 1, 2 ... or 1, 2, 3 ..., in this order."""
+    for end in (int(np.searchsorted(offsets, _FIRST)), len(offsets)):  # the first ones are tested first
+        ends = offsets[: max(end, 2)]
+        lengths = np.diff(ends)
+        first = scores[ends[:-1][lengths > 0]]
+        if len(first) and not (first[0] in (0, 1) and (first == first[0]).all()):
+            return False
+        places = np.arange(ends[-1]) - np.repeat(ends[:-1], lengths)
+        if len(first) and not np.array_equal(scores[: ends[-1]], places + int(first[0])):
+            return False
+    return True
 
 
 def _all(values: Array, holds: Callable[[Array], Array]) -> bool:
