@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -13,7 +14,7 @@ from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings import Rankings
-from fastndcg.sources.columns import Roles, with_roles
+from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
 from fastndcg.sources.oddities import Reach
 from fastndcg.streams import RankingsStream
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
         Empty,
         Gain,
         Ideal,
+        JoinKeywords,
+        Judgments,
         NaN,
         Paths,
         RoleKeywords,
@@ -63,10 +66,25 @@ def evaluate(
 ) -> ConventionScores: ...
 
 
+@overload
+def evaluate(
+    qrels: Judgments,
+    run: Judgments,
+    measures: Measures,
+    /,
+    *,
+    cutoff: int | str | None = None,
+    convention: str | Convention | None = None,
+    threads: int | None = None,
+    **roles: Unpack[JoinKeywords],
+) -> Scores: ...
+
+
 @with_roles
 def evaluate(
-    rankings: Rankings | RankingsStream | Table | Paths,
-    measures: Measures,
+    rankings: Any,
+    measures: Any,
+    of_run: Measures | None = None,
     *,
     cutoff: int | str | None = None,
     convention: str | Convention | None = None,
@@ -74,6 +92,8 @@ def evaluate(
     **roles: Unpack[RoleKeywords],
 ) -> Scores:
     """Compute the value of each measure for each query. Each query is ranked once for all measures.
+
+    `evaluate(qrels, run, measures)` joins judgments and a run first, as `Rankings.from_qrels_run` does.
 
     Parameters
     ----------
@@ -84,6 +104,9 @@ def evaluate(
         DuckDB, Arrow, a mapping of names to arrays. A path, or a list of paths, names Parquet, CSV, JSON
         Lines or Feather files. Parquet and CSV that would need more than 1 GiB are read a part at a time.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    of_run : as `measures`, optional
+        The measures, if judgments and a run are given in the first two places: each as dicts, a table or a
+        path, see `Rankings.from_qrels_run`.
     cutoff : int or str, optional
         Cutoff of the measures that are given without one and can have one. The name of a kept column of whole
         numbers gives each query its own cutoff, for example where pages have different numbers of places:
@@ -132,8 +155,15 @@ def evaluate(
     array([0.70391809, 0.63092975])
     >>> evaluate({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.1, 0.5, 0.9]}, "RR").mean()
     {'RR': 0.75}
+    >>> evaluate({"q1": {"a": 1, "b": 2}}, {"q1": {"b": 0.5, "c": 0.9}}, "RR").mean()
+    {'RR': 0.5}
     """
-    asked = as_measures(measures)
+    if of_run is None and isinstance(measures, Mapping):
+        raise InputTypeError(
+            "measures is a dict; of judgments and a run the measures come last, as in "
+            'evaluate(qrels, run, ["nDCG@10"])'
+        )
+    asked = as_measures(measures if of_run is None else of_run)
     if cutoff is not None:
         takes = [measure.definition.cut == "rank" and not measure.is_cut for measure in asked]
         asked = tuple(
@@ -146,11 +176,17 @@ def evaluate(
         raise MeasureError(
             f"{own[0]} has a cutoff for each query, which no convention has; name one, as in {own[0].name}@10"
         )
-    if not isinstance(rankings, Rankings | RankingsStream):
+    kept = [measure.cutoff_column for measure in asked if measure.cutoff_column]
+    if of_run is not None:
+        from fastndcg.sources.trec import rankings_from_qrels_run
+
+        of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
+        of_intents = any(measure.way == "intents" for measure in asked)
+        rankings = rankings_from_qrels_run(rankings, measures, of_both, intents=of_intents)
+    elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.given import rankings_or_stream
 
         named = Roles.of(roles, "evaluate")
-        kept = [measure.cutoff_column for measure in asked if measure.cutoff_column]
         rankings = rankings_or_stream(
             rankings,
             named.keeping(kept),

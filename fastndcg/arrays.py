@@ -10,14 +10,30 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrow_types import array_of, combine, plain
-from fastndcg.errors import Argument, InputError, InputTypeError, Step, check_choice, check_length, count_of
+from fastndcg.errors import (
+    Argument,
+    Call,
+    InputError,
+    InputTypeError,
+    Step,
+    check_choice,
+    check_length,
+    count_of,
+)
 from fastndcg.later import is_arrow, pa
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-OR_UNJUDGED = (Step(", or pass ", Argument("unjudged", "null"), " where nobody judged those documents"),)
+JOINED = Step(
+    ", or, if a left join of a run with judgments left them, use ",
+    Call("Rankings.from_qrels_run(qrels, run)"),
+)
+OR_UNJUDGED = (
+    Step(", or pass ", Argument("unjudged", "null"), " where nobody judged those documents"),
+    JOINED,
+)
 
 
 def offsets_from(lengths: npt.ArrayLike) -> Int64:

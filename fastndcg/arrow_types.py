@@ -68,6 +68,34 @@ def plain(column: pa.Array | pa.ChunkedArray) -> Any:
     return column
 
 
+_EXACT = {16: 1 << 11, 32: 1 << 24, 64: 1 << 53}  # whole numbers below it are all different as floats
+
+
+def whole_ids(ids: Any) -> Any:
+    """Ids that are floats as integers, as they were before pandas met a missing one; NaN is null.
+
+    Other ids, and floats of which one has a fraction, are returned as they are.
+
+    >>> whole_ids(pa.array([1.0, 2.0])).type, whole_ids(pa.array([1.5])).type
+    (DataType(int64), DataType(double))
+    """
+    if not pa.types.is_floating(ids.type):
+        return ids
+    import pyarrow.compute as pc
+
+    floats = ids.cast(pa.float64())
+    missing = pc.is_nan(floats)
+    if pc.any(missing).as_py():
+        floats = pc.if_else(missing, None, floats)
+    largest = pc.max(pc.abs(floats)).as_py()
+    if largest is not None and largest >= _EXACT[ids.type.bit_width]:
+        return ids
+    try:
+        return floats.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return ids
+
+
 def with_long_offsets(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Strings of 2 GiB and more do not fit the offsets of one array of short ones."""
     is_too_long = pa.types.is_string(column.type) and column.nbytes >= 2**31

@@ -28,6 +28,20 @@ class Argument(NamedTuple):
         return f'{self.name}="{self.value}"' if isinstance(self.value, str) else f"{self.name}={self.value!r}"
 
 
+class Given(NamedTuple):
+    """The argument that has a value. The command line names the option where the value was typed.
+
+    >>> str(Given("keep", "country"))
+    'keep'
+    """
+
+    argument: str
+    value: str
+
+    def __str__(self) -> str:
+        return self.argument
+
+
 class Call(NamedTuple):
     """A call of a Python function."""
 
@@ -87,7 +101,7 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-Part = str | Argument | Call | Step | At
+Part = str | Argument | Given | Call | Step | At
 
 
 def _in_lines(text: str) -> str:
@@ -112,7 +126,7 @@ class Message:
     def __reduce__(self) -> tuple[type[Self], tuple[Part, ...]]:
         return type(self), self.parts
 
-    def in_words(self, words: Callable[[Argument | Call], str | None]) -> str:
+    def in_words(self, words: Callable[[Argument | Given | Call], str | None]) -> str:
         """Return the message with other words for arguments and calls, without advice that has none."""
         texts = []
         for part in self.parts:
@@ -120,7 +134,9 @@ class Message:
             if isinstance(part, Step):
                 texts.append("" if of_step is None else f"{part.before}{of_step}{part.after}")
             else:
-                texts.append((words(part) if isinstance(part, Argument | Call) else None) or str(part))
+                texts.append(
+                    (words(part) if isinstance(part, Argument | Given | Call) else None) or str(part)
+                )
         return _in_lines("".join(texts))
 
     def within(self, before: str, after: str = "") -> Self:

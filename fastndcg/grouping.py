@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.arrays import arrow_column, read_only
-from fastndcg.arrow_types import array_of, column_of, combine, decode, with_long_offsets
+from fastndcg.arrow_types import array_of, column_of, combine, decode, whole_ids, with_long_offsets
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels import worlds
 from fastndcg.later import pa
@@ -177,11 +177,10 @@ def id_column(query_ids: Any) -> pa.Array:
 
 def _plain_ids(query_ids: Any) -> pa.Array:
     """Return query ids as one Arrow array without nulls, string views and repeated dictionary entries."""
-    column = arrow_column("query_ids", query_ids)
+    column = whole_ids(arrow_column("query_ids", query_ids))
     if pa.types.is_floating(column.type):
         raise InputTypeError(
-            f"query_ids is {column.type}; wanted integers or strings, so cast them, "
-            "as in query_ids.astype('int64')"
+            f"query_ids is {column.type}, and not all of them are whole numbers; wanted integers or strings"
         )
     if pa.types.is_nested(column.type) or (pa.types.is_null(column.type) and len(column)):
         raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings")

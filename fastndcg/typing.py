@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypedDict
 
 import numpy.typing as npt
@@ -72,6 +72,7 @@ class LazyTable(Protocol):
 
 
 Table = ArrowStream | ArrowArray | LazyTable | Mapping[str, Any] | npt.NDArray[Any]
+Judgments = Table | Mapping[Any, Any] | Iterable[Any] | str | os.PathLike[str]  # or a run
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path]
 
@@ -89,7 +90,7 @@ class JoinKeywords(TypedDict, total=False):
     rank: str | None
     ascending: bool
     unjudged: Unjudged
-    grades: Mapping[Any, float] | None
+    grades: Mapping[Any, float] | float | None
 
 
 class RoleKeywords(JoinKeywords, total=False):

@@ -410,7 +410,9 @@ def test_what_has_no_columns_is_asked_for_none(tmp_path: Path, options: dict[str
         lambda: fn.Rankings.from_qrels_run({"1": {"a": 1}}, {"1": {"a": 0.5}}, **options),
         lambda: fn.read_qrels_run(tmp_path / "q", tmp_path / "r", **options),
     ):
-        says = 'there is no column "lang": .*' if name == "keep" else f"{name}= is of a column, and .*"
+        says = (
+            'there is no column "lang" for keep: .*' if name == "keep" else f"{name}= is of a column, and .*"
+        )
         with pytest.raises(fn.ColumnError, match=f"{says} give a table"):
             read()
     for keyword in ("is_judged", "propensity"):
@@ -449,7 +451,7 @@ def test_the_command_line_takes_them_too(tmp_path: Path) -> None:
     (tmp_path / "q").write_text("1 0 a 1\n")
     refused = run("score", "--qrels", tmp_path / "q", "--run", returned, "--by", "lang")
     assert refused.exit_code == 3
-    assert 'there is no column "lang": ' in refused.stderr
+    assert 'there is no column "lang" for --by: ' in refused.stderr
 
 
 # ---- what is advised exists ----

@@ -570,7 +570,7 @@ def test_boundary_of_decimals() -> None:
         ("score", pa.array(["x"] * 6).dictionary_encode(), r'column "score" is string, beginning with "x"'),
         ("score", pa.array(range(6), pa.timestamp("s")), r'column "score" is timestamp\[s\]'),
         ("score", [{"a": 1}] * 6, r'column "score" is struct<a: int64>'),
-        ("qid", [1.0] * 6, r'column "qid" is double; wanted query ids that are integers or strings'),
+        ("qid", [1.5] * 6, r'column "qid" is double; wanted query ids that are integers or strings'),
         ("qid", [["b"]] * 6, r'column "qid" is list<'),
     ],
 )

@@ -9,10 +9,11 @@ import signal
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, Any, NoReturn, ParamSpec, get_args, get_type_hints
 
 import typer
@@ -22,7 +23,7 @@ from typer.models import OptionInfo
 from fastndcg import __version__
 from fastndcg.cli import COMMANDS
 from fastndcg.cli.output import note, write
-from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Message, visible
+from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Given, Message, visible
 
 P = ParamSpec("P")
 GATE, FAILED = 1, 3  # exit codes: a gate that failed, and a command that failed; `__main__` has the others
@@ -97,12 +98,22 @@ def _options_of(function: Callable[..., None]) -> dict[str, str]:
     return options
 
 
-def in_options(message: Message, options: dict[str, str]) -> str:
-    """A message with `--score "s1"` for `score="s1"`, without advice that no option can follow."""
+def in_options(
+    message: Message, options: dict[str, str], typed: Mapping[str, Any] = MappingProxyType({})
+) -> str:
+    """A message with `--score "s1"` for `score="s1"`, without advice that no option can follow.
 
-    def option(proposed: Argument | Call) -> str | None:
+    `typed` are the values of all options, by the names of the function's parameters.
+    """
+
+    def option(proposed: Argument | Given | Call) -> str | None:
         if isinstance(proposed, Call):
-            return None
+            joins = "from_qrels_run" in proposed.text and {"qrels", "run"} <= options.keys()
+            return "--qrels and --run" if joins else None
+        if isinstance(proposed, Given):
+            names = [proposed.argument, *typed]
+            found = (name for name in names if name in options and _holds(typed.get(name), proposed.value))
+            return options.get(next(found, proposed.argument))
         if proposed == Argument("paired", False):
             return options.get("unpaired")
         name, value = options.get(proposed.name), proposed.value
@@ -116,6 +127,12 @@ def in_options(message: Message, options: dict[str, str]) -> str:
     return message.in_words(option)
 
 
+def _holds(typed: object, value: str) -> bool:
+    """Whether an option named a column: as its value, as one of several, or as the cutoff of a measure."""
+    each = typed if isinstance(typed, list | tuple) else [typed]
+    return value in each or any(isinstance(one, str) and one.endswith(f"@{value}") for one in each)
+
+
 def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
     """Register a command. Each expected error becomes one line and an exit code.
 
@@ -123,11 +140,13 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
     """
     parameters, blocks = _parameters(function)
 
-    def as_option(message: Message) -> str:
-        return in_options(message, _options_of(function))
-
     @functools.wraps(function)
     def run_guarded(*arguments: P.args, **options: P.kwargs) -> None:
+        typed = dict(options)
+
+        def as_option(message: Message) -> str:
+            return in_options(message, _options_of(function), typed)
+
         for name, block in blocks.items():
             options[name] = block(**{field.name: options.pop(field.name) for field in fields(block)})
         try:

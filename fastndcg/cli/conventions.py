@@ -12,13 +12,21 @@ from fastndcg.cli.options import (
     DocIdOption,
     Format,
     FormatOption,
+    QrelsOption,
     QueryOption,
     RelevanceOption,
     ThreadsOption,
     WeightOption,
 )
 from fastndcg.cli.output import write, write_csv, write_json
-from fastndcg.cli.reading import choose_columns, open_paths, read_once, read_rankings, tell
+from fastndcg.cli.reading import (
+    check_sources,
+    choose_columns,
+    open_paths,
+    read_qrels_runs,
+    read_rankings,
+    tell,
+)
 from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
 from fastndcg.errors import InputError, MeasureError, suggest
 from fastndcg.measures.tools import Convention
@@ -55,6 +63,10 @@ def conventions(
     id: Annotated[  # noqa: A002 - the option's name
         str | None, typer.Option(metavar="ID", help="Use only this query.")
     ] = None,
+    qrels: QrelsOption = None,
+    run: Annotated[
+        str | None, typer.Option(help="With --qrels: predictions, as a TREC or MS MARCO run or a table.")
+    ] = None,
     query: QueryOption = None,
     relevance: RelevanceOption = None,
     score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
@@ -65,9 +77,9 @@ def conventions(
 ) -> None:
     """List how each tool computes nDCG, or score data as they do.
 
-    With PATH it shows each tool's value, and how much each choice (gain, ideal, ties, empty queries, ...)
-    changes it from the first tool's value. The first tool's value plus the effects in a row is the value of
-    that row.
+    With PATH, or --qrels and --run, it shows each tool's value, and how much each choice (gain, ideal, ties,
+    empty queries, ...) changes it from the first tool's value. The first tool's value plus the effects in a
+    row is the value of that row.
 
     \b
     Examples:
@@ -75,9 +87,10 @@ def conventions(
       fastndcg conventions predictions.parquet -k 10
       fastndcg conventions predictions.parquet -k 10 --explain sklearn lightgbm
       fastndcg conventions predictions.parquet -n lightgbm -n xgboost --id 17
+      fastndcg conventions --qrels qrels.txt --run run.txt
     """
     names = [find_convention("--name", each).name for each in name or known_conventions]
-    if not paths:
+    if not paths and qrels is None and run is None:
         if explain is not None or id is not None:
             refuse("--explain and --id need data: fastndcg conventions PATH --explain FROM TO")
         _write_conventions(names, format)
@@ -85,8 +98,12 @@ def conventions(
     if explain is not None:
         names = [find_convention("--explain", each).name for each in explain]
     roles = Roles(query, relevance, score, weight=weight, doc_id=doc_id)
-    chosen = choose_columns(open_paths([*map(read_once, paths)], threads), roles, with_doc_id=True)
-    rankings = read_rankings(chosen, threads)
+    sources = check_sources(paths or [], qrels, None if run is None else [run], {}, {})
+    if sources.paths:
+        chosen = choose_columns(open_paths(sources.paths, threads), roles, with_doc_id=True)
+        rankings, taken = read_rankings(chosen, threads), chosen.columns.taken
+    else:
+        rankings, taken = next(read_qrels_runs(sources.qrels, sources.runs, roles, (), threads))
     if id is not None:
         rankings = _one_query(rankings, id)
     k = None if uncut else cutoff
@@ -94,7 +111,7 @@ def conventions(
         table = explain_conventions(rankings, *explain, k, threads=threads)
     else:
         table = compare_conventions(rankings, k, names, threads=threads)
-    tell(rankings.n_queries, rankings.n_docs, chosen.columns.taken)
+    tell(rankings.n_queries, rankings.n_docs, taken)
     _write_table(table, format)
 
 

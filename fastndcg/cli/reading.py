@@ -99,7 +99,10 @@ class Reading:
         str | None,
         typer.Option(
             metavar="WORD=GRADE,...",
-            help='Grades of words, such as "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0".',
+            help=(
+                'Grades of words, such as "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0"; '
+                "with --qrels also a number: the grade of every judgment."
+            ),
         ),
     ] = None
     doc_id: DocIdOption = None
@@ -130,10 +133,12 @@ class ReadingOfMeans(Reading):
     ] = None
 
 
-def read_grades(text: str | None) -> dict[str, float] | None:
-    """The grade of each word, as `--grades` has them: a word may hold `=`, and no comma."""
+def read_grades(text: str | None) -> dict[str, float] | float | None:
+    """The grade of each word, as `--grades` has them: a word may hold `=`, and no comma. Or one grade."""
     if text is None:
         return None
+    if not isinstance(number := number_or_word(text), str) and math.isfinite(number):
+        return int(number) if number.is_integer() else number
     grades: dict[str, float] = {}
     for pair in text.split(","):
         word, equals, number = (part.strip() for part in pair.rpartition("="))
@@ -414,12 +419,12 @@ def read_qrels_runs(
 def _columns_taken(judged: dict[str, str], scored: dict[str, str], roles: Roles) -> dict[str, str | None]:
     """The column of each role, or that of each file where they differ."""
     taken: dict[str, str | None] = {}
-    for role in ("query", "doc_id", "relevance", "score"):
+    for role in ("query", "doc_id", "relevance", "score", "rank"):
         names = [side[role] for side in (judged, scored) if role in side]
         if len(set(names)) > 1:
             taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
         elif names:
-            taken["rank" if role == "score" and roles.rank is not None else role] = names[0]
+            taken[role] = names[0]
     return taken if roles.weight is None else taken | {"weight": roles.weight}
 
 

@@ -14,7 +14,8 @@ from fastndcg.anchoring import Anchors
 from fastndcg.anchoring import anchors as anchors_of
 from fastndcg.comparison.matching import common_measures, match_queries, scores_of_systems, unmatched_samples
 from fastndcg.comparison.result import Comparison, Options
-from fastndcg.errors import Argument, InputError, check_choice, check_system
+from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, check_system
+from fastndcg.measures import as_measures
 from fastndcg.rankings import Rankings
 from fastndcg.statistics.comparison import CORRECTIONS, scipy
 from fastndcg.statistics.intervals import check_confidence
@@ -32,8 +33,9 @@ TESTS = ("t", "randomisation", "wilcoxon", "tukey")
 
 def compare(
     systems: Mapping[str, Scores | Rankings],
-    baseline: str | None = None,
+    second: Any = None,
     *,
+    baseline: str | None = None,
     measures: Any = None,
     test: str = "t",
     correction: str | None = None,
@@ -56,6 +58,8 @@ def compare(
     ----------
     systems : mapping of names to Scores, or to Rankings with `measures`
         Only measures that all systems have are compared.
+    second : measures, or the name of the baseline, optional
+        As in `compare(systems, ["nDCG@10"])` and `compare(systems, "bm25")`; instead of a keyword.
     baseline : name, optional
         The system that all others are compared with. Default: every pair is compared, and the earlier of the
         two is the baseline.
@@ -130,11 +134,12 @@ def compare(
     >>> from fastndcg import Rankings
     >>> bm25 = Rankings.from_dense([[1, 0, 2], [0, 1, 0], [2, 0, 1]], [[3, 2, 1], [3, 2, 1], [3, 2, 1]])
     >>> rerank = bm25.with_scores([1, 2, 3, 1, 3, 2, 3, 1, 2])
-    >>> compared = compare({"bm25": bm25, "rerank": rerank}, measures="nDCG@3")
+    >>> compared = compare({"bm25": bm25, "rerank": rerank}, "nDCG@3")
     >>> row = compared.to_arrow().to_pylist()[0]
     >>> round(row["difference"], 4), row["wins"], row["ties"], row["losses"], row["queries"]
     (0.203, 3, 0, 0, 3)
     """
+    baseline, measures = _with_second(systems, second, baseline, measures)
     scored = scores_of_systems(systems, measures)
     scipy("special", "compare")
     if baseline is not None:
@@ -186,6 +191,26 @@ def compare(
     if anchors:
         compared.anchors = _anchors(systems, asked, threads)
     return compared
+
+
+def _with_second(systems: Any, second: Any, baseline: Any, measures: Any) -> tuple[Any, Any]:
+    """The baseline and the measures; the second argument of `compare` may be either."""
+    if second is None:
+        return baseline, measures
+    is_system = isinstance(second, str) and isinstance(systems, Mapping) and second in map(str, systems)
+    try:
+        are_measures = not is_system and bool(as_measures(second))
+    except FastndcgError:
+        if not isinstance(second, str):
+            raise
+        are_measures = False
+    if (measures if are_measures else baseline) is not None:
+        raise InputError(
+            f"{second!r} is given beside ",
+            Argument("measures" if are_measures else "baseline"),
+            "; give one of the two",
+        )
+    return (baseline, second) if are_measures else (second, measures)
 
 
 def _anchors(

@@ -538,7 +538,7 @@ def _check(
     **more: Any,
 ) -> Rankings:
     try:
-        rankings = Rankings.from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
+        rankings = Rankings._from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
         return rankings if columns.query is None else rankings._with(_query_name=columns.query)
     except InputError as error:
         _name_the_column(error, relevance, scores, columns, place, grouped)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 from fastndcg.errors import (
     Argument,
     ColumnError,
+    Given,
     InputError,
     InputTypeError,
     Step,
@@ -32,13 +33,17 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "doc_id": ("doc_id", "docid", "docno", "item_id"),
     "relevance": ("relevance", "rel", "label", "grade", "y_true", "target", "rating"),
     "score": ("score", "pred", "prediction", "y_score"),
+    "rank": ("rank", "ranking"),
     "intent": ("intent", "intent_id", "subtopic", "subtopic_id", "iteration"),
 }
 # less specific names: they count only if no column has a usual name
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
-    "query": ("session_id", "search_id", "request_id", "srch_id", "topic_id", "impression_id", "group_id"),
+    "query": (
+        "session_id", "search_id", "request_id", "srch_id", "topic_id", "impression_id", "group_id", "user",
+    ),
     "doc_id": (
         "document_id", "doc", "document", "item", "product_id", "passage_id", "pid", "did", "article_id",
+        "corpus_id",
     ),
     "relevance": (
         "labels", "grades", "relevance_label", "relevance_grade", "judgment", "judgement", "gain",
@@ -49,6 +54,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "predictions", "model_score", "ranking_score", "similarity", "logit", "probability", "proba", "prob",
         "relevance_score",
     ),
+    "rank": (),
     "intent": (),
 }  # fmt: skip
 
@@ -81,7 +87,7 @@ class Roles:
     rank: str | None = None
     ascending: bool = False
     unjudged: Unjudged = "refuse"
-    grades: Mapping[Any, float] | None = None
+    grades: Mapping[Any, float] | float | None = None
     is_judged: str | None = None
     intents: str | None = None
     propensity: str | None = None
@@ -92,6 +98,11 @@ class Roles:
         check_flag("ascending", self.ascending)
         if self.grades is not None:
             _check_grades(self.grades)
+
+    @property
+    def one_grade(self) -> float | None:
+        """The grade of every judgment, if `grades` is a number."""
+        return None if self.grades is None or isinstance(self.grades, Mapping) else self.grades
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Self:
@@ -147,10 +158,14 @@ class Columns(Roles):
 
 
 def _check_grades(grades: object) -> None:
+    if isinstance(grades, Real) and not isinstance(grades, bool):
+        if not math.isfinite(grades):
+            raise InputError(f"grades is {grades!r}; wanted a finite number, the grade of every judgment")
+        return
     if not isinstance(grades, Mapping):
         raise InputTypeError(
             f"grades is a {type(grades).__name__}; wanted the grade of each word, "
-            'as in grades={"good": 1, "bad": 0}'
+            'as in grades={"good": 1, "bad": 0}, or one number, the grade of every judgment'
         )
     if not grades:
         raise InputError('grades is empty; wanted the grade of each word, as in grades={"good": 1, "bad": 0}')
@@ -226,6 +241,12 @@ def find_columns(
     >>> find_columns(["a", "b", "c"], Roles(query="a", relevance="b", score="c")).query
     'a'
     """
+    if roles.one_grade is not None:
+        raise ColumnError(
+            Argument("grades", roles.grades),
+            " is the grade of every judgment, and this table has predictions; name its column of grades",
+            Step(" by ", Argument("relevance")),
+        )
     kept = kept_names(names, roles.keep)
     optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
     second = {
@@ -240,14 +261,7 @@ def find_columns(
     query = None
     if roles.query is not None or not is_list(relevance) or fitting(names, "query"):
         query = find_column(names, "query", roles.query, second_choice=second)
-    if roles.rank is not None:
-        if roles.score is not None:
-            raise two_orders(roles)
-        score = check_column(names, "rank", roles.rank)
-        roles = replace(roles, score=score, ascending=True)
-    score = find_column(
-        names if roles.score is not None else free, "score", roles.score, second_choice=second
-    )
+    roles, score = find_order(names if roles.score is not None else free, roles, second, every=names)
     if relevance == score and roles.relevance is None and roles.score is None:
         raise ColumnError(
             f'column "{score}" could be the relevance and the score; name the one that is meant',
@@ -271,14 +285,53 @@ def find_columns(
     return Columns(query, relevance, score, kept, **optional, **options)
 
 
-def two_orders(roles: Roles) -> ColumnError:
-    """The error if a column of scores and one of ranks are both named."""
-    return ColumnError(
-        Argument("score", roles.score),
-        " and ",
-        Argument("rank", roles.rank),
-        " are given; one column says the order",
-    )
+def find_order(
+    names: Sequence[str], roles: Roles, second_choice: Collection[str] = (), *, every: Sequence[str] = ()
+) -> tuple[Roles, str]:
+    """The column of scores, or that of ranks where it is named or there are no scores; and the roles that
+    say so. `every` are all columns, of which a named one may be any.
+
+    >>> find_order(["qid", "rank", "label"], Roles())
+    (Roles(... rank='rank', ascending=True...), 'rank')
+    """
+    if roles.rank is not None and roles.score is not None:
+        raise ColumnError(
+            Argument("score", roles.score),
+            " and ",
+            Argument("rank", roles.rank),
+            " are given; one column says the order",
+        )
+    rank = roles.rank
+    if rank is None and roles.score is None and not fitting(names, "score") and fitting(names, "rank"):
+        rank = find_column(names, "rank", second_choice=second_choice)
+    if rank is None:
+        return roles, find_column(names, "score", roles.score, second_choice=second_choice)
+    return replace(roles, rank=rank, ascending=True), check_column(every or names, "rank", rank)
+
+
+def find_grades(names: Sequence[str], roles: Roles) -> str | None:
+    """The column of grades of judgments; None if `grades` is one number. BEIR calls it "score"."""
+    if roles.one_grade is not None:
+        if roles.relevance is not None:
+            raise ColumnError(
+                Argument("relevance", roles.relevance),
+                " and ",
+                Argument("grades", roles.grades),
+                " are given; grades are in a column, or the same for all",
+            )
+        return None
+    if roles.relevance is None and not fitting(names, "relevance"):
+        scores = [name for name in names if isinstance(name, str) and _normalise(name) == "score"]
+        if len(scores) == 1:
+            return scores[0]
+    try:
+        return find_column(names, "relevance", roles.relevance)
+    except ColumnError as error:
+        if roles.relevance is not None or fitting(names, "relevance"):
+            raise
+        raise ColumnError(
+            *error.parts, Step("; if every row is a relevant document, pass ", Argument("grades", 1))
+        ) from None
 
 
 def find_column(
@@ -341,8 +394,9 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
         )
     strings = [other for other in names if isinstance(other, str)]
     raise ColumnError(
-        f'there is no column "{name}" for {argument}; '
-        f"the columns are {_list_in_words(names)}.{suggest(name, strings)}"
+        f'there is no column "{name}" for ',
+        Given(argument, name),
+        f"; the columns are {_list_in_words(names)}.{suggest(name, strings)}",
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import SourceError
+from fastndcg.sources.columns import USUAL_NAMES, fitting
 from fastndcg.sources.lines import Held, fields_of, unpack
 from fastndcg.sources.messages import reading
 
@@ -38,6 +40,7 @@ TABLES = (PARQUET, CSV, JSON, ARROW)
 TABLE = Format(
     "Parquet, CSV, JSON Lines or Feather", tuple(ending for each in TABLES for ending in each.endings)
 )
+NESTED = Format("JSON by query")  # one object: query -> document -> number, or query -> list of documents
 LETOR = Format("LETOR")
 TREC = Format("TREC")
 
@@ -47,6 +50,7 @@ _BOM = b"\xef\xbb\xbf"
 LOOK = 1 << 16  # bytes of a file's beginning that decide its format
 _PACKED = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
 _JSON_START = re.compile(rb"\[?\s*\{")
+_NESTED_START = re.compile(rb'\{\s*(?:\}\s*\Z|("(?:[^"\\]|\\.)*")\s*:\s*[\[{])')
 _LETOR_LINE = re.compile(rb"[^\s:]+\s+qid:")
 
 
@@ -67,7 +71,7 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
             return found
     named, text = format_of_name(name), start.removeprefix(_BOM).lstrip()
     if _JSON_START.match(text):
-        return JSON
+        return NESTED if _is_nested(text) else JSON
     is_text, line = bool(text) and b"\0" not in start, _first_line(text)
     if has_rank is not None and (is_text or named in (None, CSV)):
         return CSV if _is_header(line, has_rank, is_csv=named is CSV) else TREC
@@ -85,6 +89,27 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
         len(fields_of(line)) == 4 + 2 * run and not _is_header(line, bool(run), is_csv=True) for run in (0, 1)
     )
     return TREC if is_trec else CSV
+
+
+def _is_nested(text: bytes) -> bool:
+    r"""Whether JSON is one object of queries, and no row or rows of a table.
+
+    >>> _is_nested(b'{"q1": {"a": 1}, "q2": {}}'), _is_nested(b'{"labels": [1, 0], "scores": [0.5, 0.1]}')
+    (True, False)
+    """
+    start = _NESTED_START.match(text)
+    if start is None:
+        return False
+    try:
+        values = json.loads(text.partition(b"\n")[0])
+    except RecursionError:
+        return False
+    except ValueError:  # an object of several lines, or of a line that is longer than what was looked at
+        values = {json.loads(start[1]): {}} if start[1] else {}
+    names = list(values)
+    return all(isinstance(each, dict | list) for each in values.values()) and not any(
+        fitting(names[:1], role) for role in USUAL_NAMES
+    )
 
 
 def _first_line(text: bytes) -> bytes:

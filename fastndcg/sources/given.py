@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.errors import Argument, Call, Part, SourceError, Step
+from fastndcg.errors import Argument, Call, InputTypeError, Part, SourceError, Step
 from fastndcg.sources import csv, parquet, whole
 from fastndcg.sources.arrow import rankings_from_arrow
 from fastndcg.sources.formats import (
@@ -13,6 +14,7 @@ from fastndcg.sources.formats import (
     CSV,
     JSON,
     LETOR,
+    NESTED,
     PARQUET,
     TABLE,
     TREC,
@@ -36,19 +38,21 @@ if TYPE_CHECKING:
 IN_MEMORY = 1 << 30  # bytes; larger files are read a part at a time
 _SMALL = 1 << 24  # bytes; CSV files up to this size fit into IN_MEMORY even if they are packed
 Opened = parquet.Opened | csv.Opened | whole.Opened
+_BOTH: tuple[Part, ...] = (
+    "both are needed, as ",
+    Argument("qrels"),
+    " and ",
+    Argument("run"),
+    Step(" of ", Call("read_qrels_run")),
+)
 _OTHERS: dict[Format | None, tuple[Part, ...]] = {
     LETOR: (
         " is a LETOR file, which has grades but no scores",
         Step("; give ", Argument("scores")),
         Step(" of ", Call("read_ltr")),
     ),
-    TREC: (
-        " is a TREC file of judgments or of a run; both are needed, as ",
-        Argument("qrels"),
-        " and ",
-        Argument("run"),
-        Step(" of ", Call("read_trec")),
-    ),
+    TREC: (" is a TREC file of judgments or of a run; ", *_BOTH),
+    NESTED: (" has judgments or a run, as query -> documents; ", *_BOTH),
 }
 
 
@@ -88,11 +92,32 @@ def rankings_or_stream(
 
     Raises as `read_parquet`, `read_csv` and `Rankings.from_arrow` do.
     """
+    if isinstance(data, Mapping):
+        _refuse_several(data)
     if not is_path(data):
         return rankings_from_arrow(data, roles, with_doc_id=with_doc_id)
     chosen = open_tables(parquet.as_list(data), threads).choose(roles, with_doc_id=with_doc_id)
     stream = scan_chosen(chosen, threads)
     return chosen.read(threads) if stream is None or stream.nbytes <= in_memory else stream
+
+
+def _refuse_several(data: Mapping[Any, Any]) -> None:
+    """Raise `InputTypeError` for a dict of systems, or for judgments without a run."""
+    from fastndcg.rankings import Rankings
+    from fastndcg.scores import Scores
+
+    kinds = {type(each).__name__ for each in data.values() if isinstance(each, Rankings | Scores)}
+    if kinds:
+        raise InputTypeError(
+            f"rankings is a dict of {' and '.join(sorted(kinds))}; evaluate takes one system. Compare them, "
+            "as in fastndcg.compare(systems, measures), or evaluate each, as in "
+            "{name: fastndcg.evaluate(each, measures) for name, each in systems.items()}"
+        )
+    if data and all(isinstance(each, Mapping) for each in data.values()):
+        raise InputTypeError(
+            "rankings is a dict of dicts, as judgments or a run are; give both, as in "
+            "evaluate(qrels, run, measures)"
+        )
 
 
 def scan_chosen(chosen: Chosen, threads: int | None, memory: int | None = None) -> FileStream | None:

@@ -1,4 +1,4 @@
-"""Judgments and a run to `Rankings`: TREC files, two tables, dicts and named tuples, all through one join.
+"""Judgments and a run to `Rankings`: TREC files, JSON, two tables, dicts and named tuples, in one join.
 
     qrels, run -> Side, Side -> join by query and document -> rows of ties in the requested order -> Rankings
 
@@ -9,11 +9,14 @@ not part of `judged`; its `is_judged` is False and its `relevance` negative, whi
 from __future__ import annotations
 
 import io
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import chain, pairwise
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, get_args
 
@@ -21,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import falling_keys, negate, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import array_of, column_of, combine, decode, places_of, plain
+from fastndcg.arrays import JOINED, falling_keys, negate, offsets_from, offsets_of, read_only
+from fastndcg.arrow_types import array_of, column_of, combine, decode, places_of, plain, whole_ids
 from fastndcg.errors import (
     Argument,
     At,
     ColumnError,
     FastndcgError,
+    Given,
     InputError,
     InputTypeError,
     Part,
@@ -47,11 +51,13 @@ from fastndcg.sources.columns import (
     Roles,
     check_column,
     find_column,
+    find_grades,
+    find_order,
+    fitting,
     kept_names,
-    two_orders,
     with_roles,
 )
-from fastndcg.sources.formats import LOOK, TABLE, TREC, Format, format_of, is_ranked
+from fastndcg.sources.formats import LOOK, NESTED, TABLE, TREC, Format, format_of, is_ranked
 from fastndcg.sources.frames import is_table, source_of
 from fastndcg.sources.lines import (
     Lines,
@@ -64,6 +70,7 @@ from fastndcg.sources.lines import (
     read_lines,
     report_progress,
 )
+from fastndcg.sources.oddities import Names, warn_of_oddities
 from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in, shown
 from fastndcg.threads import check_threads, in_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
@@ -78,6 +85,13 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Role = Literal["relevance", "score"]
 
+_AT_ONCE = 1 << 18  # documents of dicts that become arrays together
+_MOST_COLUMNS = 1000  # of a dict of columns
+_LEAST_FOUND = (
+    0.01  # share of queries with a judged document below which ids are probably written differently
+)
+_BLANK = re.compile(r"\s*")
+_NESTED = "one JSON object: query -> document -> number, or query -> list of documents"
 _LONGEST_FIRST = 1 << 20  # bytes of the first line that are looked at
 QRELS_LINE = "a line of a TREC qrels file: query iteration doc grade"
 RUN_LINE = "a line of a TREC run: query Q0 doc rank score tag"
@@ -93,12 +107,13 @@ class Side(NamedTuple):
     docs: pa.Array | pa.ChunkedArray
     values: Array  # grades or scores
     place: Callable[[int], str]  # where a row was found, for messages
-    is_text: bool  # ids were read from text, so that "7" may be meant as the number
     tag: str = ""  # name of a TREC run, as its last line has it
     query_name: str = "query_id"  # what query ids are called
     intents: IntentGrades | None = None  # of each row, where judgments are of intents
     kept: pa.Table | None = None  # columns of `queries`
     weight: Array | None = None
+    column: str = ""  # of the values, in a table
+    is_ordered: bool = False  # the values were ranks, or scores of which the lowest is the best
 
 
 def read_trec(
@@ -184,9 +199,8 @@ def read_trec(
         if intents:
             judged = _by_document(judged, _second_fields(judged))
         scored = _run_side(run, Roles(ascending=ascending), threads)
-    return join(
-        judged, scored._replace(values=scored.values.astype(dtype, copy=False)), missing, ties, nan, threads
-    )
+    scored = scored._replace(values=scored.values.astype(dtype, copy=False))
+    return _examined(judged, scored, missing, ties, nan, threads)
 
 
 @with_roles
@@ -281,7 +295,7 @@ def read_qrels_runs(
             if judged is None:
                 judged, of_judged = _file_side(qrels, "relevance", roles, threads, intents=bool(intents))
             scored, of_scored = _file_side(run, "score", roles, threads)
-        yield join(judged, scored, missing, ties, roles.nan, threads), of_judged, of_scored
+        yield _examined(judged, scored, missing, ties, roles.nan, threads), of_judged, of_scored
 
 
 def rankings_from_qrels_run(
@@ -300,7 +314,7 @@ def rankings_from_qrels_run(
     _check_options(missing, ties)
     roles = _with_intents(roles, intents)
     judged = given_side("qrels", qrels, "relevance", roles, intents=bool(intents))
-    return join(judged, given_side("run", run, "score", roles), missing, ties, roles.nan)
+    return _examined(judged, given_side("run", run, "score", roles), missing, ties, roles.nan)
 
 
 def _check_options(missing: str, ties: str) -> None:
@@ -325,8 +339,7 @@ def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
     name = path_of(path, "run")
     _refuse_columns(name, "score", roles, "a run whose fields have no names")
     if not is_ranked(_first_fields(name)):
-        side = _text_side(name, has_rank=True, threads=threads)
-        return side._replace(values=negate(side.values)) if roles.ascending else side
+        return _in_order(_text_side(name, has_rank=True, threads=threads), "score", roles)
     lines = read_lines(name, _scanner(3), RANKED_LINE, threads=threads)
     place = _line_namer(lines)
     with np.errstate(invalid="ignore"):
@@ -337,7 +350,8 @@ def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
             f"{place(row)}: the rank is {lines.values[row]:g}; wanted a whole number, 1 for the best: "
             f"{RANKED_LINE}"
         )
-    return Side(name, lines.queries, lines.query_codes, lines.docs, negate(lines.values), place, True)
+    ranked = negate(lines.values)
+    return Side(name, lines.queries, lines.query_codes, lines.docs, ranked, place, is_ordered=True)
 
 
 def _first_fields(name: str) -> list[bytes]:
@@ -384,7 +398,6 @@ def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
         lines.docs,
         lines.values if has_rank else whole(lines.values),
         _line_namer(lines),
-        True,
         lines.last[5] if has_rank else "",
     )
 
@@ -429,11 +442,14 @@ _OF_TABLES = {"relevance": ("grades", "keep", "weight"), "score": ("rank",)}
 def _refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
     """Raise for names of columns where the input has none."""
     for argument in _OF_TABLES[role]:
-        if not getattr(roles, argument):
+        if not getattr(roles, argument) or (argument == "grades" and roles.one_grade is not None):
             continue
         if argument == "keep":  # which the cutoffs of a measure may ask for
             column = roles.keep if isinstance(roles.keep, str) else roles.keep[0]
-            raise ColumnError(f'there is no column "{column}": {name} is {what}; give a table')
+            given = Given(argument, column)
+            raise ColumnError(
+                f'there is no column "{column}" for ', given, f": {name} is {what}; give a table"
+            )
         raise ColumnError(Argument(argument), f" is of a column, and {name} is {what}; give a table")
 
 
@@ -447,68 +463,190 @@ def _file_side(
         if role == "score":
             return _run_side(name, roles, threads), None
         _refuse_columns(name, role, roles, "a qrels file whose fields have no names")
-        side = _text_side(name, has_rank=False, threads=threads)
+        side = _in_order(_text_side(name, has_rank=False, threads=threads), role, roles)
         return (_by_document(side, _second_fields(side)) if intents else side), None
     from fastndcg.sources import csv, given
 
+    if kind is NESTED:
+        _refuse_columns(name, role, roles, "JSON by query, which has no columns")
+        side = _side_of_dict(name, _queries_of_json(name, _text_of(name)), role, roles, intents=intents)
+        if not len(side.codes):
+            raise SourceError(f"{name} has no documents; wanted at least one, {_NESTED}")
+        return side, None
     opened = given.open_tables([name], threads, None if kind is TABLE else kind)
     try:
-        names, kept = _find(opened.first, opened.names, role, roles, intents=intents)
+        found = _find(opened.first, opened.names, role, roles, intents=intents)
     except ColumnError as error:
         if isinstance(opened, csv.Opened):
             raise csv.no_such_columns(opened.first, opened.headers[0], error) from None
         raise
-    numbers = [each for each in (names[2], roles.weight) if each in (*names, *kept)]
-    if roles.grades is not None and role == "relevance":
-        numbers.remove(names[2])
-    read = list(dict.fromkeys([*names, *kept]))
-    table = opened.table(read, numbers, threads, names[2] if role == "relevance" else None)
+    has_words = roles.grades is not None and role == "relevance"
+    numbers = [each for each in (None if has_words else found.value, roles.weight) if each in found.names]
+    table = opened.table(found.names, numbers, threads, found.value if role == "relevance" else None)
     first_row = opened.first_row if isinstance(opened, csv.Opened) else 0
-    is_text = isinstance(opened, csv.Opened)
-    side = _table_side(name, table, names, kept, role, roles, first_row, is_text=is_text)
-    return side, {"query": names[0], "doc_id": names[1], role: names[2]}
+    side = _table_side(name, table, found, role, first_row, is_text=isinstance(opened, csv.Opened))
+    return side, found.taken(role)
 
 
 # ---- sides from memory ----
 
 
 def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
-    """Judgments or a run in memory. Raises as `Rankings.from_qrels_run` does."""
+    """Judgments or a run in memory, or their path. Raises as `Rankings.from_qrels_run` does."""
     if isinstance(data, str | os.PathLike):
-        raise InputTypeError(
-            f"{name} is the path {os.fspath(data)!r}; read_trec and read_qrels_run read files"
-        )
-    if isinstance(data, Mapping):
+        return _file_side(data, role, roles, None, intents=intents)[0]
+    if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
+        data = data.to_dict()  # ranx's Qrels and Run
+    if isinstance(data, Mapping) and not _has_columns(data):
         _refuse_columns(name, role, roles, "a dict")
-        side = _side_of_intent_dicts(name, data) if intents else _side_of_dicts(name, data)
-    elif isinstance(data, Iterable) and not is_table(data):
+        return _side_of_dict(name, data.items(), role, roles, intents=intents)
+    if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
         _refuse_columns(name, role, roles, "no table")
-        side = _side_of_tuples(name, data, role, intents=intents)
-    else:
+        return _in_order(_side_of_tuples(name, data, role, intents=intents), role, roles)
+    try:
+        source = source_of(data)
+    except InputTypeError:
+        raise InputTypeError(
+            f"{name} is a {type(data).__name__}; wanted a dict of dicts or of lists, a DataFrame, an Arrow "
+            f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
+        ) from None
+    found = _find(name, list(source.names), role, roles, intents=intents)
+    return _table_side(name, source.table(found.names), found, role)
+
+
+def _in_order(side: Side, role: Role, roles: Roles) -> Side:
+    """A side without columns, with the one grade of judgments, and with the highest score the best."""
+    if role == "relevance" and roles.one_grade is not None:
+        return side._replace(values=np.full(len(side.codes), roles.one_grade))
+    if role == "score" and roles.ascending and not side.is_ordered:
+        return side._replace(values=negate(side.values), is_ordered=True)
+    return side
+
+
+def _has_columns(data: Mapping[Any, Any]) -> bool:
+    """Whether a dict has columns, of which some are the ids, and not an entry for each query."""
+    names = list(data) if len(data) <= _MOST_COLUMNS else []
+    return all(fitting(names, role) for role in ("query", "doc_id")) and not any(
+        isinstance(column, Mapping) for column in data.values()
+    )
+
+
+def _text_of(name: str) -> str:
+    with open_unpacking(name) as stream:
         try:
-            source = source_of(data)
-        except InputTypeError:
-            raise InputTypeError(
-                f"{name} is a {type(data).__name__}; wanted a dict of dicts, a DataFrame, an Arrow table, "
-                f"or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
-            ) from None
-        names, kept = _find(name, list(source.names), role, roles, intents=intents)
-        return _table_side(name, source.table(list(dict.fromkeys([*names, *kept]))), names, kept, role, roles)
-    return side._replace(values=negate(side.values)) if role == "score" and roles.ascending else side
+            return bytes(stream.read()).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{name} cannot be read: {error}; wanted text in UTF-8") from None
+        except OSError as error:
+            raise cannot_read(name, error) from None
 
 
-def _side_of_dicts(name: str, data: Mapping[Any, Any]) -> Side:
-    for query, documents in data.items():
-        if not isinstance(documents, Mapping):
-            raise InputTypeError(
-                f"{name}[{query!r}] is a {type(documents).__name__}; wanted a dict from document id to number"
-            )
-    sizes = [len(documents) for documents in data.values()]
-    queries = _ids(name, "query", list(data))
-    docs = _ids(name, "document", list(chain.from_iterable(data.values())))
-    values = _numbers(name, list(chain.from_iterable(documents.values() for documents in data.values())))
+def _queries_of_json(name: str, text: str) -> Iterator[tuple[str, Any]]:
+    """The queries of a file, each with its documents, one at a time: dicts of all take much more memory."""
+    decoder = json.JSONDecoder(object_pairs_hook=partial(_once, name))
+    queries: set[str] = set()
+    try:
+        at = _blank(text, _blank(text, 0) + 1)
+        mark = text[at] if text[at] == "}" else ","
+        while mark == ",":
+            query, at = decoder.raw_decode(text, at)
+            at = _blank(text, at)
+            if not isinstance(query, str) or text[at] != ":":
+                raise ValueError(f"no query and its documents before character {at:,}")
+            documents, at = decoder.raw_decode(text, _blank(text, at + 1))
+            if query in queries:
+                raise _twice(name, "query", query)
+            queries.add(query)
+            yield query, documents
+            at = _blank(text, at)
+            mark, at = text[at], _blank(text, at + 1)
+        if mark != "}" or (queries and at < len(text)):
+            raise ValueError(f"more than one object before character {at:,}")
+    except FastndcgError:
+        raise
+    except (ValueError, IndexError, RecursionError) as error:
+        reason = "it ends too early" if isinstance(error, IndexError) else str(error)
+        raise SourceError(f"{name} cannot be read: {reason}; wanted {_NESTED}") from None
+
+
+def _blank(text: str, at: int) -> int:
+    """Where the next token begins."""
+    return _BLANK.match(text, at).end()  # type: ignore[union-attr] # it always matches
+
+
+def _once(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _twice(name, "document", next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def _twice(name: str, of: str, key: str) -> InputError:
+    return InputError(f'{name}: {of} "{key}" is there twice; drop one of the two')
+
+
+def _side_of_dict(
+    name: str, queries: Iterable[tuple[Any, Any]], role: Role, roles: Roles, *, intents: bool = False
+) -> Side:
+    """A side from queries, each with a dict of its documents, or with a list or a set of them."""
+    if intents:
+        return _in_order(_side_of_intent_dicts(name, queries), role, roles)
+    ids, sizes, docs, values, has_lists = list[Any](), list[int](), list[Any](), list[Any](), False
+    parts: list[tuple[pa.Array, Array]] = []
+    for query, documents in queries:
+        if isinstance(documents, Mapping):
+            listed, numbers = list(documents), list(documents.values())
+        else:
+            listed, has_lists = _documents_in(name, query, documents, role), True
+            numbers = [1] * len(listed) if role == "relevance" else list(range(len(listed), 0, -1))
+        ids.append(query)
+        sizes.append(len(listed))
+        docs += listed
+        values += numbers
+        if len(docs) >= _AT_ONCE:
+            parts.append((_ids(name, "document", docs), _numbers(name, values)))
+            docs, values = [], []
+    if docs or not parts:
+        parts.append((_ids(name, "document", docs), _numbers(name, values)))
+    kinds = {part.type for part, _ in parts}
+    if len(kinds) > 1:
+        raise _mixed(name, "document", " and ".join(sorted(map(str, kinds))))
+    if has_lists and role == "score" and roles.ascending:
+        raise InputError(
+            Argument("ascending", True), f" is for scores, and {name} has lists, which stand best first"
+        )
+    docs_of_all = parts[0][0] if len(parts) == 1 else pa.chunked_array([part for part, _ in parts])
     codes = np.repeat(np.arange(len(sizes)), sizes)
-    return Side(name, queries, codes, docs, values, lambda _: name, False)
+    side = Side(
+        name,
+        _ids(name, "query", ids),
+        codes,
+        docs_of_all,
+        np.concatenate([numbers for _, numbers in parts]),
+        lambda _: name,
+        is_ordered=has_lists and role == "score",
+    )
+    return _in_order(side, role, roles)
+
+
+def _documents_in(name: str, query: Any, documents: Any, role: Role) -> list[Any]:
+    """The documents of a list, best first, or of a set of relevant ones."""
+    wanted = f"a dict from document id to {'grade' if role == 'relevance' else 'score'}"
+    if isinstance(documents, Set) and role == "score":
+        raise InputTypeError(
+            f"{name}[{query!r}] is a {type(documents).__name__}, which has no order; "
+            f"wanted a list of documents, best first, or {wanted}"
+        )
+    if isinstance(documents, Set | list | tuple):
+        return list(documents)
+    if hasattr(documents, "tolist"):  # arrays of NumPy and pyarrow
+        found = documents.tolist()
+        if isinstance(found, list):
+            return found
+    raise InputTypeError(
+        f"{name}[{query!r}] is a {type(documents).__name__}; wanted {wanted}, or a list of documents"
+    )
 
 
 def _side_of_tuples(name: str, data: Iterable[Any], role: Role, *, intents: bool = False) -> Side:
@@ -527,9 +665,9 @@ def _side_of_tuples(name: str, data: Iterable[Any], role: Role, *, intents: bool
     return side if intent is None else _by_document(side, _ids(name, "intent", intent))
 
 
-def _side_of_intent_dicts(name: str, data: Mapping[Any, Any]) -> Side:
+def _side_of_intent_dicts(name: str, queries: Iterable[tuple[Any, Any]]) -> Side:
     rows = []
-    for query, documents in data.items():
+    for query, documents in queries:
         for document, grades in documents.items() if isinstance(documents, Mapping) else ():
             if not isinstance(grades, Mapping):
                 raise InputTypeError(
@@ -537,52 +675,69 @@ def _side_of_intent_dicts(name: str, data: Mapping[Any, Any]) -> Side:
                     "wanted a dict from intent to number"
                 )
             rows += [(query, document, intent, grade) for intent, grade in grades.items()]
-    queries, documents, intents, grades = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
-    side = _side(
-        name, _ids(name, "query", queries), _ids(name, "document", documents), _numbers(name, grades)
-    )
+    ids, documents, intents, grades = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
+    side = _side(name, _ids(name, "query", ids), _ids(name, "document", documents), _numbers(name, grades))
     return _by_document(side, _ids(name, "intent", intents))
 
 
+class _Found(NamedTuple):
+    """Columns of judgments or of a run."""
+
+    query: str
+    doc_id: str
+    value: str | None  # grades, scores or ranks; None if all judgments have one grade
+    intent: str | None
+    kept: list[str]  # of judgments
+    roles: Roles
+
+    @property
+    def names(self) -> list[str]:
+        named = (self.query, self.doc_id, self.value, self.intent, *self.kept)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    def taken(self, role: Role) -> Taken:
+        order = "rank" if role == "score" and self.roles.rank is not None else role
+        value = {} if self.value is None else {order: self.value}
+        return {"query": self.query, "doc_id": self.doc_id} | value
+
+
 def _table_side(
-    name: str,
-    table: pa.Table,
-    names: Sequence[str],
-    kept: Sequence[str],
-    role: Role,
-    roles: Roles,
-    first_row: int = 0,
-    *,
-    is_text: bool = False,
+    name: str, table: pa.Table, found: _Found, role: Role, first_row: int = 0, *, is_text: bool = False
 ) -> Side:
-    graded = None
+    graded, roles = None, found.roles
 
     def place(row: int) -> At:
         return At(row + first_row)
 
     try:
-        named = (*names[:2], *names[3:])
-        query, doc, *intent = ids = [plain(table[column]) for column in named]
+        named = [each for each in (found.query, found.doc_id, found.intent) if each is not None]
+        query, doc, *intent = ids = [whole_ids(plain(table[column])) for column in named]
         for column, held in zip(named, ids, strict=True):
             refuse_nulls(column, held, place)
-        if pa.types.is_floating(doc.type) or pa.types.is_nested(doc.type):
-            raise InputTypeError(
-                f'column "{names[1]}" is {doc.type}; wanted whole numbers or strings as document ids'
-            )
+        for column, held, of in zip(named, ids, ("query", "document"), strict=False):
+            if pa.types.is_floating(held.type) or pa.types.is_nested(held.type):
+                raise InputTypeError(
+                    f'column "{column}" is {held.type}; wanted whole numbers or strings as {of} ids'
+                )
+        of_values = found.value or ""
         columns = Columns(
-            relevance=names[2], score=names[2], nan="last",
-            ascending=roles.ascending or roles.rank is not None,
+            relevance=of_values, score=of_values, nan="last", ascending=roles.ascending,
             unjudged=roles.unjudged, grades=roles.grades,
         )  # fmt: skip
-        if role == "relevance":
-            values, graded = grades_in(columns, table[names[2]], place)
+        if found.value is None:
+            values = np.full(len(table), roles.one_grade)
+        elif role == "relevance":
+            values, graded = grades_in(columns, table[of_values], place)
         else:  # nulls are NaN, which pandas writes as null: refused or ranked last where they are joined
-            values = scores_in(columns, table[names[2]], place)
-        of_queries = _columns_of_queries(table, names[0], kept, roles.weight, first_row, is_text=is_text)
+            values = scores_in(columns, table[of_values], place)
+        of_queries = _columns_of_queries(
+            table, found.query, found.kept, roles.weight, first_row, is_text=is_text
+        )
     except FastndcgError as error:
-        raise error.within(f"{name}: ") from None
+        parts = (part for part in error.parts if part != JOINED)  # which these judgments are not
+        raise type(error)(f"{name}: ", *parts) from None
     side = _side(name, query, doc, values, first_row)._replace(
-        is_text=is_text, query_name=names[0], **of_queries
+        query_name=found.query, column=of_values, is_ordered=roles.ascending, **of_queries
     )
     intents = combine(intent[0]) if intent else None
     if graded is not None:
@@ -621,7 +776,7 @@ def _side(
     numbers = numbers_of(ids)
     codes = numbers.codes.astype(np.int64, copy=False)
     queries = ids.dictionary.take(ids.indices.take(pa.array(numbers.first_rows)))
-    return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row + first_row}", False)
+    return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row + first_row}")
 
 
 def _encode(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
@@ -655,12 +810,9 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     if not values:
         return pa.array([], pa.string())
     try:
-        ids = pa.array(values)
+        ids = whole_ids(pa.array(values))
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
-        raise InputTypeError(
-            f"{name} has {of} ids of mixed or unknown types: {error}. "
-            "Make all of them strings, or all of them whole numbers."
-        ) from None
+        raise _mixed(name, of, str(error)) from None
     if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
         raise InputTypeError(f"{name} has {of} ids that are {ids.type}; wanted strings or whole numbers")
     if ids.null_count:
@@ -669,6 +821,13 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
             f"give each {of} its id, or drop them"
         )
     return ids
+
+
+def _mixed(name: str, of: str, what: str) -> InputTypeError:
+    return InputTypeError(
+        f"{name} has {of} ids of mixed or unknown types: {what}. "
+        "Make all of them strings, or all of them whole numbers."
+    )
 
 
 def _numbers(name: str, values: list[Any]) -> Array:
@@ -681,24 +840,20 @@ def _numbers(name: str, values: list[Any]) -> Array:
     return array
 
 
-def _find(
-    name: str, present: list[str], role: Role, roles: Roles, *, intents: bool
-) -> tuple[tuple[str, ...], list[str]]:
-    """Names of the query, document, value and intent columns, and of kept columns of judgments."""
+def _find(name: str, present: list[str], role: Role, roles: Roles, *, intents: bool) -> _Found:
+    """The columns of judgments or of a run."""
     kept: dict[str, None] = {}
     try:
-        if role == "score" and roles.rank is not None:
-            if roles.score is not None:
-                raise two_orders(roles)
-            value = check_column(present, "rank", roles.rank)
-        else:
-            value = find_column(present, role, getattr(roles, role))
-        names = [find_column(present, each, getattr(roles, each)) for each in ("query", "doc_id")]
-        names = [*names, value, *([find_column(present, "intent", roles.intents)] if intents else [])]
+        value: str | None
         if role == "relevance":
+            value = find_grades(present, roles)
             kept = dict.fromkeys(kept_names(present, roles.keep))
             kept |= {} if roles.weight is None else {check_column(present, "weight", roles.weight): None}
-        return tuple(names), [each for each in kept if each != names[0]]
+        else:
+            roles, value = find_order(present, roles)
+        query, doc_id = (find_column(present, each, getattr(roles, each)) for each in ("query", "doc_id"))
+        intent = find_column(present, "intent", roles.intents) if intents else None
+        return _Found(query, doc_id, value, intent, [each for each in kept if each != query], roles)
     except ColumnError as error:
         raise error.within(f"{name}: ") from None
 
@@ -774,13 +929,13 @@ def join(
     if nan == "last" and run.values.dtype.kind == "f":
         run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
     _check_values(run, "score")
-    judged_queries, run_queries = _alike(qrels, run, qrels.queries, run.queries, "query")
-    judged_docs, run_docs = _alike(qrels, run, qrels.docs, run.docs, "document")
+    judged_queries, run_queries = _alike(qrels.queries, run.queries)
+    judged_docs, run_docs = _alike(qrels.docs, run.docs)
 
     to_judged = array_of(pc.index_in(run_queries, judged_queries), len(judged_queries)).astype(np.int64)
     run_codes = to_judged[run.codes]
     returned = np.flatnonzero(np.bincount(run_codes, minlength=len(qrels.queries) + 1)[:-1])
-    _check_common(qrels, run, returned, missing)
+    _check_queries(qrels, run, returned, missing)
     if missing == "skip":
         qrels, run_codes = _skip_others(qrels, returned, run_codes)
 
@@ -829,7 +984,7 @@ def join(
             "intents": qrels.intents.take(np.append(judged_rows, -1)[found]),
             "judged_intents": qrels.intents.take(judged_rows[pool_kept]),
         }
-    return Rankings.from_offsets(
+    return Rankings._from_offsets(
         offsets,
         relevance,
         run.values if in_place else run.values[rows],
@@ -927,16 +1082,13 @@ def _check_values(side: Side, what: Literal["grade", "score"]) -> None:
         )
 
 
-def _check_common(qrels: Side, run: Side, common: Array, missing: Missing) -> None:
+def _check_queries(qrels: Side, run: Side, common: Array, missing: Missing) -> None:
     """Refuse sides without a common query, and warn if they have few; `common` are numbers in the qrels."""
     judged, returned = len(qrels.queries), len(run.queries)
-    if not judged or not returned:
+    if not judged or not len(run.codes):
         return
     if not len(common):
-        raise InputError(
-            f"{qrels.name} and {run.name} have no query in common: "
-            f"{_sample(qrels.queries)} there, {_sample(run.queries)} here. Compare how ids are written."
-        )
+        raise _nothing_in_common(qrels, run, "query", _sample(qrels.queries), _sample(run.queries))
     if 2 * len(common) < (judged if missing == "zero" else min(judged, returned)):
         lacking = np.setdiff1d(np.arange(judged), common)
         counted: tuple[Part, ...] = (", are left out",)
@@ -950,6 +1102,54 @@ def _check_common(qrels: Side, run: Side, common: Array, missing: Missing) -> No
             *counted,
             ". If that is not meant, compare how ids are written.",
         )
+
+
+def _check_documents(qrels: Side, run: Side, rankings: Rankings) -> None:
+    """Refuse sides whose queries have no document in common, and warn if hardly any has one."""
+    met = rankings.relevance < 0  # unjudged documents of the pool
+    met = met if rankings.is_judged is None else met | rankings.is_judged
+    ends = np.append(0, np.cumsum(met))[rankings.offsets]
+    returned, found = np.flatnonzero(rankings.lengths), int(np.count_nonzero(np.diff(ends)))
+    if found >= max(1, _LEAST_FOUND * len(returned)) or not len(returned):
+        return
+    query = int(returned[0 if not found else np.argmax(np.diff(ends)[returned] == 0)])
+    of_query = rankings.query_ids[query]
+    codes = np.flatnonzero([each == of_query for each in qrels.queries])
+    there = _sample(qrels.docs.take(column_of(np.flatnonzero(qrels.codes == codes[0]))))
+    here = _sample(rankings.doc_ids[int(rankings.offsets[query]) : int(rankings.offsets[query + 1])])  # type: ignore[index]
+    of = f"documents of query {shown(of_query)}"
+    if not found:
+        raise _nothing_in_common(qrels, run, "document", f"{of} are {there}", here)
+    warn(
+        f"of {count_of(len(returned), 'query')} of {run.name} only {found:,} have a document that "
+        f"{qrels.name} judges: {of} are {there} there, {here} here. "
+        "If that is not meant, compare how ids are written."
+    )
+
+
+def _nothing_in_common(qrels: Side, run: Side, of: str, there: str, here: str) -> InputError:
+    return InputError(
+        f"{qrels.name} and {run.name} have no {of} in common: {there} there, {here} here. "
+        "Compare how ids are written."
+    )
+
+
+def _examined(
+    qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, threads: int | None = None
+) -> Rankings:
+    """The rankings of both sides. Raises if their ids never meet, and warns if they look wrong."""
+    rankings = join(qrels, run, missing, ties, nan, threads)
+    _check_documents(qrels, run, rankings)
+    grades, scores = (
+        f'column "{side.column}" of {side.name}' if side.column else f"the {what} of {side.name}"
+        for side, what in ((qrels, "grade"), (run, "score"))
+    )
+    both = bool(qrels.column and run.column)
+    known = Names(grades, scores, run.column, run.is_ordered, are_columns=both, are_joined=True)
+    # the join puts rows in order of their scores; ranks are known by the order in which they were given
+    changes = np.flatnonzero(np.diff(run.codes)) + 1
+    ranks = run.values, np.concatenate([[0], changes, [len(run.codes)]])
+    return warn_of_oddities(rankings, known, ranks)
 
 
 def _duplicate(side: Side, first: int, second: int) -> InputError:
@@ -977,37 +1177,22 @@ def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
-def _alike(qrels: Side, run: Side, left: Any, right: Any, of: str) -> tuple[pa.Array, pa.Array]:
-    """Ids of both sides as int64 or uint64, or as large_binary, so that equal ids have equal bytes."""
-    import pyarrow.compute as pc
+def _alike(left: Any, right: Any) -> tuple[pa.Array, pa.Array]:
+    """Ids of both sides as int64 or uint64, or as large_binary, so that equal ids have equal bytes.
 
-    left, right = _plain_ids(left), _plain_ids(right)
-    numbers = [pa.types.is_integer(ids.type) for ids in (left, right)]
-    if numbers[0] != numbers[1] and len(left) and len(right):
-        number_side = qrels if numbers[0] else run
-        if not (run if numbers[0] else qrels).is_text:
-            raise InputTypeError(
-                f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name}, "
-                f"which never match; cast those of {number_side.name} to strings, or the others to numbers"
-            )
-    elif numbers[0] and numbers[1]:
-        unsigned = [
-            ids.type == pa.uint64() and len(ids) and pc.max(ids).as_py() >= 1 << 63 for ids in (left, right)
-        ]
-        if not any(unsigned):
-            return left.cast(pa.int64()), right.cast(pa.int64())
-        try:
-            return left.cast(pa.uint64()), right.cast(pa.uint64())
-        except pa.ArrowInvalid:
-            raise InputTypeError(
-                f"{of} ids are {left.type} in {qrels.name} and {right.type} in {run.name} and fit no common "
-                "type; cast both alike"
-            ) from None
-    left, right = (
-        ids.cast(pa.string()) if is_number else ids
-        for ids, is_number in zip((left, right), numbers, strict=True)
+    A number in one is the same id as its text in the other.
+    """
+    both = [_plain_ids(left), _plain_ids(right)]
+    numbers = [pa.types.is_integer(ids.type) for ids in both]
+    if all(numbers):
+        for kind in (pa.int64(), pa.uint64()):
+            with suppress(pa.ArrowInvalid):
+                return both[0].cast(kind), both[1].cast(kind)
+    texts = (
+        ids.cast(pa.string()) if is_number else ids for ids, is_number in zip(both, numbers, strict=True)
     )
-    return left.cast(pa.large_binary()), right.cast(pa.large_binary())
+    one, other = (ids.cast(pa.large_binary()) for ids in texts)
+    return one, other
 
 
 def _plain_ids(ids: Any) -> pa.Array:

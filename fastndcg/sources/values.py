@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import OR_UNJUDGED, negate, split_unjudged
-from fastndcg.arrow_types import array_of, decode, is_number, plain, with_long_offsets
+from fastndcg.arrow_types import array_of, decode, is_number, plain, whole_ids, with_long_offsets
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
 from fastndcg.tables import quoted
 
@@ -61,7 +61,7 @@ def grades_in(
     Raises as `rankings_from_arrow` does, and `InputError` for a word without a grade.
     """
     name, column = columns.relevance, plain(column)
-    if columns.grades is not None:
+    if isinstance(columns.grades, Mapping):
         column = _grades_of_words(name, column, columns.grades, place)
     if columns.unjudged != "null":
         return numbers_in(name, column, "grades", place), None
@@ -202,16 +202,20 @@ def flags_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> 
 def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if _is_runs_of_ids(column):
         return column
-    column = plain(column)
+    column = whole_ids(plain(column))
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(value_type) or pa.types.is_nested(value_type):
-        raise InputTypeError(
-            f'column "{name}" is {column.type}; wanted query ids that are integers or strings. '
-            "Cast it, or name another column."
-        )
+        raise no_ids(name, column.type)
     if pa.types.is_null(value_type) and not len(column):
         return column.cast(pa.int64())
     return column
+
+
+def no_ids(name: str, kind: pa.DataType) -> InputTypeError:
+    return InputTypeError(
+        f'column "{name}" is {kind}; wanted query ids that are integers or strings. '
+        "Cast it, or name another column."
+    )
 
 
 def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
@@ -227,7 +231,7 @@ def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
 
 
 def doc_ids_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> pa.ChunkedArray:
-    column = plain(column)
+    column = whole_ids(plain(column))
     refuse_nulls(name, column, place, ". Drop those rows or name their documents.")
     return with_long_offsets(column)
 

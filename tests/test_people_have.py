@@ -1,0 +1,580 @@
+"""Judgments and runs as people have them: every shape by every way in gives the same values, or says what is wrong."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import fastndcg as fn
+from fastndcg.cli import app
+
+pytestmark = pytest.mark.auto
+
+MEASURES = ["nDCG@10", "AP", "RR", "P@3"]
+RANDOM = np.random.default_rng(11)
+# ids are written as whole numbers, so that the same ones can be numbers or text; scores of a query fall
+QRELS = {str(q): {str(100 + d): int(RANDOM.integers(0, 3)) for d in range(6)} for q in range(1, 26)}
+RUN = {
+    str(q): {str(100 + d): round(9.5 - 0.25 * place, 2) for place, d in enumerate(RANDOM.permutation(9))}
+    for q in range(1, 26)
+}
+RELEVANT = {query: [doc for doc, grade in docs.items() if grade] for query, docs in QRELS.items()}
+ROWS = [(q, d, g) for q, docs in QRELS.items() for d, g in docs.items()]
+RETURNED = [(q, d, s, place) for q, docs in RUN.items() for place, (d, s) in enumerate(docs.items(), 1)]
+HELD_OUT = [(q, d) for q, docs in RELEVANT.items() for d in docs]
+
+
+def wanted(*, binary: bool = False) -> dict[str, float]:
+    qrels = {q: dict.fromkeys(docs, 1) for q, docs in RELEVANT.items()} if binary else QRELS
+    return dict(fn.evaluate(fn.Rankings.from_qrels_run(qrels, RUN), MEASURES).mean())
+
+
+def frame(rows: list[tuple[Any, ...]], names: str, kind: Any = str) -> pd.DataFrame:
+    table = pd.DataFrame([row[: len(names.split())] for row in rows], columns=names.split())
+    return table.astype(dict.fromkeys(names.split()[:2], kind))
+
+
+def tsv(table: pd.DataFrame) -> bytes:
+    return table.to_csv(sep="\t", index=False).encode()
+
+
+def parquet(table: pd.DataFrame) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), sink)
+    return sink.getvalue().to_pybytes()
+
+
+RANKED = [(q, d, place) for q, d, _, place in RETURNED]
+# name: what it is in Python, the name of its file, and what stands in it
+JUDGMENTS: dict[str, tuple[Any, str, bytes | None]] = {
+    "TREC": (None, "qrels.txt", "".join(f"{q} 0 {d} {g}\n" for q, d, g in ROWS).encode()),
+    "BEIR": (frame(ROWS, "query-id corpus-id score", int), "test.tsv", tsv(frame(ROWS, "query-id corpus-id score"))),
+    "BEIR as text": (None, "qrels", tsv(frame(ROWS, "query-id corpus-id score"))),
+    "ranx JSON": (QRELS, "qrels.json", json.dumps(QRELS).encode()),
+    "indented JSON": (None, "qrels.json", json.dumps(QRELS, indent=2).encode()),
+    "packed JSON": (None, "qrels.json.gz", gzip.compress(b"\n" + json.dumps(QRELS).encode() + b"\n")),
+    "JSON of no ending": (None, "qrels", json.dumps(QRELS).encode()),
+    "numbers": (frame(ROWS, "qid docid rel", int), "q.parquet", parquet(frame(ROWS, "qid docid rel", int))),
+    "floats": (frame(ROWS, "qid docid rel", float), "q.parquet", parquet(frame(ROWS, "qid docid rel", float))),
+    "dict of numbers": ({float(q): {int(d): g for d, g in docs.items()} for q, docs in QRELS.items()}, "", None),
+    "dict of columns": (frame(ROWS, "qid docid rel").to_dict("list"), "", None),
+    "tuples": ([SimpleNamespace(query_id=q, doc_id=d, relevance=g) for q, d, g in ROWS], "", None),
+}  # fmt: skip
+HOLDOUTS: dict[str, tuple[Any, str, bytes | None]] = {
+    "lists": (RELEVANT, "h.json", json.dumps(RELEVANT).encode()),
+    "lists of numbers": ({int(u): [int(i) for i in items] for u, items in RELEVANT.items()}, "h.json",
+                         json.dumps({u: [int(i) for i in items] for u, items in RELEVANT.items()}, indent=1).encode()),
+    "sets": ({user: set(items) for user, items in RELEVANT.items()}, "", None),
+    "arrays": ({user: np.array(items) for user, items in RELEVANT.items()}, "", None),
+    "rows without grades": (frame(HELD_OUT, "user item"), "h.csv", tsv(frame(HELD_OUT, "user item"))),
+    "numbers without grades": (frame(HELD_OUT, "user_id item_id", int), "h.parquet", parquet(frame(HELD_OUT, "user_id item_id", int))),
+}  # fmt: skip
+RUNS: dict[str, tuple[Any, str, bytes | None]] = {
+    "TREC": (None, "run.txt", "".join(f"{q} Q0 {d} {p} {s} me\n" for q, d, s, p in RETURNED).encode()),
+    "MS MARCO": (None, "run", "".join(f"{q}\t{d}\t{p}\n" for q, d, p in RANKED).encode()),
+    "BEIR results": (RUN, "results.json", json.dumps(RUN).encode()),
+    "indented JSON": (None, "run.json", json.dumps(RUN, indent=4).encode()),
+    "ranked lists": ({q: list(docs) for q, docs in RUN.items()}, "lists.json",
+                     json.dumps({q: list(docs) for q, docs in RUN.items()}).encode()),
+    "tuples": ({int(q): tuple(map(float, docs)) for q, docs in RUN.items()}, "", None),
+    "only ranks": (frame(RANKED, "qid docid rank", int), "ranks.csv", tsv(frame(RANKED, "qid docid rank"))),
+    "only ranks, shuffled": (frame(RANKED, "query item Rank", int).sample(frac=1, random_state=1), "ranks.parquet",
+                             parquet(frame(RANKED, "query item Rank", int).sample(frac=1, random_state=1))),
+    "floats": (frame(RETURNED, "qid docid score", float), "r.parquet", parquet(frame(RETURNED, "qid docid score", float))),
+}  # fmt: skip
+IN_PYTHON, IN_FILES = ("evaluate", "from_qrels_run"), ("path", "command line", "standard input")
+
+
+def ways(shapes: dict[str, tuple[Any, str, bytes | None]]) -> list[tuple[str, str]]:
+    """Each shape, with each way to read it."""
+    of_python = [
+        (shape, way) for shape, (made, _, _) in shapes.items() if made is not None for way in IN_PYTHON
+    ]
+    return of_python + [(shape, way) for shape, (_, name, _) in shapes.items() if name for way in IN_FILES]
+
+
+def mean_of(
+    folder: Path, way: str, judged: Any, returned: Any, stdin: int, **options: Any
+) -> dict[str, float]:
+    """Means of judgments and a run; `stdin` says which of the two comes through standard input."""
+    sides = []
+    for made, name, content in (judged, returned):
+        (folder / (name or "none")).write_bytes(content or b"")
+        sides.append(made if way in IN_PYTHON else folder / name)
+    if way == "evaluate":
+        return dict(fn.evaluate(*sides, MEASURES, **options).mean())
+    if way == "from_qrels_run":
+        return dict(fn.evaluate(fn.Rankings.from_qrels_run(*sides, **options), MEASURES).mean())
+    if way == "path":
+        return dict(fn.evaluate(fn.read_qrels_run(*sides, **options), MEASURES).mean())
+    words = ["score", "--qrels", str(sides[0]), "--run", str(sides[1]), "--format", "json"]
+    for name, value in options.items():
+        words += [f"--{name}", str(value)]
+    content = sides[stdin].read_bytes() if way == "standard input" else b""
+    if content:
+        words[2 + 2 * stdin] = "-"
+    ran = CliRunner().invoke(
+        app, [*words, *(word for measure in MEASURES for word in ("-m", measure))], input=content
+    )
+    assert ran.exit_code == 0, ran.stderr
+    return {row["measure"]: row["mean"] for row in json.loads(ran.stdout)["measures"]}
+
+
+@pytest.mark.parametrize(("shape", "way"), ways(JUDGMENTS))
+def test_judgments(shape: str, way: str, tmp_path: Path) -> None:
+    run = RUNS["BEIR results" if shape != "numbers" else "only ranks, shuffled"]
+    assert mean_of(tmp_path, way, JUDGMENTS[shape], run, 0) == wanted()
+
+
+@pytest.mark.parametrize(("shape", "way"), ways(HOLDOUTS))
+def test_holdouts(shape: str, way: str, tmp_path: Path) -> None:
+    options = {"grades": 1} if "without" in shape else {}
+    assert mean_of(tmp_path, way, HOLDOUTS[shape], RUNS["BEIR results"], 0, **options) == wanted(binary=True)
+
+
+@pytest.mark.parametrize(("shape", "way"), ways(RUNS))
+def test_runs(shape: str, way: str, tmp_path: Path) -> None:
+    qrels = JUDGMENTS["ranx JSON" if shape != "floats" else "numbers"]
+    assert mean_of(tmp_path, way, qrels, RUNS[shape], 1) == wanted()
+
+
+def run(*words: object, **options: Any) -> Any:
+    return CliRunner().invoke(app, [str(word) for word in words], **options)
+
+
+def test_files_of_ranx_and_values_of_other_tools(tmp_path: Path) -> None:
+    """In a process of its own, since importing ranx sets Numba's threads for good."""
+    pytest.importorskip("ranx")
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    ir_measures = pytest.importorskip("ir_measures")
+    (tmp_path / "data.json").write_text(json.dumps([QRELS, RUN]))
+    program = """
+import json, ranx, fastndcg as fn
+qrels, run = json.load(open("data.json"))
+qrels, run = ranx.Qrels(qrels), ranx.Run(run)
+qrels.save("q.json"), run.save("r.json")
+print(fn.evaluate(fn.Rankings.from_qrels_run(qrels, run), ["nDCG@10", "AP"]).mean())
+print(fn.evaluate("q.json", "r.json", ["nDCG@10", "AP"]).mean())
+print(dict(ranx.evaluate(qrels, run, ["ndcg@10", "map"])))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    of_objects, of_files, theirs = map(ast.literal_eval, ran.stdout.replace("np.float64", "").splitlines())
+    assert of_objects == of_files == {name: wanted()[name] for name in ("nDCG@10", "AP")}
+    assert list(theirs.values()) == pytest.approx(list(of_files.values()), rel=1e-12)
+    evaluator = pytrec_eval.RelevanceEvaluator(
+        json.loads((tmp_path / "q.json").read_text()), {"map", "ndcg_cut.10"}
+    )
+    values = evaluator.evaluate(json.loads((tmp_path / "r.json").read_text())).values()
+    for name, ours in (("map", "AP"), ("ndcg_cut_10", "nDCG@10")):
+        assert np.mean([value[name] for value in values]) == pytest.approx(of_files[ours], rel=1e-12)
+    (tmp_path / "qrels").write_bytes(JUDGMENTS["TREC"][2] or b"")
+    (tmp_path / "run").write_bytes(RUNS["TREC"][2] or b"")
+    sides = (
+        [*ir_measures.read_trec_qrels(str(tmp_path / "qrels"))],
+        [*ir_measures.read_trec_run(str(tmp_path / "run"))],
+    )
+    theirs = ir_measures.calc_aggregate([ir_measures.AP, ir_measures.nDCG @ 10], *sides)
+    ours = fn.evaluate(*sides, [*theirs]).mean()
+    assert {str(measure): value for measure, value in theirs.items()} == pytest.approx(dict(ours), rel=1e-12)
+
+
+def test_a_fresh_process_reads_json_and_beir(tmp_path: Path) -> None:
+    for shape, (_, name, content) in (("q", JUDGMENTS["BEIR"]), ("r", RUNS["BEIR results"])):
+        (tmp_path / (shape + name)).write_bytes(content or b"")
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "fastndcg",
+        "score",
+        "--qrels",
+        "qtest.tsv",
+        "--run",
+        "rresults.json",
+        "-m",
+        "nDCG@10",
+    ]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert f"{wanted()['nDCG@10']:.6f}" in ran.stdout
+    assert ran.stderr.strip() == (
+        "25 queries, 225 documents; columns: query=query-id, doc_id=corpus-id, relevance=score"
+    )
+
+
+# ---- what is no such shape says so ----
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '{"q1": {"a": 1}',
+            "qrels.json cannot be read: it ends too early; wanted one JSON object: query -> ",
+        ),
+        ('{"q1": {"a": 1}} {"q2": {"a": 1}}', "more than one object before character 17"),
+        ('{"q1": {"a": 1},}', "cannot be read"),
+        ('{"q1": {"a": 1}, 7: {}}', "cannot be read: no query and its documents|Expecting"),
+        ('{"q1": {"a": 1, "b": 1, "a": 2}}', 'qrels.json: document "a" is there twice'),
+        ('{"q1": {"a": 1}, "q1": {"b": 1}}', 'qrels.json: query "q1" is there twice'),
+        ("{}", "qrels.json has no documents"),
+        ('{"q1": {}, "q2": []}', "qrels.json has no documents"),
+        ('{"q1": {"a": "x"}}', "qrels.json holds values that are not numbers, beginning with 'x'"),
+        ('{"q1": {"a": null}}', "qrels.json holds values that are not numbers, beginning with None"),
+        ('{"q1": ["a", 7]}', "qrels.json has document ids of mixed or unknown types"),
+        ('{"q1": ["a", null]}', "qrels.json has 1 document id that is None"),
+        ('{"q1": {"a": 1}, "q2": "b"}', r"there is no|no column has"),
+        ('{"q1": {"a": NaN}}', "grade nan of document"),
+        ('{"q1": {"a": ' + "[" * 100_000, "cannot be read"),
+        ('{"q1": {"\\ud800": 1}}', "qrels.json"),
+    ],
+)
+def test_faulty_json(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "qrels.json").write_text(text)
+    with pytest.raises(fn.errors.FastndcgError, match=message):
+        fn.evaluate(tmp_path / "qrels.json", {"q1": {"a": 1.0}}, "nDCG")
+    (tmp_path / "run.json").write_text('{"q1": {"a": 1.0}}')
+    ran = run("score", "--qrels", tmp_path / "qrels.json", "--run", tmp_path / "run.json")
+    assert ran.exit_code == 3 and ran.stderr.count("\n") == 1, ran.stderr
+
+
+def test_one_file_of_two_is_told_what_to_give(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(RUNS["BEIR results"][2] or b"")
+    ran = run("score", tmp_path / "a.json")
+    assert ran.exit_code == 3
+    assert (
+        "a.json has judgments or a run, as query -> documents; both are needed, as --qrels and --run"
+        in ran.stderr
+    )
+    with pytest.raises(fn.SourceError, match="as qrels= and run= of read_qrels_run"):
+        fn.evaluate(tmp_path / "a.json", "nDCG")
+
+
+def test_a_table_without_grades_is_told_of_the_option(tmp_path: Path) -> None:
+    table, name, content = HOLDOUTS["rows without grades"]
+    with pytest.raises(fn.ColumnError, match=r"if every row is a relevant document, pass grades=1$"):
+        fn.evaluate(table, RUN, "nDCG")
+    (tmp_path / name).write_bytes(content or b"")
+    (tmp_path / "r.json").write_text(json.dumps(RUN))
+    ran = run("score", "--qrels", tmp_path / name, "--run", tmp_path / "r.json")
+    assert ran.exit_code == 3 and ran.stderr.endswith("pass --grades 1\n")
+    with pytest.raises(fn.ColumnError, match='relevance="user" and grades=1 are given'):
+        fn.evaluate(table, RUN, "nDCG", relevance="user", grades=1)
+    with pytest.raises(
+        fn.ColumnError, match="grades=1 is the grade of every judgment, and this table has predictions"
+    ):
+        fn.evaluate({"qid": [1], "score": [1.0]}, "nDCG", grades=1)
+    ran = run("score", tmp_path / "r.json", "--grades", "1,2")
+    assert ran.exit_code == 2 and "wanted WORD=GRADE" in ran.stderr
+
+
+def test_sets_and_lists_of_a_run() -> None:
+    with pytest.raises(fn.InputTypeError, match=r"run\['q'\] is a set, which has no order; wanted a list"):
+        fn.evaluate({"q": {"a"}}, {"q": {"a", "b"}}, "nDCG")
+    with pytest.raises(fn.InputError, match="ascending=True is for scores, and run has lists"):
+        fn.evaluate({"q": {"a"}}, {"q": ["a", "b"]}, "nDCG", ascending=True)
+
+
+def test_many_queries_of_json_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastndcg.sources.trec._AT_ONCE", 7)
+    assert mean_of(tmp_path, "path", JUDGMENTS["indented JSON"], RUNS["ranked lists"], 0) == wanted()
+    with pytest.raises(fn.InputTypeError, match="document ids of mixed or unknown types: int64 and string"):
+        fn.evaluate({"a": list(range(9)), "b": ["x"]}, {"a": [1]}, "nDCG")
+
+
+@pytest.mark.parametrize("kind", ["int64", "float64", "float32", "float16"])
+@pytest.mark.parametrize("source", ["table", "arrays", "parquet", "stream", "shuffled stream", "lists"])
+def test_whole_floats_are_ids(source: str, kind: str, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "qid": pa.array(np.repeat(np.arange(40), 3).astype(kind)),
+            "label": np.arange(120) % 3,
+            "score": RANDOM.random(120),
+        }
+    )
+    if source == "shuffled stream":
+        table = table.take(RANDOM.permutation(120))
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=50)
+    columns = [table[name].to_numpy() for name in table.column_names]
+    if source == "table":
+        scores = fn.evaluate(table, "nDCG")
+    elif source == "arrays":
+        scores = fn.evaluate(fn.Rankings.from_query_ids(*columns), "nDCG")
+    elif source == "lists":
+        lists = {"qid": columns[0][::3]} | {
+            name: list(column.reshape(40, 3))
+            for name, column in zip(["label", "score"], columns[1:], strict=True)
+        }
+        scores = fn.evaluate(lists, "nDCG")
+    else:
+        read = fn.read_parquet if source == "parquet" else fn.scan_parquet
+        scores = fn.evaluate(read(tmp_path / "a.parquet"), "nDCG")
+    wanted = fn.evaluate(fn.Rankings.from_query_ids(columns[0].astype(np.int64), *columns[1:]), "nDCG")
+    assert scores.queries[0].to_pylist() == wanted.queries[0].to_pylist()
+    assert scores.queries[0].type == pa.int64()
+    np.testing.assert_array_equal(scores["nDCG"], wanted["nDCG"])
+
+
+@pytest.mark.parametrize("bad", [1.5, 2.0**53, np.inf])
+def test_other_floats_are_not(bad: float, tmp_path: Path) -> None:
+    columns = {"qid": np.array([1.0, bad]), "label": [1, 0], "score": [0.5, 0.1]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    for give in (columns, tmp_path / "a.parquet", fn.scan_parquet(tmp_path / "a.parquet")):
+        with pytest.raises(fn.InputTypeError, match='column "qid" is double; wanted query ids'):
+            fn.evaluate(give, "nDCG")
+    with pytest.raises(fn.InputTypeError, match="query_ids is double, and not all of them are whole"):
+        fn.ndcg([1, 0], [0.5, 0.1], query_ids=columns["qid"])
+    with pytest.raises(fn.InputError, match='column "qid" has 1 null'):
+        fn.evaluate(columns | {"qid": [1.0, np.nan]}, "nDCG")
+
+
+# ---- ids that never meet ----
+
+
+@pytest.mark.parametrize("way", ["evaluate", "from_qrels_run", "path", "command line", "standard input"])
+@pytest.mark.parametrize("shape", ["TREC", "indented JSON", "floats"])
+def test_no_document_in_common_is_refused(shape: str, way: str, tmp_path: Path) -> None:
+    """Each measure was 0, and comparisons of such runs had p = 2e-308."""
+    _, name, content = RUNS[shape]
+    other = {q: {f"doc-{d}": g for d, g in docs.items()} for q, docs in QRELS.items()}
+    judged = (other, "qrels.json", json.dumps(other).encode())
+    if way in IN_PYTHON:
+        with pytest.raises(
+            fn.InputError, match='no document in common: documents of query "1" are "doc-100", "doc-1'
+        ):
+            mean_of(tmp_path, way, judged, (RUN, name, content), 0)
+        return
+    (tmp_path / "qrels.json").write_bytes(judged[2])
+    (tmp_path / name).write_bytes(content or b"")
+    for command in (
+        ["score"],
+        ["explain", "--worst", 1],
+        ["compare"],
+        ["conventions"],
+        ["report", "--out", tmp_path / "p.html"],
+    ):
+        runs = [tmp_path / name]
+        if command == ["compare"]:
+            runs.append(tmp_path / "second")
+            runs[1].write_bytes(content or b"")
+        words = [word for one in runs for word in ("--run", one)]
+        ran = run(*command, "--qrels", tmp_path / "qrels.json", *words)
+        assert ran.exit_code == 3 and not ran.stdout, ran.stderr
+        assert ran.stderr.count("\n") == 1
+        assert re.search(
+            rf'qrels\.json and .*{name} have no document in common: .* "doc-100", "doc-101", "doc-102" \.\.\. there, ',
+            ran.stderr,
+        )
+
+
+def test_few_documents_in_common_are_warned_of() -> None:
+    many = {str(q): {"a": 1.0} for q in range(201)}
+    qrels = {q: {"b": 1} for q in many} | {"0": {"a": 1}}
+    message = 'of 201 queries of run only 1 have a document that qrels judges: documents of query "1" are "b" there, "a" here'
+    with pytest.warns(fn.FastndcgWarning, match=message):
+        fn.evaluate(qrels, many, "nDCG")
+    fn.evaluate(qrels | {"1": {"a": 1}, "2": {"a": 0}}, many, "nDCG")  # one in a hundred may be meant
+    fn.evaluate({"q": {"a": -1, "b": 1}}, {"q": {"a": 1.0}}, "nDCG")  # in the pool, unjudged
+    assert fn.evaluate({"q": {"a": 1}}, {"q": {}}, "nDCG").mean() == {"nDCG": 0.0}  # nothing is returned
+
+
+# ---- one set of checks ----
+
+
+@pytest.mark.parametrize("way", ["evaluate", "path", "command line"])
+@pytest.mark.parametrize(
+    ("judged", "returned", "options", "message"),
+    [
+        (
+            "ranx JSON",
+            "only ranks",
+            {"score": "rank"},
+            'column "rank" of .* is taken for scores, of which the highest',
+        ),
+        (
+            "ranx JSON",
+            "rank in TREC",
+            {},
+            "the score of .* is 1, 2, 3 and so on in the order of each query's rows, as ranks",
+        ),
+        (
+            "fractions",
+            "whole numbers",
+            {},
+            "the grade of .* holds fractions and the score of .* small whole numbers, as if",
+        ),
+        (
+            "ranx JSON",
+            "one score",
+            {},
+            "the score of .* holds one value, 3: all documents of a query are tied",
+        ),
+        ("no grade", "BEIR results", {}, "the grade of .*: no grade is above 0"),
+    ],
+)
+def test_runs_are_looked_at_as_tables_are(
+    judged: str, returned: str, options: dict[str, str], message: str, way: str, tmp_path: Path
+) -> None:
+    of_scores = {
+        "rank in TREC": lambda s, p: p,
+        "whole numbers": lambda s, p: p % 4,
+        "one score": lambda s, p: 3,
+    }
+    qrels = {
+        q: {d: {"fractions": g / 3 + 0.1, "no grade": -g}.get(judged, g) for d, g in docs.items()}
+        for q, docs in QRELS.items()
+    }
+    score = of_scores.get(returned, lambda s, p: s)
+    scored = {q: {d: score(s, p) for p, (d, s) in enumerate(docs.items(), 1)} for q, docs in RUN.items()}
+    sides = (
+        (qrels, "q.json", json.dumps(qrels).encode()),
+        RUNS.get(returned, (scored, "r.json", json.dumps(scored).encode())),
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if way == "command line":
+            for _, name, content in sides:
+                (tmp_path / name).write_bytes(content or b"")
+            words = [word for name, value in options.items() for word in (f"--{name}", value)]
+            ran = run("score", "--qrels", tmp_path / "q.json", "--run", tmp_path / sides[1][1], *words)
+            assert re.search(message, ran.stderr) and ran.exit_code == 0, ran.stderr
+            assert not re.search(r"\w+=[\"T]", ran.stderr)  # no spelling of Python
+            return
+        mean_of(tmp_path, way, *sides, 0, **options)
+    found = [str(each.message) for each in told if "no grade reaches" not in str(each.message)]
+    assert len(found) == 1 and re.search(message, found[0]), found
+
+
+@pytest.mark.parametrize("way", ["offsets", "groups", "ids", "dense", "lists", "ndcg", "with_scores"])
+@pytest.mark.parametrize(
+    ("grades", "scores", "message"),
+    [
+        (np.arange(120) % 3, np.arange(120) % 4 + 1, "scores is 1, 2, 3 and so on .* pass ascending=True$"),
+        (RANDOM.random(120), np.arange(120) % 3, "relevance holds fractions and scores small whole numbers"),
+        (np.arange(120) % 3, np.zeros(120), "scores holds one value, 0.0"),
+        (np.zeros(120), RANDOM.random(120), "relevance: no grade is above 0"),
+    ],
+)
+def test_arrays_are_looked_at_as_tables_are(grades: Any, scores: Any, message: str, way: str) -> None:
+    make = {
+        "offsets": lambda: fn.Rankings.from_offsets(np.arange(31) * 4, grades, scores),
+        "groups": lambda: fn.Rankings.from_groups([4] * 30, grades, scores),
+        "ids": lambda: fn.Rankings.from_query_ids(np.repeat(np.arange(30), 4), grades, scores),
+        "dense": lambda: fn.Rankings.from_dense(grades.reshape(30, 4), scores.reshape(30, 4)),
+        "lists": lambda: fn.Rankings.from_lists(list(grades.reshape(30, 4)), list(scores.reshape(30, 4))),
+        "ndcg": lambda: fn.ndcg(grades, scores, group=[4] * 30),
+        "with_scores": lambda: fn.Rankings.from_groups([4] * 30, grades, RANDOM.random(120)).with_scores(
+            scores
+        ),
+    }
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        make[way]()
+    found = [each for each in told if re.search(message, str(each.message))]
+    assert found and len(told) <= 2 and all(each.filename == __file__ for each in told)
+
+
+def test_what_is_said_to_be_ranks_is_not_warned_of() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fn.Rankings.from_groups([4] * 30, np.arange(120) % 3, np.arange(120) % 4 + 1, ascending=True)
+        fn.evaluate(QRELS, frame(RANKED, "qid docid rank"), "nDCG", rank="rank")
+        fn.evaluate(QRELS, frame(RANKED, "qid docid place"), "nDCG", score="place", ascending=True)
+        fn.Rankings.from_lists([[1, 0, 2]] * 30)
+        fn.ndcg_score([[1, 0]] * 30, [[1, 1]] * 30)
+    assert (
+        dict(fn.evaluate(QRELS, frame(RANKED, "qid docid place"), MEASURES, rank="place").mean()) == wanted()
+    )
+    frame_of_both = frame(RETURNED, "qid docid score rank")
+    assert (
+        dict(fn.evaluate(QRELS, frame_of_both, MEASURES).mean()) == wanted()
+    )  # scores, where there are both
+    table = {"qid": [1, 1], "label": [0, 1], "rank": [2, 1]}
+    assert fn.evaluate(table, "RR").mean() == {"RR": 1.0}
+
+
+# ---- what is given in another order ----
+
+
+def test_evaluate_takes_judgments_and_a_run() -> None:
+    rankings = fn.Rankings.from_qrels_run(QRELS, RUN)
+    scores = fn.evaluate(QRELS, RUN, "nDCG", cutoff=10, convention="sklearn")
+    assert scores.mean() == fn.evaluate(rankings, "nDCG@10", convention="sklearn").mean()
+    intents = {"q": {"a": {"1": 1, "2": 0}, "b": {"2": 1}}}
+    assert fn.evaluate(intents, {"q": ["b", "a"]}, "alpha_nDCG@2").mean() == {"alpha_nDCG@2": 1.0}
+    with pytest.raises(
+        fn.InputTypeError, match=r'measures come last, as in evaluate\(qrels, run, \["nDCG@10"\]\)'
+    ):
+        fn.evaluate(QRELS, RUN)  # type: ignore[call-overload]
+    with pytest.raises(
+        fn.InputTypeError, match=r"rankings is a dict of dicts, .* evaluate\(qrels, run, measures\)"
+    ):
+        fn.evaluate(QRELS, "nDCG")
+    for systems in ({"a": rankings}, {"a": rankings, "b": fn.evaluate(rankings, "nDCG")}):
+        with pytest.raises(
+            fn.InputTypeError, match=r"dict of Rankings.*fastndcg\.compare\(systems, measures\), or"
+        ):
+            fn.evaluate(systems, "nDCG")
+    with pytest.raises(fn.InputTypeError, match="has no argument is_judged="):
+        fn.evaluate(QRELS, RUN, "nDCG", is_judged="x")  # type: ignore[call-overload]
+
+
+def test_compare_takes_measures_second() -> None:
+    pytest.importorskip("scipy")
+    one = fn.Rankings.from_qrels_run(QRELS, RUN)
+    two = one.with_scores(one.scores * RANDOM.random(one.n_docs))
+    systems = {"one": one, "two": two}
+    by_name = fn.compare(systems, baseline="two", measures=["nDCG@10"]).to_arrow()
+    for second in (["nDCG@10"], "nDCG@10", fn.nDCG @ 10, "ndcg@10"):
+        assert fn.compare(systems, second, baseline="two").to_arrow().equals(by_name)
+    assert fn.compare(systems, "two", measures="nDCG@10").to_arrow().equals(by_name)
+    named = fn.compare({"AP": one, "two": two}, "AP", measures="nDCG@10")  # a system of that name
+    assert named.to_arrow()["baseline"].to_pylist() == ["AP"]
+    for second, options, message in (
+        ("thre", {"measures": "AP"}, 'baseline="thre" is not one of the systems: one, two'),
+        ("AP", {"measures": "AP"}, "'AP' is given beside measures="),
+        ("one", {"baseline": "two"}, "'one' is given beside baseline="),
+    ):
+        with pytest.raises(fn.InputError, match=message):
+            fn.compare(systems, second, **options)
+    with pytest.raises(fn.MeasureError):
+        fn.compare(systems, ["nDGC@10"])
+
+
+def test_nulls_of_a_left_join_name_the_join(tmp_path: Path) -> None:
+    joined = frame(RETURNED, "qid docid score").merge(frame(ROWS, "qid docid label"), how="left")
+    assert joined["label"].isna().any()
+    message = (
+        r"or, if a left join of a run with judgments left them, use Rankings\.from_qrels_run\(qrels, run\)"
+    )
+    for give in (joined, pa.Table.from_pandas(joined)):
+        with pytest.raises(fn.InputError, match=message):
+            fn.evaluate(give, "nDCG")
+    with pytest.raises(fn.InputError, match=message):
+        fn.ndcg(joined["label"], joined["score"], query_ids=joined["qid"])
+    pq.write_table(pa.Table.from_pandas(joined), tmp_path / "a.parquet")
+    ran = run("score", tmp_path / "a.parquet")
+    assert "or, if a left join of a run with judgments left them, use --qrels and --run." in ran.stderr
+    with pytest.raises(fn.InputError, match=r'^qrels: column "label" has 25 nulls((?!left join).)*$'):
+        fn.evaluate(frame([(q, "100", None) for q in RUN], "qid docid label"), RUN, "nDCG")
