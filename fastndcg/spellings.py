@@ -110,6 +110,22 @@ def with_cutoff(element: str, cutoff: object) -> str:
     return f"{head[1]}{cutoff}" if head else ""
 
 
+# measures as trec_eval prints them, and with the cutoffs that its -m takes
+_TREC_EVAL = re.compile(
+    r"map|ndcg|recip_rank|set_(?:P|relative_P|recall|map|F)|num_rel_ret"
+    r"|(?:map_cut|ndcg_cut|P|recall|success|iprec_at_recall)[._][0-9][0-9.]*"
+)
+
+
+def is_of_trec_eval(spelling: str) -> bool:
+    """Whether a measure is spelled as trec_eval does.
+
+    >>> [is_of_trec_eval(each) for each in ("map", "P_5", "ndcg_cut.10", "MAP", "P@5", "ndcg@10")]
+    [True, True, True, False, False, False]
+    """
+    return _TREC_EVAL.fullmatch(spelling) is not None
+
+
 def elements(text: str) -> list[str]:
     """Split a notation at the commas outside brackets and quotes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -288,3 +289,59 @@ def test_results_are_found_by_each_alias(graded: Path, alias: str) -> None:
         compared.movers(spelt)
         compared.differences(spelt)
     assert scores.by("country", 0.9).column_names[-4] == measure.label
+
+
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        (["-k", 5], "nDCG@5"),
+        (["-k5"], "nDCG@5"),
+        (["--cutoff=5"], "nDCG@5"),
+        (["-m", "nDCG", "--topk", 5], "nDCG@5"),
+        (["--gain", "exp2"], "nDCG(gain='exp2')@10"),
+        (["-m", "nDCG(k=5)"], "nDCG@5"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("command", ["score", "compare", "explain", "report"])
+def test_parameters_given_as_options_are_answered_with_what_to_write(
+    graded: Path, tmp_path: Path, command: str, options: list[object], written: str
+) -> None:
+    more = {
+        "explain": ["--id", 1],
+        "compare": ["--score", "score", "--score", "rerank"],
+        "report": ["-o", tmp_path / "p"],
+    }
+    result = run(command, graded, *more.get(command, []), *options)
+    found = re.search("write (?:-m )?(.*)", result.stderr)
+    assert result.exit_code == 2 and found is not None and found[1].strip('"') == written
+    run_ok(command, graded, *more.get(command, []), "-m", written)
+
+
+def test_words_may_stand_without_quotes(graded: Path) -> None:
+    assert fn.parse("nDCG(gain=exp2, empty=skip)@10") == fn.nDCG(gain="exp2", empty="skip") @ 10
+    assert fn.parse("nDCG(like=lightgbm)@3") == fn.nDCG(like="lightgbm") @ 3
+    assert "nDCG(gain='exp2')@10" in run_ok("score", graded, "-m", "nDCG(gain=exp2)@10")
+    with pytest.raises(MeasureError, match="gain='exponential' is not known.*Did you mean"):
+        fn.parse("nDCG(gain=exponential)")
+    with pytest.raises(MeasureError, match="nDCG has no parameter 'k': write nDCG@10"):
+        fn.nDCG(k=10)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("second", ["0.5", "0.4"])
+def test_measures_of_trec_eval_on_tied_documents_say_what_it_would_print(tmp_path: Path, second: str) -> None:
+    qrels, given = tmp_path / "qrels", tmp_path / "run"
+    qrels.write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 1\n")
+    given.write_text(f"q1 Q0 a 1 0.5 r\nq1 Q0 b 2 {second} r\nq2 Q0 a 1 1 r\n")
+    asked = ["-m", "map", "-m", "P_1", "-m", "num_rel_ret", "-m", "MRR"]
+    said = run("score", "--qrels", qrels, "--run", given, *asked).stderr.splitlines()[1:]
+    if second == "0.4":
+        assert said == []
+        return
+    of = "tied documents matter in 1 query; trec_eval orders them by falling id and would print"
+    assert said == [
+        f"map: {of} 0.7500: -m \"AP(ties='input')\"",
+        f"P_1: {of} 0.5000: -m \"P(ties='input')@1\"",
+    ]
+    theirs = run_ok("trec_eval", "-m", "map", "-m", "P.1", qrels, given).split()
+    assert theirs[2::3] == ["0.7500", "0.5000"]

@@ -223,6 +223,7 @@ class _Once(_WithPlain, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         args = _with_todays_names(args, {name for param in self.params for name in param.opts})
+        _refuse_parameters(args, {name for param in self.params for name in param.opts})
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for param, times in Counter(order).items():
             if times > 1 and param.param_type_name == "option" and not (param.multiple or param.is_flag):  # type: ignore[attr-defined]
@@ -247,6 +248,25 @@ def _with_todays_names(args: list[str], options: set[str]) -> list[str]:
         new = _OLD_NAMES.get(name, name)
         renamed.append(new + equals + value if new in options and name not in options else argument)
     return renamed + args[end:]
+
+
+# parameters of measures that people give as options, and how they are written
+_OF_MEASURES = {
+    **dict.fromkeys(("-k", "--k", "--topk", "--top-k", "--cutoff", "--at"), "nDCG@{}"),
+    **{f"--{name}": f"nDCG({name}='{{}}')@10" for name in ("gain", "discount", "ties", "ideal")},
+}
+
+
+def _refuse_parameters(args: list[str], options: set[str]) -> None:
+    """End the command if an option is a parameter of measures; say how it is written."""
+    for place, argument in enumerate(args[: args.index("--")] if "--" in args else args):
+        name, _, value = argument.partition("=")
+        if re.fullmatch("-k[0-9]+", name):
+            name, value = name[:2], name[2:]
+        if name in _OF_MEASURES and name not in options and "--measure" in options:
+            value = value or next(iter(args[place + 1 : place + 2]), "") or "10"
+            written = _OF_MEASURES[name].format(value)
+            refuse(f'{name} is no option: it belongs to the measure; write -m "{written}"')
 
 
 def _version(wanted: bool) -> None:

@@ -7,6 +7,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import typer
 
@@ -44,13 +45,14 @@ from fastndcg.cli.reading import (
     scan_rankings,
     tell,
 )
-from fastndcg.errors import SourceError
+from fastndcg.errors import SourceError, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.tools import Convention
 from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.oddities import Reach
 from fastndcg.sources.results import find_stored
+from fastndcg.spellings import is_of_trec_eval
 
 if TYPE_CHECKING:
     from fastndcg import typing
@@ -232,7 +234,36 @@ def _of_runs(
             yield from stored_results(stored[path], chosen or stored[path].measures, name)
         else:
             rankings, columns = next(fresh)
-            yield how.score(rankings, measures, columns, name)
+            scored = how.score(rankings, measures, columns, name)
+            yield (
+                scored
+                if how.convention
+                else scored._replace(notes=_ties_of_trec_eval(rankings, scored.scores, how.threads))
+            )
+
+
+def _ties_of_trec_eval(rankings: Rankings, scores: Scores, threads: int | None) -> tuple[str, ...]:
+    """A line for each measure that is spelled as in trec_eval, where its order of ties gives other values."""
+    asked = {
+        measure: measure(ties="input")
+        for measure in scores.measures
+        if is_of_trec_eval(measure.label) and measure.params.get("ties") == "average"
+    }
+    if not asked:
+        return ()
+    theirs = evaluate_part(rankings, tuple(asked.values()), None, threads)
+    notes = []
+    for measure, by_id in asked.items():
+        differs = int((np.abs(scores[measure] - theirs[by_id]) > _ROUNDING).sum())
+        if differs:
+            notes.append(
+                f"{measure.label}: tied documents matter in {count_of(differs, 'query')}; trec_eval orders "
+                f'them by falling id and would print {theirs.mean()[str(by_id)]:.4f}: -m "{by_id}"'
+            )
+    return tuple(notes)
+
+
+_ROUNDING = 1e-12
 
 
 def check_stored(path: str, options: dict[str, Any]) -> None:
@@ -252,6 +283,7 @@ class Scored(NamedTuple):
     has_one_intent: bool = False  # though intents were asked for
     anchors: Anchors | None = None
     results: str | None = None  # the file of stored results whose column of runs has the name
+    notes: tuple[str, ...] = ()  # lines for stderr
 
     def summary(self, confidence: float | None) -> list[dict[str, Any]]:
         """Rows of the summary, with anchors if they were requested."""
@@ -392,6 +424,8 @@ def _report(
         )
     for each in scored:
         tell(each.scores.n_queries, each.documents, each.columns, each.run)
+        for line in each.notes:
+            note(line if each.run is None else f"{each.run}: {line}")
     facts = scored[0].facts if len(scored) == 1 else {"runs": [each.facts for each in scored]}
     write_summary(Summary(rows), format, facts | more, slices if by else None)
     hold([line for each in scored for line in means_below(gates, each.scores.mean(), each.run)])

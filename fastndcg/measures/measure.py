@@ -124,6 +124,8 @@ class Measure:
         for name, value in read_spellings({**parameters}).items():
             if name not in values:
                 known = ", ".join(values) or "none"
+                if name.lower() in ("k", "at", "top", "topk", "top_k") and self.definition.cut == "rank":
+                    raise MeasureError(f"{self.name} has no parameter {name!r}: write {self.name}@{value}")
                 if name in ("ips", "clip") and self.name == "nDCG":
                     raise MeasureError(
                         "nDCG has no ips: the ideal order, which it divides by, is not known of documents "

@@ -169,8 +169,13 @@ def _read_measure(node: ast.expr, text: str) -> Measure:
     if isinstance(node, ast.Name):
         return measure_named(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
-        parameters = {
-            keyword.arg: _read_value(keyword.value, text) for keyword in node.keywords if keyword.arg
+        parameters: dict[str, Any] = {
+            # a word may stand without quotes, as in gain=exp2
+            keyword.arg: keyword.value.id
+            if isinstance(keyword.value, ast.Name)
+            else _read_value(keyword.value, text)
+            for keyword in node.keywords
+            if keyword.arg
         }
         if len(parameters) == len(node.keywords):
             return measure_named(node.func.id)(**parameters)
