@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,6 +20,12 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 _TABLE = 1 << 16  # ids for which a table always has room
+# of the hashes of ids: nobody can make ids that all have one hash, and nothing that is returned depends on it
+SECRET = np.uint64(int.from_bytes(os.urandom(8))), np.uint64(int.from_bytes(os.urandom(8)) | 1)
+_BYTES = (
+    np.argsort(np.frombuffer(os.urandom(1024), np.uint32)).astype(np.uint8).tobytes()
+)  # in a secret order
+_FEW = 1 << 10  # ids that may all have one hash: comparing each with each takes less than a millisecond
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ def numbers_of(ids: pa.Array) -> Numbers:
     is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
     is_coded = pa.types.is_dictionary(ids.type)
     name, n_values = "codes_of_texts" if is_text else "codes_of_numbers", 0
-    values: tuple[Array, ...] = ()
+    values: tuple[Any, ...] = ()
     if is_coded or pa.types.is_integer(ids.type):
         indices = _run_codes(ids)
         lowest, highest = (
@@ -129,9 +136,9 @@ def numbers_of(ids: pa.Array) -> Numbers:
             indices = indices.astype(np.int64, copy=False) - lowest if lowest else indices
         if indices.dtype != np.int32 or not n_values:  # a kernel is compiled for each dtype
             indices = indices.astype(np.int64, copy=False)
-        values = (read_only(indices),)
+        values = (read_only(indices),) if n_values else (read_only(indices), SECRET)
     elif is_text:
-        values = text_of(ids)
+        values = *text_of(ids), SECRET
     if not values or len(ids) >= 2**31 or not worlds.pays(f"rows.{name}", len(ids)):
         return _numbers_by_arrow(ids)
     codes = np.empty(len(ids), np.int32)
@@ -161,18 +168,48 @@ def text_of(texts: pa.Array) -> tuple[Int64, Array]:
 
 
 def _numbers_by_arrow(ids: pa.Array) -> Numbers:
-    encoded = (ids.indices if pa.types.is_dictionary(ids.type) else ids).dictionary_encode()
+    encoded = _disguised(ids).dictionary_encode()
     codes = array_of(encoded.indices)
     first_rows = np.empty(len(encoded.dictionary), np.int64)
     first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # reversed, so that the first row is assigned last
     return Numbers(codes, first_rows, np.bincount(codes, minlength=len(first_rows)))
 
 
+def encode(ids: pa.Array) -> pa.DictionaryArray:
+    """The same as `ids.dictionary_encode()`, in linear time for ids that were made to have one hash, too."""
+    if len(ids) < _FEW or ids.null_count:
+        return ids.dictionary_encode()
+    codes, first_rows, _ = _numbers_by_arrow(ids)
+    return pa.DictionaryArray.from_arrays(column_of(codes), ids.take(column_of(first_rows)))
+
+
+def _disguised(ids: pa.Array) -> pa.Array:
+    """Values that are equal where ids are: Arrow's hashes have no secret, and anybody can invert them."""
+    kind = ids.type
+    if pa.types.is_dictionary(kind):
+        return ids.indices
+    if len(ids) < _FEW:
+        return ids
+    if pa.types.is_temporal(kind):
+        ids, kind = ids.view(f"int{kind.bit_width}"), pa.int64()
+    if pa.types.is_integer(kind) and (numbers := array_of(ids)).itemsize >= 4:
+        start, factor = (part.astype(f"u{numbers.itemsize}") for part in SECRET)
+        changed = numbers.view(start.dtype) ^ start
+        changed *= factor
+        return column_of(changed)
+    if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        offsets, data = text_of(ids)
+        first, last = int(offsets[0]), int(offsets[-1])
+        parts = pa.py_buffer(offsets - first), pa.py_buffer(data[first:last].tobytes().translate(_BYTES))
+        return pa.Array.from_buffers(pa.large_binary(), len(ids), [None, *parts])
+    return ids
+
+
 def id_column(query_ids: Any) -> pa.Array:
     """Return query ids as one Arrow array without nulls; strings as dictionaries, to compare integers."""
     ids = _plain_ids(query_ids)
     is_coded = pa.types.is_integer(ids.type) or pa.types.is_dictionary(ids.type)
-    return ids if is_coded else ids.dictionary_encode()
+    return ids if is_coded else encode(ids)
 
 
 def _plain_ids(query_ids: Any) -> pa.Array:
@@ -192,10 +229,8 @@ def _plain_ids(query_ids: Any) -> pa.Array:
         )
     if pa.types.is_dictionary(column.type):
         column = combine(column)
-        import pyarrow.compute as pc
-
         values = column.dictionary
-        if pc.count_distinct(values).as_py() != len(values):
+        if len(_numbers_by_arrow(values).counts) != len(values):
             return _plain_ids(values.take(column.indices))
         return pa.DictionaryArray.from_arrays(column.indices, values)
     return combine(with_long_offsets(column))

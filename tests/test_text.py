@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from fastndcg.compiled import decimals
 from fastndcg.compiled import lines as kernels
+from fastndcg.grouping import SECRET
 from fastndcg.kernels import joining
 from fastndcg.sources import lines
 
@@ -295,10 +296,10 @@ def _both(name, *arguments):
 def _ids(texts):
     offsets = np.cumsum([0, *map(len, texts)])
     data, n = _bytes(b"".join(texts)), len(texts)
-    found = _both(("joining", "digest_ids"), offsets, data, np.zeros(n, np.int64), np.zeros(n, np.int64))
-    assert found[0][1][2].tolist() == found[1][1][2].tolist()
+    found = _both(("joining", "digest_ids"), offsets, data, SECRET, *np.zeros((2, n), np.int64))
     assert found[0][1][3].tolist() == found[1][1][3].tolist()
-    return joining.Ids(*found[0][1][2:], offsets, data)
+    assert found[0][1][4].tolist() == found[1][1][4].tolist()
+    return joining.Ids(*found[0][1][3:], offsets, data)
 
 
 @compiles

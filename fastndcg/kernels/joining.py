@@ -11,7 +11,7 @@ from fastndcg.kernels.tables import Array
 
 from .marks import block, driver, in_place_of, intrinsic, types
 from .sorting import INSERTION, move_by_byte, sort_by_key
-from .words import copy_text, copy_widely, first_word, leading_zeros, same_text, word_at
+from .words import copy_text, copy_widely, first_word, fold, leading_zeros, plain_fold, same_text, word_at
 
 
 class Ids(NamedTuple):
@@ -23,21 +23,25 @@ class Ids(NamedTuple):
     data: Array  # uint8
 
 
-_MIXER = np.uint64(0x9E3779B97F4A7C15)
+# what is added to ids before they are hashed, and an odd factor: drawn anew by each process, so that nobody
+# can make ids of equal hashes
+Secret = tuple[np.uint64, np.uint64]
+_PART = 1 << 14  # ids that are hashed together by NumPy, which the caches hold
+_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
 
-def plain_digest(text: Array, start: int, stop: int) -> tuple[int, int]:
+def plain_digest(text: Array, start: int, stop: int, secret: Secret) -> tuple[int, int]:
     """32 bits of a hash, and the first seven bytes as a number. As `digest`: both worlds share ids."""
     own = text[start:stop].tobytes()
     first = own[:8].ljust(8, b"\0")
     words = [first, *(own[at : at + 8] for at in range(8, len(own) - 7, 8))]
     if len(own) > 8 and len(own) % 8:
         words.append(own[-8:])  # repeats some bytes of the word before
-    value = len(own)
-    for word in words:
-        product = ((value ^ int.from_bytes(word, "little")) * int(_MIXER)) & 0xFFFFFFFFFFFFFFFF
-        value = product ^ (product >> 32)
-    return (value ^ (value >> 29)) & 0xFFFFFFFF, int.from_bytes(first[:7], "big")
+    value, key = map(int, secret)
+    for number in (*(int.from_bytes(word, "little") for word in words), len(own)):
+        product = (value ^ number) * key
+        value = (product ^ (product >> 64)) & 0xFFFFFFFFFFFFFFFF
+    return value & 0xFFFFFFFF, int.from_bytes(first[:7], "big")
 
 
 @intrinsic
@@ -49,22 +53,25 @@ def reversed_bytes(typing: Any, word: Any) -> Any:
 
 
 @block
-def mix(value: Any, word: Any) -> Any:
-    product = (value ^ word) * _MIXER
-    return product ^ (product >> np.uint64(32))
+def hash_of_number(value: Any, secret: Secret) -> Any:
+    """A hash whose bits depend on all bits of a word.
+
+    Of one product alone, ids at equal distances would lie in clusters for one secret in some.
+    """
+    return fold(fold(value ^ secret[0], secret[1]), secret[1])
 
 
 @in_place_of(plain_digest)
-def digest(text: Array, start: int, stop: int) -> tuple[Any, Any]:
+def digest(text: Array, start: int, stop: int, secret: Secret) -> tuple[Any, Any]:
     word = first_word(text, start, stop)
-    value = mix(np.uint64(stop - start), word)
+    value = fold(secret[0] ^ word, secret[1])
     at = start + 8
     while at + 8 <= stop:
-        value = mix(value, word_at(text, at))
+        value = fold(value ^ word_at(text, at), secret[1])
         at += 8
     if at < stop:
-        value = mix(value, word_at(text, stop - 8))  # repeats some bytes of the word before
-    hashed = (value ^ (value >> np.uint64(29))) & np.uint64(0xFFFFFFFF)
+        value = fold(value ^ word_at(text, stop - 8), secret[1])  # repeats some bytes of the word before
+    hashed = fold(value ^ np.uint64(stop - start), secret[1]) & np.uint64(0xFFFFFFFF)
     return np.int64(hashed), np.int64(reversed_bytes(word) >> np.uint64(8))
 
 
@@ -92,33 +99,43 @@ def compare_text(text: Array, start: int, stop: int, other: Array, other_start: 
     return (stop - start) - (other_stop - other_start)
 
 
-def plain_digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
-    """As `digest_ids`, with NumPy: one word of all ids at a time."""
-    starts, stops = offsets[:-1], offsets[1:]
-    lengths = stops - starts
+def plain_digest_ids(offsets: Array, data: Array, secret: Secret, hashes: Array, leading: Array) -> None:
+    """As `digest_ids`, with NumPy: one word of many ids at a time."""
     padded = np.concatenate([data, np.zeros(8, np.uint8)])
+    words = np.ndarray(data.shape[0] + 1, np.dtype("<u8"), padded.data, strides=(1,))
+    for at in range(0, hashes.shape[0], _PART):
+        ends = offsets[at : at + _PART + 1]
+        starts, stops = ends[:-1], ends[1:]
+        lengths = stops - starts
+        first = words[starts] & _FIRST_BYTES[np.minimum(lengths, 8)]
+        value: Array = plain_fold(first ^ secret[0], secret[1])  # type: ignore[assignment]
+        for done in range(8, int(lengths.max(initial=0)), 8):
+            (longer,) = np.nonzero(lengths > done)
+            # the last word may repeat bytes of the word before
+            word = words[np.minimum(starts[longer] + done, stops[longer] - 8)]
+            value[longer] = plain_fold(value[longer] ^ word, secret[1])  # type: ignore[arg-type]
+        hashed = plain_fold(value ^ lengths.view(np.uint64), secret[1])  # type: ignore[arg-type]
+        hashes[at : at + _PART] = hashed & np.uint64(0xFFFFFFFF)
+        leading[at : at + _PART] = first.byteswap() >> np.uint64(8)
 
-    def word(at: Array) -> Array:
-        return np.lib.stride_tricks.sliding_window_view(padded, 8)[at].view("<u8")[:, 0].astype(np.uint64)
 
-    shift = (8 * np.maximum(8 - lengths, 0)).astype(np.uint64)
-    first = np.where(
-        lengths > 0, word(starts) << np.minimum(shift, 63) >> np.minimum(shift, 63), np.uint64(0)
-    )
-    value = mix(lengths.astype(np.uint64), first)
-    for at in range(8, int(lengths.max(initial=0)), 8):
-        (longer,) = np.nonzero(lengths > at)
-        # the last word may repeat bytes of the word before
-        value[longer] = mix(value[longer], word(np.minimum(starts[longer] + at, stops[longer] - 8)))
-    hashes[:] = (value ^ (value >> np.uint64(29))) & np.uint64(0xFFFFFFFF)
-    leading[:] = first.byteswap() >> np.uint64(8)
+def hashes_of_numbers(numbers: Array, secret: Secret) -> Array:
+    """32 bits of a hash of each whole number, by two products (as SplitMix64), a part at a time."""
+    hashes = np.empty(numbers.shape[0], np.int64)
+    for at in range(0, numbers.shape[0], _PART):
+        part = numbers[at : at + _PART].view(np.uint64) ^ secret[0]
+        for shift, factor in ((30, secret[1]), (27, np.uint64(0x94D049BB133111EB))):
+            part ^= part >> np.uint64(shift)
+            part *= factor
+        hashes[at : at + _PART] = part >> np.uint64(32)
+    return hashes
 
 
 @driver(plain=plain_digest_ids)
-def digest_ids(offsets: Array, data: Array, hashes: Array, leading: Array) -> None:
+def digest_ids(offsets: Array, data: Array, secret: Secret, hashes: Array, leading: Array) -> None:
     """Hash and first seven bytes of each id."""
     for row in range(hashes.shape[0]):
-        hashes[row], leading[row] = digest(data, offsets[row], offsets[row + 1])
+        hashes[row], leading[row] = digest(data, offsets[row], offsets[row + 1], secret)
 
 
 @driver()

@@ -14,7 +14,7 @@ import numpy as np
 
 from fastndcg.kernels.tables import Array
 
-from .joining import digest
+from .joining import Secret, digest
 from .marks import block, driver
 from .words import copy_8, copy_32, copy_widely, first_word, same_text, word_at
 
@@ -353,6 +353,7 @@ def texts_of_pages(
     scratch: Array,
     entries: Array,
     n_entries: int,
+    secret: Secret,
     slots: Array,
     ends: Array,
     store: Array,
@@ -368,7 +369,7 @@ def texts_of_pages(
     """
     if state[IS_NEW]:
         for code in range(state[FOUND]):
-            put_in_slot(store, ends[code], ends[code + 1], slots, code)
+            put_in_slot(store, ends[code], ends[code + 1], secret, slots, code)
         state[IS_NEW] = 0
     done, ahead = 0, np.empty((4, AHEAD), np.int64)
     for i in range(pages.shape[0]):
@@ -379,7 +380,9 @@ def texts_of_pages(
             return -1
         codes = out[done : done + page[PAGE_VALUES]]
         if page[PAGE_ENCODING] == PLAIN:
-            found = codes_of_plain(source, start, stop, slots, ends, store, state[FOUND], codes, ahead)
+            found = codes_of_plain(
+                source, start, stop, secret, slots, ends, store, state[FOUND], codes, ahead
+            )
             if found == -1:
                 return -1
             state[FOUND] = found if found >= 0 else -2 - found
@@ -392,8 +395,8 @@ def texts_of_pages(
 
 
 @block
-def put_in_slot(data: Array, start: Any, stop: Any, slots: Array, code: Any) -> None:
-    hashed, _ = digest(data, start, stop)
+def put_in_slot(data: Array, start: Any, stop: Any, secret: Secret, slots: Array, code: Any) -> None:
+    hashed, _ = digest(data, start, stop, secret)
     slot = hashed & (slots.shape[0] - 1)
     while slots[slot] != 0:
         slot = (slot + 1) & (slots.shape[0] - 1)
@@ -408,6 +411,7 @@ def codes_of_plain(
     data: Array,
     at: Any,
     last: Any,
+    secret: Secret,
     slots: Array,
     ends: Array,
     store: Array,
@@ -423,7 +427,7 @@ def codes_of_plain(
     """
     for first in range(0, codes.shape[0], AHEAD):
         some = codes[first : first + AHEAD]
-        at = hash_ahead(data, at, last, slots, ends, store, ahead[:, : some.shape[0]])
+        at = hash_ahead(data, at, last, secret, slots, ends, store, ahead[:, : some.shape[0]])
         if at < 0:
             return np.int64(-1)
         for i in range(some.shape[0]):
@@ -452,7 +456,9 @@ def codes_of_plain(
 
 
 @block
-def hash_ahead(data: Array, at: Any, last: Any, slots: Array, ends: Array, store: Array, ahead: Array) -> Any:
+def hash_ahead(
+    data: Array, at: Any, last: Any, secret: Secret, slots: Array, ends: Array, store: Array, ahead: Array
+) -> Any:
     """Write hash, start and stop of some texts to `ahead`, and fetch the texts that they will be compared
     with.
 
@@ -465,7 +471,7 @@ def hash_ahead(data: Array, at: Any, last: Any, slots: Array, ends: Array, store
         at = start + little_number(data, at, 4)
         if at > last:
             return np.int64(-1)
-        hashed, _ = digest(data, start, at)
+        hashed, _ = digest(data, start, at, secret)
         ahead[0, i], ahead[1, i], ahead[2, i] = hashed, start, at
     for i in range(ahead.shape[1]):
         ahead[3, i] = slots[ahead[0, i] & (slots.shape[0] - 1)]

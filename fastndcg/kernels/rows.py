@@ -8,7 +8,7 @@ import numpy as np
 
 from fastndcg.kernels.tables import Array
 
-from .joining import digest, mix
+from .joining import Secret, digest, hash_of_number
 from .marks import block, driver
 from .words import same_text
 
@@ -69,7 +69,9 @@ def number_row(
 
 
 @driver()
-def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Array, counts: Array) -> int:
+def codes_of_numbers(
+    values: Array, secret: Secret, slots: Array, codes: Array, first_rows: Array, counts: Array
+) -> int:
     """As `codes_by_first_appearance`, for any int64, by a hash table; returns -1 where `counts` has no room
     for all values.
 
@@ -79,8 +81,8 @@ def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Arra
     found = 0
     for row in range(values.shape[0]):
         value = values[row]
-        slot = slot_of(mix(np.uint64(value), np.uint64(0)), slots)
-        while slots[slot, 1] != 0 and slots[slot, 0] != value:
+        slot = slot_of(hash_of_number(np.uint64(value), secret), slots)
+        while slots[slot, 0] != value and slots[slot, 1] != 0:
             slot = slot + 1 if slot + 1 < slots.shape[0] else 0
         found = number_row(row, slots[slot, 1] - 1, value, slot, found, slots, codes, first_rows, counts)
         if found < 0:
@@ -90,13 +92,13 @@ def codes_of_numbers(values: Array, slots: Array, codes: Array, first_rows: Arra
 
 @driver()
 def codes_of_texts(
-    offsets: Array, data: Array, slots: Array, codes: Array, first_rows: Array, counts: Array
+    offsets: Array, data: Array, secret: Secret, slots: Array, codes: Array, first_rows: Array, counts: Array
 ) -> int:
     """As `codes_of_numbers`, for texts; a slot has the hash of a text."""
     found = 0
     for row in range(offsets.shape[0] - 1):
         start, stop = offsets[row], offsets[row + 1]
-        hashed, _ = digest(data, start, stop)
+        hashed, _ = digest(data, start, stop, secret)
         slot = slot_of(np.uint64(hashed), slots)
         code = np.int64(-1)
         while slots[slot, 1] != 0 and code < 0:

@@ -57,6 +57,22 @@ def leading_zeros(builder: Any, bits: Any) -> Any:
     return builder.ctlz(bits, ir.Constant(ir.IntType(1), 0))
 
 
+def plain_fold(value: np.uint64, key: np.uint64) -> np.uint64:
+    """The upper half of the product of two words, 128 bits wide, exclusive-or the lower half."""
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    middle = (value >> half) * (key & low) + ((value & low) * (key & low) >> half)
+    other = (value & low) * (key >> half) + (middle & low)
+    return (value * key) ^ ((value >> half) * (key >> half) + (middle >> half) + (other >> half))
+
+
+@vectors(plain_fold, within=True)
+def fold(builder: Any, value: Any, key: Any) -> Any:
+    wide, word = ir.IntType(128), ir.IntType(64)
+    product = builder.mul(builder.zext(value, wide), builder.zext(key, wide))
+    upper = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), word)
+    return builder.xor(builder.trunc(product, word), upper)
+
+
 @block
 def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> bool:
     same = stop - start == other_stop - other_start

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from fastndcg.arrow_types import array_of
 from fastndcg.errors import InputTypeError, SourceError
+from fastndcg.grouping import encode
 from fastndcg.kernels import worlds
 from fastndcg.progress import Progress, Task
 from fastndcg.sources.messages import reading
@@ -487,7 +488,7 @@ def _join(path: str, parts: list[_Part]) -> Lines:
         with ThreadPoolExecutor(len(parts)) as pool:
             list(pool.map(_copy, copies))
     docs = large_text(doc_bytes, offsets)
-    runs = large_text(query_bytes, np.append(0, query_ends)).dictionary_encode()
+    runs = encode(large_text(query_bytes, np.append(0, query_ends)))
     codes = np.repeat(array_of(runs.indices), np.diff(np.append(first_rows, len(values))))
     queries = runs.dictionary
     if pa.types.is_large_string(queries.type):

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import read_only
+from fastndcg.grouping import SECRET, text_of
 from fastndcg.kernels import pages as kernels
 from fastndcg.kernels import worlds
 from fastndcg.sources import footers
@@ -160,26 +161,45 @@ class Values:
 
 
 class Texts(Values):
-    """The same as `Values`, for texts: returns dictionary arrays that share one growing dictionary."""
+    """The same as `Values`, for texts: returns dictionary arrays.
+
+    They share a dictionary, which grows until it is longer than the rows of a call: it took as long as it is
+    in each call, and more memory than what was read.
+    """
 
     def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
         super().__init__(source, footer, groups, leaf)
-        self._slots = np.zeros(2 * _TEXTS, np.int64)
-        self._ends, self._store = np.zeros(_TEXTS, np.int64), np.empty(16 * _TEXTS, np.uint8)
-        self._state = np.zeros(2, np.int64)
-        self._checked = 0  # number of texts that were validated as UTF-8
+        self._begin(pa.array([], pa.string()))
+
+    def _begin(self, texts: pa.Array) -> None:
+        """Begin a table with these texts, which were validated as UTF-8."""
+        ends, data = text_of(texts)
+        room = _TEXTS
+        while room < 2 * len(texts) + 2:
+            room *= 2
+        self._slots, self._ends = np.zeros(2 * room, np.int64), np.zeros(room, np.int64)
+        self._ends[: len(ends)] = ends
+        self._store = np.empty(16 * _TEXTS + 2 * len(data), np.uint8)
+        self._store[: len(data)] = data
+        self._state = np.array([len(texts), 1], np.int64)
+        self._texts, self._checked = texts, len(texts)  # number of texts that were validated as UTF-8
 
     def read(self, rows: int) -> pa.Array:
+        if self._checked > max(_TEXTS, rows):
+            entries, left = self._next.entries[: self._next.n_entries], self._left
+            kept = np.unique(np.concatenate([entries, left]))  # in codes that are still to come
+            self._begin(self._texts.take(pa.array(kept)))
+            entries[:], left[:] = np.searchsorted(kept, entries), np.searchsorted(kept, left)
         codes = super().read(rows)
         n = int(self._state[kernels.FOUND])
         ends = self._ends[: n + 1].astype(np.int32)
-        texts = pa.StringArray.from_buffers(n, pa.py_buffer(ends), pa.py_buffer(self._store))
+        self._texts = pa.StringArray.from_buffers(n, pa.py_buffer(ends), pa.py_buffer(self._store))
         try:
-            texts[self._checked :].validate(full=True)
+            self._texts[self._checked :].validate(full=True)
         except pa.ArrowInvalid:
             raise NotReadError from None
         self._checked = n
-        return pa.DictionaryArray.from_arrays(codes, texts)
+        return pa.DictionaryArray.from_arrays(codes, self._texts)
 
     def _entries(self, dictionary: _Pages) -> Array:
         entries = np.empty(int(dictionary.headers[0, kernels.PAGE_VALUES]), np.int32)
@@ -193,6 +213,7 @@ class Texts(Values):
                 pages,
                 pages.entries,
                 pages.n_entries,
+                SECRET,
                 self._slots,
                 self._ends,
                 self._store,

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fastndcg.arrow_types import array_of, column_of, combine, is_list, is_number
 from fastndcg.errors import InputError, InputTypeError, SourceError
-from fastndcg.grouping import Grouped, text_of
+from fastndcg.grouping import SECRET, Grouped, text_of
 from fastndcg.progress import Progress, advance
 from fastndcg.sources import parquet
 from fastndcg.sources.ahead import Reader, decoded_ahead
@@ -564,7 +564,9 @@ class _Groups:
         if self._rising and not self._rise(ids[new:]):
             self._rising = False
             self._recall(first_row)
-        repeated = np.empty(0, np.int64) if self._rising else self._seen.add(keys_of(ids)[new:]) + new
+        repeated = (
+            np.empty(0, np.int64) if self._rising else self._seen.add(keys_of(ids, SECRET[0])[new:]) + new
+        )
         for place in repeated.tolist():
             row = first_row + int(offsets[place])
             # of equal hashes: where rows are regrouped, a false alarm only costs time
@@ -631,15 +633,18 @@ class _Seen:
         return len(one) <= 2 * len(other) and (len(one) < _LONG or not apart)
 
 
-def keys_of(ids: pa.Array) -> UInt64:
-    """A key of 64 bits for each id: the integer itself, or a hash of the text.
+_NO_SECRET = np.uint64(0)  # of parts, whose order a user may see
+
+
+def keys_of(ids: pa.Array, secret: np.uint64 = _NO_SECRET) -> UInt64:
+    """A key of 64 bits for each id: the integer itself, or a hash of the text, which depends on a secret.
 
     >>> keys_of(pa.array(["a", "b", "a"]))[[0, 2]] == keys_of(pa.array(["a"]))
     array([ True,  True])
     """
     kind = ids.type
     if pa.types.is_dictionary(kind):
-        keys: UInt64 = keys_of(ids.dictionary)[array_of(ids.indices)]
+        keys: UInt64 = keys_of(ids.dictionary, secret)[array_of(ids.indices)]
         return keys
     if pa.types.is_integer(kind):
         numbers = array_of(ids)
@@ -650,16 +655,16 @@ def keys_of(ids: pa.Array) -> UInt64:
         return keys_of(ids.cast(pa.int64()))
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         ids = ids if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else ids.cast(pa.string())
-    return _hash(ids.cast(pa.large_binary()))
+    return _hash(ids.cast(pa.large_binary()), secret)
 
 
-def _hash(texts: pa.Array) -> UInt64:
+def _hash(texts: pa.Array, secret: np.uint64) -> UInt64:
     """Hashes of texts, eight bytes of all of them at a time."""
     offsets, data = text_of(texts)
     padded = np.concatenate([data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)])
     words = np.ndarray(len(padded) - 7, np.dtype("<u8"), padded.data, strides=(1,))
     starts, left = offsets[:-1] - offsets[0], np.diff(offsets)
-    hashes = _mix(left.astype(np.uint64))
+    hashes = _mix(left.astype(np.uint64) ^ secret)
     rows = np.arange(len(texts))
     while len(rows):
         unread = left[rows] > 0

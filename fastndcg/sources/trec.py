@@ -41,7 +41,7 @@ from fastndcg.errors import (
     count_of,
     warn,
 )
-from fastndcg.grouping import id_column, numbers_of, text_of
+from fastndcg.grouping import SECRET, encode, id_column, numbers_of, text_of
 from fastndcg.intents import IntentGrades
 from fastndcg.kernels import worlds
 from fastndcg.rankings import Rankings
@@ -800,8 +800,8 @@ def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
     else:
         starts = worlds.run("joining.starts_of_runs", len(ids), *text_of(ids))
     if 2 * len(starts) > len(ids):
-        return ids.dictionary_encode()
-    runs = ids.take(column_of(starts)).dictionary_encode()
+        return encode(ids)
+    runs = encode(ids.take(column_of(starts)))
     indices = np.repeat(array_of(runs.indices), np.diff(np.append(starts, len(ids))))
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), runs.dictionary)
 
@@ -1236,15 +1236,13 @@ def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
 
 
 def _digest(ids: pa.Array, threads: int | None) -> Ids:
-    from fastndcg.kernels.joining import Ids
+    from fastndcg.kernels.joining import Ids, hashes_of_numbers
 
     if pa.types.is_integer(ids.type):
         numbers = array_of(ids)
         leading = (numbers ^ _SIGN).view(np.int64) if numbers.dtype == np.uint64 else numbers.view()
-        # 31 times 32 bits stay within int64
-        hashes = (((leading ^ (leading >> 32)) & 0x7FFFFFFF) * 0x9E3779B1) & 0xFFFFFFFF
         return Ids(
-            hashes ^ (hashes >> 15),
+            hashes_of_numbers(leading, SECRET),
             np.array(leading),
             read_only(np.empty(0, np.int64)),
             read_only(np.empty(0, np.uint8)),
@@ -1257,6 +1255,7 @@ def _digest(ids: pa.Array, threads: int | None) -> Ids:
             len(ids),
             offsets[part],
             data,
+            SECRET,
             hashes[part][: len(offsets[part]) - 1],
             leading[part][: len(offsets[part]) - 1],
         ),
