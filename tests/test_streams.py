@@ -336,8 +336,38 @@ def test_a_query_that_returns_at_the_very_end(tmp_path: Path, spool: Path) -> No
     assert os.listdir(spool) == []
 
 
+@pytest.mark.parametrize("pages", [False, True])
+def test_dictionaries_do_not_grow_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: bool
+) -> None:
+    """Each table had all ids of its row group so far, and 1 M of them took 3.3 us each."""
+    n, lengths = 60_000, []
+    rng = np.random.default_rng(0)
+    ids = pa.array([f"q{i}" for i in np.repeat(rng.permutation(n // 2), 2)])
+    table = pa.table({"qid": ids, "label": rng.integers(0, 3, n), "score": rng.random(n)})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=n // 2, dictionary_pagesize_limit=10_000)
+    if pages:
+        monkeypatch.setattr("fastndcg.sources.pages.is_worth_it", lambda rows: True)
+        monkeypatch.setattr("fastndcg.sources.pages.are_texts_worth_it", lambda rows: True)
+        monkeypatch.setattr("fastndcg.sources.parquet._stands_in_runs", lambda *parts: False)
+        monkeypatch.setattr("fastndcg.sources.parquet.LEAST_ROWS_OF_A_GROUP", 1)
+        monkeypatch.setattr("fastndcg.sources.pages._TEXTS", 1 << 10)
+    grouped_rows = scan.grouped_rows
+
+    def spy(table: pa.Table, *more: Any) -> Any:
+        lengths.append((len(table), max(len(chunk.dictionary) for chunk in table["qid"].chunks)))
+        return grouped_rows(table, *more)
+
+    monkeypatch.setattr(scan, "grouped_rows", spy)
+    assert_same(scan_parquet(path, memory=1 << 20, threads=1, grouped=True), fn.read_parquet(path))
+    rows = max(rows for rows, _ in lengths)
+    assert len(lengths) > 5
+    assert max(length for _, length in lengths) <= 3 * rows
+
+
 def test_equal_hashes_are_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "keys_of", lambda ids: keys_of(ids) % np.uint64(7))
+    monkeypatch.setattr(scan, "keys_of", lambda *ids: keys_of(*ids) % np.uint64(7))
     path = write(rows(100, text=True), tmp_path / "a.parquet")
     assert_same(scan_parquet(path, memory=SMALL, grouped=True), fn.read_parquet(path))
     assert_same(scan_parquet(path, memory=SMALL), fn.read_parquet(path))

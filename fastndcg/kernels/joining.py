@@ -113,7 +113,7 @@ def plain_digest_ids(offsets: Array, data: Array, secret: Secret, hashes: Array,
             (longer,) = np.nonzero(lengths > done)
             # the last word may repeat bytes of the word before
             word = words[np.minimum(starts[longer] + done, stops[longer] - 8)]
-            value[longer] = plain_fold(value[longer] ^ word, secret[1])  # type: ignore[arg-type]
+            value[longer] = plain_fold(value[longer] ^ word, secret[1])
         hashed = plain_fold(value ^ lengths.view(np.uint64), secret[1])  # type: ignore[arg-type]
         hashes[at : at + _PART] = hashed & np.uint64(0xFFFFFFFF)
         leading[at : at + _PART] = first.byteswap() >> np.uint64(8)

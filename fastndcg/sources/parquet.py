@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fastndcg.arrow_types import array_of, is_list, is_number
 from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
+from fastndcg.grouping import encode
 from fastndcg.progress import Progress, Task
 from fastndcg.sources.arrow import rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
@@ -609,23 +610,50 @@ class _ByPyarrow:
         import pyarrow.parquet as pq
 
         buffer = 0 if span.rows <= most else _BUFFER
-        file = pq.ParquetFile(
-            source,
-            metadata=span.part.footer.metadata,
-            # of other encodings pyarrow makes no dictionary
-            read_dictionary=[
-                name for name in names if name in dataset.encoded and span.part.footer.is_coded(name)
-            ],
-            pre_buffer=not (span.part.file.is_local or buffer),
-            buffer_size=buffer,
-            page_checksum_verification=True,  # where the writer left checksums
-        )
-        groups = list(span.groups)
+
+        def open_file(encoded: Collection[str]) -> pq.ParquetFile:
+            return pq.ParquetFile(
+                source,
+                metadata=span.part.footer.metadata,
+                read_dictionary=encoded,
+                pre_buffer=not (span.part.file.is_local or buffer),
+                buffer_size=buffer,
+                page_checksum_verification=True,  # where the writer left checksums
+            )
+
+        # of other encodings pyarrow makes no dictionary
+        encoded = {name for name in names if name in dataset.encoded and span.part.footer.is_coded(name)}
+        file, groups, grown = open_file(encoded), list(span.groups), set[str]()
         if not buffer:
             yield _ByPyarrow._check(file.read_row_groups(groups, columns=names, use_threads=False))
             return
-        for batch in file.iter_batches(most, row_groups=groups, columns=names, use_threads=False):
-            yield _ByPyarrow._check(pa.Table.from_batches([batch]))
+        for group in groups:
+            done = 0
+            while True:
+                read = 0
+                for batch in file.iter_batches(most, row_groups=[group], columns=names, use_threads=False):
+                    rows = batch.slice(min(max(done - read, 0), len(batch)))
+                    read += len(batch)
+                    if not len(rows):
+                        continue
+                    done = read
+                    yield _ByPyarrow._check(_encode(pa.Table.from_batches([rows]), grown))
+                    # pyarrow's dictionary has all ids of the group so far: one for each row took 3.3 us
+                    long = {name for name in encoded - grown if len(batch[name].dictionary) > len(batch)}
+                    if long:
+                        grown |= long
+                        file = open_file(encoded - grown)
+                        break
+                else:
+                    break
+
+
+def _encode(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """The same table with these columns of texts as dictionaries."""
+    for name in names:
+        column = pa.chunked_array([encode(chunk) for chunk in table[name].chunks])
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
 
 
 class _FromPages:
