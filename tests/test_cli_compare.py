@@ -17,6 +17,7 @@ import pytest
 from test_cli import only_line, run
 
 import fastndcg as fn
+from fastndcg.tables import name_of
 
 pytestmark = pytest.mark.auto
 
@@ -452,7 +453,7 @@ def test_layouts(folder: Path) -> None:
     assert shown["movers"][0]["queries"] == compared.movers("nDCG@5", n=4).to_pylist()
     assert [one["documents"] for one in shown["systems"]] == [QUERIES * DOCUMENTS] * 2
     text = run("compare", *paths, "--movers", 4, "--by", "country").stdout
-    assert "nDCG@5, better against base:" in text and "None" in text
+    assert "nDCG@5, better against base:" in text and f"\n{name_of(None)} " in text
 
 
 # ---- score ----

@@ -127,11 +127,18 @@ def test_all_documents_on_demand(predictions: Path) -> None:
         (["--id", "q-44"], 3, "query 'q-44' is not among 10 queries. The nearest are: q-4"),
         (["--id", "q-4", "-m", "nDCG@1,3"], 2, "names 2 measures; wanted one"),
         (["--id", "q-4", "-m", "IPrec@0.5"], 3, "is the greatest precision and no sum over ranks"),
-        (["--movers", "2"], 2, "--movers is of two systems"),
+        (["--movers", "2"], 2, "--movers is of two systems; 1 is given"),
         (["--id", "q-4", "--score", "none"], 3, "none"),
     ],
 )
 def test_what_cannot_be_explained(predictions: Path, words: list[str], code: int, message: str) -> None:
     more = [] if "none" in words else ["--score", "bm25"]
     result = run("explain", predictions, *more, *words)
-    assert result.exit_code == code and message in only_line(result.stderr.splitlines()[-1] + "\n")
+    assert (result.exit_code, result.stdout) == (code, "") and message in only_line(result.stderr)
+
+
+def test_two_systems_that_do_not_differ_say_so(predictions: Path, tmp_path: Path) -> None:
+    same = tmp_path / "same.parquet"
+    same.write_bytes(predictions.read_bytes())
+    result = run("explain", predictions, same, "--score", "bm25", "--movers", 2)
+    assert (result.exit_code, result.stdout[:17]) == (0, "No query to show:")

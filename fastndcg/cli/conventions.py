@@ -142,8 +142,10 @@ def _write_conventions(names: list[str], format: Format) -> None:  # noqa: A002 
     if format in (Format.table, Format.markdown):
         shown = ["name", "measure", "ties", "missing", "weights", "tolerance", "tool"]
         _write_table(table.select(shown), format)
-        refused = [f"{name} cannot be reproduced: {why}" for name, why in known_conventions.refused.items()]
-        write("\n".join(["", *(wrapped(line, terminal_width()) for line in refused), ""]))
+        notes = [f"{name} cannot be reproduced: {why}" for name, why in known_conventions.refused.items()]
+        rest = [name for name in table.column_names if name not in shown]
+        notes.append(f"Not in this table: {', '.join(rest)}; --format csv has them.")
+        write("\n".join(["", *(wrapped(line, terminal_width()) for line in notes), ""]))
     else:
         _write_table(table, format)
 

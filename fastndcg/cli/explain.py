@@ -82,14 +82,15 @@ def explain(
         )
     roles = reading.roles(sources.score, cutoff_columns(chosen_measures))
     read = {each.name: each for each in read_systems(sources, roles, (), threads)}
-    for name, each in read.items():
-        tell(each.rankings.n_queries, each.rankings.n_docs, each.columns, name if len(read) > 1 else None)
     systems = {name: each.rankings for name, each in read.items()}
     if movers and len(systems) != 2:
-        refuse(f"--movers is of two systems, and there {'is 1' if len(systems) == 1 else 'are'} given")
+        refuse(f"--movers is of two systems; {len(systems)} {'is' if len(systems) == 1 else 'are'} given")
     (asked,) = chosen_measures
     ids = list(dict.fromkeys([*(id or []), *_find(systems, asked, worst, best, random, movers, seed)]))
-    _report([_explain(systems, asked, each) for each in ids], swaps, format, whole=all)
+    found = [_explain(systems, asked, each) for each in ids]
+    for name, one in read.items():
+        tell(one.rankings.n_queries, one.rankings.n_docs, one.columns, name if len(read) > 1 else None)
+    _report(found, swaps, format, whole=all)
 
 
 def _explain(systems: dict[str, Rankings], measure: Measure, query: object) -> Explanation | Explanations:
@@ -142,7 +143,8 @@ def _report(
             alone = {"": each} if not isinstance(each, Explanations) else each
             shown = each.text(whole, "--format csv", format is Format.markdown)
             texts.append("\n".join([shown, *_swaps_texts(alone, swaps)]))
-        write("\n\n".join(texts) + "\n")
+        nothing = "No query to show: none differs, or the measure is undefined for all."
+        write("\n\n".join(texts or [nothing]) + "\n")
         return
     parts: list[tuple[dict[str, Any], Explanation]] = []
     for each in found:
@@ -160,9 +162,9 @@ def _report(
         return
     facts = []
     for of_query, one in parts:
-        whole = of_query | {"measure": str(one.measure), "value": one.value, "empty": one.is_empty}
-        whole |= {"documents": one.to_arrow().to_pylist(), "missed": one.missed.to_pylist()}
-        facts.append(whole | ({"swaps": _swaps_of(one, swaps)} if swaps else {}))
+        fact = of_query | {"measure": str(one.measure), "value": one.value, "empty": one.is_empty}
+        fact |= {"documents": one.to_arrow().to_pylist(), "missed": one.missed.to_pylist()}
+        facts.append(fact | ({"swaps": _swaps_of(one, swaps)} if swaps else {}))
     write_json({"explanations": facts})
 
 

@@ -35,4 +35,5 @@ def measures(
         write(markdown_table([list(rows[0]), *(list(row.values()) for row in rows)], len(rows[0])) + "\n")
     else:
         shown = [(row["name"], row["summary"]) for row in rows] if wanted is None else [*rows[0].items()]
-        write(entries(shown, terminal_width()) + "\n")
+        more = ["", "`fastndcg measures NAME` shows notation, formula, parameters and source."]
+        write("\n".join([entries(shown, terminal_width()), *(more if wanted is None else [])]) + "\n")

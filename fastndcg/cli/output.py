@@ -111,7 +111,7 @@ def slices_texts(rows: Rows, left: int) -> list[list[str]]:
         numbers = [_text_of(row[name]) for name in names[left:]]
         texts.append(
             [
-                *(shorten(name_of(row[name])) for name in names[:left]),
+                *(row[name] if name == "measure" else shorten(name_of(row[name])) for name in names[:left]),
                 *numbers,
                 "small" if row["small"] else "",
             ]
