@@ -659,8 +659,9 @@ def test_sample_of_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_measures_lists_every_declaration() -> None:
-    names = [line.split()[0] for line in run("measures").stdout.splitlines()]
-    assert names == list(fn.measures.DEFINITIONS)
+    *lines, _, last = run("measures").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(fn.measures.DEFINITIONS)
+    assert last.startswith("`fastndcg measures NAME` shows")
     assert json.loads(run("measures", "--format", "json").stdout) == fn.measures.table().to_pylist()
     rows = list(csv.DictReader(io.StringIO(run("measures", "MAP", "--format", "csv").stdout)))
     assert [row["name"] for row in rows] == ["AP"]

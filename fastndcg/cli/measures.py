@@ -11,7 +11,7 @@ from fastndcg.cli.options import Format, FormatOption
 from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.measures import parse
 from fastndcg.measures import table as measure_table
-from fastndcg.tables import entries, markdown_table, terminal_width
+from fastndcg.tables import entries, markdown_table, terminal_width, wrapped
 
 
 @command
@@ -35,5 +35,6 @@ def measures(
         write(markdown_table([list(rows[0]), *(list(row.values()) for row in rows)], len(rows[0])) + "\n")
     else:
         shown = [(row["name"], row["summary"]) for row in rows] if wanted is None else [*rows[0].items()]
-        more = ["", "`fastndcg measures NAME` shows notation, formula, parameters and source."]
-        write("\n".join([entries(shown, terminal_width()), *(more if wanted is None else [])]) + "\n")
+        more = "`fastndcg measures NAME` shows notation, formula, parameters and source."
+        notes = ["", wrapped(more, terminal_width())] if wanted is None else []
+        write("\n".join([entries(shown, terminal_width()), *notes]) + "\n")
