@@ -220,9 +220,11 @@ class Scores(AsFrame):
         >>> scores.by("country", confidence=0.95).column_names
         ['country', 'queries', 'small', 'RR', 'RR_low', 'RR_high', 'RR_empty']
         """
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
         kept = self.queries.column_names
         check_kept(names, kept)
+        for name in {"queries", *(() if confidence is None else ("small",))} & set(names):
+            raise ColumnError(f'the column "{name}" has the name of a column of the result; rename it')
         if not names:
             raise ColumnError(f"no column is named to group by; kept were: {', '.join(kept)}")
         distinct, parts = groups_of([self.queries[name] for name in names])

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -137,10 +138,34 @@ def test_every_picture_is_drawn_whatever_names_are(hostile: str) -> None:
         text = json.dumps(spec, ensure_ascii=False)
         assert not why, (name, why)
         assert not any(sign in text for sign in UNSEEN), name
-        assert "<script" not in svg and float(svg.partition('width="')[2].partition('"')[0]) < 1_200, name
+        assert "<script" not in svg and float(svg.partition('width="')[2].partition('"')[0]) < 1_300, name
+        ET.fromstring(svg)  # noqa: S314 - our own; no character that XML forbids
     two = looks.tables(pictures["slices of two"])
     assert {len({row["system"] for row in rows}) for rows in two if "slice" in rows[0]} == {2}
     assert {len({row["slice"] for row in rows}) for rows in two if "slice" in rows[0]} == {4}
+
+
+def test_what_cannot_be_drawn_says_why(systems: dict[str, fn.Scores]) -> None:
+    one = systems["bm25"]
+    with pytest.raises(fn.InputError, match=r"two systems have the same name as text: 1, '1'; rename one"):
+        plot.cutoffs({1: one, "1": one})
+    none = fn.evaluate(fn.Rankings.from_lists([], queries={"c": []}), "RR")
+    with pytest.raises(fn.InputError, match="there are no queries"):
+        none.plot.slices("RR", "c")
+    kept = {name: list("aabb") for name in ("queries", "small", "mean", "low", "system")}
+    scores = fn.evaluate(fn.Rankings.from_lists([[1]] * 4, queries=kept), "RR")
+    assert scores.plot.slices("RR", ["mean", "low", "system", "mean"]).to_dict()
+    for name in ("queries", "small"):
+        with pytest.raises(
+            fn.ColumnError, match=f'"{name}" has the name of a column of the result; rename it'
+        ):
+            scores.plot.slices("RR", name)
+
+
+def test_a_measure_of_a_long_notation_is_drawn_in_short() -> None:
+    measure = fn.nDCG(gain={grade: 1.5 * grade for grade in range(3_000)}) @ 10
+    for chart in (fn.anchors(BM25, measure).plot(), fn.evaluate(BM25, measure).plot.distribution(measure)):
+        assert len(json.dumps(chart.to_dict())) < 100_000
 
 
 def test_the_legend_has_the_colours_of_lines(systems: dict[str, fn.Scores]) -> None:

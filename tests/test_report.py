@@ -224,6 +224,14 @@ def test_one_system_without_slices_has_no_comparison(tmp_path: Path) -> None:
     assert "One & only" in page.texts
 
 
+@pytest.mark.parametrize("measure", ["nDCG(empty='nan')", "nDCG(empty='skip')@5", "AP(empty='nan')"])
+def test_queries_without_any_value_have_a_page(tmp_path: Path, measure: str) -> None:
+    systems = {name: fn.Rankings.from_lists([[0, 0], []], queries={"c": ["x", None]}) for name in "ab"}
+    fn.report(systems, tmp_path / "none.html", measures=measure, by="c")
+    text = (tmp_path / "none.html").read_text(encoding="utf-8")
+    assert "so that there is nothing to draw" in text and "This picture is missing" not in text
+
+
 def test_measures_without_orders_say_why(tmp_path: Path) -> None:
     """A picture that a measure does not allow is no reason to have no page."""
     path = tmp_path / "intents.html"

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.agreement import rank_agreement
 from fastndcg.api import evaluate
-from fastndcg.errors import ColumnError, InputError, MeasureError, count_of, visible
+from fastndcg.errors import ColumnError, InputError, MeasureError, count_of
 from fastndcg.measures import Measure, as_measure, as_measures
 from fastndcg.measures.measure import hold_functions
 from fastndcg.plot.looks import (
@@ -32,6 +31,8 @@ from fastndcg.plot.looks import (
     dashes_of,
     fills_of,
     shapes_of,
+    text_of,
+    title_of,
 )
 from fastndcg.rankings import Rankings
 from fastndcg.scores import check_kept, groups_of
@@ -116,7 +117,9 @@ def cutoffs(
     )
     at_k = str(asked @ 1).removesuffix("1") + "k"
     band = base.mark_area(opacity=0.2).encode(alt.Y("low:Q", scale=alt.Scale(zero=False)), alt.Y2("high:Q"))
-    line = base.mark_line().encode(alt.Y("mean:Q", title=f"mean {at_k} ({_unit(asked)})"), dashes_of(names))
+    line = base.mark_line().encode(
+        alt.Y("mean:Q", title=title_of(f"mean {at_k} ({_unit(asked)})")), dashes_of(names)
+    )
     points = base.mark_point(filled=True, size=30).encode(alt.Y("mean:Q"), shapes_of(names))
     shown = _in_words(rows, lambda row: f"{row['mean']:.3f} at {row['cutoff']}")
     return add_looks(
@@ -175,7 +178,7 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
             + f"{count_of(len(values[name]), 'query')}, median {np.median(each):.3f}"
             + (f", {without:,} without a value" if without else "")
         )
-    title = f"{asked} ({_unit(asked)})"
+    title = title_of(f"{asked} ({_unit(asked)})")
     histogram = chart_of(bars).encode(
         alt.X("from:Q", title=title, scale=alt.Scale(zero=False)),
         alt.Y("queries:Q", title="queries"),
@@ -230,30 +233,33 @@ def slices(
     >>> chart = plot.slices(evaluate(rankings, "RR"), "RR", by="country")
     """
     asked, named = as_measure(measure), _by_name(systems)
-    columns = [by] if isinstance(by, str) else list(by)
-    names, tables = [], []
+    columns = [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    names, keys, numbers = [], [], []
     for name, scores in named.items():
-        of = scores._find(asked).label
-        found = scores.by(columns, confidence).select(
-            [*columns, "queries", "small", of, f"{of}_low", f"{of}_high"]
-        )
-        tables.append(found.rename_columns([*columns, "queries", "small", "mean", "low", "high"]))
+        of, found = scores._find(asked).label, scores.by(columns, confidence)
+        keys.append(found.select(columns))
+        numbers += found.select(["queries", "small", of, f"{of}_low", f"{of}_high"]).to_pylist()
         names += [name] * len(found)
-    every = pa.concat_tables(tables, promote_options="permissive")
+    if not names:
+        raise InputError("there are no queries, so that there is nothing to draw")
+    every = pa.concat_tables(keys, promote_options="permissive")
     distinct, groups = groups_of([every[column] for column in columns])
-    keys = list(zip(*(map(name_of, column.to_pylist()) for column in distinct), strict=True))
-    sizes = [pc.sum(every["queries"].take(group)).as_py() for group in groups]
+    slices = list(zip(*(map(name_of, column.to_pylist()) for column in distinct), strict=True))
+    sizes = [sum(numbers[place]["queries"] for place in group.tolist()) for group in groups]
     most = sorted(np.argsort(np.negative(sizes), kind="stable")[:_GROUPS].tolist())
-    labels = labels_of(keys[group] for group in most)
-    of_systems, rows = every.drop_columns(columns).to_pylist(), []
+    labels = labels_of(slices[group] for group in most)
+    rows = []
     for group in most:
         for place in groups[group].tolist():
-            row = of_systems[place]
-            named_row = {"system": names[place], "slice": labels[keys[group]]}
-            rows.append(named_row | row | {"small": _size(row["small"])})
+            queries, small, *ends = numbers[place].values()
+            row = dict(zip(("mean", "low", "high"), ends, strict=True)) | {
+                "queries": queries,
+                "small": _size(small),
+            }
+            rows.append({"system": names[place], "slice": labels[slices[group]]} | row)
     left_out = f"; {len(groups) - len(most):,} smaller ones are not shown" if len(groups) > len(most) else ""
     chart = _intervals(
-        rows, list(labels.values()), "slice", visible(", ".join(columns)), f"mean {asked} ({_unit(asked)})"
+        rows, list(labels.values()), "slice", ", ".join(columns), f"mean {asked} ({_unit(asked)})"
     )
     if len(named) == 1:
         chart = _with_line(chart, {"system": name, "mean": scores.mean()[str(asked)]}, "mean")
@@ -299,8 +305,8 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
     values, online = values[both], online[both]
     said = f"Kendall's tau-b {rank_agreement(values, online):.3f} of {count_of(len(values), 'query')}"
     alt = altair()
-    x = alt.X("value:Q", title=f"{asked} ({_unit(asked)})", scale=alt.Scale(zero=False))
-    y = alt.Y("online:Q", title=visible(f"{column} (as measured)"), scale=alt.Scale(zero=False))
+    x = alt.X("value:Q", title=title_of(f"{asked} ({_unit(asked)})"), scale=alt.Scale(zero=False))
+    y = alt.Y("online:Q", title=title_of(f"{column} (as measured)"), scale=alt.Scale(zero=False))
     if len(values) <= MOST:
         pairs = zip(values.tolist(), online.tolist(), strict=True)
         chart = chart_of([{"value": value, "online": seen} for value, seen in pairs])
@@ -342,7 +348,7 @@ def differences(
     """
     asked = as_measure(measure)
     found = comparison.differences(asked, system, baseline=baseline)["difference"].to_numpy()
-    own, theirs = map(visible, comparison.pair(system, baseline))
+    own, theirs = map(text_of, comparison.pair(system, baseline))
     found = -np.sort(-found[~np.isnan(found)])
     if not found.size:
         raise InputError(f"no query has a difference of {asked}, so that there is nothing to draw")
@@ -361,7 +367,7 @@ def differences(
     chart = chart.encode(
         alt.X("from:Q", title="queries, by falling difference", scale=alt.Scale(nice=False)),
         alt.X2("to:Q"),
-        alt.Y("difference:Q", title=f"difference of {asked} ({own} minus {theirs})"),
+        alt.Y("difference:Q", title=title_of(f"difference of {asked} ({own} minus {theirs})")),
         alt.Y2Datum(0),
         alt.Color("winner:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
     )
@@ -396,10 +402,11 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
         The measure was not compared; Altair is not installed.
     """
     name = None if measure is None else str(as_measure(measure))
+    labels = labels_of((f"{row['system']} − {row['baseline']}",) for row in comparison.rows)
     rows = [
         {
             "measure": row["measure"],
-            "system": f"{row['system']} − {row['baseline']}",
+            "system": labels[f"{row['system']} − {row['baseline']}",],
             "mean": row["difference"],
             "low": row["low"],
             "high": row["high"],
@@ -637,7 +644,7 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
         raise InputError(f"{explanation.heading()}, so that there is nothing to draw")
     alt = altair()
     x = alt.X("rank:O", title="rank (1 is the first)", axis=alt.Axis(labelAngle=0, labelOverlap=True))
-    y = alt.Y("contribution:Q", title=f"added to {explanation.measure}")
+    y = alt.Y("contribution:Q", title=title_of(f"added to {explanation.measure}"))
     chart = _bars(rows, x, y, "ranking")
     said = ", ".join(
         f"{row['contribution']:.3f} at {row['rank']}"
@@ -717,12 +724,12 @@ def _intervals(rows: list[dict[str, Any]], order: list[str], field: str, title: 
     """A point and its interval for each system, in a separate row for each value of a column."""
     alt, names = altair(), _names(rows)
     base = chart_of(rows).encode(
-        alt.Y(f"{field}:N", sort=order, title=title or None),
+        alt.Y(f"{field}:N", sort=order, title=title_of(title) or None),
         colours_of(names),
         alt.YOffset("system:N", sort=names),
     )
     rule = base.mark_rule(strokeWidth=2)
-    rule = rule.encode(alt.X("low:Q", title=x_title, scale=alt.Scale(zero=False)), alt.X2("high:Q"))
+    rule = rule.encode(alt.X("low:Q", title=title_of(x_title), scale=alt.Scale(zero=False)), alt.X2("high:Q"))
     points = base.mark_point(size=50, opacity=1, filled="small" not in rows[0])
     points = points.encode(alt.X("mean:Q"), shapes_of(names))
     if "small" in rows[0]:
@@ -741,13 +748,13 @@ def _with_line(chart: Chart, row: dict[str, Any], field: str) -> Chart:
 
 def _names(rows: list[dict[str, Any]], field: str = "system") -> list[str]:
     """Values of a column as they are shown, in order of their first appearance."""
-    return list(dict.fromkeys(visible(row[field]) for row in rows))
+    return list(dict.fromkeys(text_of(row[field]) for row in rows))
 
 
 def _in_words(rows: list[dict[str, Any]], say: Callable[[Any], str], most: int | None = None) -> str:
     """Describe the first rows of each system in words."""
     of_systems = {
-        name: [say(row) for row in rows if visible(row["system"]) == name][:most] for name in _names(rows)
+        name: [say(row) for row in rows if text_of(row["system"]) == name][:most] for name in _names(rows)
     }
     return "; ".join(f"{name}: {', '.join(said)}" for name, said in of_systems.items())
 
@@ -796,6 +803,10 @@ def _by_name(systems: Any) -> dict[str, Any]:
     if not systems:
         raise InputError('no system is given; wanted a mapping of names, as in {"bm25": scores}')
     labels = labels_of((str(name),) for name in systems)
+    if len(labels) < len(systems):
+        raise InputError(
+            f"two systems have the same name as text: {', '.join(map(repr, systems))}; rename one"
+        )
     return {labels[str(name),]: each for name, each in systems.items()}
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import Any, TypeAlias
 
-from fastndcg.errors import library, visible
-from fastndcg.tables import without_nan
+from fastndcg.errors import library
+from fastndcg.tables import shorten, without_nan
 
 # an altair.Chart, or several side by side; `Any`, since Altair is imported only when a plot is made
 Chart: TypeAlias = Any
@@ -23,7 +23,8 @@ _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
 WIDTH, HEIGHT = 560, 280
-_LIMIT = WIDTH + 240  # of titles: a picture with its longest labels
+# characters of a text; Vega's own limits cut it within a surrogate pair, at which vl-convert fails
+_LONGEST, _LONGEST_LINE, _LONGEST_DESCRIPTION = 70, 150, 5_000
 
 
 def altair() -> Any:
@@ -45,14 +46,16 @@ def add_looks(
         "title": {"color": TEXT, "subtitleColor": TEXT, "fontSize": 14, "offset": 12},
         "axis": words
         | {"domainColor": TEXT, "tickColor": TEXT, "gridColor": TEXT, "gridOpacity": 0.2}
-        | {"titlePadding": 10, "labelLimit": 240, "titleLimit": WIDTH},
-        "legend": words | {"columnPadding": 32, "labelLimit": 240},
+        | {"titlePadding": 10, "labelLimit": 0},
+        "legend": words | {"columnPadding": 32, "labelLimit": 0},
     }
     if height is not None:
         chart = chart.properties(width=WIDTH, height=height)
     return chart.properties(
-        title=alt.TitleParams(visible(title), subtitle=visible(subtitle), anchor="start", limit=_LIMIT),
-        description=visible(description),
+        title=alt.TitleParams(
+            shorten(title, _LONGEST_LINE), subtitle=shorten(subtitle, _LONGEST_LINE), anchor="start"
+        ),
+        description=shorten(description, _LONGEST_DESCRIPTION),
         config=alt.Config.from_dict(config),
     )
 
@@ -62,7 +65,7 @@ def chart_of(rows: list[dict[str, Any]]) -> Chart:
     texts become visible, since vl-convert ends the process at some characters.
     """
     alt = altair()
-    shown = [{name: _visible(value) for name, value in row.items()} for row in rows]
+    shown = [{name: text_of(value) for name, value in row.items()} for row in rows]
     return alt.Chart(alt.InlineData(values=without_nan(shown)))
 
 
@@ -91,12 +94,18 @@ def shapes_of(names: list[str], field: str = "system") -> Any:
 def _scale_of(names: list[str], choices: Sequence[Any]) -> Any:
     """Return a choice for each name. When all are used, start again with the first."""
     return altair().Scale(
-        domain=list(map(visible, names)), range=[choice for _, choice in zip(names, cycle(choices))]
+        domain=list(map(text_of, names)), range=[choice for _, choice in zip(names, cycle(choices))]
     )
 
 
-def _visible(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) else value
+def text_of(value: Any) -> Any:
+    """Texts as pictures show them: visible, and without the middle of what would take minutes to draw."""
+    return shorten(value, _LONGEST) if isinstance(value, str) else value
+
+
+def title_of(text: str) -> str:
+    """The title of an axis, which Vega-Lite writes into expressions: a backslash would escape there."""
+    return str(text_of(text)).replace("\\", "\N{SET MINUS}")
 
 
 def tables(chart: Chart) -> list[list[dict[str, Any]]]:

@@ -174,6 +174,10 @@ def _find(
         raise InputError('no system is given; wanted a mapping of names, as in {"bm25": rankings}')
     if baseline is not None:
         check_system(baseline, rankings, Argument("baseline", baseline))
+    if isinstance(systems, Mapping) and len(rankings) < len(systems):
+        raise InputError(
+            f"two systems have the same name as text: {', '.join(map(repr, systems))}; rename one"
+        )
     names = labels_of(((name,) for name in rankings), LONGEST)
     rankings = {names[name,]: each for name, each in rankings.items()}
     baseline = None if baseline is None else names[baseline,]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg import plot
 from fastndcg.anchoring import anchors
-from fastndcg.errors import MeasureError, count_of
+from fastndcg.errors import InputError, MeasureError, count_of
 from fastndcg.explanation import explain
 from fastndcg.measures import Measure, table
 from fastndcg.measures.tools import conventions
@@ -74,10 +74,10 @@ def sections_of(found: Found, command: str) -> Iterator[Section]:
 
 
 def _or_message(make: Callable[[], list[Any]]) -> list[Any]:
-    """Return the blocks of a section, or the reason why a measure has none."""
+    """Return the blocks of a section, or the reason why a measure or the data have none."""
     try:
         return make()
-    except MeasureError as error:
+    except (InputError, MeasureError) as error:
         return [Text(str(error))]
 
 
@@ -154,18 +154,20 @@ def _comparison(found: Found, comparison: Comparison) -> list[Any]:
     return blocks + _each_measure(
         found,
         lambda measure: [
-            picture_of(comparison.plot.differences(measure, system, baseline=baseline))
-            for system, baseline in _pairs(comparison)
+            block
+            for pair in _pairs(comparison)
+            for block in _or_message(partial(_differences, comparison, measure, *pair))
         ],
     )
 
 
+def _differences(comparison: Comparison, measure: Measure, system: str, baseline: str) -> list[Any]:
+    return [picture_of(comparison.plot.differences(measure, system, baseline=baseline))]
+
+
 def _distribution(found: Found) -> list[Any]:
     def of(measure: Measure) -> list[Any]:
-        try:
-            return [picture_of(plot.distribution(found.scores, measure))]
-        except ValueError as error:
-            return [Text(str(error))]
+        return _or_message(lambda: [picture_of(plot.distribution(found.scores, measure))])
 
     return _each_measure(found, of)
 
