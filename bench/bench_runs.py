@@ -1,32 +1,45 @@
-"""Time several runs in one process against one process for each run: `python -m bench.bench_runs --runs 40`.
+"""Time what users run: whole processes with default settings, from a home that never saw the package.
 
-The runs are generated: 50 queries of 200 documents, as small as those of a shared task. Both ways must print
-the same.
+    python -m bench.bench_runs [--only JOB ...] [--runs 12] [--quick]
+    python -m bench.bench_runs --together 40    several TREC runs in one process, against a process each
+
+Each job runs in turns with default settings and with FASTNDCG_KERNELS=compiled, each from an empty home that its
+later runs find again. All must print the same. The last two runs of both are compared, and all of them together: what
+it costs not to know how often a job will be run.
+
+Bias: processor time, of which other processes on the machine still take caches; nothing else runs in these homes.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
-import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from bench import reading, shuffled, tables
+from bench.errors import BenchError
+from bench.process import whole
+from bench.record import Row
+from bench.timing import Time
+
+RUNS = 12
+_LATER, _TOGETHER = 1.25, 1.7  # bars: the last two runs against kept kernels, all against compiling at once
+
 
 def write_files(folder: Path, runs: int, queries: int = 50, documents: int = 200) -> tuple[str, list[str]]:
-    """Write judgments and runs of one collection."""
+    """Write judgments and runs of one collection, and return their paths."""
     rng = np.random.default_rng(0)
     pairs = [(query, document) for query in range(queries) for document in range(documents)]
     grades = rng.integers(0, 4, len(pairs))
-    qrels = folder / "qrels.txt"
+    qrels = folder / f"qrels-{queries}"
     qrels.write_text("".join(f"{q} 0 d{d} {g}\n" for (q, d), g in zip(pairs, grades, strict=True)))
     paths = []
     for number in range(runs):
         scores = rng.random(len(pairs))
-        path = folder / f"run{number}.txt"
+        path = folder / f"run-{queries}-{number}"
         path.write_text(
             "".join(f"{q} Q0 d{d} 0 {s:.6f} r{number}\n" for (q, d), s in zip(pairs, scores, strict=True))
         )
@@ -34,30 +47,94 @@ def write_files(folder: Path, runs: int, queries: int = 50, documents: int = 200
     return str(qrels), paths
 
 
-def timed(*arguments: str) -> tuple[float, str]:
-    started = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "fastndcg", *arguments], capture_output=True, text=True, check=True
-    )
-    return time.perf_counter() - started, done.stdout
+def _of_trec(folder: Path, share: int) -> list[str]:
+    qrels, (run,) = write_files(folder, 1, 2500 // share)
+    return ["--qrels", qrels, run]
+
+
+# the arguments of `fastndcg score` for a share, such as a twentieth, of the size in the name
+JOBS: dict[str, Callable[[Path, int], list[str]]] = {
+    "10 M shuffled rows, int64 ids": lambda folder, share: [
+        str(shuffled.file_of(folder, shuffled.ROWS // share, "int64"))
+    ],
+    "10 M shuffled rows, text ids": lambda folder, share: [
+        str(shuffled.file_of(folder, shuffled.ROWS // share, "text"))
+    ],
+    "2 M sorted rows": lambda folder, share: [str(reading.file_of(folder, 18_200 // share, "int64"))],
+    "TREC run of 500,000 lines": _of_trec,
+}
+
+
+def measure(name: str, arguments: list[str], runs: int) -> Iterator[Row]:
+    """Run a job as users do, and with kernels that are compiled at once and kept, in turns."""
+    times: dict[str, list[Time]] = {"auto": [], "compiled": []}
+    answer = b""
+    with tempfile.TemporaryDirectory() as homes:
+        out = Path(homes, "out")
+        for _ in range(runs):
+            for world, found in times.items():
+                home = {"HOME": f"{homes}/{world}", "XDG_CACHE_HOME": "", "NUMBA_CACHE_DIR": ""}
+                environment = {**home, "FASTNDCG_KERNELS": world}
+                command = ["-m", "fastndcg", "score", *arguments, "-m", "nDCG@10", "--format", "csv"]
+                found.append(whole(*command, environment=environment, out=out))
+                answer = answer or out.read_bytes()
+                if not answer or out.read_bytes() != answer:
+                    raise BenchError(f"{name}: it printed {out.read_bytes()!r}, and {answer!r} before")
+
+    def row(what: str, baseline: str, last: int, bar: float) -> Row:
+        ours, base = (Time(*map(sum, zip(*each[-last:], strict=True))) for each in times.values())
+        each = ", ".join(f"{time.cpu:.2f}" for time in times["auto"])
+        note = f"seconds of a run, as they came: {each}" if last == runs else ""
+        return Row("runs", f"{name}, {what}", baseline, "s", *(seconds / last for seconds in (*ours, *base)),
+                   ratio=ours.cpu / base.cpu, bar=bar, note=note)  # fmt: skip
+
+    yield row("last two runs", "kernels compiled and kept", 2, _LATER)
+    yield row(f"all {runs} runs", "kernels compiled in the first", runs, _TOGETHER)
+
+
+def rows(*, quick: bool, only: list[str] | None = None, runs: int | None = None) -> Iterator[Row]:
+    folder = Path(tempfile.gettempdir()) / "fastndcg-bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in only or JOBS:
+        try:
+            yield from measure(name, JOBS[name](folder, 20 if quick else 1), runs or (3 if quick else RUNS))
+        except BenchError as error:
+            yield Row("runs", name, note=f"failed: {error}")
+
+
+def together(count: int) -> None:
+    """Time several runs in one process against one process for each run: both must print the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "out")
+        qrels, runs = write_files(Path(folder), count)
+
+        def timed(*paths: str) -> tuple[float, str]:
+            seconds = whole("-m", "fastndcg", "trec_eval", "-q", qrels, *paths, out=out).wall
+            return seconds, out.read_text()
+
+        timed(runs[0])  # fills the caches of bytecode and of files
+        one, text = timed(*runs)
+        alone = [timed(run) for run in runs]
+    if text != "".join(each for _, each in alone):
+        raise BenchError("the two ways print different text")
+    apart = sum(seconds for seconds, _ in alone)
+    print(f"{count} runs: {one:.2f} s in one process, {apart:.2f} s in {count}: {apart / one:.1f}x")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=40)
-    count = parser.parse_args().runs
-    with tempfile.TemporaryDirectory() as folder:
-        qrels, runs = write_files(Path(folder), count)
-        timed("trec_eval", "-q", qrels, runs[0])  # compiles the kernels
-        together, text = timed("trec_eval", "-q", qrels, *runs)
-        alone = [timed("trec_eval", "-q", qrels, run) for run in runs]
-        if text != "".join(each for _, each in alone):
-            sys.exit("the two ways print different text")
-        apart = sum(seconds for seconds, _ in alone)
-        sys.stdout.write(
-            f"{count} runs: {together:.2f} s in one process, {apart:.2f} s in {count}: "
-            f"{apart / together:.1f}x\n"
-        )
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=list(JOBS), metavar="JOB", help=f"some of {list(JOBS)}")
+    parser.add_argument("--runs", type=int, default=None)
+    parser.add_argument("--quick", action="store_true", help="a twentieth of the rows, and three runs")
+    parser.add_argument("--together", type=int, metavar="RUNS")
+    asked = parser.parse_args()
+    if asked.together:
+        together(asked.together)
+        return
+    found = list(rows(quick=asked.quick, only=asked.only, runs=asked.runs))
+    print(tables.plain(tables.HEAD, map(tables.cells, found)))
 
 
 if __name__ == "__main__":

@@ -18,18 +18,19 @@ from bench.timing import Time
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def whole(*arguments: str, environment: Mapping[str, str] | None = None) -> Time:
-    """Time a whole process of this Python, including its start and end. Its output is discarded."""
+def whole(*arguments: str, environment: Mapping[str, str] | None = None, out: Path | None = None) -> Time:
+    """Time a whole process of this Python, including its start and end. Its output goes to a file, or nowhere."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    code = subprocess.run(
-        [sys.executable, *arguments],
-        env={**inherited, "PYTHONPATH": path, **(environment or {})},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=False,
-    ).returncode
+    with Path(out or os.devnull).open("wb") as file:
+        before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        code = subprocess.run(
+            [sys.executable, *arguments],
+            env={**inherited, "PYTHONPATH": path, **(environment or {})},
+            stdout=file,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        ).returncode
     wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
     if code:
         raise BenchError(f"{' '.join(arguments[:3])}: it exited with {code}")

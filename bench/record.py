@@ -100,6 +100,19 @@ def processor() -> str:
     return found[1] if found else platform.processor() or platform.machine()
 
 
+def settings() -> list[Row]:
+    """Return a row for the beginning of a record that is not made with the settings that users have."""
+    given = [
+        f"{name}={os.environ[name]}"
+        for name in _SETTINGS
+        if os.environ.get(name, "auto") not in ("", "auto", "0")
+    ]
+    return [Row(MACHINE, "settings", note=f"not as users run it: {' '.join(given)}")] if given else []
+
+
+_SETTINGS = ("FASTNDCG_KERNELS", "NUMBA_DISABLE_JIT")
+
+
 def machine(note: str) -> list[Row]:
     """Return the machine, the date and the versions as rows of a record."""
     facts = {

@@ -19,6 +19,7 @@ SECTIONS = {
     "kernels": "Scoring, one thread unless it says otherwise",
     "rivals": "Rivals, one thread each, the same question on the same data",
     "start": "Cold start, small calls, memory",
+    "runs": "The same job again and again, whole processes from an empty home",
     "reading": "From Parquet to a mean",
     "shuffled": "From Parquet to a mean, rows in any order",
     "instructions": "Instructions, counted by callgrind",
@@ -89,9 +90,10 @@ def fact(rows: Iterable[Row], name: str) -> str:
 
 
 def sentence(rows: Sequence[Row], path: Path) -> str:
-    note = fact(rows, "note")
+    note, settings = fact(rows, "note"), fact(rows, "settings")
+    how = "" if settings == "unknown" else f"{settings[0].upper()}{settings[1:]}. "
     where = f"{fact(rows, 'date')}, {fact(rows, 'processor')}, {fact(rows, 'cores')} cores"
-    return f"{where}{'' if note == 'unknown' else f'; {note}'}. Record: `bench/record/{path.name}`.\n"
+    return f"{how}{where}{'' if note == 'unknown' else f'; {note}'}. Record: `bench/record/{path.name}`.\n"
 
 
 def rivals_table(rows: Iterable[Row]) -> str:
@@ -118,7 +120,7 @@ def short_table(rows: Sequence[Row], path: Path) -> str:
 def pages_tables(rows: Sequence[Row], path: Path) -> str:
     """Return the tables of docs/performance.md: rivals, reading, starting, where the package is behind."""
     parts = [sentence(rows, path), "## Other tools\n", rivals_table(rows)]
-    for section in ("reading", "shuffled", "start"):
+    for section in ("reading", "shuffled", "runs", "start"):
         title = "Starting, small calls, memory" if section == "start" else SECTIONS[section]
         chosen = [cells(row) for row in rows if row.section == section]
         if chosen:

@@ -105,11 +105,12 @@ def compile_kernels(
     if kept is None:
         raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
     before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
-    root = str(Path(__file__).parent.parent)
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-    kernels = {"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": path}
+    # -P and a PYTHONPATH without relative entries leave out the current folder, whose modules are not ours
+    known = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if Path(each).is_absolute()]
+    paths = os.pathsep.join([str(Path(__file__).absolute().parent.parent), *known])
+    kernels = {"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": paths}
     done = subprocess.run(  # noqa: S603 - this Python, and words that were checked
-        [sys.executable, "-m", "fastndcg.compilation", " ".join(types), *asked],
+        [sys.executable, "-P", "-m", "fastndcg.compilation", " ".join(types), *asked],
         env=os.environ | kernels | environment,
         stderr=subprocess.PIPE,
         text=True,
@@ -122,6 +123,9 @@ def compile_kernels(
                 f"cpu={cpu!r} is no processor that LLVM knows; wanted one as x86-64-v3 or haswell"
             )
         raise FastndcgError(f"the kernels could not be compiled: {lines[-1]}")
+    if folder is not None:  # which is made to be copied, and read by other users
+        for path in (kept.parent.parent, *kept.parent.parent.rglob("*")):
+            path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
     files = list(kept.rglob("*.nbc"))
     n_bytes = sum(file.stat().st_size for file in files)
     return Compiled(kept, len(files) - before, n_bytes, time.monotonic() - started, environment)

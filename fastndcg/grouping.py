@@ -60,7 +60,7 @@ class Grouped:
             column.ndim == 1 and column.dtype.kind in "biuf" and column.itemsize <= 8
             for column in (one, other)
         )
-        if not is_known or not worlds.pays("rows.place_by_code", len(self.codes)):
+        if not is_known:
             return self._in_query_order(one), self._in_query_order(other)
         # as unsigned integers, since a kernel is compiled for each dtype
         columns = [
@@ -73,9 +73,11 @@ class Grouped:
             for column in (self.codes, *columns)
         ]
         arguments = (read_only(self.codes), read_only(self.offsets), *held, *columns, *placed)
-        place = worlds.compiled_driver("rows.place_by_code", len(self.codes), arguments)
-        if place is None:  # the cache has the driver only for other types
-            return self._in_query_order(one), self._in_query_order(other)
+        work = "rows.place_by_code", len(self.codes), arguments
+        place = worlds.compiled_driver(*work)
+        if place is None:
+            with worlds.counted(*work):
+                return self._in_query_order(one), self._in_query_order(other)
         place(*arguments)
         return placed[0].view(one.dtype), placed[1].view(other.dtype)
 
@@ -139,18 +141,20 @@ def numbers_of(ids: pa.Array) -> Numbers:
         values = (read_only(indices),) if n_values else (read_only(indices), SECRET)
     elif is_text:
         values = *text_of(ids), SECRET
-    if not values or len(ids) >= 2**31 or not worlds.pays(f"rows.{name}", len(ids)):
+    if not values or len(ids) >= 2**31:
         return _numbers_by_arrow(ids)
-    codes = np.empty(len(ids), np.int32)
+    codes, (first_rows, counts) = np.empty(len(ids), np.int32), np.empty((2, 0), np.int64)
+    table = np.empty(0, np.int32) if n_values else np.empty((0, 2), np.int64)
+    work = f"rows.{name}", len(ids), (*values, table, codes, first_rows, counts)
+    number = worlds.compiled_driver(*work)
+    if number is None:
+        with worlds.counted(*work):
+            return _numbers_by_arrow(ids)
     room = n_values or _TABLE
     while True:
         table = np.full(room, -1, np.int32) if n_values else np.zeros((2 * room, 2), np.int64)
         first_rows, counts = np.empty((2, room), np.int64)
-        arguments = (*values, table, codes, first_rows, counts)
-        number = worlds.compiled_driver(f"rows.{name}", len(ids), arguments)
-        if number is None:  # the cache has the driver only for other types
-            return _numbers_by_arrow(ids)
-        found = number(*arguments)
+        found = number(*values, table, codes, first_rows, counts)
         if found >= 0:
             return Numbers(codes, first_rows[:found], counts[:found])
         room *= 4

@@ -94,7 +94,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> None:
     is_auto = item.get_closest_marker("auto") and not item.get_closest_marker("pure")
     os.environ["FASTNDCG_KERNELS"] = ASKED or ("auto" if is_auto else "compiled")
-    worlds._spent.clear()  # what other tests took makes no test compile
+    worlds._here.clear()  # what other tests took makes no test compile
+    worlds._told.clear()
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -168,6 +169,72 @@ def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path: Path
     assert (tmp_path / "1.9.0").is_dir()
 
 
+@pytest.mark.auto
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("how", ["the group writes", "others write", "another's", "root's", "own"])
+def test_folders_that_others_could_fill_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, which: int, how: str
+) -> None:
+    """Loading a driver runs code. A warning says so once, and what to do."""
+    own = tmp_path / "fastndcg" / "1.0" / "kernels"
+    monkeypatch.setattr(caching, "_folder", lambda parent: own)
+    monkeypatch.setattr(caching, "_warned", [])
+    assert caching.folder() == own  # which is not made yet
+    before = os.umask(0)
+    try:
+        caching.make(own)
+    finally:
+        os.umask(before)
+    folder = own.parents[1 - which] if which < 2 else own
+    assert all(path.stat().st_mode & 0o777 == 0o700 for path in (own.parents[1], own.parent, own))
+    assert caching.folder() == own
+    folder.chmod({"the group writes": 0o770, "others write": 0o707}.get(how, 0o755))
+    owner = os.geteuid()
+    if how in ("another's", "root's"):
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+        if owner and how == "root's":
+            pytest.skip("only root can make a folder of root's")
+        for path in (own, *own.parents[:2]) if how == "root's" else ():
+            os.chown(path, 0, 0)
+        for path in (own, *own.parents[:2]) if how == "another's" and not owner else ():
+            os.chown(path, 1 if path != folder else 2, 0)
+    if how in ("root's", "own"):
+        assert caching.folder() == own
+        assert not caching._warned
+        return
+    with pytest.warns(fastndcg.FastndcgWarning, match="other users can write there.*chmod -R go-w") as caught:
+        assert caching.folder() is None
+    assert caching.folder() is None
+    assert len(caught) == 1
+    assert not caching.remember("plain", "a.a", 1.0)
+
+
+@compiles
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
+def test_what_others_planted_is_not_loaded(tmp_path: Path) -> None:
+    """An index of drivers is a pickle: here one that leaves a file behind."""
+    kept, trace = tmp_path / "kept", tmp_path / "was-run"
+    environment = {"NUMBA_CACHE_DIR": str(kept)}
+    assert run(STARTS, ROOT.parent, **environment) == "[0, 2] 0\n"
+    (index,) = kept.rglob("*.starts_of_runs-*.nbi")
+    index.write_bytes(pickle.dumps(Planted(str(trace))))
+    index.parent.chmod(0o777)
+    assert (
+        run("import warnings\nwarnings.simplefilter('ignore')" + STARTS, ROOT.parent, **environment)
+        == "[0, 2] 0\n"
+    )
+    assert not trace.exists()
+
+
+class Planted:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (self.path,)
+
+
 @compiles
 def test_kernels_that_cannot_be_kept_are_told_of_once(tmp_path: Path) -> None:
     program = f"""
@@ -182,5 +249,4 @@ print([str(each.message) for each in caught if each.category.__name__ == "Fastnd
     found, told = run(program, ROOT.parent, NUMBA_CACHE_DIR=str(tmp_path / "file")).splitlines()
     assert found == "[0, 2] 0"
     assert told.count("compiled kernels cannot be kept in") == 1
-    assert "Not a directory" in told
     assert "set NUMBA_CACHE_DIR to a folder that can be written" in told

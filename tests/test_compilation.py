@@ -100,3 +100,15 @@ def test_what_is_not_known_is_refused() -> None:
 def test_a_processor_that_is_not_known(tmp_path: Path) -> None:
     with pytest.raises(fn.InputError, match="cpu='nonsense' is no processor that LLVM knows"):
         fn.compile_kernels("nDCG@10", scores="float32", folder=tmp_path, cpu="nonsense")
+
+
+@COMPILES
+def test_modules_of_the_current_folder_are_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither where Python looks there by itself, nor by an empty or relative entry of PYTHONPATH."""
+    (tmp_path / "below").mkdir()
+    for folder in (tmp_path, tmp_path / "below"):
+        for name in ("numba", "tempfile", "fastndcg"):
+            (folder / f"{name}.py").write_text("raise SystemExit('run from the current folder')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", "below", ".", str(tmp_path / "missing"), ""]))
+    assert fn.compile_kernels(scores=[], folder=tmp_path / "made").n_kernels  # only those of readers

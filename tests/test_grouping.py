@@ -40,11 +40,10 @@ def wanted(ids: list[object]) -> tuple[list[object], list[int], list[int]]:
     return list(rows_of), np.cumsum([0, *map(len, rows_of.values())]).tolist(), rows
 
 
-@pytest.fixture(params=["plain", "as it is", "kept for other types"])
+@pytest.fixture(params=["plain", "as it is"])
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Arrow's and NumPy's way, at once or where no kernel is kept for the arguments, and the kernels, compiled or plain."""
-    monkeypatch.setattr(grouping.worlds, "pays", lambda name, rows: request.param != "plain")
-    if request.param == "kept for other types":
+    """Arrow's and NumPy's way, and the kernels."""
+    if request.param == "plain":
         monkeypatch.setattr(grouping.worlds, "compiled_driver", lambda name, size, arguments: None)
     return str(request.param)
 

@@ -372,8 +372,9 @@ def test_few_rows_do_not_wait_for_kernels_to_be_compiled(
 ) -> None:
     table = rows()
     pq.write_table(table, tmp_path / "a.parquet")
+    values = 3 * len(table)
     for worth in (True, False):
-        monkeypatch.setattr(pages, "is_worth_it", lambda rows, worth=worth: worth and rows == len(table))
+        monkeypatch.setattr(parquet.worlds, "pays", lambda way, size, worth=worth: worth and size == values)
         left.clear()
         same(tmp_path / "a.parquet", table)
         assert left == (set() if worth else {"qid", "label", "score"})

@@ -7,21 +7,23 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections import defaultdict
 from pathlib import Path
-from time import thread_time
 from typing import Any
 
 import numba
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
 from fastndcg import progress
 from fastndcg.compiled import compiling
 from fastndcg.errors import InputError
-from fastndcg.kernels import caching, marks, worlds
-from fastndcg.kernels import rows as plain_rows
-from fastndcg.sources import pages
+from fastndcg.kernels import caching, worlds
+from fastndcg.sources import pages, parquet
+from fastndcg.statistics import sums
 
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -45,14 +47,14 @@ print("numba" in sys.modules, found.hexdigest())
 """
 
 
-def run(code: str, **environment: str) -> list[str]:
+def run(code: str, *arguments: str, **environment: str) -> list[str]:
     kept = {
         name: value
         for name, value in os.environ.items()
         if name not in ("FASTNDCG_KERNELS", "NUMBA_DISABLE_JIT")
     }
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
         env=kept | {"PYTHONPATH": str(Path(fn.__file__).parent.parent)} | environment,
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
@@ -84,35 +86,213 @@ def test_a_plain_driver_that_takes_too_long_is_run_compiled() -> None:
         rankings = fn.Rankings.from_dense(np.tile([0, 1, 2], (400, 4)), np.random.default_rng(1).random((400, 12)).astype(np.float32))
         small = fn.evaluate(rankings[:3], "nDCG@10").values
         assert "numba" not in sys.modules
-        worlds._left = lambda name, price=None: 0.0
+        worlds._LOADING, worlds._pays = 0.0, lambda key, size, taken=0.0: taken > 0 or size > 1e9
         whole = fn.evaluate(rankings, "nDCG@10").values
         assert "numba" in sys.modules and worlds._ready
         assert whole[0, :3].tolist() == small[0].tolist()
-        spent = dict(worlds._spent)
+        here = dict(worlds._here)
         assert fn.evaluate(rankings[:3], "nDCG@10").values.tolist() == small.tolist()
-        assert worlds._spent["drivers.score_levels_serial"] == spent["drivers.score_levels_serial"]
+        assert worlds._here == here
         print("done")
     """
     assert run(code) == ["done"]
 
 
-def test_what_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading where a driver is kept, compiling where none is, and what was spent counts."""
-    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+@pytest.fixture
+def remembered(monkeypatch: pytest.MonkeyPatch) -> worlds._Measured:
+    """What this machine has measured: nothing yet. In a process that did nothing yet, with default settings."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
-    monkeypatch.setattr(worlds, "_spent", {})
-    monkeypatch.setattr(worlds, "_price_of_numba", lambda name: worlds.IMPORTING)
-    costs, name = worlds.COSTS["rows.rows_by_code"], "rows.rows_by_code"
-    loading = (worlds.IMPORTING + costs.loading) / costs.plain
-    compiling = (worlds.IMPORTING + costs.compiling) / costs.plain
-    for is_kept, worth in ((True, loading), (False, compiling)):
-        monkeypatch.setattr(caching, "holds", lambda function, is_kept=is_kept: is_kept)
-        assert not worlds.pays(name, 0.99 * worth)
-        assert worlds.pays(name, 1.01 * worth)
-        worlds._spent[name] = 0.5 * worth * costs.plain
-        assert not worlds.pays(name, 0.49 * worth)
-        assert worlds.pays(name, 0.51 * worth)
-        worlds._spent.clear()
+    for name in ("_here", "_told"):
+        monkeypatch.setattr(worlds, name, defaultdict(float))
+    monkeypatch.setattr(worlds, "_is_imported", lambda: False)
+    known = worlds._Measured()
+    monkeypatch.setattr(worlds, "_measured", lambda: known)
+
+    def remember(word: str, key: str, *numbers: float) -> bool:
+        known.learn(" ".join([word, key, *map(str, [*numbers, 0.0, 0.0, 0.0][:3])]))
+        return True
+
+    monkeypatch.setattr(caching, "remember", remember)
+    return known
+
+
+@pytest.mark.auto
+def test_what_pays(remembered: worlds._Measured) -> None:
+    """Loading where a driver is kept, compiling where none is; what was measured replaces the guesses."""
+    key = worlds._key("rows.rows_by_code", (1,))
+    guess, price = worlds._guess("rows.rows_by_code")
+    loading = worlds._IMPORTING + worlds._LOADING
+    for is_kept, worth in ((False, max(price, loading)), (True, loading)):
+        if is_kept:
+            caching.remember("loaded", key, worlds._LOADING)
+        assert not worlds._pays(key, 0.99 * worth / guess)
+        assert worlds._pays(key, 1.01 * worth / guess)
+        worlds._here[key] = 0.5 * worth  # of this process
+        assert not worlds._pays(key, 0.49 * worth / guess)
+        assert worlds._pays(key, 0.51 * worth / guess)
+        worlds._here.clear()
+    # another kind of arguments is not kept, and takes to compile what this one took
+    other = worlds._key("rows.rows_by_code", (2,))
+    caching.remember("compiled", key, 5.0)
+    caching.remember("plain", other, 1.0, 1.0, 4e8)
+    assert not worlds._pays(other, 15.9e8)
+    assert worlds._pays(other, 16.1e8)  # a quarter of a second each, and one was spent
+    # all drivers that are not kept are due when together they have taken as long as compiling them, once
+    remembered.due.clear()
+    remembered.spent[other] = 1.0
+    remembered.compiling["joining.digest_ids"] = 2.0
+    caching.remember("plain", third := worlds._key("joining.digest_ids", (1,)), 5.0)
+    assert not worlds._pays(other, 3.9e8)
+    assert worlds._pays(other, 4.1e8)
+    assert remembered.due == {other, third}
+    assert not remembered.spent
+    assert worlds._pays(other, 4e8 * loading)
+    assert not worlds._pays(other, 3.9e8 * worlds._LOADING)
+    # reading counts Numba as paid for, if as many rows are worth loading the scores' driver
+    rows, many = "rows.codes_of_texts/1", loading / worlds._guess("drivers.")[0]
+    caching.remember("loaded", rows, 0.02)
+    assert not worlds._pays(rows, many)
+    caching.remember("loaded", worlds._SCORING, worlds._LOADING)
+    assert not worlds._pays(rows, 0.99 * many)
+    assert worlds._pays(rows, 1.01 * many)
+
+
+@pytest.mark.auto
+def test_what_is_counted(remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time of any way, of this process once it would have paid for loading, and never twice."""
+    clock = iter(np.arange(100) * 0.25)
+    monkeypatch.setattr(worlds, "thread_time", lambda: float(next(clock)))
+    for _ in range(2):
+        with worlds.counted("rows.rows_by_code", 10), worlds.counted("pages.values_of_pages", 10):
+            pass
+        assert not remembered.spent
+    with pytest.raises(ZeroDivisionError), worlds.counted("rows.rows_by_code", 10):
+        1 / 0  # noqa: B018
+    assert remembered.spent == {"rows.rows_by_code": 0.75}
+    with worlds.counted("rows.rows_by_code", 10):
+        pass
+    assert remembered.spent == {"rows.rows_by_code": 1.0}
+    assert remembered.rates == {"rows.rows_by_code": (0.25, 10.0)}
+    monkeypatch.setenv("FASTNDCG_KERNELS", "plain")
+    with worlds.counted("rows.rows_by_code", 10):
+        pass
+    assert worlds._here == {"rows.rows_by_code": 1.0}
+
+
+@pytest.mark.auto
+def test_arrows_and_numpys_ways_are_counted(
+    remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
+    for name in ("_LOADING", "_IMPORTING", "_LEAST"):
+        monkeypatch.setattr(worlds, name, 0.0)
+    monkeypatch.setattr(worlds, "_pays", lambda *_: False)
+    random = np.random.default_rng(2)
+    numbers, labels = random.integers(0, 1 << 40, 3000).repeat(2), random.integers(0, 3, 6000)
+    for ids in (numbers, pa.array(numbers).cast(pa.string())):
+        order = pa.array(random.permutation(6000))
+        table = pa.table(
+            {"query_id": pa.array(ids).take(order), "label": labels, "score": random.random(6000)}
+        )
+        pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
+        fn.evaluate(fn.read_parquet(tmp_path / "a.parquet"), "nDCG")
+    values = np.full(1 << 16, 0.1)
+    sums.exact_sum(values)
+    sums.exact_sum_of_products(values, values)
+    sums.quartiles(values)
+    assert {key.partition("/")[0] for key in remembered.spent} == {
+        "pages.values_of_pages", "pages.texts_of_pages", "rows.codes_of_numbers", "rows.codes_by_first_appearance",
+        "rows.place_by_code", "drivers.score_levels_serial", "windows.add_parts", "windows.add_squares",
+        "windows.count_in_bins",
+    }  # fmt: skip
+
+
+@compiles
+def test_processes_of_a_user_share_what_they_spent(tmp_path: Path) -> None:
+    """Each would pay for loading, none alone for compiling. The third finds the driver."""
+    code = """
+        import sys
+        import numpy as np
+        from fastndcg.kernels import worlds
+        worlds.GUESSES["rows"] = 1e-9, 1.6 * float(sys.argv[1])
+        worlds._IMPORTING = worlds._LOADING = 0.02
+        codes = np.random.default_rng(0).integers(0, 9, 3_000_000)
+        for _ in range(4):
+            worlds.run("rows.rows_by_code", len(codes), codes, 9)
+        print(bool(worlds._ready), worlds._here.popitem()[1] if worlds._here else 0)
+    """
+    _, seconds = run(code, "1e6", NUMBA_CACHE_DIR=str(tmp_path / "first"))
+    found = [run(code, seconds, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(3)]
+    assert [is_ready for is_ready, _ in found] == ["False", "True", "True"]
+    assert float(found[2][1]) < float(found[0][1])  # it did not wait for all calls before loading
+    (file,) = (path for path in tmp_path.rglob("measured") if not path.is_relative_to(tmp_path / "first"))
+    assert {"compiled", "loaded", "plain"} <= {
+        line.split()[0] for line in file.read_text().split("\n") if line
+    }
+
+
+@pytest.mark.auto
+def test_a_file_of_measurements_that_is_damaged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What can be read is used; a line after one that was cut short is whole; a deleted file is forgotten."""
+    kept = tmp_path / "fastndcg" / "0.1.0" / "kernels"
+    monkeypatch.setattr(caching, "folder", lambda: kept)
+    worlds._memories.pop(kept, None)
+    assert not worlds._measured().spent
+    assert caching.remember("plain", "a.a", 1.5, 1.0, 4.0)
+    file = kept / "measured"
+    with file.open("ab") as out:
+        for line in (
+            b"plain a.a nan 0 0",
+            b"plain a.a 1 2",
+            b"\xff\x00 a.a 1 1 1",
+            b"plain a.a -1 0 0",
+            b"plain a.a inf 0 0",
+        ):
+            out.write(line + b"\n")
+        out.write(b"plain a.a 1")
+    assert worlds._measured().spent == {"a.a": 1.5}
+    assert caching.remember("plain", "a.a", 2.0)
+    assert worlds._measured().spent == {"a.a": 3.5}
+    assert worlds._measured().seconds("a.a", 2.0) == 0.5
+    file.unlink()
+    assert not worlds._measured().spent
+    file.mkdir()
+    assert not caching.remember("plain", "a.a", 2.0)
+    assert not worlds._measured().spent
+    file.rmdir()
+    file.write_bytes(b"x" * (1 << 22))
+    assert not caching.remember("plain", "a.a", 2.0)
+    assert not worlds._measured().spent
+
+
+@pytest.mark.auto
+def test_many_processes_remember_at_once(tmp_path: Path) -> None:
+    code = "from fastndcg.kernels import caching\nfor _ in range(300): assert caching.remember('plain', 'a.a', 1.0)"
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(fn.__file__).parent.parent),
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    all_at_once = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(6)]
+    assert [one.wait(timeout=300) for one in all_at_once] == [0] * 6
+    known, (file,) = worlds._Measured(), tmp_path.rglob("measured")
+    for line in filter(None, file.read_text().split("\n")):
+        known.learn(line)
+    assert known.spent == {"a.a": 1800.0}
+
+
+@pytest.mark.auto
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_does_not_count_its_parents_time() -> None:
+    code = """
+        import os
+        from fastndcg.kernels import worlds
+        worlds._here["a.a"] = 5.0
+        if not (child := os.fork()):
+            os._exit(worlds._told["a.a"] != 5.0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), worlds._told["a.a"])
+    """
+    assert run(code) == ["0", "0.0"]
 
 
 @pytest.mark.auto
@@ -134,8 +314,8 @@ def test_only_the_plain_world_never_compiles(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     for asked, expected in (("plain", False), ("compiled", True), ("auto", True)):
         monkeypatch.setenv("FASTNDCG_KERNELS", asked)
-        for rows in (10**9, 10**12):
-            assert pages.is_worth_it(rows) is pages.are_texts_worth_it(rows) is expected
+        for values in (10**9, 10**12):
+            assert worlds.pays(pages.NUMBERS, values) is worlds.pays(pages.TEXTS, values) is expected
 
 
 @compiles
@@ -160,61 +340,59 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
 
 @pytest.mark.auto
 @pytest.mark.parametrize("is_kept", [False, True])
-def test_nobody_pays_more_than_twice_the_best_choice(monkeypatch: pytest.MonkeyPatch, is_kept: bool) -> None:
-    """Random calls of up to three drivers, of random costs, against the best choice of who knows all calls ahead."""
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
-    monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
-    monkeypatch.setattr(caching, "holds", lambda function: is_kept)
-    random, worst, compiler = np.random.default_rng(18), 0.0, "fastndcg.compiled.compiling"
-    for _ in range(500):
-        names = ["a.a", "b.b", "c.c"][: random.integers(1, 4)]
-        costs = {
-            name: worlds.Costs(1.0, random.uniform(0.3, 12), random.uniform(0.05, 0.3)) for name in names
-        }
-        prices = {name: costs[name].loading if is_kept else costs[name].compiling for name in names}
-        calls = [(str(random.choice(names)), float(random.lognormal(-2, 2))) for _ in range(60)]
-        monkeypatch.setattr(worlds, "COSTS", costs)
-        monkeypatch.setattr(worlds, "_spent", {})
-        monkeypatch.delitem(sys.modules, compiler, raising=False)
-        paid, built = 0.0, set()
-        for name, seconds in calls:
-            if name in built:
-                continue
-            if worlds.pays(name, seconds):
-                paid += prices[name] + (0.0 if compiler in sys.modules else worlds.IMPORTING)
-                monkeypatch.setitem(sys.modules, compiler, worlds)
-                built.add(name)
-            else:
+def test_nobody_pays_more_than_twice_the_best_choice(
+    remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    """Random calls of processes, at random costs, against the best choice of who knows all calls ahead."""
+    random, worst, name = np.random.default_rng(18), 0.0, "a.a"
+    for _ in range(300):
+        compiling, loading = random.uniform(0.3, 12), random.uniform(0.1, 0.3)
+        importing = float(random.uniform(0.1, 0.6))
+        remembered.__init__()  # type: ignore[misc]
+        remembered.rates[name], remembered.compiling[name] = (1.0, 1.0), compiling
+        remembered.loading |= {name: loading, "numba": importing}
+        monkeypatch.setattr(worlds, "GUESSES", {"a": (1.0, compiling)})
+        if is_kept:
+            remembered.kept |= {name}
+        processes = [random.lognormal(-2, 2, random.integers(1, 12)).tolist() for _ in range(20)]
+        paid = 0.0
+        for calls in processes:
+            worlds._here.clear()
+            worlds._told.clear()
+            for seconds in calls:
+                if worlds._pays(name, seconds):
+                    paid += importing + (loading if name in remembered.kept else compiling)
+                    if name not in remembered.kept:
+                        remembered.learn(f"compiled {name} {compiling} 0 0")
+                    break
                 paid += seconds
-                worlds._spent[name] = worlds._spent.get(name, 0.0) + seconds
-        plain = {name: sum(seconds for other, seconds in calls if other == name) for name in names}
-        with_numba = worlds.IMPORTING + sum(min(plain[name], prices[name]) for name in names)
-        worst = max(worst, paid / min(sum(plain.values()), with_numba))
+                worlds._count(name, seconds, seconds)
+        plain = [sum(calls) for calls in processes]
+        kept = sum(min(seconds, importing + loading) for seconds in plain)
+        worst = max(worst, paid / (kept if is_kept else min(sum(plain), importing + compiling + kept)))
     assert 1.5 < worst <= 2 + 1e-9
 
 
 @compiles
 @pytest.mark.auto
-def test_code_that_is_kept_for_other_types_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plain call goes on until compiling would have paid, though the driver is kept for arguments of other types."""
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
-    monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
-    monkeypatch.setitem(worlds.COSTS, "rows.rows_by_code", worlds.Costs(1.0, 1000.0, 0.2))
-    for name, value in (("_spent", {}), ("_unkept", set()), ("_ready", {})):
-        monkeypatch.setattr(worlds, name, value)
-    monkeypatch.setattr(caching, "holds", lambda function: True)
-    monkeypatch.setattr(compiling, "is_kept", lambda driver, arguments: arguments[0].dtype == np.int64)
-
-    def ask(codes: Any, n_codes: int) -> float:
-        """Seconds of plain work that this call has at its deadline."""
-        return float(marks.deadline.last() - thread_time())
-
-    monkeypatch.setattr(plain_rows, "rows_by_code", ask)
-    for dtype, most in ((np.int64, 0.2), (np.float64, 1000.0)):
-        left = worlds.run("rows.rows_by_code", 0.1, np.zeros(3, dtype), 3)
-        assert 0.4 * most < left <= most
-    # nor is compiled at a size that is worth loading
-    assert worlds.compiled_driver("rows.rows_by_code", 100, (np.zeros(3), 3)) is None
+def test_code_that_is_kept_for_other_types_is_not_waited_for(
+    remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain call goes on until compiling pays, though the driver is kept for other types, or was deleted."""
+    monkeypatch.setattr(worlds, "_ready", {})
+    name, kinds = "rows.rows_by_code", worlds.kind_of((np.zeros(3, np.int64), 3))[1:]
+    remembered.compiling[name], remembered.rates[name] = 1000.0, (1.0, 1e8)
+    caching.remember("loaded", key := worlds._key(name, kinds), 0.1)
+    asked: list[Any] = []
+    monkeypatch.setattr(compiling, "is_kept", lambda driver, arguments: asked.append(arguments))
+    assert worlds.compiled_driver(name, 1e10, (np.zeros(3), 3)) is None
+    assert not asked
+    assert key in remembered.kept
+    assert worlds.compiled_driver(name, 1e10, (np.zeros(3, np.int64), 3)) is None
+    assert len(asked) == 1
+    assert key not in remembered.kept
+    assert worlds.compiled_driver(name, 1e10, (np.zeros(3, np.int64), 3)) is None
+    assert len(asked) == 1
 
 
 def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -33,10 +33,34 @@ _LOCKED = PermissionError if sys.platform == "win32" else BlockingIOError
 
 
 def folder() -> Path | None:
-    """The folder for drivers of this version, which may not exist yet; None if there is no user's folder."""
+    """The folder for drivers of this version, which may not exist yet.
+
+    None if there is no user's folder, and if others could put drivers there: loading one runs its code.
+    """
     numba = sys.modules.get("numba")
     config = getattr(numba, "config", None)  # Numba may be half imported, by another thread
-    return _folder(str(getattr(config, "CACHE_DIR", "") or os.environ.get("NUMBA_CACHE_DIR", "")))
+    path = _folder(str(getattr(config, "CACHE_DIR", "") or os.environ.get("NUMBA_CACHE_DIR", "")))
+    return None if path is None or any(map(_is_of_others, _own(path))) else path
+
+
+def _own(path: Path) -> tuple[Path, ...]:
+    """The folders that the package makes: its own, a version's, and that of drivers."""
+    return path.parent.parent, path.parent, path
+
+
+def _is_of_others(path: Path) -> bool:
+    """Whether another user owns a folder or may write to it, of which a warning tells."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False  # it is missing, or cannot be read
+    if not hasattr(os, "geteuid") or (found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o022):
+        return False
+    tell_unkept(
+        f"{path}: other users can write there, and could put code into this process",
+        "remove that folder, run chown -R and chmod -R go-w on it, or set NUMBA_CACHE_DIR to another",
+    )
+    return True
 
 
 @cache
@@ -73,7 +97,9 @@ def make(path: Path) -> None:
 
     if path.is_dir():
         return
-    path.mkdir(parents=True)
+    path.parents[2].mkdir(parents=True, exist_ok=True)
+    for each in _own(path):
+        each.mkdir(mode=0o700, exist_ok=True)
     version, now = path.parent, time.time()
     for other in version.parent.iterdir():
         if re.match(r"\d+\.", other.name) and _numbers(other.name) < _numbers(version.name):
@@ -125,13 +151,53 @@ def _lock(file: IO[str], patience: float, limit: float) -> None:
             sleep(0.05)
 
 
-@cache
-def tell_unkept(where: str) -> None:
-    """Warn once that compiled kernels cannot be kept."""
-    warn(
-        f"compiled kernels cannot be kept in {where}. Every process compiles them again, "
-        "which takes it many seconds; set NUMBA_CACHE_DIR to a folder that can be written."
-    )
+def tell_unkept(where: str, step: str = "set NUMBA_CACHE_DIR to a folder that can be written") -> None:
+    """Warn once in a process that compiled kernels cannot be kept."""
+    if not _warned:
+        _warned.append(where)
+        warn(
+            f"compiled kernels cannot be kept in {where}. Every process compiles them again, "
+            f"which takes it many seconds; {step}."
+        )
+
+
+_warned: list[str] = []
+
+
+# ---- what was measured ----
+
+_MEASURED = "measured"
+_MOST = 1 << 22  # bytes of the file; more are not written, and not read
+
+
+def remember(word: str, key: str, seconds: float = 0.0, timed: float = 0.0, size: float = 0.0) -> bool:
+    """Append a line to what was measured on this machine. Returns False where it cannot be written.
+
+    A line is one write at the end of the file, so those of many processes do not mix.
+    """
+    with suppress(OSError):
+        if (path := folder()) is not None:
+            make(path)
+            with (path / _MEASURED).open("ab", buffering=0) as file:
+                if file.tell() < _MOST:
+                    # after a line that was cut short this begins a new one
+                    file.write(f"\n{word} {key} {seconds:.4g} {timed:.4g} {size:.4g}\n".encode())
+                    return True
+    return False
+
+
+def remembered(path: Path | None, start: int) -> tuple[str, int]:
+    """The lines from a byte of the file on, and the byte after them: 0 without a file."""
+    with suppress(OSError):
+        if path is not None:
+            with (path / _MEASURED).open("rb") as file:
+                if start > (size := file.seek(0, os.SEEK_END)):
+                    return "", size
+                file.seek(start)
+                text = file.read(_MOST)[: size - start]
+                text = text[: text.rfind(b"\n") + 1]
+                return text.decode("ascii", "replace"), start + len(text)
+    return "", 0
 
 
 def holds(function: str) -> bool:

@@ -25,13 +25,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class TooSlowError(Exception):
-    """A plain driver ran until its deadline. It can be run again from the start."""
+    """A plain driver has run so long that compiled code pays. It can be run again from the start."""
 
 
 class _Deadline(threading.local):
     at = float("inf")  # in `thread_time`, which does not count other processes
-    # returns a later deadline; called only at the first one, because it is costly
-    last = staticmethod(lambda: float("inf"))
+    # called after it: returns a later deadline, or raises TooSlowError
+    ask = staticmethod(lambda: float("inf"))
 
 
 deadline = _Deadline()
@@ -49,9 +49,7 @@ def _stoppable(function: F) -> F:
     @wraps(function)
     def watch(*arguments: Any) -> Any:
         if thread_time() > deadline.at:
-            deadline.at = deadline.last()
-            if thread_time() > deadline.at:
-                raise TooSlowError
+            deadline.at = deadline.ask()
         return function(*arguments)
 
     return watch  # type: ignore[return-value]

@@ -70,15 +70,16 @@ def score(
     tables, coding = plan.build(measures, rankings)
     out = np.empty((len(measures), rankings.n_queries))
     name = _driver_of(coding)
-    size = _size(rankings, len(measures))
     wanted = 1 if threads is None and rankings.n_docs < _WORTH_THREADS else threads_of(threads)
     with Task("Scoring") if rankings.n_docs >= _WORTH_THREADS else nullcontext() as task:
         for first, last in _runs(rankings, coding, wanted, sizes):
             documents = _documents(rankings, coding, first, last)
             arguments = (_chunks(rankings, first, last, wanted, sizes), documents, tables, out)
-            serial = worlds.compiled_driver(name, size, arguments)
+            serial = worlds.compiled_driver(
+                name, _size(rankings, first, rankings.n_queries, len(measures)), arguments
+            )
             if serial is None:
-                worlds.run_plain(name, size, arguments)
+                worlds.run_plain(name, _size(rankings, first, last, len(measures)), arguments)
             elif wanted == 1:
                 serial(*arguments)
             else:
@@ -93,14 +94,15 @@ def score(
 
 def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
     """Write the values of the tables' rows for a few queries to `out`, float64 (n_rows, n_queries)."""
-    n, size = rankings.n_queries, _size(rankings, len(tables.rows))
+    n = rankings.n_queries
+    size = _size(rankings, 0, n, len(tables.rows))
     chunks, documents = _chunks(rankings, 0, n, 1, _SIZES), _documents(rankings, coding, 0, n)
     worlds.run(_driver_of(coding), size, chunks, documents, tables, out)
 
 
-def _size(rankings: Rankings, rows: int) -> int:
+def _size(rankings: Rankings, first: int, last: int, rows: int) -> int:
     """The work of a plain driver, in documents; each query costs as much as 40 documents more."""
-    return (rankings.n_docs + 40 * rankings.n_queries) * rows
+    return (int(rankings.offsets[last] - rankings.offsets[first]) + 40 * (last - first)) * rows
 
 
 def _driver_of(coding: Coding) -> str:

@@ -238,6 +238,14 @@ def read_lines(
     return _join(path, parts)
 
 
+def bytes_of(path: PathLike) -> int:
+    """The size of a file, as it lies there; 0 where there is none."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
 def _cuts(path: str, threads: int, sizes: Sizes) -> list[int]:
     """Where each part begins, at the beginning of a line, and where the last one ends."""
     stream = open_unpacking(path)
@@ -302,12 +310,8 @@ class _Part:
 
     def _room(self) -> int:
         """Bytes to make room for: the first part takes in the others."""
-        if self.start and self.stop < _UNBOUNDED:
-            return self.stop - self.start
-        try:
-            return Path(self.path).stat().st_size - self.start
-        except OSError:
-            return 0
+        bounded = self.start and self.stop < _UNBOUNDED
+        return self.stop - self.start if bounded else max(0, bytes_of(self.path) - self.start)
 
     def _blocks(self) -> Iterator[Array]:
         """Blocks of whole lines; each is overwritten by the next one."""

@@ -22,7 +22,15 @@ from fastndcg.rankings import Rankings
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.formats import LETOR, Format
-from fastndcg.sources.lines import Lines, cannot_read, open_unpacking, path_of, read_lines, report_progress
+from fastndcg.sources.lines import (
+    Lines,
+    bytes_of,
+    cannot_read,
+    open_unpacking,
+    path_of,
+    read_lines,
+    report_progress,
+)
 from fastndcg.sources.trec import whole
 from fastndcg.sources.values import first_line, with_nulls_as_nan
 from fastndcg.threads import check_threads
@@ -169,8 +177,10 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
 
 
 def _read(name: str, threads: int | None) -> Lines:
+    all_bytes = bytes_of(name)
+
     def scan(block: Array, columns: TextColumns, filled: Array) -> int:
-        return int(worlds.run("lines.scan_ltr", len(block), block, columns, filled))
+        return int(worlds.run("lines.scan_ltr", len(block), block, columns, filled, ahead=all_bytes))
 
     lines = read_lines(name, scan, LTR_LINE, threads=threads)
     if not len(lines.values):

@@ -54,19 +54,17 @@ class Leaf(NamedTuple):
     dtype: np.dtype[Any]  # dtype of the decoded values; for texts, of their codes
 
 
-def is_worth_it(rows: int) -> bool:
-    """Whether this module reads so many rows faster than pyarrow, including the time to load kernels."""
-    return worlds.pays("pages.values_of_pages", rows)
+NUMBERS, TEXTS = "pages.values_of_pages", "pages.texts_of_pages"
+
+
+def way_of(leaf: Leaf) -> str:
+    """The driver that decides, and whose plain way pyarrow's reader is; a unit is a value."""
+    return TEXTS if leaf.stored == np.uint8 else NUMBERS
 
 
 def _run(driver: str, pages: _Pages, *arguments: Any) -> Any:
     """Run a driver as if there were many rows, so that it is compiled: plain drivers are too slow."""
     return worlds.run(f"pages.{driver}", math.inf, pages.data, pages.headers, pages.scratch, *arguments)
-
-
-def are_texts_worth_it(rows: int) -> bool:
-    """The same as `is_worth_it`, for ids that are text."""
-    return worlds.pays("pages.texts_of_pages", rows)
 
 
 def leaves_of(footer: Footer, names: Collection[str], texts: Collection[str] = ()) -> dict[str, Leaf]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from fastndcg.arrow_types import array_of, is_list, is_number
 from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
 from fastndcg.grouping import encode
+from fastndcg.kernels import worlds
 from fastndcg.progress import Progress, Task
 from fastndcg.sources.arrow import rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
@@ -265,6 +266,8 @@ class Dataset(NamedTuple):
     threads: int
     columns: Columns = Columns()
     runs: frozenset[str] = frozenset()  # columns read as runs of one value
+    # columns that pages would give, but that pyarrow reads because it pays more, and the drivers it stands for
+    plain: Mapping[str, str] = MappingProxyType({})
 
     @property
     def n_rows(self) -> int:
@@ -306,38 +309,36 @@ def _fit(opened: Opened, columns: Columns) -> Dataset:
 
 
 def _with_leaves(dataset: Dataset) -> Dataset:
-    """The same files, where it is known which columns are read from their pages."""
-    columns = dataset.columns
-    if is_list(dataset.types[columns.relevance]) or not _pages_are_worth_it(dataset):
+    """The same files, where it is known which columns are read from their pages, now or once that pays."""
+    columns, n_groups = dataset.columns, sum(len(part.footer.rows) for part in dataset.parts)
+    is_short = dataset.n_rows < LEAST_ROWS_OF_A_GROUP * max(n_groups, 1)
+    # from afar pyarrow asks for all columns at once
+    is_local = any(part.file.is_local for part in dataset.parts)
+    if is_list(dataset.types[columns.relevance]) or is_short or not is_local:
         return dataset
-    from fastndcg.sources.pages import are_texts_worth_it, leaves_of
+    from fastndcg.sources.pages import leaves_of, way_of
 
     names = [name for name in columns.names if name not in dataset.encoded]
     query = columns.query
-    texts = [] if query is None or query in names or not are_texts_worth_it(dataset.n_rows) else [query]
+    texts = [] if query is None or query in names else [query]
     parts = [
         part._replace(leaves=leaves_of(part.footer, names, texts)) if part.file.is_local else part
         for part in dataset.parts
     ]
     runs = frozenset({query} if query is not None and _stands_in_runs(parts, query) else ())
-    if texts and runs:  # of which pyarrow makes dictionaries sooner
-        parts = [
-            part._replace(leaves={name: leaf for name, leaf in part.leaves.items() if name not in runs})
-            for part in parts
-        ]
-    return dataset._replace(parts=parts, runs=runs - set(texts))
-
-
-def _pages_are_worth_it(dataset: Dataset) -> bool:
-    n_groups = sum(len(part.footer.rows) for part in dataset.parts)
-    if dataset.n_rows < LEAST_ROWS_OF_A_GROUP * max(n_groups, 1):
-        return False
-    # from afar pyarrow asks for all columns at once
-    if not any(part.file.is_local for part in dataset.parts):
-        return False
-    from fastndcg.sources.pages import is_worth_it
-
-    return is_worth_it(dataset.n_rows)
+    ways = {name: way_of(leaf) for part in parts for name, leaf in part.leaves.items()}
+    by_pyarrow = set(runs) if texts else set()  # of texts in runs it makes dictionaries sooner
+    plain: dict[str, str] = {}
+    for way in dict.fromkeys(way for name, way in ways.items() if name not in by_pyarrow):
+        values = [name for name in ways if ways[name] == way and name not in runs - {*names}]
+        if not worlds.pays(way, dataset.n_rows * len(values)):
+            plain |= dict.fromkeys(values, way)
+    by_pyarrow |= plain.keys()
+    parts = [
+        part._replace(leaves={name: leaf for name, leaf in part.leaves.items() if name not in by_pyarrow})
+        for part in parts
+    ]
+    return dataset._replace(parts=parts, runs=runs - by_pyarrow, plain=plain)
 
 
 def _stands_in_runs(parts: list[Part], name: str) -> bool:
@@ -575,11 +576,15 @@ class _ByPyarrow:
     ) -> None:
         self._tables = self._decode(dataset, span, source, names, most)
         self._left: pa.Table | None = None
+        self._ways = [dataset.plain[name] for name in names if name in dataset.plain]
 
     def read(self, rows: int) -> pa.Table:
         tables = [] if self._left is None else [self._left]
+        size = rows * len(self._ways)
         while sum(map(len, tables)) < rows:
-            table = next(self._tables, None)
+            # of numbers and a text as the text, which takes longer
+            with worlds.counted(min(self._ways), size) if self._ways else nullcontext():
+                table = next(self._tables, None)
             if table is None:
                 raise pa.ArrowInvalid("a column has fewer rows than its footer says")
             tables.append(table)

@@ -62,6 +62,7 @@ from fastndcg.sources.frames import is_table, source_of
 from fastndcg.sources.lines import (
     Lines,
     Scanner,
+    bytes_of,
     cannot_read,
     fields_of,
     file_system,
@@ -340,7 +341,7 @@ def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
     _refuse_columns(name, "score", roles, "a run whose fields have no names")
     if not is_ranked(_first_fields(name)):
         return _in_order(_text_side(name, has_rank=True, threads=threads), "score", roles)
-    lines = read_lines(name, _scanner(3), RANKED_LINE, threads=threads)
+    lines = read_lines(name, _scanner(3, bytes_of(name)), RANKED_LINE, threads=threads)
     place = _line_namer(lines)
     with np.errstate(invalid="ignore"):
         is_rank = (lines.values >= 0) & (lines.values == np.floor(lines.values)) & (lines.values < 1 << 53)
@@ -378,16 +379,17 @@ def _beginning(name: str) -> Iterator[Any]:
             raise cannot_read(name, error) from None
 
 
-def _scanner(fields: int) -> Scanner:
+def _scanner(fields: int, all_bytes: int = 0) -> Scanner:
     def scan(block: Array, columns: TextColumns, filled: Array) -> int:
-        return int(worlds.run("lines.scan_trec", len(block), block, fields, columns, filled))
+        arguments = block, fields, columns, filled
+        return int(worlds.run("lines.scan_trec", len(block), *arguments, ahead=all_bytes))
 
     return scan
 
 
 def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
     name, wanted = path_of(path, "run" if has_rank else "qrels"), RUN_LINE if has_rank else QRELS_LINE
-    lines = read_lines(name, _scanner(6 if has_rank else 4), wanted, threads=threads)
+    lines = read_lines(name, _scanner(6 if has_rank else 4, bytes_of(name)), wanted, threads=threads)
     if not len(lines.values):
         what = "documents" if has_rank else "judgments"
         raise SourceError(f"{name} has no {what}; wanted at least one: {wanted}")

@@ -34,12 +34,13 @@ def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
     1.0
     """
     array = np.asarray(values, dtype=np.float64)
-    if array.size >= _COMPILED and worlds.pays("exact.add_values", array.size):
+    if array.size >= _COMPILED and worlds.pays("windows.add_parts", array.size):
         close = _sum_of_close(array, largest, squared=False)
         return _sum_of_digits(array) if close is None else close
     total = Fraction(0)
-    for start in range(0, array.size, _BLOCK):
-        total += _sum_scaled(*_split(array[start : start + _BLOCK]))
+    with worlds.counted("windows.add_parts", array.size):
+        for start in range(0, array.size, _BLOCK):
+            total += _sum_scaled(*_split(array[start : start + _BLOCK]))
     return total
 
 
@@ -49,23 +50,25 @@ def exact_sum_of_products(left: Float64, right: Float64, largest: float | None =
     >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
     True
     """
-    if left.size >= _COMPILED and worlds.pays("exact.add_products", left.size):
+    way = "windows.add_squares" if left is right else "exact.add_products"
+    if left.size >= _COMPILED and worlds.pays(way, left.size):
         close = _sum_of_close(left, largest, squared=True) if left is right else None
         return _sum_of_digits(left, right) if close is None else close
     total = Fraction(0)
-    for start in range(0, left.size, _BLOCK):
-        a, a_exponent = _split(left[start : start + _BLOCK])
-        b, b_exponent = _split(right[start : start + _BLOCK])
-        exponent = a_exponent + b_exponent
-        # 53 x 53 bits as four products of at most 27 x 27
-        low = (1 << _HALF) - 1
-        for a_part, b_part, shift in (
-            (a >> _HALF, b >> _HALF, 2 * _HALF),
-            (a >> _HALF, b & low, _HALF),
-            (a & low, b >> _HALF, _HALF),
-            (a & low, b & low, 0),
-        ):
-            total += _sum_scaled(a_part * b_part, exponent + shift)
+    with worlds.counted(way, left.size):
+        for start in range(0, left.size, _BLOCK):
+            a, a_exponent = _split(left[start : start + _BLOCK])
+            b, b_exponent = _split(right[start : start + _BLOCK])
+            exponent = a_exponent + b_exponent
+            # 53 x 53 bits as four products of at most 27 x 27
+            low = (1 << _HALF) - 1
+            for a_part, b_part, shift in (
+                (a >> _HALF, b >> _HALF, 2 * _HALF),
+                (a >> _HALF, b & low, _HALF),
+                (a & low, b >> _HALF, _HALF),
+                (a & low, b & low, 0),
+            ):
+                total += _sum_scaled(a_part * b_part, exponent + shift)
     return total
 
 
@@ -197,7 +200,8 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
         found = _select_quartiles(np.ascontiguousarray(values))
         if found is not None:
             return found
-    q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+    with worlds.counted("windows.count_in_bins", values.size):
+        q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
     return q25, median, q75
 
 
