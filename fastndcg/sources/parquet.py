@@ -266,7 +266,7 @@ class Dataset(NamedTuple):
     threads: int
     columns: Columns = Columns()
     runs: frozenset[str] = frozenset()  # columns read as runs of one value
-    # columns that pages would give, but that pyarrow reads because it pays more, and the drivers it stands for
+    # columns that pyarrow reads until reading their pages pays, and the drivers that it stands for
     plain: Mapping[str, str] = MappingProxyType({})
 
     @property
