@@ -94,16 +94,17 @@ def _scores(name: str, given: Any) -> _Scores:
 
 
 def _numbers(name: str, given: Any) -> list[float]:
-    values = np.asarray(given)
+    values = np.asanyarray(given)
     if values.ndim != 1 or (values.dtype.kind not in "biuf" and len(values)):
         raise InputTypeError(
             f"{name} is a {type(given).__name__} of shape {values.shape} and dtype {values.dtype}; "
             "wanted a score for each item, a mapping of items to scores, items as strings, or Rankings"
         )
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise InputError(
-            f"{name} has a NaN score at position {int(np.argmax(np.isnan(values)))}; give each item a score"
-        )
+    for what, lacks in (("masked", np.ma.getmaskarray(values)), ("NaN", np.isnan(np.ma.getdata(values)))):
+        if lacks.any():
+            raise InputError(
+                f"{name} has a {what} score at position {int(np.argmax(lacks))}; give each item a score"
+            )
     numbers: list[float] = values.tolist()  # not cast: float64 cannot tell large integers apart
     return numbers
 
@@ -144,7 +145,8 @@ def _agreement(a: _Scores, b: _Scores, method: str, p: float) -> float:
     if not a:
         return math.nan
     # ranks, which hold what a tau needs of scores of any type
-    codes = [
-        np.unique([side[item] for item in a], return_inverse=True)[1].astype(np.float64) for side in (a, b)
-    ]
+    codes = []
+    for side in (a, b):
+        ranks = {score: float(rank) for rank, score in enumerate(sorted(set(side.values())))}
+        codes.append(np.array([ranks[side[item]] for item in a]))
     return (tau_b if method == "tau_b" else tau_ap)(*codes)

@@ -183,3 +183,48 @@ def test_agreement_of_judges_at_its_ends() -> None:
         fn.cohen_kappa([1, 2], [1, None])
     with pytest.raises(fn.InputError, match="weights='square' is not known"):
         fn.cohen_kappa([1, 2], [1, 2], "square")
+
+
+@pytest.mark.parametrize("method", ["tau_b", "tau_ap", "rbo"])
+def test_large_unsigned_scores_are_not_rounded(method: str) -> None:
+    pytest.importorskip("scipy")
+    scores = np.array([2**64 - 1, 2**64 - 2, 0], np.uint64)
+    assert fn.rank_agreement(scores, [3, 2, 1], method) == pytest.approx(1)
+    assert fn.rank_agreement(scores, [2**64 - 1, 2.0**63, -1], method) == pytest.approx(1)
+    with pytest.raises(fn.InputError, match="a has a masked score at position 2; give each item a score"):
+        fn.rank_agreement(np.ma.masked_array([1.0, 2, 3], mask=[0, 0, 1]), [1, 2, 3], method)
+
+
+def test_large_unsigned_grades_are_not_rounded() -> None:
+    """Grades that float64 cannot tell apart, in arrays, lists and beside signed ones, agree as small ones do."""
+    small = np.array([[2, 1, 0, 2], [1, 1, 0, 2], [2, 0, 0, 1]])
+    for large in (small.astype(np.uint64) + np.uint64(2**64 - 3), small + 2**62):
+        for metric in ("nominal", "ordinal", "interval"):
+            wanted = fn.krippendorff_alpha(small, metric)
+            assert fn.krippendorff_alpha(large, metric) == pytest.approx(wanted)
+            assert fn.krippendorff_alpha([*large.tolist(), [None] * 4], metric) == pytest.approx(wanted)
+        for weights in (None, "linear"):
+            assert fn.cohen_kappa(large[0], large[1], weights) == fn.cohen_kappa(small[0], small[1], weights)
+    assert fn.cohen_kappa(np.array([2**53 + 1, 2**53, 5], np.uint64), np.array([2**53, 2**53 + 1, 5])) == 0.0
+
+
+def test_masked_grades_are_missing() -> None:
+    masked = np.ma.masked_array([[1.0, 2], [1, 3]], mask=[[0, 0], [0, 1]])
+    assert math.isnan(fn.krippendorff_alpha(masked))  # one item has two grades, and all of them are equal
+    counts = np.ma.masked_array([[1, 2, 3], [1, 2, 9], [2, 9, 3]], mask=[[0, 0, 0], [0, 0, 1], [0, 1, 0]])
+    plain = counts.astype(np.float64).filled(math.nan)
+    for metric in ("nominal", "ordinal", "interval", "ratio"):
+        assert fn.krippendorff_alpha(counts, metric) == fn.krippendorff_alpha(plain, metric)
+    with pytest.raises(fn.InputError, match="a lacks grades, the first at position 2"):
+        fn.cohen_kappa(counts[1], [1, 2, 3])
+
+
+def test_grades_in_series_and_of_several_kinds() -> None:
+    pandas = pytest.importorskip("pandas")
+    words = ["a", "b", "b"]
+    for dtype in (object, "string", "category"):
+        assert fn.cohen_kappa(pandas.Series(words, dtype=dtype), words) == 1
+    with pytest.raises(fn.InputError, match="b lacks grades, the first at position 1"):
+        fn.cohen_kappa([1, 2], pandas.Series([1, None], dtype="Int64"))
+    with pytest.raises(fn.InputTypeError, match="grades are of several kinds: int, str; give all as numbers"):
+        fn.cohen_kappa([1, 2, 3], ["1", "2", "3"])

@@ -145,17 +145,19 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
     0.6153846153846154
     """
     check_choice("weights", weights, (None, "linear", "quadratic"))
-    first, second = np.asarray(a), np.asarray(b)
+    first, second = np.asanyarray(a), np.asanyarray(b)
     if first.shape != second.shape or first.ndim != 1:
         raise InputError(
             f"a has shape {first.shape} and b {second.shape}; wanted a grade by each judge for each item"
         )
     for name, grades in (("a", first), ("b", second)):
-        if grades.dtype.kind == "O" or (grades.dtype.kind == "f" and np.isnan(grades).any()):
+        lacking = _missing(grades)
+        if lacking.any():
             raise InputError(
-                f"{name} lacks grades, or mixes kinds of them; wanted a number or a string for each item"
+                f"{name} lacks grades, the first at position {int(np.argmax(lacking))}; "
+                "wanted a number or a string for each item"
             )
-    levels, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
+    levels, codes = _levels([*first.tolist(), *second.tolist()])
     counts = np.zeros((len(levels), len(levels)))
     np.add.at(counts, (codes[: len(first)], codes[len(first) :]), 1)
     number = np.arange(len(levels))
@@ -174,7 +176,8 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     Parameters
     ----------
     ratings : (n_judges, n_items)
-        Grades; NaN or None where a judge skipped an item. Items with fewer than two grades are left out.
+        Grades; NaN, None or masked where a judge skipped an item. Items with fewer than two grades are left
+        out.
     metric : "nominal", "ordinal", "interval" or "ratio"
         The disagreement of two different grades: "nominal", always 1; "ordinal", the number of grades given
         between them, squared; "interval", their difference, squared; "ratio", their difference over their
@@ -190,7 +193,7 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     InputError
         Another shape; a metric that does not exist.
     InputTypeError
-        Grades that are not numbers.
+        Grades that are not numbers, or as strings not all strings.
 
     See Also
     --------
@@ -208,7 +211,10 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     """
     check_choice("metric", metric, ("nominal", "ordinal", "interval", "ratio"))
     try:
-        grades = np.asarray(ratings, dtype=np.float64)
+        grades = np.asanyarray(ratings)
+        if grades.dtype.kind not in "biufO":
+            raise TypeError
+        np.asarray(grades, np.float64)  # refuses what is no number
     except (TypeError, ValueError):
         raise InputTypeError(
             "ratings are not a matrix of numbers; wanted (n_judges, n_items), NaN where there is none"
@@ -217,29 +223,64 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
         raise InputError(
             f"ratings has shape {grades.shape}; wanted (n_judges, n_items), NaN where there is none"
         )
-    judged = ~np.isnan(grades)
-    grades, judged = grades[:, judged.sum(axis=0) > 1], judged[:, judged.sum(axis=0) > 1]
-    levels, codes = np.unique(grades[judged], return_inverse=True)
+    judged = ~_missing(grades)
+    grades, judged = np.ma.getdata(grades)[:, judged.sum(axis=0) > 1], judged[:, judged.sum(axis=0) > 1]
+    levels, codes = _levels(grades[judged].tolist())
     items = np.broadcast_to(np.arange(grades.shape[1]), grades.shape)[judged]
     counts = np.zeros((grades.shape[1], len(levels)))  # grades of each item
     np.add.at(counts, (items, codes), 1)
     given = counts.sum(axis=0)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True) - 1, 1)
     together = shares.T @ counts - np.diag(shares.sum(axis=0))
-    apart = _apart(levels, given, metric)
+    # the size of levels, and their places above the first, which are exact even of large numbers
+    sizes = np.array(levels, np.float64), np.array([level - levels[0] for level in levels], np.float64)
+    apart = _apart(*sizes, given, metric)
     by_chance = (apart * np.outer(given, given)).sum() / max(given.sum() - 1, 1)
     return float(1 - (apart * together).sum() / by_chance) if by_chance else math.nan
 
 
-def _apart(levels: Float64, given: Float64, metric: str) -> Float64:
+def _missing(grades: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where there is no grade: NaN, None, another null, or masked."""
+    values = np.ma.getdata(grades)
+    if values.dtype.kind == "f":
+        lacking = np.isnan(values)
+    elif values.dtype.kind == "O":
+        lacking = np.array([_is_null(each) for each in values.ravel()], np.bool_).reshape(values.shape)
+    else:
+        lacking = np.zeros(values.shape, np.bool_)
+    found: npt.NDArray[np.bool_] = lacking | np.ma.getmaskarray(grades)
+    return found
+
+
+def _is_null(grade: Any) -> bool:
+    try:
+        return grade is None or bool(grade != grade)  # noqa: PLR0124 - so is NaN
+    except TypeError:
+        return True  # pandas.NA
+
+
+def _levels(grades: list[Any]) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """Distinct grades in rising order, and the number of each grade; integers of any size stay exact."""
+    try:
+        levels = sorted(set(grades))
+    except TypeError:
+        kinds = ", ".join(sorted({type(grade).__name__ for grade in grades}))
+        raise InputTypeError(
+            f"grades are of several kinds: {kinds}; give all as numbers, or all as strings"
+        ) from None
+    places = {level: place for place, level in enumerate(levels)}
+    return levels, np.array([places[grade] for grade in grades], np.int64)
+
+
+def _apart(levels: Float64, places: Float64, given: Float64, metric: str) -> Float64:
     """Disagreement of each pair of levels, (n_levels, n_levels)."""
-    one, other = levels[:, None], levels[None, :]
+    one, other = places[:, None], places[None, :]
     if metric == "nominal":
-        return np.sign(np.abs(one - other))
+        return 1 - np.eye(len(levels))
     if metric == "interval":
         return np.square(one - other)
     if metric == "ratio":
-        whole = one + other
+        whole = levels[:, None] + levels[None, :]
         shares: Float64 = np.divide(one - other, whole, out=np.zeros(whole.shape), where=whole != 0)
         return np.square(shares)
     middle = np.cumsum(given) - given / 2  # where a level's own grades are, in the middle, among all in order
