@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +15,11 @@ import numpy.typing as npt
 from fastndcg import statistics
 from fastndcg.arrays import read_only
 from fastndcg.arrow_types import array_of, decode, places_of
-from fastndcg.errors import Argument, ColumnError, FastndcgError, check_choice, count_of, suggest
+from fastndcg.errors import Argument, ColumnError, FastndcgError, InputError, check_choice, count_of, suggest
 from fastndcg.files import kind_of, table_writer, whole_file
 from fastndcg.later import pa
 from fastndcg.measures import Measure, as_measure, find_measure
-from fastndcg.statistics.intervals import SMALL, check_confidence, t_interval
+from fastndcg.statistics.intervals import SMALL, check_confidence, logit_interval, t_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 from fastndcg.statistics.sums import Moments
 from fastndcg.tables import AsFrame, Table, fit
@@ -109,6 +110,12 @@ class Scores(AsFrame):
         return self._source if isinstance(self._source, pa.Table) else self._source.queries
 
     @property
+    def _rankings(self) -> Any:
+        """The rankings that were evaluated, if they are at hand, or None."""
+        source = getattr(self._source, "rankings", self._source)
+        return None if isinstance(source, pa.Table) else source
+
+    @property
     def n_queries(self) -> int:
         return int(self.values.shape[1])
 
@@ -147,17 +154,20 @@ class Scores(AsFrame):
             For example 0.95: adds a confidence interval for the mean, from `low` to `high`. It is mean ± t(n
             - 1) * std / sqrt(n). Weighted means take the linearised error of a ratio, with (sum of w)^2 /
             (sum of w^2) - 1 degrees of freedom.
-        method : "t", "percentile", "bca" or "studentised"
+        method : "t", "logit", "percentile", "bca" or "studentised"
             How intervals are computed: by Student's t, or by one of three bootstraps, which draw queries with
             replacement. With few queries, bootstrap intervals miss the true mean more often than `confidence`
-            says.
+            says, and those of Student's t may reach beyond the range of the measure, which the summary then
+            says. "logit" is Student's t of the logit (Korn and Graubard, Survey Methodology 1998), whose ends
+            lie within the range; for measures from 0 to 1.
         resamples, seed : int
             The number of bootstrap resamples, and the seed of the draws. The draws depend on nothing else.
 
         Raises
         ------
         InputError
-            A confidence that is not between 0 and 1; an unknown method; fewer than 100 resamples.
+            A confidence that is not between 0 and 1; an unknown method, or "logit" for a measure that is not
+            from 0 to 1; fewer than 100 resamples.
 
         Examples
         --------
@@ -165,8 +175,9 @@ class Scores(AsFrame):
         >>> evaluate(Rankings.from_lists([[3, 2, 0], [0, 1], [1, 0]]), "nDCG@2").summary(0.95)
         measure      mean       low      high       std       min ...       max  queries  empty
         nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930 ...  1.000000        3      0
+        The interval of nDCG@2 reaches beyond 0 to 1; method="logit" keeps it within.
         """
-        check_choice("method", method, ("t", *METHODS))
+        check_choice("method", method, ("t", "logit", *METHODS))
         resamples, seed = check_resamples(resamples, seed)
         if confidence is not None:
             check_confidence(confidence)
@@ -175,12 +186,19 @@ class Scores(AsFrame):
             values, weight = self._values_that_count(row)
             moments = Moments.of(values, weight)
             numbers: dict[str, Any] = {"measure": str(measure), "mean": self._mean_of(moments, row)}
-            if confidence is not None and method == "t":
-                numbers |= interval_of(numbers["mean"], moments, confidence, weighted=weight is not None)
-            elif confidence is not None:
-                ends = bootstrap_interval(values, weight, confidence, method, resamples, seed)
-                numbers |= ends._asdict()
             least, greatest = moments.range()
+            if confidence is None:
+                pass
+            elif method == "t":
+                numbers |= interval_of(numbers["mean"], moments, confidence, weighted=weight is not None)
+            elif method == "logit":
+                check_unit(measure, least, greatest)
+                error = moments.error(weighted=weight is not None)
+                numbers |= logit_interval(numbers["mean"], *error, confidence, 0.0, 1.0)._asdict()
+            else:
+                drawn = method, resamples, seed
+                ends = bootstrap_interval(values, weight, confidence, *drawn, middle=numbers["mean"])
+                numbers |= ends._asdict()
             described = (moments.std(), least, *statistics.quartiles(values), greatest)
             numbers |= zip(("std", "min", "q25", "median", "q75", "max"), described, strict=True)
             rows.append({**numbers, "queries": self.n_queries, "empty": int(self._empty[row].sum())})
@@ -353,6 +371,13 @@ class Scores(AsFrame):
         return f"<p>{heading}</p>{self.summary(0.95)._repr_html_()}"
 
 
+class SomeQueries(NamedTuple):
+    """The source of scores of some of the queries of rankings."""
+
+    queries: pa.Table
+    rankings: Any
+
+
 class Means(dict[str, float]):
     """Means by the notation of their measure. Any other spelling of the measure finds the mean too.
 
@@ -390,6 +415,17 @@ def _field_of(measure: Measure) -> pa.Field:
     notation = str(measure)
     metadata = None if measure.label == notation else {NOTATION: notation}
     return pa.field(measure.label, pa.float64(), metadata=metadata)
+
+
+def is_unit(measure: Measure) -> bool:
+    """Whether the values of a measure are declared to lie from 0 to 1."""
+    return measure.definition.range.partition(" for ")[0] == "0 to 1"
+
+
+def check_unit(measure: Measure, least: float, greatest: float) -> None:
+    """Raise `InputError` unless the values of a measure lie from 0 to 1, by declaration and in fact."""
+    if not is_unit(measure) or least < 0 or greatest > 1:
+        raise InputError(f'"logit" is an interval of measures from 0 to 1, and {measure} is none; use "t"')
 
 
 def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: bool) -> dict[str, float]:
@@ -564,4 +600,20 @@ class Summary(Table):
 
     def text(self, width: int = 0) -> str:
         """The table as text of at most `width` characters a line (0: no limit), with all means."""
-        return fit(self._texts(), len(self._labels), self._DROPS, width)
+        table = fit(self._texts(), len(self._labels), self._DROPS, width)
+        return f"{table}\n{self.note}" if self.note else table
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + (f"<p>{html.escape(self.note)}</p>" if self.note else "")
+
+    @property
+    def note(self) -> str:
+        """Which intervals reach beyond the range of their measure; empty if none does."""
+        beyond: dict[str, None] = {}
+        for row in self.rows:
+            name = row["measure"]
+            if (row.get("low", 0.0) < 0 or row.get("high", 1.0) > 1) and is_unit(as_measure(name)):
+                beyond[name] = None
+        if not beyond:
+            return ""
+        return f'The interval of {", ".join(beyond)} reaches beyond 0 to 1; method="logit" keeps it within.'

@@ -16,7 +16,14 @@ from test_intervals import scores_of
 
 import fastndcg as fn
 from fastndcg.comparison import TESTS
-from fastndcg.statistics.comparison import Spread, benjamini_hochberg, holm, noncentralities, queries_needed
+from fastndcg.statistics.comparison import (
+    Spread,
+    benjamini_hochberg,
+    bonferroni,
+    holm,
+    noncentralities,
+    queries_needed,
+)
 from fastndcg.statistics.resampling import bootstrap_interval
 
 if TYPE_CHECKING:
@@ -85,8 +92,10 @@ def test_an_effect_and_its_interval() -> None:
     for end, share in (("effect_low", 0.975), ("effect_high", 0.025)):
         shift = row[end] / corrected * math.sqrt(40)
         assert stats.nct.cdf(t, 39, shift) == pytest.approx(share, abs=1e-7)
-    z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-    assert row["detectable"] == pytest.approx(z * differences.std(ddof=1) / math.sqrt(40), rel=1e-12)
+    shift = row["detectable"] / (differences.std(ddof=1) / math.sqrt(40))
+    bound = stats.t.ppf(0.975, 39)
+    power = stats.nct.sf(bound, 39, shift) + stats.nct.cdf(-bound, 39, shift)
+    assert power == pytest.approx(0.8, abs=1e-12)
     assert noncentralities(300.3, 999_999, 0.95) == pytest.approx((297.9, 302.7), abs=0.6)
 
 
@@ -109,7 +118,8 @@ def test_corrections_are_those_of_scipy_and_of_their_definition() -> None:
     assert holm([0.01, math.nan, 0.03])[:1] == [0.02] and math.isnan(holm([0.01, math.nan])[1])
     values = drawn(5, 50, 4)
     systems = {name: scores_of(values[place]) for place, name in enumerate("abcd")}
-    for correction, adjust in (("holm", holm), ("bh", benjamini_hochberg)):
+    assert bonferroni([0.01, 0.6, math.nan])[:2] == [0.02, 1.0]
+    for correction, adjust in (("holm", holm), ("bonferroni", bonferroni), ("bh", benjamini_hochberg)):
         rows = fn.compare(systems, correction=correction).rows
         assert len(rows) == 6
         assert [row["p_adjusted"] for row in rows] == adjust([row["p"] for row in rows])
@@ -302,7 +312,13 @@ def test_queries_that_a_measure_skips() -> None:
         ({"test": "tukey", "paired": False}, 'test="tukey" and paired=False do not go together'),
         ({"resamples": 10}, "resamples=10 are too few"),
         ({"seed": -1}, "seed=-1 is out of range"),
-        ({"correction": "bonferroni"}, "correction='bonferroni' is not known; wanted None, .holm. or .bh."),
+        ({"correction": "dunn"}, "correction='dunn' is not known; wanted None, .holm., .bonferroni. or .bh."),
+        ({"cluster": [1, math.nan, 2]}, "cluster has 1 null"),
+        (
+            {"tolerance": -1},
+            "tolerance=-1 is not a size of ties; wanted a finite number, 0 or more, as in tol",
+        ),
+        ({"tolerance": math.nan}, "tolerance=nan is not a size of ties"),
         ({"confidence": 95}, "confidence=95 is not between 0 and 1"),
         ({"missing": "ignore"}, 'missing="ignore" is not known'),
         ({"cluster": "user"}, 'there is no column "user" to cluster by; kept were: query_id'),
@@ -352,8 +368,11 @@ def test_no_worse_than() -> None:
     assert found.no_worse_than("base", margin=0.0, system="same") == {"nDCG@1": False}
     turned = fn.compare({name: scores_of(systems[name]) for name in ("same", "base")})
     assert turned.no_worse_than("base", margin=0.002) == {"nDCG@1": True}
-    with pytest.raises(fn.InputError, match="margin=-1 is not a loss"):
-        found.no_worse_than("base", margin=-1)
+    for margin in (-1, math.nan, math.inf, "0.1", True, None):
+        with pytest.raises(fn.FastndcgError, match=r"margin=.* is not a (loss to accept|number); wanted"):
+            found.no_worse_than("base", margin=margin)  # type: ignore[arg-type]
+        with pytest.raises(fn.FastndcgError, match=r"tolerance=.* is not a (size of ties|number); wanted"):
+            compared([0.1, 0.2], [0.2, 0.1], tolerance=margin)
     with pytest.raises(fn.InputError, match='"none" was compared with no system'):
         found.no_worse_than("none")
 
@@ -514,7 +533,9 @@ def test_whole_clusters_are_drawn() -> None:
 
 def test_intervals_that_do_not_exist() -> None:
     a, b = drawn(1, 30)
-    with pytest.raises(fn.InputError, match="interval='bootstrap' is not known; wanted .t., .percentile."):
+    with pytest.raises(
+        fn.InputError, match="interval='bootstrap' is not known; wanted .t., .logit., .percentile."
+    ):
         compared(a, b, interval="bootstrap")
     with pytest.raises(
         fn.InputError, match=r'interval="bca" and paired=False do not go together; use interval="t"'
@@ -542,3 +563,36 @@ def test_how_good_each_system_is() -> None:
         match='"one" is Scores, which do not hold the returned documents; anchors=True needs Rankings',
     ):
         fn.compare({name: fn.evaluate(each, "AP") for name, each in systems.items()}, anchors=True)
+
+
+# ---- judgments ----
+
+
+def runs_of(found: int, queries: int = 40) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Judgments of ten documents for each query, and a run whose first ten have so many of them."""
+    qrels = {f"q{i}": {f"d{j}": (i + j) % 2 for j in range(10)} for i in range(queries)}
+    names = [*(f"d{j}" for j in range(found)), *(f"x{j}" for j in range(10 - found))]
+    return qrels, {query: {name: 20.0 - place for place, name in enumerate(names)} for query in qrels}
+
+
+def test_shares_of_judged_documents_that_differ() -> None:
+    """An index whose documents nobody judged lost, and nothing was said."""
+    old, new, near = (fn.Rankings.from_qrels_run(*runs_of(found)) for found in (10, 6, 10))
+    found = fn.compare({"old": old, "new": new}, measures=["nDCG@10", "P@5", "AP", "Judged@10", "Bpref"])
+    (caution,) = [each for each in found.cautions if "judged" in each]
+    assert caution == (
+        "Of the first 10 documents were judged: 100.0 % of old, 60.0 % of new. Unjudged documents count as not "
+        "relevant, so that nDCG@10, AP may differ for that alone. "
+        'judgment_range(rankings, "nDCG@10") has the values that each system could have.'
+    )
+    assert caution in repr(found) and caution in found.to_json().replace('\\"', '"')
+    assert "60.0 % of new" in found._repr_html_()
+    fn.judgment_range(new, "nDCG@10")  # the advice
+    scores = {name: fn.evaluate(each, "AP") for name, each in (("old", old), ("new", new), ("near", near))}
+    assert "60.0 % of new" in repr(fn.compare(scores, "old"))
+    # nothing is said where shares are alike, measures know what was judged, or nobody knows
+    assert "judged" not in repr(fn.compare({"old": old, "near": near}, measures="nDCG@10"))
+    assert "judged:" not in repr(fn.compare(scores | {"new": scores["near"]}))
+    assert "judged:" not in repr(fn.compare({"a": old, "b": new}, measures=["AP(judged_only=True)", "Bpref"]))
+    stored = {name: scores_of(each.values, query_ids=each.queries[0]) for name, each in scores.items()}
+    assert "judged" not in repr(fn.compare(stored))

@@ -246,7 +246,7 @@ def test_bootstrap_of_few_or_equal_values(method: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "bootstrap"}, 'method=\'bootstrap\' is not known; wanted "t", "percentile"'),
+        ({"method": "bootstrap"}, 'method=\'bootstrap\' is not known; wanted "t", "logit"'),
         ({"method": "bca", "resamples": 5}, "resamples=5 are too few to say anything"),
         ({"method": "bca", "resamples": 1e3}, "resamples=1000.0 is not a whole number"),
         ({"method": "bca", "seed": 2**63}, "seed=9223372036854775808 is out of range"),

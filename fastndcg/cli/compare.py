@@ -46,7 +46,7 @@ from fastndcg.cli.reading import (
 from fastndcg.cli.score import ConventionOption, How, Scored, open_runs, read_convention, stored_results
 from fastndcg.errors import check_system
 from fastndcg.measures import Measure
-from fastndcg.scores import Scores
+from fastndcg.scores import Scores, SomeQueries
 from fastndcg.statistics.intervals import SMALL
 from fastndcg.tables import fit, shown_value, terminal_width
 
@@ -121,12 +121,17 @@ class Statistics:
     test: Annotated[Test, typer.Option(help="Test that computes p; t is the paired t-test.")] = Test.t
     correction: Annotated[
         Correction | None,
-        typer.Option(help="Correction for several pairs: Holm's, or Benjamini and Hochberg's."),
+        typer.Option(help="Correction for several pairs: Holm's, Bonferroni's, or Benjamini and Hochberg's."),
     ] = None
     confidence: ConfidenceOption = 0.95
     interval: Annotated[
         Interval,
-        typer.Option(help="Method for intervals of differences: Student's t, or a bootstrap of --resamples."),
+        typer.Option(
+            help=(
+                "Method for intervals of differences: Student's t, the same kept within the measure's range "
+                "(logit), or a bootstrap of --resamples."
+            ),
+        ),
     ] = Interval.t
     tolerance: Annotated[float, typer.Option(min=0.0, help="Differences up to this size are ties.")] = 0.0
     cluster: Annotated[
@@ -327,7 +332,7 @@ def _of_runs(
             rows, values = has[run] & _count_queries(scores, how.convention), scores.values.copy()
             if not isinstance(counted, str):
                 rows, values[:, nobody] = rows | nobody, counted
-            queries = scores.queries.filter(pa.array(rows))
+            queries = SomeQueries(scores.queries.filter(pa.array(rows)), scores._rankings)
             weight = None if scores.weight is None else scores.weight[rows]
             yield fresh[run]._replace(
                 scores=Scores(scores.measures, values[:, rows], scores._empty[:, rows], queries, weight)

@@ -40,12 +40,10 @@ class Gate(NamedTuple):
     def _of_means(self, compared: Comparison, where: str) -> Iterator[str]:
         for row in compared.rows:
             name, low = f"{row['measure']} of {row['system']}{where}", row["low"]
-            if low >= -self.margin:
-                continue
-            if math.isnan(low):
+            if not (math.isfinite(low) and math.isfinite(row["high"])):
                 queries = _queries_in_words(row["queries"])
-                yield f"{name} has no interval: {queries}, mean difference {row['difference']:.6g}"
-            else:
+                yield f"{name} has no finite interval: {queries}, mean difference {row['difference']:.6g}"
+            elif low < -self.margin:
                 yield (
                     f"{name} may lose {-low:.6g} to {self.baseline}, {-low - self.margin:.6g} more than "
                     f"the margin {self.margin:g} (difference {row['difference']:.6g}, "

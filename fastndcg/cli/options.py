@@ -14,8 +14,8 @@ Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run la
 NaN = StrEnum("NaN", ["refuse", "last"])  # documents without a score
 Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade
 Test = StrEnum("Test", ["t", "randomisation", "wilcoxon", "tukey"])
-Interval = StrEnum("Interval", ["t", "percentile", "bca", "studentised"])
-Correction = StrEnum("Correction", ["holm", "bh"])
+Interval = StrEnum("Interval", ["t", "logit", "percentile", "bca", "studentised"])
+Correction = StrEnum("Correction", ["holm", "bonferroni", "bh"])
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
 ThreadsOption = Annotated[

@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.anchoring import Anchors
 from fastndcg.anchoring import anchors as anchors_of
-from fastndcg.comparison.matching import common_measures, match_queries, scores_of_systems, unmatched_samples
+from fastndcg.comparison.matching import (
+    common_measures,
+    match_queries,
+    scores_of_systems,
+    shares_that_differ,
+    unmatched_samples,
+)
 from fastndcg.comparison.result import Comparison, Options
 from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, check_system
 from fastndcg.measures import as_measures
 from fastndcg.rankings import Rankings
 from fastndcg.statistics.comparison import CORRECTIONS, scipy
-from fastndcg.statistics.intervals import check_confidence
+from fastndcg.statistics.intervals import check_confidence, check_size
 from fastndcg.statistics.resampling import METHODS, check_resamples
 from fastndcg.threads import check_threads
 
@@ -72,17 +78,18 @@ def compare(
         difference between any two, so that p holds for all pairs at once. "wilcoxon" is Wilcoxon's
         signed-rank test. It tests another hypothesis: if differences are asymmetric with mean 0, it almost
         always rejects.
-    correction : None, "holm" or "bh"
-        `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, "bh"
-        (Benjamini and Hochberg) the share of false findings.
+    correction : None, "holm", "bonferroni" or "bh"
+        `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, and so does
+        "bonferroni", which finds less; "bh" (Benjamini and Hochberg) bounds the share of false findings.
     confidence : float
         Confidence of all intervals.
-    interval : "t", "percentile", "bca" or "studentised"
+    interval : "t", "logit", "percentile", "bca" or "studentised"
         How the interval of a difference is computed: by Student's t, or by one of three bootstraps, which
         draw queries, or whole clusters, with replacement. With few queries, bootstrap intervals miss the true
-        mean more often than `confidence` says.
+        mean more often than `confidence` says. "logit" is Student's t on a scale that has no ends, so that
+        the interval has none that the measure's range excludes; for measures from 0 to 1.
     tolerance : float
-        Differences up to this size count as ties. Only wins, ties and losses depend on it.
+        Differences up to this size count as ties; 0 or more. Only wins, ties and losses depend on it.
     cluster : column, or array (n_queries of the first system,), optional
         The cluster of each query, where queries are not independent: for example the user who asked it.
         Standard errors are then computed over clusters.
@@ -127,7 +134,8 @@ def compare(
 
     References
     ----------
-    Smucker et al., CIKM 2007 (randomisation); Carterette, TOIS 2012 ("tukey"); Efron, JASA 1987 ("bca").
+    Smucker et al., CIKM 2007 (randomisation); Carterette, TOIS 2012 ("tukey"); Efron, JASA 1987 ("bca");
+    Korn and Graubard, Survey Methodology 1998 ("logit").
 
     Examples
     --------
@@ -146,8 +154,8 @@ def compare(
         check_system(baseline, scored, Argument("baseline", baseline))
     check_choice("test", test, TESTS)
     check_choice("correction", correction, (None, *CORRECTIONS))
-    check_choice("interval", interval, ("t", *METHODS))
-    if interval != "t" and not paired:
+    check_choice("interval", interval, ("t", "logit", *METHODS))
+    if interval in METHODS and not paired:
         raise InputError(
             Argument("interval", interval),
             " and ",
@@ -173,7 +181,7 @@ def compare(
         test,
         correction,
         check_confidence(confidence),
-        tolerance,
+        check_size("tolerance", tolerance, "a size of ties", 0.01),
         paired,
         *drawn,
         check_threads(threads),
@@ -188,6 +196,7 @@ def compare(
     if test == "wilcoxon" and any(sample.weight is not None for sample in found.samples.values()):
         raise InputError(Argument("test", "wilcoxon"), " knows no weights; use ", Argument("test", "t"))
     compared = Comparison(asked, found, options)
+    compared.cautions += shares_that_differ(scored, asked, baseline)
     if anchors:
         compared.anchors = _anchors(systems, asked, threads)
     return compared

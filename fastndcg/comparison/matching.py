@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.api import evaluate
+from fastndcg.api import evaluate, evaluate_part
 from fastndcg.arrow_types import array_of, combine, decode
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, count_of
-from fastndcg.measures import Measure, as_measures
+from fastndcg.measures import Judged, Measure, as_measures
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, check_kept
 
@@ -85,6 +85,43 @@ def common_measures(scored: dict[str, Scores], measures: Any) -> list[Measure]:
         evaluated = "; ".join(f"{name}: {', '.join(map(str, each))}" for name, each in scored.items())
         raise MeasureError(f"no measure was evaluated for all systems ({evaluated}); evaluate the same ones")
     return common
+
+
+# Shares of judged documents that differ by more than this are worth a caution: P@k then can differ by that
+# alone, since unjudged documents count as not relevant, and few systems differ by more.
+_UNJUDGED = 0.05
+_TOP = 10  # documents that are looked at for measures without a cutoff, which most depend on the first
+_KNOWING = ("unjudged", "judgment", "found")  # the worth of documents of measures that know which were judged
+
+
+def shares_that_differ(
+    scored: dict[str, Scores], measures: Sequence[Measure], baseline: str | None
+) -> list[str]:
+    """A caution for each cutoff with which the shares of judged documents of systems differ. Nothing is known
+    of stored results, and of rankings that do not say what was judged.
+    """
+    ranked = {name: scores._rankings for name, scores in scored.items()}
+    known = {name: each for name, each in ranked.items() if each is not None and each.is_judged is not None}
+    cutoffs: dict[int, list[Measure]] = {}
+    for measure in measures:
+        parts, params = measure.definition, measure.params
+        is_blind = parts.ranking == "system" and parts.worth not in _KNOWING
+        if is_blind and not params.get("judged_only") and params.get("unjudged") is None:
+            cutoffs.setdefault(measure.cutoff or _TOP, []).append(measure)
+    cautions: list[str] = []
+    for k, of_cutoff in cutoffs.items() if len(known) > 1 else ():
+        judged = Judged(empty="skip") @ k
+        shares = {name: evaluate_part(each, (judged,), None, None)._mean(0) for name, each in known.items()}
+        others = shares.values() if baseline not in shares else [shares[str(baseline)]]
+        if max(abs(share - other) for share in shares.values() for other in others) > _UNJUDGED:
+            listed = ", ".join(f"{100 * share:.1f} % of {name}" for name, share in shares.items())
+            names = ", ".join(map(str, of_cutoff))
+            cautions.append(
+                f"Of the first {k} documents were judged: {listed}. Unjudged documents count as not "
+                f"relevant, so that {names} may differ for that alone. "
+                f'judgment_range(rankings, "{of_cutoff[0]}") has the values that each system could have.'
+            )
+    return cautions
 
 
 def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bools]:
@@ -288,7 +325,15 @@ def _clusters(cluster: Any, queries: pa.Table) -> Int64:
         check_kept([cluster], queries.column_names, " to cluster by")
         column = queries[cluster]
     else:
-        column = pa.chunked_array([pa.array(cluster)])
+        try:
+            column = pa.chunked_array([pa.array(cluster, from_pandas=True)])
+        except pa.ArrowException:
+            column = pa.chunked_array([[]], pa.list_(pa.null()))
+        if pa.types.is_nested(column.type):
+            raise InputTypeError(
+                f"cluster is a {type(cluster).__name__} that holds neither numbers nor strings alone; "
+                "give a column, or a number or string for each query"
+            )
         if len(column) != len(queries):
             raise InputError(
                 f"cluster has {count_of(len(column), 'value')} for {count_of(len(queries), 'query')}; "

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from itertools import combinations
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,14 @@ import pyarrow as pa
 from fastndcg.arrow_types import array_of
 from fastndcg.comparison import texts
 from fastndcg.comparison.matching import Bools, Float64, Int64, MatchedSamples, missing_text, rows_of
-from fastndcg.errors import Argument, ColumnError, InputError, check_system, suggest
+from fastndcg.errors import ColumnError, InputError, check_system, suggest
 from fastndcg.measures import Measure, find_measure
-from fastndcg.scores import check_kept, groups_of
+from fastndcg.scores import check_kept, check_unit, groups_of, is_unit
 from fastndcg.statistics import sums
-from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, wilcoxon
-from fastndcg.statistics.intervals import SMALL
+from fastndcg.statistics.comparison import CORRECTIONS, Difference, Spread, direction, wilcoxon
+from fastndcg.statistics.intervals import SMALL, check_size, logit_interval
 from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips, tukey
+from fastndcg.statistics.sums import ROUNDING
 from fastndcg.tables import AsFrame, Table, without_nan
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ class Comparison(AsFrame):
         self.measures, self.systems = tuple(measures), tuple(matched.samples)
         self.missing = matched.missing
         self.cautions: list[str] = []
+        self._beyond = False  # whether a caution says that an interval leaves the measure's range
         self._samples, self._options = matched.samples, options
         self.anchors: dict[str, Anchors] = {}
         self._differences: dict[tuple[str, str, str], Difference] = {}
@@ -110,6 +113,7 @@ class Comparison(AsFrame):
         correct = CORRECTIONS.get(self._options.correction or "", list)
         for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
             row["p_adjusted"] = adjusted
+            self._caution_of_interval(place, row)
         return [{name: row[name] for name in COLUMNS} for row in rows]
 
     def _values(self, place: int, system: str, baseline: str) -> tuple[Float64, Float64, Bools]:
@@ -127,9 +131,10 @@ class Comparison(AsFrame):
     def _paired_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
         own, theirs, counts = self._values(place, system, baseline)
         weight = _values_that_count(self._samples[system].weight, counts)
-        differences, measure = own - theirs, str(self.measures[place])
+        differences, measure = sums.differences_of(own, theirs), str(self.measures[place])
         clusters = _values_that_count(self._samples[system].clusters, counts)
-        found = Difference(*Spread.of(differences, weight, clusters))
+        size = max(float(np.abs(each).max(initial=0.0)) for each in (own, theirs))
+        found = Difference(*Spread.of(differences, weight, clusters, size))
         self._differences[measure, system, baseline] = found
         tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
         wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
@@ -140,10 +145,12 @@ class Comparison(AsFrame):
                 "are not zero, too few for an interval to be relied on. "
                 f'Take more queries, or test="randomisation"{exact}.'
             )
-        p = self._p(differences, weight, counts, found)
+        p = self._p(differences, weight, counts, found, size)
         numbers = found.numbers(self._options.confidence)
-        if self._options.interval != "t":
-            numbers |= self._bootstrap(differences, weight, clusters, found.difference)
+        if self._options.interval == "logit":
+            numbers |= self._bounded(place, found, own, theirs)
+        elif self._options.interval != "t":
+            numbers |= self._bootstrap(differences, weight, clusters, found.difference, size)
         return {
             "mean": self._mean(place, system, own, weight),
             "baseline_mean": self._mean(place, baseline, theirs, weight),
@@ -157,39 +164,87 @@ class Comparison(AsFrame):
             "queries": len(own),
         }
 
+    def _bounded(self, place: int, found: Difference, *values: Float64) -> dict[str, float]:
+        """The interval within the differences that a measure can have."""
+        least = min(float(each.min(initial=0.0)) for each in values)
+        check_unit(self.measures[place], least, max(float(each.max(initial=1.0)) for each in values))
+        numbers = found.difference, found.error, found.freedom, self._options.confidence
+        return logit_interval(*numbers, -1.0, 1.0)._asdict()
+
+    def _caution_of_interval(self, place: int, row: dict[str, Any]) -> None:
+        """Say what is wrong with the ends of an interval, the same of several intervals once."""
+        low, high, between = row["low"], row["high"], f"between {row['system']} and {row['baseline']}"
+        if not (math.isfinite(low) and math.isfinite(high)):
+            if row["queries"] > 1 and math.isfinite(row["difference"]):
+                self.cautions.append(
+                    f"The interval of {row['measure']} {between} is not finite, so that no gate holds by it. "
+                    "Take more queries, or another interval."
+                )
+            return
+        if self._beyond or max(-low, high) <= 1 or not is_unit(self.measures[place]):
+            return
+        self._beyond = True
+        self.cautions.append(
+            f"The interval of {row['measure']} {between} has an end that no difference can have. "
+            'interval="logit" keeps the ends of all intervals within what is possible.'
+        )
+
     def _bootstrap(
-        self, differences: Float64, weight: Float64 | None, clusters: Int64 | None, difference: float
+        self,
+        differences: Float64,
+        weight: Float64 | None,
+        clusters: Int64 | None,
+        difference: float,
+        size: float,
     ) -> dict[str, float]:
         """The bootstrap interval. If system and baseline are exchanged, only its signs change."""
         options = self._options
-        turn = -1.0 if difference < 0 else 1.0
-        values = turn * differences
-        if clusters is not None:
-            values, weight = means_of_clusters(values, weight, clusters)
         drawn = options.interval, options.resamples, options.seed, options.threads
-        ends = bootstrap_interval(values, weight, options.confidence, *drawn)
-        low, high = sorted((turn * ends.low, turn * ends.high))
-        return {"low": low, "high": high}
+        turn = direction(difference, differences, ROUNDING * size) if len(differences) else 1.0
+        found = []
+        for way in (turn,) if turn else (1.0, -1.0):  # both of what is symmetrical
+            values, w = way * differences, weight
+            if clusters is not None:
+                values, w = means_of_clusters(values, w, clusters)
+            ends = bootstrap_interval(
+                values, w, options.confidence, *drawn, middle=way * difference, size=size
+            )
+            found.append(sorted((way * ends.low, way * ends.high)))
+        return {
+            "low": sum(low / len(found) for low, _ in found),
+            "high": sum(high / len(found) for _, high in found),
+        }
 
-    def _p(self, differences: Float64, weight: Float64 | None, counts: Bools, found: Difference) -> float:
+    def _p(
+        self,
+        differences: Float64,
+        weight: Float64 | None,
+        counts: Bools,
+        found: Difference,
+        size: float,
+    ) -> float:
         """The p-value of one pair."""
         options, test = self._options, self._options.test
         if test == "t" or math.isnan(found.difference):
             return found.p()
         if test == "wilcoxon":
-            return wilcoxon(differences)
+            return wilcoxon(differences, size)
         if test == "tukey":
             return math.nan  # computed for all pairs together
-        weighted = differences if weight is None else differences * weight
+        weighted = differences
+        if weight is not None:
+            weight = sums.scaled(weight)
+            weighted, size = differences * weight, size * weight[differences != 0].max(initial=0.0)
         clusters = rows_of(next(iter(self._samples.values())).clusters, counts)
-        return sign_flips(weighted, clusters, options.resamples, options.seed, options.threads)
+        drawn = options.resamples, options.seed, options.threads
+        return sign_flips(weighted, clusters, *drawn, size=size)
 
     def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
         """Set p of one measure by the randomised Tukey test, over queries that count for all systems."""
         samples = list(self._samples.values())
         counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
         values = np.stack([sample.values[place][counts] for sample in samples])
-        if np.isnan(values).any() or not values.size:
+        if not np.isfinite(values).all() or not values.size:
             return
         of_systems = rows_of(samples[0].weight, counts), rows_of(samples[0].clusters, counts)
         p = tukey(values, *of_systems, self._options.resamples, self._options.seed, self._options.threads)
@@ -204,12 +259,18 @@ class Comparison(AsFrame):
             spreads.append(Spread.of(*(rows_of(column, sample.counts[place]) for column in columns)))
         found, measure = Difference.independent(*spreads), str(self.measures[place])
         self._differences[measure, system, baseline] = found
+        numbers = found.numbers(self._options.confidence)
+        if self._options.interval == "logit":
+            values = (self._samples[name] for name in (system, baseline))
+            numbers |= self._bounded(
+                place, found, *(each.values[place][each.counts[place]] for each in values)
+            )
         return {
             "mean": spreads[0].mean,
             "baseline_mean": spreads[1].mean,
             "difference": found.difference,
             "p": found.p(),
-            **found.numbers(self._options.confidence),
+            **numbers,
             **dict.fromkeys(("wins", "ties", "losses", "nonzero")),
             "queries": found.queries,
         }
@@ -318,7 +379,8 @@ class Comparison(AsFrame):
         own, theirs = (self._samples[one] for one in self.pair(system, baseline))
         columns = {"baseline": theirs.values[place], "system": own.values[place]}
         table = own.queries
-        for column, values in (columns | {"difference": columns["system"] - columns["baseline"]}).items():
+        columns["difference"] = sums.differences_of(columns["system"], columns["baseline"])
+        for column, values in columns.items():
             table = table.append_column(column, pa.array(values))
         return Table(table)
 
@@ -380,7 +442,8 @@ class Comparison(AsFrame):
     def no_worse_than(
         self, baseline: str, margin: float = 0.0, *, system: str | None = None
     ) -> dict[str, bool]:
-        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure.
+        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure. An
+        interval that is not finite excludes none.
 
         Parameters
         ----------
@@ -393,8 +456,8 @@ class Comparison(AsFrame):
 
         Raises
         ------
-        InputError
-            Systems that were not compared; a negative margin.
+        InputError, InputTypeError
+            Systems that were not compared; a margin that is negative, not finite, or no number.
 
         Examples
         --------
@@ -403,18 +466,17 @@ class Comparison(AsFrame):
         >>> compare(systems, measures="RR").no_worse_than("a", margin=0.1)
         {'RR': False}
         """
-        if not margin >= 0:
-            raise InputError(
-                Argument("margin", margin),
-                " is not a loss to accept; wanted 0 or more, as in ",
-                Argument("margin", 0.002),
-            )
+        margin = check_size("margin", margin, "a loss to accept", 0.002)
         found: dict[str, list[bool]] = {str(measure): [] for measure in self.measures}
         for row in self.rows:
+            loss = None
             if row["baseline"] == baseline and system in (None, row["system"]):
-                found[row["measure"]].append(row["low"] >= -margin)
+                loss = -row["low"]
             elif row["system"] == baseline and system in (None, row["baseline"]):
-                found[row["measure"]].append(row["high"] <= margin)
+                loss = row["high"]
+            if loss is not None:
+                is_finite = math.isfinite(row["low"]) and math.isfinite(row["high"])
+                found[row["measure"]].append(is_finite and loss <= margin)
         if not all(found.values()):
             with_whom = "no system" if system is None else f'no "{system}"'
             raise InputError(
@@ -441,7 +503,8 @@ class Comparison(AsFrame):
         Raises
         ------
         InputError
-            A difference of 0; a power that is not between 0 and 1; independent samples.
+            A difference of 0, or one for which 10^18 queries are too few; a power that is not between 0 and
+            1; independent samples.
 
         Examples
         --------
@@ -451,12 +514,13 @@ class Comparison(AsFrame):
         >>> compare(systems, measures="RR").queries_needed(0.1).column("queries").to_pylist()
         [68]
         """
-        if not (math.isfinite(difference) and difference):
+        is_number = isinstance(difference, Real) and not isinstance(difference, bool)
+        if not (is_number and math.isfinite(difference) and difference):
             raise InputError(
                 f"difference={difference!r} is not a difference to detect; "
                 "wanted a finite number other than 0"
             )
-        if not 0 < power < 1:
+        if isinstance(power, bool) or not isinstance(power, Real) or not 0 < power < 1:
             raise InputError(
                 f"power={power!r} is not between 0 and 1; wanted a number between them, as in power=0.8"
             )

@@ -17,9 +17,15 @@ _TESTS = {
     "wilcoxon": "Wilcoxon's signed ranks",
     "tukey": "randomised Tukey",
 }
-_CORRECTIONS = {None: "", "holm": ", corrected by Holm", "bh": ", corrected by Benjamini and Hochberg"}
+_CORRECTIONS = {
+    None: "",
+    "holm": ", corrected by Holm",
+    "bonferroni": ", corrected by Bonferroni",
+    "bh": ", corrected by Benjamini and Hochberg",
+}
 _INTERVALS = {
     "t": "",
+    "logit": ", by Student's t of logits",
     "percentile": ", percentiles of resamples",
     "bca": ", BCa",
     "studentised": ", studentised bootstrap",

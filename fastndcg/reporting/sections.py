@@ -306,7 +306,7 @@ def _share(count: int | None, of: int) -> str:
 def only(scores: Scores, measures: Sequence[Measure]) -> Scores:
     """Return the scores of some of the measures."""
     rows = [scores.measures.index(measure) for measure in measures]
-    return Scores(measures, scores.values[rows], scores._empty[rows], scores.queries, scores.weight)
+    return Scores(measures, scores.values[rows], scores._empty[rows], scores._source, scores.weight)
 
 
 def _each_measure(found: Found, make: Callable[[Measure], list[Any]]) -> list[Any]:

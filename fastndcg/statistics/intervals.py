@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import cache, lru_cache
+from numbers import Real
 from typing import NamedTuple
 
 from fastndcg.errors import Argument, InputError, InputTypeError
@@ -40,6 +41,21 @@ def check_confidence(confidence: object) -> float:
     return float(confidence)
 
 
+def check_size(name: str, size: object, what: str, example: float) -> float:
+    """A size of differences as a float: finite, 0 or more. Raises `InputError` or `InputTypeError`."""
+    if isinstance(size, bool) or not isinstance(size, Real):
+        raise InputTypeError(
+            Argument(name, size), " is not a number; wanted 0 or more, as in ", Argument(name, example)
+        )
+    if not 0 <= float(size) < math.inf:
+        raise InputError(
+            Argument(name, size),
+            f" is not {what}; wanted a finite number, 0 or more, as in ",
+            Argument(name, example),
+        )
+    return float(size)
+
+
 def t_interval(mean: float, error: float, freedom: float, confidence: float) -> Interval:
     """mean ± t(freedom, 1 - (1 - confidence) / 2) * error; NaN where there are too few values for an error.
 
@@ -50,6 +66,28 @@ def t_interval(mean: float, error: float, freedom: float, confidence: float) -> 
         return Interval(math.nan, math.nan)
     half = t_quantile(1 - confidence, freedom) * error if error else 0.0
     return Interval(mean - half, mean + half)
+
+
+def logit_interval(
+    mean: float, error: float, freedom: float, confidence: float, least: float, greatest: float
+) -> Interval:
+    """Student's interval of the logit of where a mean lies from `least` to `greatest`, whose ends therefore
+    lie there too (Korn and Graubard, Survey Methodology 1998). NaN for a mean that lies elsewhere.
+
+    >>> logit_interval(0.9, 0.1, 9, 0.95, 0, 1)
+    Interval(low=0.421581..., high=0.991082...)
+    """
+    share = (mean - least) / (greatest - least)
+    if not error:
+        return Interval(mean, mean)
+    if not 0 < share < 1:
+        return Interval(math.nan, math.nan)
+    half = t_interval(0.0, error / (greatest - least) / (share * (1 - share)), freedom, confidence).high
+    middle = math.log(share / (1 - share))
+    low, high = (
+        least + (greatest - least) * (1 + math.tanh(end / 2)) / 2 for end in (middle - half, middle + half)
+    )
+    return Interval(min(low, mean), max(high, mean))
 
 
 def t_two_sided(t: float, freedom: float) -> float:
@@ -64,6 +102,8 @@ def t_two_sided(t: float, freedom: float) -> float:
         return math.nan
     if math.isinf(t):
         return _LEAST
+    if freedom < _FEW:
+        return _t_of_few(abs(t), freedom)
     # with density f: 2 f(t) * integral over u > 0 of f(t + u) / f(t), which is 1 near 0 and falls
     t, width = abs(t), math.hypot(math.sqrt(freedom), t)
     scale = width / ((freedom + 1) * t / width + math.sqrt(freedom + 1))
@@ -73,6 +113,24 @@ def t_two_sided(t: float, freedom: float) -> float:
         fall = math.log1p(u / width * ((2 * t + u) / width))
         beyond += part * math.exp(-(freedom + 1) / 2 * fall)
     return min(max(2 * t_density(t, freedom) * beyond * scale, _LEAST), 1.0)
+
+
+def _t_of_few(t: float, freedom: float) -> float:
+    """The same for little freedom, where the density falls too slowly to be integrated: the incomplete beta
+    function I(x; freedom / 2, 1 / 2) with x = freedom / (freedom + t^2), as a power series of x or of 1 - x.
+    """
+    root, a, b = math.sqrt(freedom), freedom / 2, 0.5
+    ratio = min(root, t) / math.hypot(root, t)
+    is_far = t > root
+    if not is_far:
+        a, b = b, a
+    # x^a / (a B(a, b)) * (1 + a * sum over n > 0 of (1 - b) ... (n - b) / n! * x^n / (a + n))
+    x, part, total = ratio * ratio, 1.0, 1.0
+    for n in range(1, 64):
+        part *= (n - b) / n * x
+        total += part * a / (a + n)
+    below: float = ratio ** (2 * a) * _gamma_ratio(freedom / 2) / math.sqrt(math.pi) / a * total
+    return min(max(below if is_far else 1 - below, _LEAST), 1.0)
 
 
 def t_density(t: float, freedom: float) -> float:
@@ -119,6 +177,7 @@ def t_quantile(outside: float, freedom: float) -> float:
 
 
 _LEAST = 2.2250738585072014e-308  # the smallest normal float64
+_FEW = 0.2  # degrees of freedom
 
 
 def _gamma_ratio(a: float) -> float:

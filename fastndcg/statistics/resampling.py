@@ -18,6 +18,7 @@ from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.kernels import worlds
 from fastndcg.progress import Task
 from fastndcg.statistics.intervals import Interval
+from fastndcg.statistics.sums import ROUNDING, differences_of, is_constant, mean, ranks_of, scaled
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -56,25 +57,28 @@ def sign_flips(
     seed: int,
     threads: int | None = None,
     exact: int = EXACT,
+    size: float = 0.0,
 ) -> float:
     """p-value of the randomisation test: how often a sum with random signs is as far from 0. Clusters share
     one sign.
 
     With up to `exact` nonzero values all signs are tried, and p is exact. Otherwise p is (1 + sums as far) /
-    (1 + resamples).
+    (1 + resamples). `size` is the largest absolute value of what differences were computed from.
     """
-    values = _whole(differences, float(np.abs(differences).sum()))
+    largest = float(np.abs(differences).sum())
+    values = _whole(differences, largest)
     if clusters is not None:
         values = _sums_of_clusters(values[:, None], clusters)[:, 0]
-    values = values[values != 0]
+    slack = _roundings(len(differences), size, largest)
+    values = values[np.abs(values) > slack]
     observed = abs(int(values.sum()))
     # the same for any order of queries, and whichever system is the baseline
     sizes = np.sort(np.abs(values))
-    least = observed - _roundings(len(differences))
+    least = observed - slack
     if len(sizes) <= exact:
         sums = np.zeros(1, np.int64)
-        for size in sizes:
-            sums = np.concatenate([sums - size, sums + size])
+        for one in sizes:
+            sums = np.concatenate([sums - one, sums + one])
         return float(np.mean(np.abs(sums) >= least))
     sums = _run("flip_signs", sizes, len(sizes) / 8, resamples, seed, threads)
     return (1 + int((np.abs(sums) >= least).sum())) / (1 + resamples)
@@ -94,22 +98,26 @@ def tukey(
     Systems are permuted within each query, or each cluster. p is how often the greatest difference of two
     means is then as large as that of the pair: (1 + those as large) / (1 + resamples) (Carterette 2012).
     """
-    weighted = values if weight is None else values * weight
+    weighted = values if weight is None else values * scaled(weight)
     # only differences between systems count, not how hard a query is
-    weighted = weighted - weighted.min(axis=0)
-    rows = _whole(weighted, float(weighted.max(axis=0, initial=0).sum())).T
-    n_rounded = len(rows)
+    apart = differences_of(weighted, weighted.min(axis=0))
+    largest = float(apart.max(axis=0, initial=0).sum())
+    rows = _whole(apart, largest).T
+    size = float(np.abs(weighted).max(where=apart.any(axis=0), initial=0.0))
+    slack = _roundings(len(rows), size, largest)
     if clusters is not None:
         rows = _sums_of_clusters(rows, clusters)
     sums = rows.sum(axis=0)
     rows = np.sort(rows, axis=1)
-    rows = rows[rows[:, 0] != rows[:, -1]]
-    rows = np.ascontiguousarray(rows[np.lexsort(rows.T)])
+    rows = rows[rows[:, -1] - rows[:, 0] > slack]
+    # in the same order for whatever rounding of input
+    order = np.lexsort((*rows.T, *(ranks_of(column, slack) for column in rows.T)))
+    rows = np.ascontiguousarray(rows[order])
     ranges = _run("permute_systems", rows, 4.0 * rows.size, resamples, seed, threads)
 
     def p(one: int, other: int) -> float:
         observed = abs(int(sums[one]) - int(sums[other]))
-        far = int((ranges >= observed - _roundings(n_rounded)).sum())
+        far = int((ranges >= observed - slack).sum())
         return (1 + far) / (1 + resamples)
 
     return p
@@ -123,16 +131,34 @@ def bootstrap_interval(
     resamples: int,
     seed: int,
     threads: int | None = None,
+    *,
+    middle: float | None = None,
+    size: float | None = None,
 ) -> Interval:
-    """The bootstrap interval of a mean; NaN for fewer than two values, or a NaN among them."""
-    if len(values) < 2 or np.isnan(values).any() or (weight is not None and np.count_nonzero(weight) < 2):
+    """The bootstrap interval of a mean; NaN for fewer than two values, or one that is not finite.
+
+    It is widened to contain the mean, or `middle`, the mean as others round it. `size` is the largest
+    absolute value of what values were computed from.
+    """
+    middle = mean(values, weight) if middle is None else middle
+    if weight is not None:  # sums are too coarse for the least of them
+        weight = np.where(weight > ROUNDING * weight.max(initial=0.0), weight, 0.0)
+    if len(values) < 2 or math.isnan(middle) or (weight is not None and np.count_nonzero(weight) < 2):
         return Interval(math.nan, math.nan)
     if len(values) >= _MOST:
         raise InputError(
             f'{len(values):,} values are too many to draw from; wanted less than 2^31. Use method="t".'
         )
-    order = np.argsort(values, kind="stable") if weight is None else np.lexsort((weight, values))
-    values, weight = values[order], None if weight is None else weight[order]
+    size = float(np.abs(values).max()) if size is None else size
+    order = np.argsort(values, kind="stable")
+    if weight is not None:
+        order = np.lexsort((values, weight, ranks_of(values, ROUNDING * size)))
+    values, weight = values[order], None if weight is None else scaled(weight[order])
+    n, w = len(values), np.ones(len(values)) if weight is None else weight
+    if is_constant(values[w > 0] - middle, size):
+        return Interval(middle, middle)
+    power = math.frexp(size)[1]  # powers of what is divided by 2**power do not overflow
+    values, size, center = np.ldexp(values, -power), math.ldexp(size, -power), math.ldexp(middle, -power)
 
     def draw(column: Float64) -> Float64:
         """Sums of samples of the same size, drawn with replacement, (resamples,)."""
@@ -141,48 +167,76 @@ def bootstrap_interval(
         scaled: Float64 = np.ldexp(sums.astype(np.float64), math.frexp(largest)[1] - 61)
         return scaled
 
-    n, w = len(values), np.ones(len(values)) if weight is None else weight
     whole = draw(w) if weight is not None else np.full(resamples, float(n))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = draw(w * values) / whole
-    mean = float((w * values).sum() / w.sum())
     outside = (1 - confidence) / 2
-    if method == "percentile":
-        low, high = np.nanquantile(means, [outside, 1 - outside]).tolist()
-        return Interval(low, high)
-    if method == "bca":
-        return _bca(values, w, mean, means, outside)
-    # the error of each resample's own mean, as `Moments.error` has it
-    squares = draw(w * w * values * values) - 2 * means * draw(w * w * values) + means**2 * draw(w * w)
-    correction = n / (n - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.sqrt(np.maximum(squares, 0) * correction) / whole
-        ratios = (means - mean) / errors
+        # how far equal means may differ by rounding: of values to whole numbers, and of input
+        slack = _roundings(n) * (n * float(w.max()) * math.ldexp(size, -60)) / whole
+    if method == "studentised":
+        low, high = _studentised(values - center, w, whole, draw, outside, slack)
+        low, high = center + low, center + high
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = draw(w * values) / whole
+        shares: list[float] | None = [outside, 1 - outside]
+        if method == "bca":
+            below = float(np.mean(means < center - slack) + np.mean(means <= center + slack)) / 2
+            shares = _corrected([outside, 1 - outside], below, values, w, center)
+        low, high = np.nanquantile(means, shares).tolist() if shares else (math.nan, math.nan)
+    if not low <= high:
+        return Interval(math.nan, math.nan)
+    return Interval(min(math.ldexp(low, power), middle), max(math.ldexp(high, power), middle))
+
+
+def _studentised(
+    off: Float64,
+    w: Float64,
+    whole: Float64,
+    draw: Callable[[Float64], Float64],
+    outside: float,
+    slack: Float64,
+) -> tuple[float, float]:
+    """The ends of the interval minus the mean, from values minus their mean; infinite if many resamples hold
+    equal values. Means and errors of up to `slack` are of rounding.
+    """
+    # the error of each resample's own mean, as `Moments.error` has it
+    parts = w * off
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shifts = draw(parts) / whole
+        shifts = np.where(np.abs(shifts) <= slack, 0.0, shifts)
+        squares = draw(parts * parts) - 2 * shifts * draw(w * parts) + shifts**2 * draw(w * w)
+        n, far = len(off), float(np.abs(parts).max())
+        noise = np.maximum((slack * whole) ** 2 / n, _roundings(n) * (n * math.ldexp(far * far, -58)))
+        correction = n / (n - 1)
+        errors = np.sqrt(np.where(squares > noise, squares, 0.0) * correction) / whole
+        ratios = shifts / errors
     ratios = np.where(np.isnan(ratios), 0.0, ratios)  # no error and no difference
-    error = math.sqrt((((w * (values - mean)) ** 2).sum()) * correction) / w.sum()
+    error = math.sqrt((parts**2).sum() * correction) / w.sum()
     low, high = np.quantile(ratios, [outside, 1 - outside], method="inverted_cdf").tolist()
-    return Interval(float(mean - high * error), float(mean - low * error)) if error else Interval(mean, mean)
+    return float(-high * error), float(-low * error)
 
 
-def _bca(values: Float64, w: Float64, mean: float, means: Float64, outside: float) -> Interval:
-    """BCa: percentiles corrected for bias and skewness (Efron 1987)."""
+def _corrected(
+    shares: list[float], below: float, values: Float64, w: Float64, mean: float
+) -> list[float] | None:
+    """BCa: shares corrected for bias and skewness (Efron 1987); None where all means lie on one side."""
     from statistics import NormalDist  # here, because it brings random
 
     normal = NormalDist()
-    below = float(np.mean(means < mean) + np.mean(means <= mean)) / 2
     rest = w.sum() - w
     without = (w.sum() * mean - w * values)[rest > 0] / rest[rest > 0]  # means without one query each
     off = without.mean() - without
     spread = (off**2).sum()
     if not spread or not 0 < below < 1:
-        return Interval(mean, mean) if not spread else Interval(math.nan, math.nan)
+        return None
     bias, skew = normal.inv_cdf(below), (off**3).sum() / (6 * spread**1.5)
-    shares = []
-    for z in (normal.inv_cdf(outside), normal.inv_cdf(1 - outside)):
-        shifted = bias + z
-        shares.append(normal.cdf(bias + shifted / (1 - skew * shifted)))
-    low, high = np.nanquantile(means, shares).tolist()
-    return Interval(low, high)
+    found = []
+    for share in shares:
+        shifted = bias + normal.inv_cdf(share)
+        # beyond where the correction is infinite there is no quantile but the last
+        part = 1 - skew * shifted
+        found.append(normal.cdf(bias + shifted / part) if part > 0 else float(shifted > 0))
+    return found
 
 
 # ---- whole numbers ----
@@ -198,9 +252,12 @@ def _whole(values: Float64, largest: float) -> Int64:
 _GIVEN = 1 << 17
 
 
-def _roundings(n: int) -> int:
-    """How far equal sums of n values may differ by rounding: of values to whole numbers, and of input."""
-    return n + _GIVEN
+def _roundings(n: int, size: float = 0.0, largest: float = 1.0) -> int:
+    """How far equal sums of n values may differ by rounding: of values to whole numbers, and of input, which
+    may be differences of values up to `size`; `largest` is the largest sum.
+    """
+    given = n * math.ldexp(size, 61 - 50 - math.frexp(largest)[1]) if largest else 0.0
+    return n + max(_GIVEN, int(min(given, 2.0**60)))
 
 
 def _sums_of_clusters(rows: Int64, clusters: Int64) -> Int64:
@@ -215,9 +272,9 @@ def _sums_of_clusters(rows: Int64, clusters: Int64) -> Int64:
 
 def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) -> tuple[Float64, Float64]:
     """The mean of each cluster, and its weight: the sum of its weights, or its number of values."""
-    order = np.lexsort((values, clusters))
+    order = np.lexsort((values, clusters) if weight is None else (weight, values, clusters))
     starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min(initial=0) - 1))
-    w = np.ones(len(values)) if weight is None else weight[order]
+    w = np.ones(len(values)) if weight is None else scaled(weight)[order]
     if not len(values):
         return values, w
     whole = np.add.reduceat(w, starts)

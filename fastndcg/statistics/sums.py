@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.errors import InputError
 from fastndcg.kernels import worlds
 
 Float64 = npt.NDArray[np.float64]
@@ -25,10 +26,53 @@ _COMPILED = 1 << 16  # values that are worth loading a kernel for
 _BETWEEN_CARRIES = 1 << 28  # values that a kernel adds up at a time
 _USUAL = 400  # size of exponents of usual numbers
 _BLOCK = 1 << 20  # values summed at a time: 2**20 parts of 27 bits stay exact in a float64
+# share of the values by which results that are equal may differ, as sums of the same numbers in another order
+ROUNDING = 2.0**-44
+
+
+def is_constant(off: Float64, size: float) -> bool:
+    """Whether values are equal up to rounding, from their differences from their mean; `size` is the largest
+    absolute value of what they were computed from.
+
+    >>> is_constant(np.array([0.4 - 0.2, 0.6 - 0.4]) - 0.2, 0.6)
+    True
+    """
+    return not off.size or float(np.abs(off).max()) <= ROUNDING * size
+
+
+def differences_of(one: npt.ArrayLike, other: npt.ArrayLike) -> Float64:
+    """one - other, and 0 where the two are equal up to rounding.
+
+    >>> differences_of([0.1 + 0.2, 0.5], [0.3, 0.25])
+    array([0.  , 0.25])
+    """
+    size = np.maximum(np.abs(one), np.abs(other))
+    with np.errstate(invalid="ignore"):  # inf - inf
+        found: Float64 = np.subtract(one, other)
+    return np.where((np.abs(found) <= ROUNDING * size) & np.isfinite(found), 0.0, found)
+
+
+def ranks_of(values: npt.NDArray[Any], least: float) -> Int64:
+    """The rank of each value from 0, equal for neighbours that differ by at most `least`.
+
+    >>> ranks_of(np.array([0.5, 0.2, 0.6 - 0.4]), 1e-12)
+    array([1, 0, 0])
+    """
+    order = np.argsort(values, kind="stable")
+    places = np.empty(len(values), np.int64)
+    places[order] = np.cumsum(np.diff(values[order], prepend=values[order][:1]) > least)
+    return places
+
+
+def scaled(weight: Float64) -> Float64:
+    """Weights divided by a power of two, so that neither their squares nor the sum of these overflow."""
+    divided: Float64 = np.ldexp(weight, -math.frexp(float(weight.max(initial=0.0)))[1])
+    return divided
 
 
 def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
-    """The exact sum of finite values; `largest` is their largest absolute value, if it is known.
+    """The exact sum of values; `largest` is their largest absolute value, if it is known. Raises `InputError`
+    for values that are not finite.
 
     >>> float(exact_sum([1e100, 1.0, -1e100]))
     1.0
@@ -46,6 +90,7 @@ def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
 
 def exact_sum_of_products(left: Float64, right: Float64, largest: float | None = None) -> Fraction:
     """The exact sum of left[i] * right[i]; `largest` is the largest absolute value of left, if it is known.
+    Raises `InputError` for values that are not finite.
 
     >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
     True
@@ -73,16 +118,19 @@ def exact_sum_of_products(left: Float64, right: Float64, largest: float | None =
 
 
 def mean(values: Float64, weight: Float64 | None = None) -> float:
-    """The mean, or the weighted mean, rounded once; NaN for no values, a NaN among them, or weights that are
-    all 0.
+    """The mean, or the weighted mean, rounded once; NaN for no values, a value or weight that is not finite,
+    or weights that are all 0.
 
     >>> mean(np.array([0.1] * 10))
     0.1
     """
-    if not values.size or np.isnan(values.min()):
+    largest = _largest(values)
+    if not values.size or not math.isfinite(largest):
         return float("nan")
     if weight is None:
-        return float(exact_sum(values) / values.size)
+        return float(exact_sum(values, largest) / values.size)
+    if not math.isfinite(_largest(weight)):
+        return float("nan")
     total = exact_sum(weight)
     return float(exact_sum_of_products(values, weight) / total) if total else float("nan")
 
@@ -108,7 +156,7 @@ class Moments(NamedTuple):
     """
 
     n_values: int
-    undefined: int  # NaN among the values: they are in `n_values` and in none of the sums
+    undefined: int  # not finite, or of such a weight: they are in `n_values` and in none of the sums
     total: Fraction
     squares: Fraction
     weights: Fraction  # 0 where there are no weights, as is the next
@@ -126,8 +174,8 @@ class Moments(NamedTuple):
         """Sums of values, (n,), and of their weights, (n,), if any."""
         count, undefined = len(values), 0
         low, high = float(values.min(initial=math.inf)), float(values.max(initial=-math.inf))
-        if math.isnan(low):
-            defined = ~np.isnan(values)
+        if count and not math.isfinite(max(high, -low) if weight is None else high - low + weight.sum()):
+            defined = np.isfinite(values) & (True if weight is None else np.isfinite(weight))
             undefined = len(values) - int(defined.sum())
             values, weight = values[defined], None if weight is None else weight[defined]
             low, high = float(values.min(initial=math.inf)), float(values.max(initial=-math.inf))
@@ -188,13 +236,13 @@ class Moments(NamedTuple):
 
 
 def quartiles(values: Float64) -> tuple[float, float, float]:
-    """The first quartile, the median and the third quartile, interpolated linearly; NaN for no values or a
-    NaN among them.
+    """The first quartile, the median and the third quartile, interpolated linearly; NaN for no values or one
+    that is not finite.
 
     >>> quartiles(np.array([4.0, 1.0, 2.0, 3.0, 5.0]))
     (2.0, 3.0, 4.0)
     """
-    if not values.size:
+    if not values.size or not math.isfinite(_largest(values)):
         return float("nan"), float("nan"), float("nan")
     if values.size >= _COMPILED and worlds.pays("windows.count_in_bins", values.size):
         found = _select_quartiles(np.ascontiguousarray(values))
@@ -216,7 +264,7 @@ def _sum_of_close(values: Float64, largest: float | None, *, squared: bool) -> F
     at_once = windows.MOST_SQUARED if squared else windows.MOST
     values = np.ascontiguousarray(values)
     if largest is None:
-        largest = max(float(values.max()), -float(values.min()))
+        largest = _largest(values)
     shift = bits - math.frexp(largest)[1]  # the power of two that brings all values below 2**bits
     if not math.isfinite(largest) or abs(shift) >= _USUAL:
         return None
@@ -271,6 +319,8 @@ def _sum_of_digits(*factors: Float64, at_once: int = _BETWEEN_CARRIES) -> Fracti
 
     add = "exact.add_values" if len(factors) == 1 else "exact.add_products"
     total = 0
+    for factor in factors:
+        _check_finite(factor)
     for start in range(0, factors[0].size, at_once):
         digits = np.zeros(exact.DIGITS, np.int64)
         parts = (factor[start : start + at_once] for factor in factors)
@@ -281,8 +331,22 @@ def _sum_of_digits(*factors: Float64, at_once: int = _BETWEEN_CARRIES) -> Fracti
     return Fraction(total, 1 << (1074 * len(factors)))
 
 
+def _largest(values: Float64) -> float:
+    """The largest absolute value; NaN if one is NaN."""
+    return float(np.maximum(values.max(initial=0.0), -values.min(initial=0.0)))
+
+
+def _check_finite(values: Float64) -> None:
+    if not math.isfinite(_largest(values)):
+        raise InputError(
+            f"{np.count_nonzero(~np.isfinite(values)):,} of {values.size:,} numbers to sum are not finite; "
+            "leave out those that are infinite or NaN"
+        )
+
+
 def _split(values: Float64) -> tuple[Int64, Int64]:
     """Whole numbers of at most 53 bits and exponents, so that value = whole * 2**exponent."""
+    _check_finite(values)
     mantissa, exponent = np.frexp(values)
     return (mantissa * 2.0**53).astype(np.int64), exponent.astype(np.int64) - 53
 
