@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, count
@@ -429,15 +430,24 @@ def html_table(rows: Texts, left: int | Collection[int] = 1) -> str:
     return f"<table><thead>{row_of(header, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
-def markdown_table(rows: Texts, left: int | Collection[int] = 1) -> str:
-    """The same as Markdown, numbers at the right.
+def markdown_text(text: str) -> str:
+    r"""A text as Markdown that shows it: no HTML, no link, no other cell of a table.
+
+    >>> print(markdown_text("<b>[a](b)|*c*"))
+    \<b\>\[a\](b)\|\*c\*
+    """
+    return re.sub(r"[\\`*\[\]<>|&]", r"\\\g<0>", visible(text))
+
+
+def markdown_table(rows: Texts, left: int | Collection[int] = 1, *, is_markdown: bool = False) -> str:
+    """The same as Markdown, numbers at the right, of texts that are Markdown already or not.
 
     >>> print(markdown_table([["measure", "mean"], ["RR", "0.5"]]))
     | measure | mean |
     | --- | ---: |
     | RR | 0.5 |
     """
-    header, *others = ([text.replace("|", r"\|") for text in row] for row in _visible_rows(rows))
+    header, *others = rows if is_markdown else ([markdown_text(text) for text in row] for row in rows)
     at_left = range(left) if isinstance(left, int) else left
     rule = ["---" if place in at_left else "---:" for place in range(len(header))]
     return "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *others])

@@ -284,6 +284,11 @@ def test_long_tables_and_texts_are_shortened() -> None:
 
 def test_markdown_escapes() -> None:
     assert markdown_table([["a", "b"], ["x|y", "1"]]).splitlines()[-1] == r"| x\|y | 1 |"
+    hostile = "<img src=x>[a](javascript:b)`*\\|\n&lt;"
+    shown = r"\<img src=x\>\[a\](javascript:b)\`\*\\\|\\n\&lt;"
+    assert markdown_table([["a"], [hostile]]).splitlines()[-1] == f"| {shown} |"
+    scores = fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1]]), "RR")
+    assert f"| a | {shown} | **0.7500** |" in fn.compare({hostile: scores, "b": scores}).to_markdown()
 
 
 def test_text_that_nobody_reads_in_a_terminal_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:

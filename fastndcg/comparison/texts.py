@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.errors import visible
-from fastndcg.tables import fit, html_table, html_text, markdown_table, terminal_width
+from fastndcg.tables import fit, html_table, html_text, markdown_table, markdown_text, terminal_width
 
 if TYPE_CHECKING:
     from fastndcg.comparison.result import Comparison
@@ -94,14 +94,14 @@ def latex(compared: Comparison) -> str:
 
 
 def markdown(compared: Comparison) -> str:
-    rows = [["", "system", *compared.means]]
+    rows = [["", "system", *map(markdown_text, compared.means)]]
     for letter, system, cells in _rank(compared):
         shown = [
             (f"**{mean}**" if best else mean) + (f"<sup>{beaten}</sup>" if beaten else "")
             for mean, beaten, best in cells
         ]
-        rows.append([letter, system, *shown])
-    return markdown_table(rows, 2) + "\n"
+        rows.append([letter, markdown_text(system), *shown])
+    return markdown_table(rows, 2, is_markdown=True) + "\n"
 
 
 def anchor_rows(compared: Comparison) -> list[dict[str, Any]]:
