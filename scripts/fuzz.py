@@ -4,7 +4,10 @@
     python -m scripts.fuzz --target parquet --mutants 100000 --seed 7
     python -m scripts.fuzz --replay fuzz-failures/parquet-7-1234.parquet
 
-A mutant is defined by target, seed and number. A child process with limited memory and time reads it, so that
+    python -m scripts.fuzz --kernels compiled                  kernels as users run them, and not as plain Python
+
+Each target says how often it reached each decoder that it is for, and fails where that is never: a fuzzer of pages read
+no page for months. A mutant is defined by target, seed and number. A child process with limited memory and time reads it, so that
 crashes are found. Mutants that fail are written to a folder, and `--replay` reads one of them again.
 
 To add a target, add a `Target` to `TARGETS` of a module in `MODULES`. `mutate` damages bytes of any format.
@@ -13,20 +16,24 @@ To add a target, add a `Target` to `TARGETS` of a module in `MODULES`. `mutate` 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
+import os
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-MODULES = ("scripts.fuzz_parquet", "scripts.fuzz_text")
+MODULES = ("scripts.fuzz_parquet", "scripts.fuzz_text", "scripts.fuzz_files")
 ROOT = Path(__file__).resolve().parent.parent
 
 _MEMORY = 2 << 30  # bytes that a child may allocate in addition to what it has after its imports
@@ -42,6 +49,9 @@ class Target(NamedTuple):
     mutant: Callable[[Random], bytes]
     judge: Callable[[Path], str | None]  # returns what is wrong with how a file is read, or None
     ending: str  # of file names
+    reaches: tuple[
+        str, ...
+    ] = ()  # decoders, as "module:name"; those of `fastndcg.kernels` in plain Python alone
 
 
 class Failure(NamedTuple):
@@ -49,6 +59,19 @@ class Failure(NamedTuple):
     number: int
     complaint: str
     path: Path
+
+
+class Found(NamedTuple):
+    """What a run of a target found."""
+
+    read: int
+    failures: list[Failure]
+    reached: Counter[str]  # how often each decoder returned
+
+    @property
+    def missed(self) -> list[str]:
+        """Decoders that were never reached."""
+        return [name for name, times in self.reached.items() if not times]
 
 
 # ---- damage ----
@@ -117,8 +140,36 @@ def limit_memory(more: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
+def count(target: Target) -> Counter[str]:
+    """Count from now on how often each decoder of a target returns."""
+    is_plain, reached = os.environ.get("FASTNDCG_KERNELS") == "plain", Counter[str]()
+
+    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*arguments: Any, **options: Any) -> Any:
+            found = function(*arguments, **options)
+            reached[name] += 1
+            return found
+
+        return call
+
+    for name in target.reaches:
+        if is_plain or not name.startswith("fastndcg.kernels."):
+            reached[name] = 0
+            module, _, path = name.partition(":")
+            *outer, last = path.split(".")
+            holder: Any = import_module(module)
+            for each in outer:
+                holder = getattr(holder, each)
+            is_static = isinstance(inspect.getattr_static(holder, last, None), staticmethod)
+            function = counted(name, getattr(holder, last))
+            setattr(holder, last, staticmethod(function) if is_static else function)
+    return reached
+
+
 def judge_all(target: Target, numbers: range, seed: int) -> None:
     """Read mutants in a child, and print a line before and after each. A slow mutant ends the process."""
+    reached = count(target)
     with tempfile.TemporaryDirectory(prefix="fastndcg-fuzz-") as folder:
         path = Path(folder) / f"mutant{target.ending}"
         for number in numbers:
@@ -131,7 +182,9 @@ def judge_all(target: Target, numbers: range, seed: int) -> None:
             complaint = target.judge(path)
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.alarm(0)
-            print(json.dumps([number, complaint]), flush=True)
+            print(json.dumps([number, complaint, reached]), flush=True)
+            for name in reached:
+                reached[name] = 0
 
 
 def _ending(code: int) -> str:
@@ -140,10 +193,15 @@ def _ending(code: int) -> str:
     return f"the process ended with {signal.Signals(-code).name if code < 0 else code}"
 
 
-def _in_children(target: Target, numbers: range, seed: int, until: float) -> Iterator[tuple[int, str | None]]:
-    """Yield the number of each mutant and what is wrong with it. After a child that dies, start another."""
+def _in_children(
+    target: Target, numbers: range, seed: int, is_over: Callable[[], bool], kernels: str
+) -> Iterator[tuple[int, str | None, dict[str, int]]]:
+    """Yield the number of each mutant, what is wrong with it, and how often it reached which decoder.
+
+    After a child that dies, start another.
+    """
     first = numbers.start
-    while first < numbers.stop and time.monotonic() < until:
+    while first < numbers.stop and not is_over():
         arguments = ["--child", target.name, str(first), str(numbers.stop), str(seed)]
         with subprocess.Popen(
             [sys.executable, "-m", "scripts.fuzz", *arguments],
@@ -151,22 +209,28 @@ def _in_children(target: Target, numbers: range, seed: int, until: float) -> Ite
             stderr=subprocess.PIPE,
             text=True,
             cwd=ROOT,
+            # plain kernels find each index that is out of bounds
+            env={
+                **os.environ,
+                "FASTNDCG_KERNELS": kernels,
+                "NUMBA_DISABLE_JIT": str(int(kernels == "plain")),
+            },
         ) as child:
             begun = None
             for line in child.stdout or ():
-                number, *complaint = json.loads(line)
+                number, *judged = json.loads(line)
                 begun = number
-                if complaint:
+                if judged:
                     begun, first = None, number + 1
-                    yield number, complaint[0]
-                    if time.monotonic() >= until:
+                    yield number, *judged
+                    if is_over():
                         child.kill()
                         return
             said = child.stderr.read().strip() if child.stderr else ""
         if child.returncode and begun is None:
             raise SystemExit(f"{target.name}: a child ended with {child.returncode}:\n{said}")
         if begun is not None:
-            yield begun, f"{_ending(child.returncode)}: {' '.join(said.splitlines()[-1:])}"
+            yield begun, f"{_ending(child.returncode)}: {' '.join(said.splitlines()[-1:])}", {}
             first = begun + 1
 
 
@@ -174,18 +238,23 @@ def _in_children(target: Target, numbers: range, seed: int, until: float) -> Ite
 
 
 def fuzz(
-    target: Target, numbers: range, seed: int, folder: Path, seconds: float = 1e9
-) -> tuple[int, list[Failure]]:
-    """Read mutants until the time is over. Return how many were read, and the failures."""
-    read, failures = 0, []
-    for number, complaint in _in_children(target, numbers, seed, time.monotonic() + seconds):
+    target: Target, numbers: range, seed: int, folder: Path, seconds: float = 1e9, kernels: str = "plain"
+) -> Found:
+    """Read mutants until the time is over and each decoder was reached, or there are no more."""
+    read, failures, reached, until = 0, [], Counter[str](), time.monotonic() + seconds
+
+    def is_over() -> bool:
+        return time.monotonic() >= until and bool(read) and all(reached.values())
+
+    for number, complaint, times in _in_children(target, numbers, seed, is_over, kernels):
         read += 1
+        reached.update(times)
         if complaint is not None:
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"{target.name}-{seed}-{number}{target.ending}"
             path.write_bytes(mutant_of(target, seed, number))
             failures.append(Failure(target.name, number, complaint, path))
-    return read, failures
+    return Found(read, failures, reached)
 
 
 def _replay(path: Path) -> int:
@@ -203,7 +272,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", action="append", choices=sorted(known), help="default: all")
     parser.add_argument("--mutants", type=int, default=1000, help="for each target")
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
-    parser.add_argument("--seconds", type=float, default=1e9, help="for each target, at most")
+    parser.add_argument(
+        "--seconds", type=float, default=1e9, help="for each target, or more until each decoder was reached"
+    )
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument(
         "--keep", type=Path, default=Path("fuzz-failures"), help="folder for mutants that fail"
@@ -212,6 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--replay", type=Path, help="judge a file that failed; its name begins with its target"
     )
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--kernels", choices=("plain", "compiled", "auto"), default="plain")
     given = parser.parse_args(arguments)
     if given.replay is not None:
         return _replay(given.replay)
@@ -223,11 +295,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = 0
     for name in given.target or known:
         numbers = range(given.first, given.first + given.mutants)
-        read, failures = fuzz(known[name], numbers, given.seed, given.keep, given.seconds)
-        print(f"{name}: {read:,} mutants of seed {given.seed}, {len(failures)} failures", flush=True)
-        for failure in failures:
+        found = fuzz(known[name], numbers, given.seed, given.keep, given.seconds, given.kernels)
+        print(
+            f"{name}: {found.read:,} mutants of seed {given.seed}, {len(found.failures)} failures", flush=True
+        )
+        for failure in found.failures:
             print(f"  {failure.path}: {failure.complaint}")
-        failed += len(failures)
+        for decoder, times in found.reached.items():
+            print(f"  {decoder}: " + (f"reached {times:,} times" if times else "NEVER REACHED"), flush=True)
+        failed += len(found.failures) + len(found.missed)
     return int(failed > 0)
 
 

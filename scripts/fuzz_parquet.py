@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
-from fastndcg.sources import parquet
+from fastndcg.sources import pages, parquet
 from scripts.fuzz import Target, mutate
 
 _IDS = (
@@ -228,23 +228,31 @@ def _compare(reader: str, found: Any, wanted: list[tuple[Any, ...]] | None) -> s
     return f"{reader} reads what is refused" if wanted is None else f"{reader} reads something else"
 
 
+_WAYS = "from pages", "from pages, in runs", "by pyarrow"
 _OPTIONS = {
     "query": "qid", "relevance": "label", "score": "score", "doc_id": "docid", "keep": "lang",
 }  # fmt: skip
 
 
-def judge(
-    path: Path, options: Mapping[str, str] = _OPTIONS, ways: Sequence[int] = (1, 1 << 40)
-) -> str | None:
+def judge(path: Path, options: Mapping[str, str] = _OPTIONS, ways: Sequence[str] = _WAYS) -> str | None:
     """Compare `read_parquet` and `scan_parquet`, from pages and by pyarrow, with pyarrow."""
     table = _by_pyarrow(path, [*options.values()])
     wanted = None
     if table is not None:
         answer = _try(lambda: _lists_of(fn.Rankings.from_arrow(table, **options)))
         wanted = None if isinstance(answer, str) else answer
-    for from_pages in ways:  # the number of rows from which this package decodes pages itself
-        with mock.patch.multiple(parquet, LEAST_ROWS_OF_A_GROUP=from_pages):
-            where = "from pages" if from_pages == 1 else "by pyarrow"
+    for where in ways:
+
+        def is_paged(*_: Any, where: str = where) -> bool:
+            return where != "by pyarrow"
+
+        def is_in_runs(*_: Any, where: str = where) -> bool:
+            return where == "from pages, in runs"
+
+        with (
+            mock.patch.multiple(parquet, LEAST_ROWS_OF_A_GROUP=1, _stands_in_runs=is_in_runs),
+            mock.patch.multiple(pages, is_worth_it=is_paged, are_texts_worth_it=is_paged),
+        ):
             found = _try(lambda: _lists_of(fn.read_parquet(path, **options, threads=1)))
             if complaint := _compare(f"read_parquet {where}", found, wanted):
                 return complaint
@@ -309,8 +317,22 @@ def _run_mutant(rng: Random) -> bytes:
     return write_damaged(rng, table)
 
 
+_BY_PYARROW = "fastndcg.sources.footers:read_footer", "fastndcg.sources.parquet:_ByPyarrow._decode"
+_PAGES = (
+    *(f"fastndcg.sources.pages:{kind}._decode" for kind in ("Values", "Texts", "Runs")),
+    *(
+        f"fastndcg.kernels.pages:{name}"
+        for name in (
+            "unpack_snappy", "end_of_levels", "are_levels_full", "plain_values", "values_of_codes", "runs_of_plain",
+            "runs_of_codes", "codes_of_plain",
+        )
+    ),
+)  # fmt: skip
+
 TARGETS = (
-    Target("parquet", _mutant, judge, ".parquet"),
-    Target("parquet_run", _run_mutant, judge_run, ".parquet"),
-    Target("parquet_scores", _run_mutant, judge_scores, ".parquet"),
+    Target("parquet", _mutant, judge, ".parquet", (*_BY_PYARROW, *_PAGES)),
+    Target("parquet_run", _run_mutant, judge_run, ".parquet", _BY_PYARROW),
+    Target(
+        "parquet_scores", _run_mutant, judge_scores, ".parquet", ("fastndcg.sources.ltr:_parquet_scores",)
+    ),
 )

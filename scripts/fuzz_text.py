@@ -11,7 +11,7 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -312,11 +312,20 @@ def _csv(rng: Random) -> bytes:
     return data if rng.random() < 0.2 else mutate(data, rng)
 
 
+def _lists_of_parts(parts: Iterable[fn.Rankings]) -> list[tuple[Any, ...]]:
+    return [query for part in parts for query in _lists_of(part)]
+
+
 def judge_csv(path: Path) -> str | None:
     """Compare the complete rows, if Python's reader and the package both read the file."""
     found = _try(lambda: _lists_of(fn.read_csv(path, nan="last", threads=1)))
     if isinstance(found, str):
         return f"raises {found}"
+    streamed = _try(lambda: _lists_of_parts(fn.scan_csv(path, nan="last", threads=1)))
+    if isinstance(streamed, str):
+        return f"scan_csv raises {streamed}"
+    if streamed is not None and found is not None and sorted(streamed) != sorted(found):
+        return "scan_csv reads something else than read_csv"
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
@@ -389,12 +398,14 @@ def judge_notation(path: Path) -> str | None:
     return None
 
 
+_LINES = "fastndcg.sources.lines:_join"
+
 TARGETS = (
-    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run"),
-    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels"),
-    Target("letor", _features, judge_features, ".txt"),
-    Target("npy", _npy, judge_npy, ".npy"),
-    Target("numbers", _numbers, judge_numbers, ".scores"),
-    Target("csv", _csv, judge_csv, ".csv"),
-    Target("notation", _notation, judge_notation, ".measure"),
-)
+    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.kernels.lines:scan_trec")),
+    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.kernels.lines:scan_trec")),
+    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.kernels.lines:scan_ltr")),
+    Target("npy", _npy, judge_npy, ".npy", ("fastndcg.sources.ltr:_npy",)),
+    Target("numbers", _numbers, judge_numbers, ".scores", ("fastndcg.sources.ltr:_one_number_a_line",)),
+    Target("csv", _csv, judge_csv, ".csv", ("fastndcg.sources.csv:parse",)),
+    Target("notation", _notation, judge_notation, ".measure", ("fastndcg:parse_many",)),
+)  # fmt: skip

@@ -24,24 +24,32 @@ def test_damage_begins_where_it_is_asked_for() -> None:
         assert changed[:40] == whole[:40]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "parquet",
-        "parquet_run",
-        "parquet_scores",
-        "trec_run",
-        "trec_qrels",
-        "letor",
-        "npy",
-        "numbers",
-        "csv",
-        "notation",
-    ],
-)
-def test_a_short_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", fuzz.targets())
+def test_a_short_run(name: str, tmp_path: Path) -> None:
     """Of the kernels as plain Python, which find each index that is out of bounds."""
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    read, failures = fuzz.fuzz(fuzz.targets()[name], range(400), 0, tmp_path / "kept", seconds=2)
-    assert read > 0
-    assert failures == []
+    found = fuzz.fuzz(fuzz.targets()[name], range(400), 0, tmp_path / "kept", seconds=2)
+    assert found.read > 0
+    assert found.failures == []
+    assert found.reached
+    assert found.missed == []
+
+
+@pytest.mark.parametrize("name", ["parquet", "trec_run", "letor"])
+def test_a_short_run_of_compiled_kernels(name: str, tmp_path: Path) -> None:
+    found = fuzz.fuzz(fuzz.targets()[name], range(200), 0, tmp_path / "kept", seconds=3, kernels="compiled")
+    assert found.failures == []
+    assert found.missed == []
+
+
+def test_a_decoder_that_is_never_reached_fails_the_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pages of Parquet were never read: files are too small to be worth it, unless the fuzzer says so."""
+    counted = fuzz.Counter(
+        {"fastndcg.sources.pages:Runs._decode": 0, "fastndcg.sources.footers:read_footer": 7}
+    )
+    monkeypatch.setattr(fuzz, "fuzz", lambda *_: fuzz.Found(7, [], counted))
+    assert fuzz.main(["--target", "parquet", "--keep", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert "fastndcg.sources.pages:Runs._decode: NEVER REACHED" in said
+    assert "read_footer: reached 7 times" in said
