@@ -8,6 +8,7 @@ are split into several tables, or each number has a line of its own. Without a t
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -51,6 +52,16 @@ class AsFrame:
 
             raise ExtraError("to_polars needs polars, which is not installed: pip install polars") from None
         return pl.DataFrame(self.to_arrow())
+
+    def to_json(self) -> str:
+        """`to_arrow` as a JSON array with an object for each row. NaN and infinity are null; dates are text.
+
+        >>> from fastndcg import Rankings, evaluate
+        >>> evaluate(Rankings.from_lists([[0, 1], [0]]), ["RR", "P@1"]).to_json()
+        '[{"query_id": 0, "RR": 0.5, "P@1": 0.0}, {"query_id": 1, "RR": 0.0, "P@1": 0.0}]'
+        """
+        rows = without_nan(self.to_arrow().to_pylist())
+        return json.dumps(rows, allow_nan=False, default=_as_text)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -219,6 +230,10 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
         return line
     tail = (longest - 3) // 2
     return f"{line[: longest - 3 - tail]}...{line[len(line) - tail :]}"
+
+
+def _as_text(value: object) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def without_nan(value: Any) -> Any:

@@ -578,3 +578,90 @@ def test_nulls_of_a_left_join_name_the_join(tmp_path: Path) -> None:
     assert "or, if a left join of a run with judgments left them, use --qrels and --run." in ran.stderr
     with pytest.raises(fn.InputError, match=r'^qrels: column "label" has 25 nulls((?!left join).)*$'):
         fn.evaluate(frame([(q, "100", None) for q in RUN], "qid docid label"), RUN, "nDCG")
+
+
+def test_conventions_take_judgments_and_a_run(tmp_path: Path) -> None:
+    """The values of the join, as of the same rows in one table."""
+    (tmp_path / "q.json").write_text(json.dumps(QRELS))
+    (tmp_path / "run.txt").write_bytes(RUNS["TREC"][2] or b"")
+    names = ["-n", "sklearn", "-n", "lightgbm", "-k", "5"]
+    ran = run(
+        "conventions",
+        "--qrels",
+        tmp_path / "q.json",
+        "--run",
+        tmp_path / "run.txt",
+        *names,
+        "--format",
+        "json",
+    )
+    assert ran.exit_code == 0, ran.stderr
+    rankings = fn.read_qrels_run(tmp_path / "q.json", tmp_path / "run.txt")
+    for row in json.loads(ran.stdout):
+        assert row["value"] == fn.evaluate(rankings, "nDCG@5", convention=row["name"]).mean()["nDCG@5"]
+    piped = run(
+        "conventions",
+        "--qrels",
+        tmp_path / "q.json",
+        "--run",
+        "-",
+        *names,
+        "--format",
+        "json",
+        input=RUNS["TREC"][2],
+    )
+    assert piped.stdout == ran.stdout
+    for words, message in (
+        (["--qrels", tmp_path / "q.json"], "--qrels and --run go together"),
+        (
+            ["x.parquet", "--qrels", tmp_path / "q.json", "--run", tmp_path / "run.txt"],
+            "conventions are shown for one run; give one",
+        ),
+    ):
+        refused = run("conventions", *words)
+        assert refused.exit_code == 2 and message in refused.stderr
+    one = run(
+        "conventions",
+        "--qrels",
+        tmp_path / "q.json",
+        "--run",
+        tmp_path / "run.txt",
+        "--id",
+        "7",
+        "--explain",
+        "sklearn",
+        "lightgbm",
+    )
+    assert one.exit_code == 0 and one.stderr.startswith("1 query, 9 documents")
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "option"),
+    [
+        ("score", ["--by", "nope"], "--by"),
+        ("score", ["--by", "day", "--by", "nope"], "--by"),
+        ("score", ["--keep", "nope", "--out", "out.parquet"], "--keep"),
+        ("score", ["-m", "nDCG@nope"], "--measure"),
+        ("score", ["--query", "nope"], "--query"),
+        ("score", ["--doc-id", "nope"], "--doc-id"),
+        ("score", ["--weight", "nope"], "--weight"),
+        ("score", ["--rank", "nope"], "--rank"),
+        ("score", ["--is-judged", "nope"], "--is-judged"),
+        ("compare", ["--by", "nope"], "--by"),
+        ("compare", ["--cluster", "nope"], "--cluster"),
+        ("compare", ["--score", "nope"], "--score"),
+        ("explain", ["-m", "nDCG@nope", "--worst", "1"], "--measure"),
+        ("report", ["--by", "nope", "--out", "page.html"], "--by"),
+        ("conventions", ["--relevance", "nope"], "--relevance"),
+    ],
+)
+def test_a_message_names_the_option_that_was_typed(
+    command: str, words: list[str], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"qid": [1, 1], "label": [1, 0], "score": [0.5, 0.1], "day": ["a", "a"]})
+    pq.write_table(table, "a.parquet")
+    pq.write_table(table, "b.parquet")
+    ran = run(command, "a.parquet", *(["b.parquet"] if command in ("compare", "report") else []), *words)
+    assert ran.exit_code == 3
+    assert f'a.parquet: there is no column "nope" for {option}; the columns are ' in ran.stderr

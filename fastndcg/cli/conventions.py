@@ -99,6 +99,8 @@ def conventions(
         names = [find_convention("--explain", each).name for each in explain]
     roles = Roles(query, relevance, score, weight=weight, doc_id=doc_id)
     sources = check_sources(paths or [], qrels, None if run is None else [run], {}, {})
+    if len(sources.runs) > 1:
+        refuse("--run: conventions are shown for one run; give one")
     if sources.paths:
         chosen = choose_columns(open_paths(sources.paths, threads), roles, with_doc_id=True)
         rankings, taken = read_rankings(chosen, threads), chosen.columns.taken
