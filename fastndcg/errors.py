@@ -8,7 +8,8 @@ line names an option where Python names an argument. `str(error)` is the message
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 
@@ -176,6 +177,23 @@ class SourceError(InputError):
 
 class ExtraError(FastndcgError, ImportError):
     """A library that is not installed. The message names the extra that installs it."""
+
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """Put the name of a file or system before messages that lack it, as those of measures do.
+
+    >>> with about("b.parquet"):
+    ...     raise InputError("a grade is negative")
+    Traceback (most recent call last):
+    fastndcg.errors.InputError: b.parquet: a grade is negative
+    """
+    try:
+        yield
+    except ConventionError:  # of a measure, whatever the data
+        raise
+    except FastndcgError as error:
+        raise error if name in str(error) else error.within(f"{name}: ") from None
 
 
 def library(module: str, name: str, extra: str, what: str) -> Any:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from fastndcg import scoring
 from fastndcg.arrow_types import combine, decode
-from fastndcg.errors import InputError, InputTypeError, count_of, visible
+from fastndcg.errors import InputError, InputTypeError, about, count_of, visible
 from fastndcg.measures import Measure, as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings import Rankings
@@ -102,7 +102,11 @@ def explain(
     if isinstance(rankings, Mapping):
         if not rankings:
             raise InputError("no system is given to explain; give a mapping of names to Rankings")
-        return Explanations({str(name): _explain(each, wanted, query) for name, each in rankings.items()})
+        found = {}
+        for name, each in rankings.items():
+            with about(f'"{name}"'):
+                found[str(name)] = _explain(each, wanted, query)
+        return Explanations(found)
     return _explain(rankings, wanted, query)
 
 

@@ -665,3 +665,36 @@ def test_a_message_names_the_option_that_was_typed(
     ran = run(command, "a.parquet", *(["b.parquet"] if command in ("compare", "report") else []), *words)
     assert ran.exit_code == 3
     assert f'a.parquet: there is no column "nope" for {option}; the columns are ' in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (["score", "bad.parquet"], "bad.parquet: nDCG@10 is not defined for the gain -1"),
+        (["score", "bad.parquet", "--memory", "1MB"], "bad.parquet: nDCG@10 is not defined for the gain -1"),
+        (["score", "bad.parquet", "--out", "out.csv"], "bad.parquet: nDCG@10 is not defined"),
+        (["compare", "good.parquet", "bad.parquet"], "bad.parquet: nDCG@10 is not defined"),
+        (
+            ["compare", "good.parquet", "bad.parquet", "--baseline", "good"],
+            "bad.parquet: nDCG@10 is not defined",
+        ),
+        (["explain", "good.parquet", "bad.parquet", "--id", "0"], '"bad": nDCG@10 is not defined'),
+        (["explain", "good.parquet", "bad.parquet", "--movers", "1"], '"bad": nDCG@10 is not defined'),
+        (["report", "good.parquet", "bad.parquet", "--out", "page.html"], '"bad": nDCG@10 is not defined'),
+        (["score", "nan.parquet"], 'nan.parquet: column "score" has 1 NaN value'),
+        (["compare", "good.parquet", "nan.parquet"], 'nan.parquet: column "score" has 1 NaN value'),
+    ],
+)
+def test_a_message_names_the_file_that_is_bad(
+    words: list[str], start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages of measures named a row and a query, of no file."""
+    monkeypatch.chdir(tmp_path)
+    good = {"qid": np.repeat(np.arange(50), 4), "label": np.arange(200) % 3, "score": RANDOM.random(200)}
+    bad = {"label": np.arange(200) % 3 - 1}, {"score": np.where(np.arange(200) == 7, np.nan, good["score"])}
+    for name, columns in (("good", good), ("bad", good | bad[0]), ("nan", good | bad[1])):
+        pq.write_table(pa.table(columns), f"{name}.parquet", row_group_size=20)
+    ran = run(*words)
+    assert ran.exit_code == 3
+    assert ran.stderr.startswith(start) and ran.stderr.count("\n") == 1, ran.stderr
+    assert not Path("out.csv").exists()

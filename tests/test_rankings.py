@@ -580,8 +580,8 @@ def test_what_is_no_number_is_refused(values: Any) -> None:
 
 
 def test_ids_flags_and_weights_are_checked() -> None:
-    with refused("query_ids is double; wanted integers or strings", InputTypeError):
-        Rankings.from_query_ids([1.0, 2.0], [1, 0], [1, 2])
+    with refused("query_ids is double, and not all of them are whole numbers; wanted", InputTypeError):
+        Rankings.from_query_ids([1.0, 2.5], [1, 0], [1, 2])
     with refused("query_ids is list", InputTypeError):
         Rankings.from_query_ids([[1], [2]], [1, 0], [1, 2])
     with refused("is_judged is of dtype int64", InputTypeError):

@@ -44,7 +44,7 @@ from fastndcg.cli.reading import (
     tell,
 )
 from fastndcg.cli.score import ConventionOption, How, Scored, open_runs, read_convention, stored_results
-from fastndcg.errors import check_system
+from fastndcg.errors import about, check_system
 from fastndcg.measures import Measure
 from fastndcg.scores import Scores, SomeQueries
 from fastndcg.statistics.intervals import SMALL
@@ -317,7 +317,8 @@ def _of_runs(
     has: dict[str, Any] = {}
     for run, (rankings, taken) in zip(to_read, each, strict=True):
         has[run] = np.diff(rankings.offsets) > 0
-        fresh[run] = how.score(rankings, asked, taken, names[run])
+        with about(run):
+            fresh[run] = how.score(rankings, asked, taken, names[run])
     nobody = ~np.logical_or.reduce(list(has.values())) if has else np.zeros(0, np.bool_)
     counted = number_or_word(missing)
     if nobody.any() and isinstance(counted, str) and not stored:

@@ -28,7 +28,7 @@ from fastndcg.cli.reading import (
     tell,
 )
 from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
-from fastndcg.errors import InputError, MeasureError, suggest
+from fastndcg.errors import InputError, MeasureError, about, suggest
 from fastndcg.measures.tools import Convention
 from fastndcg.measures.tools import conventions as known_conventions
 from fastndcg.sources.columns import Roles
@@ -109,10 +109,11 @@ def conventions(
     if id is not None:
         rankings = _one_query(rankings, id)
     k = None if uncut else cutoff
-    if explain is not None:
-        table = explain_conventions(rankings, *explain, k, threads=threads)
-    else:
-        table = compare_conventions(rankings, k, names, threads=threads)
+    with about((sources.paths or sources.runs)[0]):
+        if explain is not None:
+            table = explain_conventions(rankings, *explain, k, threads=threads)
+        else:
+            table = compare_conventions(rankings, k, names, threads=threads)
     tell(rankings.n_queries, rankings.n_docs, taken)
     _write_table(table, format)
 

@@ -12,7 +12,7 @@ from fastndcg.cli.application import command, refuse
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.cli.reading import Reading, Systems, cutoff_columns, read_measures, read_systems, tell
-from fastndcg.errors import InputError
+from fastndcg.errors import InputError, about
 
 if TYPE_CHECKING:
     from fastndcg.explanation import Explanation, Explanations
@@ -114,7 +114,11 @@ def _find(
         chosen = np.random.default_rng(seed).permutation(first.n_queries)[:random]
         found += first.query_ids.take(np.sort(chosen)).to_pylist()
     if movers:
-        one, other = (evaluate(each, measure) for each in systems.values())
+        scored = []
+        for name, each in systems.items():
+            with about(f'"{name}"'):
+                scored.append(evaluate(each, measure))
+        one, other = scored
         places = {each: row for row, each in enumerate(other.queries[0].to_pylist())}
         moved = []
         for each, value in zip(one.queries[0].to_pylist(), one.values[0].tolist(), strict=True):

@@ -45,7 +45,7 @@ from fastndcg.cli.reading import (
     scan_rankings,
     tell,
 )
-from fastndcg.errors import SourceError, count_of
+from fastndcg.errors import SourceError, about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.tools import Convention
 from fastndcg.progress import Task
@@ -234,7 +234,8 @@ def _of_runs(
             yield from stored_results(stored[path], chosen or stored[path].measures, name)
         else:
             rankings, columns = next(fresh)
-            scored = how.score(rankings, measures, columns, name)
+            with about(path):
+                scored = how.score(rankings, measures, columns, name)
             yield (
                 scored
                 if how.convention
@@ -365,12 +366,15 @@ class How(NamedTuple):
 
     def score_chosen(self, chosen: Chosen, measures: list[Measure], out: Path | None) -> Scored:
         """As `score_opened`, of files whose columns are chosen."""
+        from fastndcg.sources.parquet import names_of
+
         taken = chosen.columns.taken
-        stream = scan_rankings(chosen, self.memory, self.threads)
-        if stream is not None:
-            scores, documents = _score_stream(stream, measures, self.convention, out)
-            return Scored(scores, documents, taken, anchors=self._anchors(stream, measures))
-        scored = self.score(read_rankings(chosen, self.threads), measures, taken)
+        with about(names_of(chosen.paths)):
+            stream = scan_rankings(chosen, self.memory, self.threads)
+            if stream is not None:
+                scores, documents = _score_stream(stream, measures, self.convention, out)
+                return Scored(scores, documents, taken, anchors=self._anchors(stream, measures))
+            scored = self.score(read_rankings(chosen, self.threads), measures, taken)
         if out is not None:
             _write_out(out, [scored])
         return scored._replace(has_one_intent=False)  # only judgments may have meant none

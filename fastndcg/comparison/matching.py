@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from fastndcg.api import evaluate, evaluate_part
 from fastndcg.arrow_types import array_of, combine, decode
-from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, count_of
+from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, about, count_of
 from fastndcg.measures import Judged, Measure, as_measures
 from fastndcg.rankings import Rankings
 from fastndcg.scores import Scores, check_kept
@@ -63,7 +63,8 @@ def scores_of_systems(systems: object, measures: Any) -> dict[str, Scores]:
                 raise InputError(
                     f'"{name}" is Rankings; name what to evaluate, as in measures=["nDCG@10"], or give Scores'
                 )
-            system = evaluate(given, measures)
+            with about(f'"{name}"'):
+                system = evaluate(given, measures)
         if not isinstance(system, Scores):
             raise InputTypeError(
                 f'"{name}" is a {type(system).__name__}; wanted Scores, as evaluate returns them, or Rankings'

@@ -12,6 +12,7 @@ from fastndcg.errors import (
     Argument,
     InputError,
     InputTypeError,
+    about,
     check_system,
     count_of,
     library,
@@ -187,10 +188,10 @@ def _find(
     if main.definition.cut == "rank" and longest > 1:
         last = next((k for k in CUTOFFS if k >= longest), CUTOFFS[-1])
         curve = [main @ k for k in CUTOFFS if k <= last]
-    every = {
-        name: evaluate(each, list(dict.fromkeys([*asked, *curve])), threads=threads)
-        for name, each in rankings.items()
-    }
+    every = {}
+    for name, each in rankings.items():
+        with about(f'"{name}"'):
+            every[name] = evaluate(each, list(dict.fromkeys([*asked, *curve])), threads=threads)
     scores = {name: only(each, asked) for name, each in every.items()}
     compared = None
     if len(scores) > 1:

@@ -762,6 +762,12 @@ def _in_order(function: Callable[[Item], Result], items: Sequence[Item], threads
         pool.shutdown(cancel_futures=True)
 
 
+def names_of(paths: Sequence[PathLike]) -> str:
+    """The first of several paths, and how many more there are, as messages have them."""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{os.fspath(paths[0])}{more}"
+
+
 @contextmanager
 def naming(paths: list[PathLike]) -> Iterator[None]:
     """Put the path before messages about its content."""
@@ -770,8 +776,7 @@ def naming(paths: list[PathLike]) -> Iterator[None]:
     except SourceError:
         raise
     except (FastndcgError, *DAMAGE) as error:
-        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        name = f"{os.fspath(paths[0])}{more}"
+        name = names_of(paths)
         if not isinstance(error, FastndcgError):
             raise unreadable(name, error) from None
         raise error.within(f"{name}: ") from None
