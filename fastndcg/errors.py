@@ -140,9 +140,9 @@ class Message:
                 )
         return _in_lines("".join(texts))
 
-    def within(self, before: str, after: str = "") -> Self:
+    def within(self, before: str, *after: Part) -> Self:
         """Return the same error with text before and after its message."""
-        return type(self)(before, *self.parts, after)
+        return type(self)(before, *self.parts, *after)
 
 
 class FastndcgError(Message, Exception):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ import pytest
 
 import fastndcg as fn
 from fastndcg.errors import SourceError
+from fastndcg.scores import results_file
+from fastndcg.sources import scan
 
 pytestmark = [
     pytest.mark.auto,
@@ -230,8 +233,6 @@ class TestStreams:
 def test_text_is_written_a_part_at_a_time(name: str, tmp_path: Path) -> None:
     import tracemalloc
 
-    from fastndcg.scores import results_file
-
     table = pa.table({"qid": range(200_000), "nDCG": [0.5] * 200_000})
     tracemalloc.start()
     with results_file(tmp_path / name) as file:
@@ -247,3 +248,66 @@ def test_a_folder_without_permission(folder: Path) -> None:
     (folder / "data" / "sub").chmod(0o500)
     done = command("score", "data", "--out", "data/sub/a.csv")
     assert (done.returncode, b"Permission denied" in done.stderr) == (3, True)
+
+
+# ---- documents that two files hold ----
+
+DOUBLED = pa.table(
+    {
+        "qid": ["a", "a", "b", "b", "c"],
+        "label": [1, 0, 0, 1, 1],
+        "score": [0.9, 0.1, 0.8, 0.2, 0.5],
+        "doc_id": ["x", "y", "x", "y", "z"],
+    }
+)
+IN_ANY_ORDER = [3, 0, 2, 4, 1]
+
+
+def write(table: pa.Table, path: Path) -> None:
+    with results_file(path) as file:
+        file.write(table)
+
+
+@pytest.mark.parametrize("order", [range(5), IN_ANY_ORDER])
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl", "a.feather"])
+def test_a_document_that_two_files_hold_is_refused(
+    name: str, order: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "_LEAST_MEMORY", 1)
+    table, other = DOUBLED.take(pa.array(order)), DOUBLED.filter(pa.compute.equal(DOUBLED["qid"], "b"))
+    write(table, tmp_path / f"1{name}")
+    folders = {}
+    for kind, second in (
+        ("doubled", other),
+        ("apart", other.set_column(3, "doc_id", [["v", "w"]])),
+        ("without ids", other.drop_columns("doc_id")),
+        ("other queries", other.set_column(0, "qid", [["d", "d"]])),
+    ):
+        folders[kind] = tmp_path / kind
+        folders[kind].mkdir()
+        write(table if kind != "without ids" else table.drop_columns("doc_id"), folders[kind] / f"1{name}")
+        write(second, folders[kind] / f"2{name}")
+    for kind in ("apart", "without ids", "other queries"):
+        assert fn.evaluate(folders[kind], "CG").values.sum() == 4, kind
+    message = r'document "[xy]" of query "b" is there twice.*rows in several files, and "doc_id" is taken for the ids'
+    with pytest.raises(fn.InputError, match=message):
+        fn.evaluate(folders["doubled"], "CG")
+    done = command("score", folders["doubled"])
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"name it, as in --doc-id" in done.stderr
+    if name == "a.parquet":
+        for memory in (64, 1 << 30):  # regrouped on disk, and in memory
+            assert fn.evaluate(fn.scan_parquet(folders["apart"], memory=memory), "CG").values.sum() == 4
+            with pytest.raises(fn.InputError, match=message):
+                fn.evaluate(fn.scan_parquet(folders["doubled"], memory=memory), "CG")
+
+
+def test_a_query_that_files_cut_is_looked_at_in_streams(tmp_path: Path) -> None:
+    table = pa.table({"qid": [1, 1, 1, 2], "label": [1, 0, 1, 1], "score": [0.1, 0.2, 0.3, 0.4]})
+    for ids, doubled in ((["x", "y", "z", "x"], False), (["x", "y", "x", "x"], True)):
+        whole = table.append_column("docno", [ids])
+        for number, part in enumerate((whole.slice(0, 2), whole.slice(2))):
+            pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=1)
+        for read in (fn.read_parquet, fn.scan_parquet):
+            with pytest.raises(fn.InputError, match="twice") if doubled else nullcontext():
+                assert fn.evaluate(read(tmp_path), "CG").values.tolist() == [[2.0, 1.0]]  # type: ignore[operator]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,8 +11,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import combine_flags
-from fastndcg.arrow_types import array_of, column_of, decode, is_list, is_number, plain, with_long_offsets
-from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
+from fastndcg.arrow_types import (
+    array_of,
+    column_of,
+    combine,
+    decode,
+    is_list,
+    is_number,
+    plain,
+    with_long_offsets,
+)
+from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, Step, count_of
 from fastndcg.grouping import Grouped, group_by_query
 from fastndcg.intents import intent_grades
 from fastndcg.rankings import Rankings
@@ -32,6 +41,7 @@ from fastndcg.sources.values import (
     scores_in,
     shown,
 )
+from fastndcg.tables import quoted
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -89,6 +99,69 @@ def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -
     return warn_of_oddities(rankings_from_table(source.table(columns.names), columns), columns)
 
 
+@dataclass
+class Files:
+    """The files of a table, one after the other, and document ids that show if two of them hold the same.
+
+    Only ids of queries that have rows in several files are read: ids can be most of a file. Of many such
+    queries, those with a million rows are looked at: a file that is there twice doubles all of its queries.
+    """
+
+    ends: Sequence[int]  # the number of rows up to the end of each file
+    doc_id: str
+    read: Callable[[Int64], pa.ChunkedArray]  # the ids of these rows, which ascend
+    left: int = 1 << 20  # rows to look at
+
+    def check(self, ids: pa.ChunkedArray, grouped: Grouped, numbers: int | Int64) -> None:
+        """Raise `InputError` for a document that a query has twice. `numbers` are those of the rows."""
+        last = len(ids) + (numbers if isinstance(numbers, int) else 0)
+        inside = [end for end in self.ends if not isinstance(numbers, int) or numbers < end < last]
+        if self.left <= 0 or not inside or not len(ids):
+            return
+        if isinstance(numbers, int) and grouped.codes is None:
+            cut = np.asarray(inside) - numbers
+            found = np.unique(np.searchsorted(grouped.offsets, cut[~np.isin(cut, grouped.offsets)]) - 1)
+        else:
+            codes = _codes_of(grouped)
+            if isinstance(numbers, int):
+                cuts = [0, *(end - numbers for end in inside), len(ids)]
+                file = np.repeat(np.arange(len(cuts) - 1, dtype=np.int32), np.diff(cuts))
+            else:
+                file = np.searchsorted(self.ends, numbers, "right").astype(np.int32)
+            found = np.unique(codes[file != file[grouped.first_rows][codes]])
+        found = found[: 1 + np.searchsorted(np.cumsum(np.diff(grouped.offsets)[found]), self.left)]
+        if not len(found):
+            return
+        is_wanted = np.zeros(len(grouped.offsets) - 1, np.bool_)
+        is_wanted[found] = True
+        wanted = np.flatnonzero(is_wanted[_codes_of(grouped)])
+        self.left -= len(wanted)
+        places = wanted + numbers if isinstance(numbers, int) else numbers[wanted]
+        try:
+            coded = combine(decode(self.read(np.sort(places))).dictionary_encode())
+        except ColumnError:
+            return  # not all files have it
+        codes, query = array_of(coded.indices, -1), _codes_of(grouped)[wanted[np.argsort(places)]]
+        keys = np.sort((query.astype(np.int64) * len(coded.dictionary) + codes)[codes >= 0])
+        twice = keys[1:][keys[1:] == keys[:-1]]
+        if len(twice):
+            of_query, code = divmod(int(twice[0]), len(coded.dictionary))
+            raise InputError(
+                f"document {quoted(coded.dictionary[code].as_py())} of query "
+                f"{shown(ids[int(grouped.first_rows[of_query])])} is there twice. The query has rows in "
+                f'several files, and "{self.doc_id}" is taken for the ids of documents. Drop one of the two',
+                Step("; if ids are in another column, name it, as in ", Argument("doc_id", "...")),
+                ".",
+            )
+
+
+def _codes_of(grouped: Grouped) -> npt.NDArray[Any]:
+    """The number of each row's query."""
+    if grouped.codes is not None:
+        return grouped.codes
+    return np.repeat(np.arange(len(grouped.offsets) - 1), np.diff(grouped.offsets))
+
+
 def rankings_from_table(
     table: pa.Table,
     columns: Columns,
@@ -96,13 +169,14 @@ def rankings_from_table(
     to_decode: Collection[str] = (),
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
+    files: Files | None = None,
 ) -> Rankings:
     """Rankings from columns of a table; `to_decode` names kept dictionaries that are to come out as plain
     values.
 
     Where the table is a part of something larger, `numbers` has the number that each of its rows has there,
     for messages and for ids that are row numbers: an array, or that of the first row. `grouped` spares
-    grouping rows a second time.
+    grouping rows a second time. `files` are checked for doubled documents.
 
     Raises as `rankings_from_arrow` does.
     """
@@ -115,7 +189,7 @@ def rankings_from_table(
         )
     if listed:
         return _from_lists(table, columns, to_decode, numbers)._with(_first_row=None)
-    return _from_long(table, columns, to_decode, numbers, grouped)
+    return _from_long(table, columns, to_decode, numbers, grouped, files)
 
 
 def table_of(data: Any, names: Sequence[str]) -> pa.Table:
@@ -186,6 +260,7 @@ def _from_long(
     to_decode: Collection[str],
     numbers: int | Int64,
     grouped: Grouped | None,
+    files: Files | None,
 ) -> Rankings:
     ids = checked_ids(table, columns, numbers)
 
@@ -219,6 +294,8 @@ def _from_long(
         queries=pa.table(kept) if kept else None,
         **more,
     )
+    if files is not None:
+        files.check(ids, grouped, numbers)
     return rankings._with(_first_row=numbers if grouped.codes is None and isinstance(numbers, int) else None)
 
 

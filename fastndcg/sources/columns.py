@@ -376,6 +376,12 @@ def fitting(names: Sequence[str], role: str) -> list[str]:
     return []
 
 
+def id_to_check(names: Sequence[str], columns: Columns) -> str | None:
+    """The column of document ids by which doubled documents are found where no ids are asked for."""
+    found = fitting(names, "doc_id") if columns.doc_id is None and columns.query is not None else []
+    return found[0] if len(found) == 1 and found[0] not in columns.names else None
+
+
 def _normalise(name: str) -> str:
     """A name without case and separators."""
     return re.sub(r"[\W_]+", "", name).lower()

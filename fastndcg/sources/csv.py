@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
+import numpy as np
 import pyarrow as pa
 
 from fastndcg.errors import ColumnError, SourceError
 from fastndcg.progress import Task
-from fastndcg.sources.arrow import integers_if_written_so, rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
+from fastndcg.sources.arrow import Files, integers_if_written_so, rankings_from_table
+from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, with_roles
 from fastndcg.sources.formats import CSV, is_number, stream_of
 from fastndcg.sources.messages import reading
 from fastndcg.sources.oddities import warn_of_oddities
@@ -162,8 +164,15 @@ class Opened(NamedTuple):
         with naming(self.paths):
             for name in ids:
                 table = table.set_column(table.column_names.index(name), name, as_integers(table[name]))
-            rankings = rankings_from_table(table, columns, numbers=self.first_row)
+            ends = np.cumsum([len(each) for each in tables]).tolist()
+            doc_id = id_to_check(self.names, columns) if len(ends) > 1 else None
+            files = None if doc_id is None else Files(ends, doc_id, partial(self._texts, doc_id, threads))
+            rankings = rankings_from_table(table, columns, numbers=self.first_row, files=files)
             return warn_of_oddities(rankings, columns)
+
+    def _texts(self, name: str, threads: int | None, rows: Any) -> pa.ChunkedArray:
+        """Rows of a column as text."""
+        return self.table([name], (), threads)[name].take(pa.array(rows))
 
 
 def open_csv(path: PathLike | Iterable[PathLike]) -> Opened:

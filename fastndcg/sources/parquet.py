@@ -6,10 +6,12 @@ import os
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrow_types import array_of, is_list, is_number
@@ -17,8 +19,8 @@ from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceEr
 from fastndcg.grouping import encode
 from fastndcg.kernels import worlds
 from fastndcg.progress import Progress, Task
-from fastndcg.sources.arrow import rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, find_columns, with_roles
+from fastndcg.sources.arrow import Files, rankings_from_table
+from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
 from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.values import first_line
@@ -147,8 +149,37 @@ def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
     """Rankings of all files. Raises as `read_parquet` does."""
     table = read_table(dataset, progress)
     with naming(dataset.paths), Task("Finding the rows of each query", progress=progress is None):
-        rankings = rankings_from_table(table, dataset.columns, to_decode=dataset.encoded)
+        rankings = rankings_from_table(
+            table, dataset.columns, to_decode=dataset.encoded, files=files_of(dataset)
+        )
     return warn_of_oddities(rankings, dataset.columns)
+
+
+def files_of(dataset: Dataset) -> Files | None:
+    """Several files, if they have a column of document ids that is not read anyway."""
+    names = [name for name in dataset.parts[0].schema.names if all(part.has(name) for part in dataset.parts)]
+    doc_id = id_to_check(names, dataset.columns) if len(dataset.parts) > 1 else None
+    if doc_id is None:
+        return None
+    parts = dataset.parts
+    kind = _without_views(_common_type(parts, doc_id))
+    of_ids = Dataset(dataset.paths, parts, {doc_id: kind}, frozenset(), dataset.threads)
+    ends = np.cumsum([part.footer.n_rows for part in parts]).tolist()
+    return Files(ends, doc_id, partial(_rows_of, of_ids, doc_id))
+
+
+def _rows_of(dataset: Dataset, name: str, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+    """Ascending rows of a column; only row groups that have some of them are read."""
+    tasks, taken, end = [], [], 0
+    for span in spans_of(dataset, 1):
+        start, end = end, end + span.rows
+        first, stop = np.searchsorted(rows, (start, end))
+        if first < stop:
+            tasks.append((dataset, span, [name]))
+            taken.append(pa.array(rows[first:stop] - start))
+    columns = _in_order(read_span, tasks, dataset.threads)
+    found = [column.take(places) for (column,), places in zip(columns, taken, strict=True)]
+    return pa.chunked_array([chunk for each in found for chunk in each.chunks], dataset.types[name])
 
 
 def read_columns(part: Part, names: Sequence[str], encoded: Sequence[str] = ()) -> pa.Table:

@@ -20,6 +20,7 @@ from fastndcg.progress import Progress, advance
 from fastndcg.sources import parquet
 from fastndcg.sources.ahead import Reader, decoded_ahead
 from fastndcg.sources.arrow import (
+    Files,
     checked_ids,
     grouped_rows,
     plain_table,
@@ -181,6 +182,7 @@ class FileStream(RankingsStream):
         # scoring with several threads on cores that also decode was a third slower than with one thread
         self._scoring_threads = max(1, pa.cpu_count() - threads)
         self._known_grouped = False
+        self._files: Files | None = None  # which may hold the same documents
 
     @abstractmethod
     def _readers(self, names: list[str], most: int) -> Iterator[Reader]:
@@ -353,7 +355,12 @@ class FileStream(RankingsStream):
         numbers = numbers + self._first_row
         with parquet.naming(self._paths):
             return rankings_from_table(
-                table, self.columns, to_decode=self._encoded, numbers=numbers, grouped=grouped
+                table,
+                self.columns,
+                to_decode=self._encoded,
+                numbers=numbers,
+                grouped=grouped,
+                files=self._files,
             )
 
     def _tell(self, done: int) -> None:
@@ -416,6 +423,7 @@ class ParquetStream(FileStream):
         self._known_grouped = self._is_lists
         with parquet.naming(self._paths):
             self._per_row = _bytes_of_a_row(dataset)
+            self._files = parquet.files_of(dataset)
 
     def __repr__(self) -> str:
         files = len(self._dataset.parts)

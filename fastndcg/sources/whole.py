@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from fastndcg.arrow_types import is_list
 from fastndcg.errors import ColumnError
 from fastndcg.progress import Task
-from fastndcg.sources.arrow import rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, find_columns
+from fastndcg.sources.arrow import Files, rankings_from_table
+from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check
 from fastndcg.sources.formats import ARROW, ARROW_FILE, JSON, Format, start_of, stream_of
 from fastndcg.sources.messages import reading
 from fastndcg.sources.oddities import warn_of_oddities
@@ -43,6 +44,7 @@ class Opened(NamedTuple):
     schema: pa.Schema
     read_table: Callable[[Sequence[str]], pa.Table]
     columns: Columns = Columns()
+    ends: Sequence[int] = ()  # the number of rows up to the end of each file, once they are read
 
     @property
     def first(self) -> str:
@@ -71,7 +73,13 @@ class Opened(NamedTuple):
         """Read all files. Raises as `Rankings.from_arrow` does, and `SourceError` for unreadable files."""
         with naming(self.paths):
             table = self.read_table(self.columns.names)
-            return warn_of_oddities(rankings_from_table(table, self.columns), self.columns)
+            doc_id = id_to_check(self.names, self.columns) if len(self.ends) > 1 else None
+            files = None
+            if doc_id is not None:
+                files = Files(
+                    self.ends, doc_id, lambda rows: self.read_table([doc_id])[doc_id].take(pa.array(rows))
+                )
+            return warn_of_oddities(rankings_from_table(table, self.columns, files=files), self.columns)
 
 
 def open_files(paths: list[PathLike], files: list[File], kind: Format) -> Opened:
@@ -79,8 +87,10 @@ def open_files(paths: list[PathLike], files: list[File], kind: Format) -> Opened
     with Task("Reading"):
         opened = [(_json if kind is JSON else _arrow)(file) for file in files]
 
+    ends: list[int] = []
+
     def table(names: Sequence[str]) -> pa.Table:
-        tables = []
+        tables: list[pa.Table] = []
         for file, (schema, read) in zip(files, opened, strict=True):
             for name in names:
                 if name not in schema.names:
@@ -88,9 +98,10 @@ def open_files(paths: list[PathLike], files: list[File], kind: Format) -> Opened
             with reading(file.path, kind.name):
                 tables.append(read(names))
                 tables[-1].validate(full=True)  # finds damage that pyarrow does not notice while it reads
+        ends[:] = np.cumsum([len(each) for each in tables]).tolist()
         return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
 
-    return Opened(paths, kind, opened[0][0], table)
+    return Opened(paths, kind, opened[0][0], table, ends=ends)
 
 
 def _json(file: File) -> SchemaAndReader:
