@@ -115,7 +115,7 @@ class Anchors(AsFrame):
         return anchors(self)
 
     def __repr__(self) -> str:
-        return f"Anchors of {count_of(len(self), 'query')}\n{self.summary()!r}"
+        return self.summary().under(f"Anchors of {count_of(len(self), 'query')}")
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()

@@ -22,7 +22,7 @@ from fastndcg.measures import Measure, as_measure, find_measure
 from fastndcg.statistics.intervals import SMALL, check_confidence, logit_interval, t_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 from fastndcg.statistics.sums import Moments
-from fastndcg.tables import AsFrame, Table, fit
+from fastndcg.tables import AsFrame, Table, fit, terminal_width
 
 if TYPE_CHECKING:
     from fastndcg.plot.methods import ScoresPlots
@@ -364,7 +364,7 @@ class Scores(AsFrame):
             pq.write_table(self.to_arrow(), draft)
 
     def __repr__(self) -> str:
-        return f"Scores of {count_of(self.n_queries, 'query')}\n{self.summary()!r}"
+        return self.summary().under(f"Scores of {count_of(self.n_queries, 'query')}")
 
     def _repr_html_(self) -> str:
         heading = f"Scores of {count_of(self.n_queries, 'query')}; low to high: intervals of 95 %"
@@ -598,10 +598,14 @@ class Summary(Table):
         ]
         return [header, *rows]
 
-    def text(self, width: int = 0) -> str:
-        """The table as text of at most `width` characters a line (0: no limit), with all means."""
-        table = fit(self._texts(), len(self._labels), self._DROPS, width)
+    def text(self, width: int = 0, see: str = "to_arrow()") -> str:
+        """As `Table.text`, with all means."""
+        table = fit(self._texts(), len(self._labels), self._DROPS, width, see)
         return f"{table}\n{self.note}" if self.note else table
+
+    def under(self, heading: str) -> str:
+        """The table below a heading, as the scores print that it is of."""
+        return f"{heading}\n{self.text(terminal_width(), 'summary().to_arrow()')}"
 
     def _repr_html_(self) -> str:
         return super()._repr_html_() + (f"<p>{html.escape(self.note)}</p>" if self.note else "")

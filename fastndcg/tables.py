@@ -114,15 +114,18 @@ class Table(AsFrame):
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self._arrow, self._keys, self._pages)
 
-    def text(self, width: int = 0) -> str:
-        """The table as text of at most `width` characters a line; 0 means no limit."""
+    def text(self, width: int = 0, see: str = "to_arrow()") -> str:
+        """The table as text of at most `width` characters a line; 0 means no limit. A last line names columns
+        for which there is no room, and `see` as what shows them.
+        """
         texts, left = self._texts(), self._left()
         hidden = len(self) - _ROWS
-        notes = [f"... and {hidden:,} more rows; to_arrow() has all"] if hidden > 0 else []
+        notes = [f"... and {hidden:,} more rows; {see} has all"] if hidden > 0 else []
         if self._pages is None or not width or width_of(texts) <= width:
             return "\n".join([in_columns(texts, self._keys, left, width), *notes])
         blocks, gone = zip(*(self._of_measure(texts, page, width) for page in self._pages), strict=True)
-        return "\n".join(["\n\n".join(blocks), *notes, *left_out(gone[0], width)])
+        names = list(dict.fromkeys(name for each in gone for name in each))
+        return "\n".join(["\n\n".join(blocks), *notes, *left_out(names, width, see)])
 
     def _of_measure(self, texts: Texts, page: Sequence[str], width: int) -> tuple[str, list[str]]:
         """The columns of one measure under its name, and which are left out."""

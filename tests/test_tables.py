@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -67,11 +68,22 @@ def printed() -> dict[str, object]:
     }
 
 
-def shown_in(width: int, value: object) -> str:
+def shown_of(width: int, shows: Callable[[], str]) -> str:
+    """What is shown in a terminal of so many columns."""
     with ExitStack() as stack:
-        for module in ("comparison.texts", "explanation"):
-            stack.enter_context(mock.patch(f"fastndcg.{module}.terminal_width", return_value=width))
-        return repr(value)
+        for name, module in list(sys.modules.items()):
+            if name.startswith("fastndcg.") and "terminal_width" in vars(module):
+                stack.enter_context(mock.patch.object(module, "terminal_width", return_value=width))
+        return shows()
+
+
+def shown_at(width: int, words: list[str]) -> str:
+    def invoked() -> str:
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return shown_of(width, invoked)
 
 
 COMMANDS = (
@@ -81,16 +93,9 @@ COMMANDS = (
 )
 
 
-def written_in(width: int, arguments: list[str]) -> str:
-    with ExitStack() as stack:
-        for module in ("measures", "conventions"):
-            stack.enter_context(mock.patch(f"fastndcg.cli.{module}.terminal_width", return_value=width))
-        return CliRunner().invoke(app, arguments).stdout
-
-
 def text() -> str:
     parts = [
-        f"---- {name}, {width or 'no'} columns\n{shown_in(width, value)}\n"
+        f"---- {name}, {width or 'no'} columns\n{shown_of(width, value.__repr__)}\n"
         for name, value in printed().items()
         for width in WIDTHS
     ]
@@ -100,7 +105,7 @@ def text() -> str:
         for width in WIDTHS
     ]
     parts += [
-        f"---- fastndcg {' '.join(arguments)}, {width or 'no'} columns\n{written_in(width, arguments)}"
+        f"---- fastndcg {' '.join(arguments)}, {width or 'no'} columns\n{shown_at(width, arguments)}"
         for arguments in COMMANDS
         for width in WIDTHS
     ]
@@ -128,14 +133,14 @@ def test_no_name_and_no_mean_is_ever_cut(width: int) -> None:
 def test_comparisons_and_explanations_fit(width: int) -> None:
     """All but sentences, and names of measures, which are never cut."""
     for value in printed().values():
-        for line in shown_in(width, value).splitlines()[1:]:
+        for line in shown_of(width, value.__repr__).splitlines()[1:]:
             assert len(line) <= width or line.endswith((".", "@10  reranked"))
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_lists_of_measures_and_conventions_fit(width: int) -> None:
     for arguments in (*COMMANDS, ["conventions"]):
-        whole, narrow = written_in(0, arguments), written_in(width, arguments)
+        whole, narrow = shown_at(0, arguments), shown_at(width, arguments)
         assert max(map(len, narrow.splitlines())) <= width
         assert set(whole.split()) <= set(re.sub("[;,]", " ", narrow).split() + narrow.split()) | {
             "name",
@@ -143,6 +148,26 @@ def test_lists_of_measures_and_conventions_fit(width: int) -> None:
             "tool",
         }
     assert max(map(len, fn.measures.table().text(width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_what_is_printed_says_where_the_rest_is(width: int) -> None:
+    """The expression that the line names is evaluated, and has the columns."""
+    rankings = fn.Rankings.from_lists([[1, 0, 2, 0]] * 50, [[3, 1, 1, 2]] * 50, doc_ids=[*"abcd"] * 50)
+    systems = {"a": rankings, "b": rankings.with_scores(rankings.scores[::-1].copy())}
+    found: dict[str, Any] = shown() | printed()
+    found |= {
+        "scores": scores(),
+        "scores of a convention": fn.evaluate(rankings, MEASURES[:2], convention="lightgbm"),
+        "anchors": fn.anchors(rankings, MEASURES),
+        "comparison with anchors": fn.compare(systems, anchors=True, measures=MEASURES),
+    }
+    for name, value in found.items():
+        text = shown_of(width, value.__repr__).replace("\n  ", " ")
+        for names, see in re.findall(r"Left out: ([^;.]+); (.+?) or a wider", text):
+            has = eval(f"value.{see}", {"value": value})
+            has = has if isinstance(has, str) else " ".join(has.column_names)
+            assert all(each in has for each in names.split(", ")), name
 
 
 def test_wide_tables_fit() -> None:
@@ -200,16 +225,6 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         rows = zip(columns["query_id"], columns["doc_id"], systems[system], strict=True)
         paths[letter].write_text("".join(f"{q} Q0 {d} 1 {score} x\n" for q, d, score in rows))
     return {letter: str(path) for letter, path in paths.items()}
-
-
-def shown_at(width: int, words: list[str]) -> str:
-    with ExitStack() as stack:
-        for name, module in list(sys.modules.items()):
-            if name.startswith("fastndcg.") and "terminal_width" in vars(module):
-                stack.enter_context(mock.patch.object(module, "terminal_width", return_value=width))
-        result = CliRunner().invoke(app, words)
-        assert result.exit_code == 0, result.output
-        return result.stdout
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])

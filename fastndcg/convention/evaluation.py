@@ -227,7 +227,7 @@ class ConventionScores(Scores):
 
     def __repr__(self) -> str:
         queries = count_of(self.n_queries, "query")
-        return f"Scores of {queries}, as {self.convention.name} computes them\n{self.summary()!r}"
+        return self.summary().under(f"Scores of {queries}, as {self.convention.name} computes them")
 
 
 def resolve_all(measures: Iterable[Measure], convention: object) -> tuple[Measure, ...]:
