@@ -9,6 +9,7 @@ nothing of fastndcg and nothing from the current folder.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ def _ask(lines: Sequence[str]) -> tuple[list[Drawn], str]:
 
     folder = str(Path(vl_convert.__file__).parent.parent)
     # -P: nothing is imported from the folder of this file, nor from the current one
-    command = [sys.executable or "python", "-P", __file__, folder]
+    command = [sys.executable or "", "-P", __file__, folder]
     seconds = _SECONDS[0] + _SECONDS[1] * len(lines)
     try:
         done = subprocess.run(  # noqa: S603 - this Python and this file
@@ -54,20 +55,26 @@ def _ask(lines: Sequence[str]) -> tuple[list[Drawn], str]:
     except OSError as error:
         output, why = b"", f"no process could be started to draw it: {error.strerror}"
     whole = output[: output.rfind(b"\n") + 1].splitlines()
-    return [Drawn(*json.loads(line)) for line in whole], why
+    answers = [line for line in whole if line.startswith(b'["')]  # others are what a start of Python prints
+    return [Drawn(*json.loads(line)) for line in answers], why
 
 
 def _end_of(done: subprocess.CompletedProcess[bytes]) -> str:
     if done.returncode < 0:
         import signal
 
-        return f"the process that draws was ended by {signal.Signals(-done.returncode).name}"
+        names = {-each: each.name for each in signal.Signals}
+        return (
+            f"the process that draws was ended by {names.get(done.returncode, f'signal {-done.returncode}')}"
+        )
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return f"the process that draws ended with {done.returncode}" + (f": {said[-1]}" if said else "")
 
 
 def _serve(folder: str) -> None:
     sys.path.append(folder)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is no answer
     import vl_convert
 
     for line in sys.stdin.buffer:
@@ -75,8 +82,8 @@ def _serve(folder: str) -> None:
             answer = [vl_convert.vegalite_to_svg(json.loads(line), allowed_base_urls=[])]
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
             answer = ["", " ".join(str(error).split())[:200] or type(error).__name__]
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":
