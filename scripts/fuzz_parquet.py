@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
-from fastndcg.sources import pages, parquet
+from fastndcg.kernels import worlds
+from fastndcg.sources import parquet
 from scripts.fuzz import Target, mutate
 
 _IDS = (
@@ -251,7 +252,7 @@ def judge(path: Path, options: Mapping[str, str] = _OPTIONS, ways: Sequence[str]
 
         with (
             mock.patch.multiple(parquet, LEAST_ROWS_OF_A_GROUP=1, _stands_in_runs=is_in_runs),
-            mock.patch.multiple(pages, is_worth_it=is_paged, are_texts_worth_it=is_paged),
+            mock.patch.object(worlds, "pays", is_paged),
         ):
             found = _try(lambda: _lists_of(fn.read_parquet(path, **options, threads=1)))
             if complaint := _compare(f"read_parquet {where}", found, wanted):

@@ -348,8 +348,7 @@ def test_dictionaries_do_not_grow_with_the_file(
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, row_group_size=n // 2, dictionary_pagesize_limit=10_000)
     if pages:
-        monkeypatch.setattr("fastndcg.sources.pages.is_worth_it", lambda rows: True)
-        monkeypatch.setattr("fastndcg.sources.pages.are_texts_worth_it", lambda rows: True)
+        monkeypatch.setattr("fastndcg.kernels.worlds.pays", lambda way, size: True)
         monkeypatch.setattr("fastndcg.sources.parquet._stands_in_runs", lambda *parts: False)
         monkeypatch.setattr("fastndcg.sources.parquet.LEAST_ROWS_OF_A_GROUP", 1)
         monkeypatch.setattr("fastndcg.sources.pages._TEXTS", 1 << 10)
