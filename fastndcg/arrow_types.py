@@ -96,6 +96,20 @@ def whole_ids(ids: Any) -> Any:
         return ids
 
 
+def without_points(ids: Any) -> Any:
+    """Ids of a text file without their ".0", if each is a whole number that is written so, as pandas does.
+
+    >>> without_points(pa.array(["7.0", None, "10.0"])).to_pylist()
+    ['7', None, '10']
+    """
+    import pyarrow.compute as pc
+
+    if not len(ids) or not str(ids[0].as_py()).endswith(".0"):
+        return ids
+    are_whole = pc.all(pc.match_substring_regex(ids, r"^-?(0|[1-9][0-9]*)\.0$")).as_py()
+    return pc.utf8_slice_codeunits(ids, 0, -2) if are_whole else ids
+
+
 def with_long_offsets(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Strings of 2 GiB and more do not fit the offsets of one array of short ones."""
     is_too_long = pa.types.is_string(column.type) and column.nbytes >= 2**31

@@ -587,8 +587,10 @@ class Rankings:
         Parameters
         ----------
         qrels, run
-            Dicts of dicts (query -> document -> number), ir_measures' Qrel and ScoredDoc tuples, or tables
-            that `from_arrow` accepts, except dicts of columns.
+            Dicts of dicts (query -> document -> number), dicts of lists (relevant documents, each of grade 1;
+            or a ranking, best first), of judgments also dicts of sets; tables that `from_arrow` accepts;
+            ir_measures' Qrel and ScoredDoc tuples; ranx's Qrels and Run; or paths, as `read_qrels_run` takes
+            them. A number in one is the same id as its text in the other.
         missing, ties, nan
             As in `read_trec`. `missing`: "zero" counts every query of the qrels, "skip" only queries in both.
             `ties`: the order of tied documents for measures with ties="input". `nan`: refuse NaN scores, or
@@ -597,6 +599,7 @@ class Rankings:
             Columns of tables. Default: the usual names.
         keep, weight, rank, ascending, unjudged, grades
             As in `read_qrels_run`. Kept columns and weights come from the judgments, which must be a table.
+            `grades=1` gives every judgment that grade.
         intents : bool or str
             True: each judgment is for one intent. Dicts hold it as query -> document -> intent -> number,
             tables in a column with a usual name, tuples as `iteration`. A string names the column.
@@ -604,16 +607,17 @@ class Rankings:
         Raises
         ------
         InputError
-            The same document twice for a query; NaN scores; nulls.
+            The same document twice for a query; NaN scores; nulls; no query, or no document, in common.
         InputTypeError, ColumnError
-            Another type than those above; a column that is missing or ambiguous; ids of types that never
-            match.
+            Another type than those above; a column that is missing or ambiguous.
 
         Examples
         --------
         >>> rankings = Rankings.from_qrels_run({"q1": {"a": 1, "b": 2}}, {"q1": {"b": 0.5, "c": 0.9}})
         >>> rankings.doc_ids.to_pylist(), rankings.relevance, rankings.is_judged
         (['c', 'b'], array([0, 2]), array([False,  True]))
+        >>> Rankings.from_qrels_run({"u1": {"a", "b"}}, {"u1": ["b", "c"]}).relevance
+        array([1, 0])
         """
         from fastndcg.sources.trec import rankings_from_qrels_run
 

@@ -187,7 +187,7 @@ def test_runs_of_one_name(paths, tmp_path):
     result = run_cli("score", "--qrels", qrels, "--run", run, "--run", str(other), "--format", "csv")
     assert [line.split(",")[0] for line in result.stdout.splitlines()] == ["run", run, str(other)]
     twice = run_cli("score", "--qrels", qrels, "--run", run, "--run", run)
-    assert (twice.exit_code, twice.stderr) == (2, f"--run: {run} is given 2 times; give each run once\n")
+    assert (twice.exit_code, twice.stderr) == (2, f"{run} is given 2 times; give each file once\n")
 
 
 @pytest.mark.parametrize("command", ["score", "compare", "conventions", "measures", "demo", "trec_eval"])

@@ -72,6 +72,7 @@ JUDGMENTS: dict[str, tuple[Any, str, bytes | None]] = {
     "JSON of no ending": (None, "qrels", json.dumps(QRELS).encode()),
     "numbers": (frame(ROWS, "qid docid rel", int), "q.parquet", parquet(frame(ROWS, "qid docid rel", int))),
     "floats": (frame(ROWS, "qid docid rel", float), "q.parquet", parquet(frame(ROWS, "qid docid rel", float))),
+    "floats as text": (None, "q.csv", frame(ROWS, "qid docid rel", float).to_csv(index=False).encode()),
     "dict of numbers": ({float(q): {int(d): g for d, g in docs.items()} for q, docs in QRELS.items()}, "", None),
     "dict of columns": (frame(ROWS, "qid docid rel").to_dict("list"), "", None),
     "tuples": ([SimpleNamespace(query_id=q, doc_id=d, relevance=g) for q, d, g in ROWS], "", None),

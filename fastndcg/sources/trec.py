@@ -25,7 +25,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.arrays import JOINED, falling_keys, negate, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import array_of, column_of, combine, decode, places_of, plain, whole_ids
+from fastndcg.arrow_types import (
+    array_of,
+    column_of,
+    combine,
+    decode,
+    places_of,
+    plain,
+    whole_ids,
+    without_points,
+)
 from fastndcg.errors import (
     Argument,
     At,
@@ -221,19 +230,21 @@ def read_qrels_run(
     Parameters
     ----------
     qrels, run : paths
-        Each is a TREC file or a table: Parquet, CSV, JSON Lines or Feather. The first bytes tell the format.
+        Each is a TREC file, a table (Parquet, CSV, JSON Lines or Feather), or a JSON object: query ->
+        document -> number, or query -> list of documents. The first bytes tell the format.
         Each may also be a folder or a pattern of files of one format, which may split the rows of a query, or
         a URI.
     missing, ties, nan, threads, progress
         As in `read_trec`. Whole-number ids are ordered as numbers.
     query, doc_id, relevance, score : str, optional
-        Columns of tables. Default: the usual names. Only these columns are read.
+        Columns of tables. Default: the usual names. Only these columns are read. Without scores, a column
+        `rank` says the order; without grades, the column `score` of judgments has them, as BEIR writes it.
     keep, weight : str, optional
         Columns of the judgments with one value for each query. `keep` is carried to the results, `weight` is
         the weight in means.
     rank, ascending, unjudged, grades
         As in `read_parquet`. `rank` and `ascending` are for the run, `unjudged` and `grades` for the
-        judgments.
+        judgments. `grades` may also be a number: the grade of every judgment, where these have none.
     intents : bool or str
         True: each judgment is for one intent. A TREC file has it in the second field, a table in a column
         with a usual name (intent, subtopic, iteration). A string names the column.
@@ -246,7 +257,8 @@ def read_qrels_run(
     Raises
     ------
     SourceError, ColumnError, InputError
-        As in `read_trec`; also for a column that is missing or ambiguous, or has nulls.
+        As in `read_trec`; also for a column that is missing or ambiguous, or has nulls, and for files
+        without a query or a document in common.
 
     See Also
     --------
@@ -713,7 +725,8 @@ def _table_side(
 
     try:
         named = [each for each in (found.query, found.doc_id, found.intent) if each is not None]
-        query, doc, *intent = ids = [whole_ids(plain(table[column])) for column in named]
+        as_ids = without_points if is_text else whole_ids
+        query, doc, *intent = ids = [as_ids(plain(table[column])) for column in named]
         for column, held in zip(named, ids, strict=True):
             refuse_nulls(column, held, place)
         for column, held, of in zip(named, ids, ("query", "document"), strict=False):
