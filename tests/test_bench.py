@@ -5,8 +5,10 @@ No test holds a time.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +16,7 @@ import oracle
 import pytest
 
 from bench import (
+    bench_runs,
     bench_training,
     cold,
     compare,
@@ -30,6 +33,7 @@ from bench import (
 )
 from bench.errors import BenchError, WrongAnswerError
 from bench.record import Row
+from bench.timing import Time
 
 pytestmark = pytest.mark.auto
 
@@ -216,6 +220,44 @@ def test_newest_record_is_the_last_by_date(tmp_path: record.Path) -> None:
     for name in ("2026-01-02-0900-b.csv", "2026-01-02-1000-a.csv", "2025-12-31-2359-z.csv"):
         (tmp_path / name).touch()
     assert record.newest(tmp_path) == tmp_path / "2026-01-02-1000-a.csv"
+
+
+def test_a_record_of_other_settings_says_so_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    for usual in ("", "auto"):
+        monkeypatch.setenv("FASTNDCG_KERNELS", usual)
+        assert not record.settings()
+    monkeypatch.setenv("FASTNDCG_KERNELS", "compiled")
+    text = tables.long_tables([*record.settings(), *ROWS], record.Path("r.csv"))
+    assert text.startswith("Not as users run it: FASTNDCG_KERNELS=compiled. 2026-01-02, P")
+
+
+def test_both_ways_to_run_kernels_are_noted_where_they_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(*, quick: bool) -> Iterator[Row]:
+        is_kept = os.environ.get("FASTNDCG_KERNELS") == "compiled"
+        yield Row("reading", "slower", unit="s", cpu=2.0 if is_kept else 3.0, note="of the processor")
+        yield Row("reading", "alike", unit="s", cpu=2.0 if is_kept else 2.05)
+
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.delenv("FASTNDCG_KERNELS", raising=False)
+    monkeypatch.setitem(run.SECTIONS, "reading", rows)
+    slower, alike = run.both("reading", quick=True)
+    assert (slower.cpu, alike.cpu) == (3.0, 2.05)
+    assert (slower.note, alike.note) == ("of the processor; kernels compiled and kept: 2.00 s", "")
+    assert "FASTNDCG_KERNELS" not in os.environ
+
+
+@pytest.mark.auto
+def test_wrong_answers_of_runs_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([b"0.5", b"0.5", b"0.5", b"0.4"])
+
+    def answer(*_: str, out: record.Path, **__: object) -> Time:
+        out.write_bytes(next(answers))
+        return Time(1.0, 1.0)
+
+    monkeypatch.setattr(bench_runs, "whole", answer)
+    with pytest.raises(BenchError, match="a job: it printed b'0.4', and b'0.5' before"):
+        list(bench_runs.measure("a job", [], 2))
 
 
 def test_machine_is_recorded() -> None:

@@ -105,6 +105,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> worlds._Measured:
     monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
     for name in ("_here", "_told"):
         monkeypatch.setattr(worlds, name, defaultdict(float))
+    monkeypatch.setattr(worlds, "_ready", {})
     monkeypatch.setattr(worlds, "_is_imported", lambda: False)
     known = worlds._Measured()
     monkeypatch.setattr(worlds, "_measured", lambda: known)
@@ -379,7 +380,6 @@ def test_code_that_is_kept_for_other_types_is_not_waited_for(
     remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plain call goes on until compiling pays, though the driver is kept for other types, or was deleted."""
-    monkeypatch.setattr(worlds, "_ready", {})
     name, kinds = "rows.rows_by_code", worlds.kind_of((np.zeros(3, np.int64), 3))[1:]
     remembered.compiling[name], remembered.rates[name] = 1000.0, (1.0, 1e8)
     caching.remember("loaded", key := worlds._key(name, kinds), 0.1)
