@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -222,6 +222,28 @@ def table_writer(path: str | os.PathLike[str], schema: pa.Schema, kind: str) -> 
     return pa.ipc.new_file(os.fspath(path), schema) if kind == "feather" else _TextWriter(path, kind)
 
 
+def csv_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
+    """Rows as CSV has them: NaN is empty, and texts are as they are.
+
+    If FASTNDCG_SPREADSHEET is 1, an apostrophe stands before each text that a spreadsheet would compute.
+
+    >>> os.environ["FASTNDCG_SPREADSHEET"] = "1"
+    >>> list(csv_rows([["=1+1", "-5", -0.5], ["+a", "de", float("nan")]]))
+    [["'=1+1", '-5', -0.5], ["'+a", 'de', None]]
+    >>> del os.environ["FASTNDCG_SPREADSHEET"]
+    """
+    is_safe = os.environ.get("FASTNDCG_SPREADSHEET", "0") not in ("", "0")
+    for row in rows:
+        cells = [None if cell != cell else cell for cell in row]  # noqa: PLR0124 - NaN alone differs from itself
+        yield [f"'{cell}" if is_safe and _is_formula(cell) else cell for cell in cells]
+
+
+def _is_formula(cell: Any) -> bool:
+    return isinstance(cell, str) and bool(_FORMULA.match(cell)) and not _NUMBER.fullmatch(cell)
+
+
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")  # the wide ones too, as Excel does
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _AT_ONCE = 1 << 14  # rows that are Python objects at the same time: 20 MB
 
 
@@ -236,20 +258,19 @@ class _TextWriter:
         import csv
         import json
 
-        writer = csv.DictWriter(self._file, table.column_names)
+        writer = csv.writer(self._file)
         if self._is_csv and self._header:
-            writer.writeheader()
+            writer.writerows(csv_rows([table.column_names]))
         self._header = False
         for part in table.to_batches(max_chunksize=_AT_ONCE):
-            rows = [
-                {name: None if value != value else value for name, value in row.items()}  # noqa: PLR0124
-                for row in part.to_pylist()
-            ]
+            rows = zip(*(column.to_pylist() for column in part.columns), strict=True)
             if self._is_csv:
-                writer.writerows(rows)
-            else:
-                lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-                self._file.writelines(lines)
+                writer.writerows(csv_rows(rows))
+                continue
+            for row in rows:
+                values = [None if value != value else value for value in row]  # noqa: PLR0124
+                whole = dict(zip(table.column_names, values, strict=True))
+                self._file.write(json.dumps(whole, ensure_ascii=False, default=str) + "\n")
 
     def close(self) -> None:
         self._file.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import subprocess
 import sys
@@ -311,3 +313,25 @@ def test_a_query_that_files_cut_is_looked_at_in_streams(tmp_path: Path) -> None:
         for read in (fn.read_parquet, fn.scan_parquet):
             with pytest.raises(fn.InputError, match="twice") if doubled else nullcontext():
                 assert fn.evaluate(read(tmp_path), "CG").values.tolist() == [[2.0, 1.0]]  # type: ignore[operator]
+
+
+def test_csv_has_texts_as_they_are_or_none_that_a_spreadsheet_computes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ids = ["=cmd|' /C calc'!A0", "+1", "-1+1", "@a", "\t=a", "a,b\n"]
+    table = {"qid": ids, "label": [1] * 6, "score": [0.5] * 6, "=city": ids}
+    pq.write_table(pa.table(table), "a.parquet")
+    for setting, shown in (
+        ("0", ids),
+        ("1", ["'=cmd|' /C calc'!A0", "+1", "'-1+1", "'@a", "'\t=a", "a,b\n"]),
+    ):
+        monkeypatch.setenv("FASTNDCG_SPREADSHEET", setting)
+        words = ["score", "a.parquet", "-m", "CG", "--keep", "=city", "--by", "=city", "--format", "csv"]
+        done = command(*words, "--out", "a.csv")
+        assert done.returncode == 0, done.stderr
+        mark = "'" * int(setting)
+        for text, column in ((done.stdout.decode(), 0), (Path("a.csv").read_bytes().decode(), 1)):
+            header, *rows = csv.reader(io.StringIO(text, newline=""))
+            assert header[column] == f"{mark}=city"
+            assert sorted(row[column] for row in rows) == sorted(shown)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli.options import Format
 from fastndcg.errors import SourceError, visible
+from fastndcg.files import csv_rows
 from fastndcg.tables import fit, markdown_table, name_of, shorten, terminal_width, without_nan
 
 if TYPE_CHECKING:
@@ -70,9 +71,10 @@ def write_json(whole: Any) -> None:
 
 def write_csv(rows: Rows) -> None:
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(without_nan(rows))
+    names = list(rows[0])
+    csv.writer(text).writerows(
+        csv_rows([names, *([row[name] for name in names] for row in without_nan(rows))])
+    )
     try:
         text.getvalue().encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError as error:

@@ -165,4 +165,4 @@ def _escape(text: str) -> str:
     """Escape the special characters of LaTeX."""
     signs: dict[str, Any] = {sign: f"\\{sign}" for sign in "&%$#_{}"}
     signs |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    return text.translate(str.maketrans(signs))
+    return visible(text).translate(str.maketrans(signs))
