@@ -99,6 +99,10 @@ OPTIONS = [
     ),
     (["--test", "wilcoxon", "--correction", "bh"], {"test": "wilcoxon", "correction": "bh"}),
     (
+        ["--correction", "bonferroni", "--interval", "logit"],
+        {"correction": "bonferroni", "interval": "logit"},
+    ),
+    (
         ["--correction", "holm", "--confidence", 0.9, "--tolerance", 0.05],
         {"correction": "holm", "confidence": 0.9, "tolerance": 0.05},
     ),
@@ -203,6 +207,27 @@ def write_trec(folder: Path, source: Path, drop: tuple[str, ...] = ()) -> dict[s
         paths[name] = folder / f"{name}.txt"
         paths[name].write_text("".join(lines))
     return paths
+
+
+def test_documents_that_nobody_judged(tmp_path: Path) -> None:
+    """Half of the documents of a new index have no judgment; every format says so."""
+    (tmp_path / "qrels.txt").write_text(
+        "".join(f"q{i} 0 d{j} {(i + j) % 2}\n" for i in range(9) for j in range(10))
+    )
+    for name, unknown in (("old", 0), ("new", 5)):
+        lines = [
+            f"q{i} Q0 {'x' if j < unknown else 'd'}{j} 0 {20 - j} t\n" for i in range(9) for j in range(10)
+        ]
+        (tmp_path / f"{name}.txt").write_text("".join(lines))
+    words = ("compare", "--qrels", tmp_path / "qrels.txt", tmp_path / "old.txt", tmp_path / "new.txt")
+    said = "Of the first 10 documents were judged: 100.0 % of old, 50.0 % of new. Unjudged documents count as"
+    assert said in run(*words).stdout
+    assert json.loads(run(*words, "--format", "json").stdout)["cautions"][-1].startswith(said)
+    for layout in ("csv", "markdown", "latex"):
+        assert f"caution: {said}" in run(*words, "--format", layout).stderr
+    # a gate of few equal losses is decided, and says by how much it fails
+    lost = run(*words, "-m", "Judged@10", "--no-worse-than", "old", "--interval", "studentised")
+    assert lost.exit_code == 1 and "Judged@10 of new may lose 0.5 to old" in lost.stderr
 
 
 def test_runs_and_queries_that_they_lack(folder: Path, tmp_path: Path) -> None:

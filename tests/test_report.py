@@ -297,6 +297,19 @@ def test_the_command_reads_files_and_says_where_they_are(tmp_path: Path) -> None
         out.unlink()
 
 
+def test_the_page_says_whose_documents_nobody_judged(tmp_path: Path) -> None:
+    qrels = {f"q{i}": {f"d{j}": (i + j) % 2 for j in range(4)} for i in range(9)}
+    runs = {
+        name: {query: {f"{letter}{j}" if j < 2 else f"d{j}": 9.0 - j for j in range(4)} for query in qrels}
+        for name, letter in (("old", "d"), ("new", "x"))
+    }
+    path = tmp_path / "report.html"
+    systems = {name: fn.Rankings.from_qrels_run(qrels, each) for name, each in runs.items()}
+    fn.report(systems, path, measures="nDCG@4")
+    said = "Caution: Of the first 4 documents were judged: 100.0 % of old, 50.0 % of new."
+    assert said in " ".join(Page(path.read_text(encoding="utf-8")).texts)
+
+
 def test_the_command_reads_runs(tmp_path: Path) -> None:
     (tmp_path / "qrels.txt").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n")
     (tmp_path / "bm25.txt").write_text("q1 Q0 a 1 2.0 x\nq1 Q0 b 2 1.0 x\nq2 Q0 b 1 1.0 x\n")
