@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.errors import Argument, InputError, library
+from fastndcg.errors import InputError, library
 from fastndcg.statistics.intervals import Interval, t_interval, t_quantile, t_two_sided
 from fastndcg.statistics.sums import (
     ROUNDING,
@@ -197,8 +197,8 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
     ratio = max(_normal_sum(confidence, power), 0.0) / effect
     if ratio > 1e9:
         raise InputError(
-            Argument("difference"),
-            f" is {effect:.3g} standard deviations, for which 10^18 queries are not enough; ask for more",
+            f"a difference of {effect:.3g} standard deviations needs more than 10^18 queries; "
+            "ask for a larger one"
         )
     usual = ratio**2
     if usual > 1e6:
