@@ -102,7 +102,7 @@ def test_rankings_query_by_query() -> None:
         assert isinstance(found, np.ndarray) and found.tolist() == alone
     qrels, run = {"q": {"x": 1}}, {"q": {"x": 3, "y": 2, "z": 1}}
     one = fn.Rankings.from_qrels_run(qrels, run)
-    two = fn.Rankings.from_qrels_run(qrels, {"q": {"y": 5, "u": 4}})
+    two = fn.Rankings.from_qrels_run({"q": {"u": 1}}, {"q": {"y": 5, "u": 4}})
     assert fn.rank_agreement(one, two, "rbo").tolist() == [
         fn.rank_agreement(["x", "y", "z"], ["y", "u"], "rbo")
     ]
