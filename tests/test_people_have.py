@@ -699,3 +699,11 @@ def test_a_message_names_the_file_that_is_bad(
     assert ran.exit_code == 3
     assert ran.stderr.startswith(start) and ran.stderr.count("\n") == 1, ran.stderr
     assert not Path("out.csv").exists()
+
+
+def test_flags_are_advised_without_a_value(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"qid": [1, 1], "label": [1, 0], "distance": [0.5, 0.1]}), tmp_path / "a.parquet")
+    ran = run("score", tmp_path / "a.parquet", "--score", "distance", "-m", "RR", "--format", "csv")
+    assert "if its lowest value is best, pass --ascending or, for ranks, --rank\n" in ran.stderr
+    again = run("score", tmp_path / "a.parquet", "--score", "distance", "-m", "RR", "--ascending")
+    assert again.exit_code == 0 and "Warning" not in again.stderr

@@ -117,7 +117,7 @@ def in_options(
         if proposed == Argument("paired", False):
             return options.get("unpaired")
         name, value = options.get(proposed.name), proposed.value
-        if name is None or value is ...:
+        if name is None or value is ... or value is True:  # True is that of a flag
             return name
         if isinstance(value, dict):
             value = ",".join(f"{word}={grade}" for word, grade in value.items())
