@@ -23,7 +23,7 @@ from scipy import stats
 
 import fastndcg as fn
 from bench.timing import take_turns
-from fastndcg.scores import Scores
+from fastndcg.scores.scores import Scores
 from fastndcg.statistics import resampling
 from fastndcg.statistics.intervals import t_quantile
 

@@ -23,7 +23,7 @@ from bench.errors import BenchError, WrongAnswerError
 from bench.process import python
 from bench.record import Row
 from bench.timing import take_turns
-from fastndcg.demo import write_sample
+from fastndcg.cli.sample import write_sample
 
 QUERIES = 182_000  # about 20 million documents
 COLUMNS = ["query_id", "label", "score"]

@@ -56,23 +56,31 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fastndcg import plot as plot
-    from fastndcg.agreement import rank_agreement as rank_agreement
-    from fastndcg.anchoring import Anchor as Anchor
-    from fastndcg.anchoring import Anchors as Anchors
-    from fastndcg.anchoring import anchors as anchors
-    from fastndcg.api import evaluate as evaluate
-    from fastndcg.api import ndcg as ndcg
-    from fastndcg.comparison import compare as compare
-    from fastndcg.comparison.result import Comparison as Comparison
-    from fastndcg.compilation import Compiled as Compiled
-    from fastndcg.compilation import compile_kernels as compile_kernels
-    from fastndcg.convention.comparison import compare_conventions as compare_conventions
-    from fastndcg.convention.comparison import explain_conventions as explain_conventions
+    from fastndcg.api.compilation import Compiled as Compiled
+    from fastndcg.api.compilation import compile_kernels as compile_kernels
+    from fastndcg.api.drop_ins import dcg_score as dcg_score
+    from fastndcg.api.drop_ins import ndcg_score as ndcg_score
+    from fastndcg.api.evaluate import evaluate as evaluate
+    from fastndcg.api.evaluate import ndcg as ndcg
+    from fastndcg.common.table import Table as Table
+    from fastndcg.convention.differences import compare_conventions as compare_conventions
+    from fastndcg.convention.differences import explain_conventions as explain_conventions
     from fastndcg.convention.evaluation import ConventionScores as ConventionScores
-    from fastndcg.counterfactual import Estimate as Estimate
-    from fastndcg.counterfactual import snips as snips
-    from fastndcg.drop_ins import dcg_score as dcg_score
-    from fastndcg.drop_ins import ndcg_score as ndcg_score
+    from fastndcg.decide.anchoring import Anchor as Anchor
+    from fastndcg.decide.anchoring import Anchors as Anchors
+    from fastndcg.decide.anchoring import anchors as anchors
+    from fastndcg.decide.comparison import Comparison as Comparison
+    from fastndcg.decide.counterfactual import Estimate as Estimate
+    from fastndcg.decide.counterfactual import snips as snips
+    from fastndcg.decide.explanation import Explanation as Explanation
+    from fastndcg.decide.explanation import Explanations as Explanations
+    from fastndcg.decide.explanation import explain as explain
+    from fastndcg.decide.ranges import Bounds as Bounds
+    from fastndcg.decide.ranges import Ranges as Ranges
+    from fastndcg.decide.ranges import judgment_range as judgment_range
+    from fastndcg.decide.ranges import tie_range as tie_range
+    from fastndcg.decide.rank_agreement import rank_agreement as rank_agreement
+    from fastndcg.decide.systems import compare as compare
     from fastndcg.errors import ColumnError as ColumnError
     from fastndcg.errors import ConventionError as ConventionError
     from fastndcg.errors import ExtraError as ExtraError
@@ -82,11 +90,7 @@ if TYPE_CHECKING:
     from fastndcg.errors import InputTypeError as InputTypeError
     from fastndcg.errors import MeasureError as MeasureError
     from fastndcg.errors import SourceError as SourceError
-    from fastndcg.explanation import Explanation as Explanation
-    from fastndcg.explanation import Explanations as Explanations
-    from fastndcg.explanation import explain as explain
-    from fastndcg.intents import IntentGrades as IntentGrades
-    from fastndcg.intents import IntentProbabilities as IntentProbabilities
+    from fastndcg.look.page import report as report
     from fastndcg.measures import AP as AP
     from fastndcg.measures import CG as CG
     from fastndcg.measures import DCG as DCG
@@ -127,15 +131,12 @@ if TYPE_CHECKING:
     from fastndcg.measures import parse_many as parse_many
     from fastndcg.measures.tools import Convention as Convention
     from fastndcg.measures.tools import conventions as conventions
-    from fastndcg.ranges import Bounds as Bounds
-    from fastndcg.ranges import Ranges as Ranges
-    from fastndcg.ranges import judgment_range as judgment_range
-    from fastndcg.ranges import tie_range as tie_range
-    from fastndcg.rankings import JudgedPool as JudgedPool
-    from fastndcg.rankings import Rankings as Rankings
-    from fastndcg.reporting import report as report
-    from fastndcg.scores import Scores as Scores
-    from fastndcg.scores import Summary as Summary
+    from fastndcg.rankings.intents import IntentGrades as IntentGrades
+    from fastndcg.rankings.intents import IntentProbabilities as IntentProbabilities
+    from fastndcg.rankings.rankings import JudgedPool as JudgedPool
+    from fastndcg.rankings.rankings import Rankings as Rankings
+    from fastndcg.scores.scores import Scores as Scores
+    from fastndcg.scores.scores import Summary as Summary
     from fastndcg.sources.csv import read_csv as read_csv
     from fastndcg.sources.ltr import read_ltr as read_ltr
     from fastndcg.sources.parquet import read_parquet as read_parquet
@@ -143,49 +144,48 @@ if TYPE_CHECKING:
     from fastndcg.sources.scan import scan_parquet as scan_parquet
     from fastndcg.sources.scan_csv import CsvStream as CsvStream
     from fastndcg.sources.scan_csv import scan_csv as scan_csv
+    from fastndcg.sources.streams import RankingsStream as RankingsStream
     from fastndcg.sources.trec import read_qrels_run as read_qrels_run
     from fastndcg.sources.trec import read_trec as read_trec
     from fastndcg.statistics.agreement import cohen_kappa as cohen_kappa
     from fastndcg.statistics.agreement import krippendorff_alpha as krippendorff_alpha
-    from fastndcg.streams import RankingsStream as RankingsStream
-    from fastndcg.tables import Table as Table
 
 _HOMES = {
-    "agreement": "rank_agreement",
-    "anchoring": "Anchor Anchors anchors",
-    "api": "evaluate ndcg",
-    "comparison": "compare",
-    "comparison.result": "Comparison",
-    "compilation": "Compiled compile_kernels",
-    "convention.comparison": "compare_conventions explain_conventions",
-    "measures.tools": "Convention conventions",
+    "api.compilation": "Compiled compile_kernels",
+    "api.drop_ins": "dcg_score ndcg_score",
+    "api.evaluate": "evaluate ndcg",
+    "common.table": "Table",
+    "convention.differences": "compare_conventions explain_conventions",
     "convention.evaluation": "ConventionScores",
-    "counterfactual": "Estimate snips",
-    "drop_ins": "dcg_score ndcg_score",
+    "decide.anchoring": "Anchor Anchors anchors",
+    "decide.comparison": "Comparison",
+    "decide.counterfactual": "Estimate snips",
+    "decide.explanation": "Explanation Explanations explain",
+    "decide.ranges": "Bounds Ranges judgment_range tie_range",
+    "decide.rank_agreement": "rank_agreement",
+    "decide.systems": "compare",
     "errors": (
-        "ColumnError ConventionError ExtraError FastndcgError FastndcgWarning InputError InputTypeError "
-        "MeasureError SourceError"
+        "ColumnError ConventionError ExtraError FastndcgError FastndcgWarning InputError "
+        "InputTypeError MeasureError SourceError"
     ),
-    "explanation": "Explanation Explanations explain",
-    "intents": "IntentGrades IntentProbabilities",
+    "look.page": "report",
     "measures": (
-        "AP Bpref CG DCG ERR ERR_IA F IDCG IPrec Judged MAP MRR Measure MeasureLike NDCG NumRel NumRet P R "
-        "RBP RBPresidual RR Rprec SDCG SetAP SetF SetP SetR StRecall Success alpha_DCG alpha_nDCG infAP "
-        "nDCG nDCG_IA nERR_IA parse parse_many"
+        "AP Bpref CG DCG ERR ERR_IA F IDCG IPrec Judged MAP MRR Measure MeasureLike NDCG NumRel "
+        "NumRet P R RBP RBPresidual RR Rprec SDCG SetAP SetF SetP SetR StRecall Success alpha_DCG "
+        "alpha_nDCG infAP nDCG nDCG_IA nERR_IA parse parse_many"
     ),
-    "ranges": "Bounds Ranges judgment_range tie_range",
-    "rankings": "JudgedPool Rankings",
-    "reporting": "report",
-    "scores": "Scores Summary",
+    "measures.tools": "Convention conventions",
+    "rankings.intents": "IntentGrades IntentProbabilities",
+    "rankings.rankings": "JudgedPool Rankings",
+    "scores.scores": "Scores Summary",
     "sources.csv": "read_csv",
     "sources.ltr": "read_ltr",
     "sources.parquet": "read_parquet",
     "sources.scan": "ParquetStream scan_parquet",
     "sources.scan_csv": "CsvStream scan_csv",
+    "sources.streams": "RankingsStream",
     "sources.trec": "read_qrels_run read_trec",
     "statistics.agreement": "cohen_kappa krippendorff_alpha",
-    "streams": "RankingsStream",
-    "tables": "Table",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -20,7 +20,7 @@ from distributed import Client
 
 from fastndcg import FastndcgError
 from fastndcg.adapters import dask as fnd
-from fastndcg.files import whole_file
+from fastndcg.common.files import whole_file
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
-from fastndcg.kernels import worlds
+from fastndcg.kernels.compile import worlds
 from fastndcg.sources import parquet
 from scripts.fuzz import Target, mutate
 
@@ -322,7 +322,7 @@ _BY_PYARROW = "fastndcg.sources.footers:read_footer", "fastndcg.sources.parquet:
 _PAGES = (
     *(f"fastndcg.sources.pages:{kind}._decode" for kind in ("Values", "Texts", "Runs")),
     *(
-        f"fastndcg.kernels.pages:{name}"
+        f"fastndcg.kernels.reading.decoders:{name}"
         for name in (
             "unpack_snappy", "end_of_levels", "are_levels_full", "plain_values", "values_of_codes", "runs_of_plain",
             "runs_of_codes", "codes_of_plain",

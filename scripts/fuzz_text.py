@@ -401,9 +401,9 @@ def judge_notation(path: Path) -> str | None:
 _LINES = "fastndcg.sources.lines:_join"
 
 TARGETS = (
-    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.kernels.lines:scan_trec")),
-    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.kernels.lines:scan_trec")),
-    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.kernels.lines:scan_ltr")),
+    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.kernels.reading.scanners:scan_trec")),
+    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.kernels.reading.scanners:scan_trec")),
+    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.kernels.reading.scanners:scan_ltr")),
     Target("npy", _npy, judge_npy, ".npy", ("fastndcg.sources.ltr:_npy",)),
     Target("numbers", _numbers, judge_numbers, ".scores", ("fastndcg.sources.ltr:_one_number_a_line",)),
     Target("csv", _csv, judge_csv, ".csv", ("fastndcg.sources.csv:parse",)),

@@ -20,7 +20,7 @@ import numpy as np
 
 import fastndcg as fn
 from fastndcg.adapters import lightgbm as fnl
-from fastndcg.files import whole_file
+from fastndcg.common.files import whole_file
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ import oracle  # noqa: E402
 from strategies import OF_INTENTS, Asked, Ragged  # noqa: E402
 
 import fastndcg as fn  # noqa: E402
-from fastndcg.streams import RankingsStream  # noqa: E402
+from fastndcg.sources.streams import RankingsStream  # noqa: E402
 from scripts.storm_gusts import (  # noqa: E402
     NAMES,
     Gust,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fastndcg.kernels import worlds
+from fastndcg.kernels.compile import worlds
 
 pytest.register_assert_rewrite("engines")
 
@@ -36,7 +36,7 @@ def _profile() -> str:
 
 settings.load_profile(_profile())
 
-# The world of a test (kernels/worlds.py), by its marker: none means compiled kernels, whatever the size of a call; `auto` means the
+# The world of a test (kernels/compile/worlds.py), by its marker: none means compiled kernels, whatever the size of a call; `auto` means the
 # world that users have, where ten rows load no kernels, in child processes too; `pure` means compiled, and plain in a run of its own
 # with NUMBA_DISABLE_JIT=1, whatever the module of the test says. What the variable says at the start of the run holds for all.
 ASKED = os.environ.get("FASTNDCG_KERNELS")

@@ -188,9 +188,9 @@ def install(how: str) -> None:
         raise RuntimeError("kernels are imported already, and would be called without guards")
     faulthandler.enable()
     if how == "index":
-        from fastndcg.kernels import marks as compiling
+        from fastndcg.kernels.compile import marks as compiling
     else:
-        from fastndcg.compiled import compiling
+        from fastndcg.compiled.compile import compiling
 
     if how == "bounds":
         compiling.apart = compiling.block  # as a function of its own it would have no way to raise an error

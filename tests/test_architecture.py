@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import fastndcg
-from fastndcg import spellings
+from fastndcg.measures import spellings
 
 pytestmark = pytest.mark.auto
 
@@ -415,7 +415,7 @@ def test_no_assert_no_print_no_loose_ends(name: str) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_compiled_functions_live_in_kernels(name: str) -> None:
     """What is cached is keyed on the files of that folder: a helper elsewhere would be served stale after an upgrade."""
-    if name not in KERNELS or name == "fastndcg.kernels.tables":
+    if name not in KERNELS or name == "fastndcg.kernels.flow.tables":
         targets = imported(MODULES[name], at_import=True)
         assert not {target for target in targets if target.split(".")[0] in COMPILER}
         for node in ast.walk(TREES[MODULES[name]]):
@@ -430,7 +430,7 @@ def test_private_parts_of_numba_are_touched_in_one_module() -> None:
     """Public are numba, its types and what is for extensions, and of llvmlite what it writes code with and what knows the processor."""
     public = {"numba", "numba.extending", "llvmlite"}
     for name, path in MODULES.items():
-        if name == "fastndcg.kernels.private_numba":
+        if name == "fastndcg.kernels.compile.private_numba":
             continue
         for node in ast.walk(TREES[path]):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

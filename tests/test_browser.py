@@ -18,7 +18,7 @@ from browser import CHROMIUM, MISSING, Browser
 from test_report import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
-from fastndcg.reporting import drawing
+from fastndcg.look import drawing
 
 pytestmark = pytest.mark.auto
 

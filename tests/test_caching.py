@@ -15,7 +15,7 @@ import numba
 import pytest
 
 import fastndcg
-from fastndcg.kernels import caching
+from fastndcg.kernels.compile import caching
 
 ROOT = Path(fastndcg.__file__).parent
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -23,7 +23,7 @@ compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is
 # what a driver with blocks in another file finds, and how often it was found compiled
 STARTS = """
 import numpy as np
-from fastndcg.compiled.joining import starts_of_runs
+from fastndcg.compiled.reading.joining import starts_of_runs
 starts = starts_of_runs(np.array([0, 1, 2, 3]), np.frombuffer(b"aab", np.uint8))
 print(starts.tolist(), sum(starts_of_runs.stats.cache_hits.values()))
 """

@@ -26,7 +26,7 @@ from typer.testing import CliRunner, Result
 
 import fastndcg as fn
 from fastndcg.cli import COMMANDS, app
-from fastndcg.demo import write_sample
+from fastndcg.cli.sample import write_sample
 
 pytestmark = pytest.mark.auto
 

@@ -17,7 +17,7 @@ import pytest
 from test_cli import only_line, run
 
 import fastndcg as fn
-from fastndcg.tables import name_of
+from fastndcg.common.table import name_of
 
 pytestmark = pytest.mark.auto
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from test_intervals import scores_of
 
 import fastndcg as fn
-from fastndcg.comparison import TESTS
-from fastndcg.statistics.comparison import (
+from fastndcg.decide.systems import TESTS
+from fastndcg.statistics.paired import (
     Spread,
     benjamini_hochberg,
     bonferroni,
@@ -27,7 +27,7 @@ from fastndcg.statistics.comparison import (
 from fastndcg.statistics.resampling import bootstrap_interval
 
 if TYPE_CHECKING:
-    from fastndcg.scores import Scores
+    from fastndcg.scores.scores import Scores
 
 stats = pytest.importorskip("scipy.stats")
 pytestmark = pytest.mark.auto
@@ -412,7 +412,7 @@ def test_tables() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
 def test_a_table_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastndcg.comparison.texts.terminal_width", lambda: width)
+    monkeypatch.setattr("fastndcg.decide.texts.terminal_width", lambda: width)
     lines = repr(compared(*drawn(7, 60))).splitlines()
     assert ("mean" in lines[1]) == (width >= 80) and "difference" in "\n".join(lines)
     assert max(map(len, lines[1:])) <= width

@@ -16,7 +16,7 @@ import fastndcg as fn
 from fastndcg.errors import InputError, MeasureError
 
 if TYPE_CHECKING:
-    from fastndcg.compilation import Compiled
+    from fastndcg.api.compilation import Compiled
 
 COMPILES = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 

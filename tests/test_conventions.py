@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rivals import Query, random_queries
 
 import fastndcg as fn
-from fastndcg.convention.comparison import CHOICES
+from fastndcg.convention.differences import CHOICES
 from fastndcg.errors import ConventionError
 from fastndcg.measures.tools import Rounding
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fastndcg import SourceError, files
-from fastndcg.files import check_writable, whole_file
+from fastndcg import SourceError
+from fastndcg.common import files
+from fastndcg.common.files import check_writable, whole_file
 
 
 @pytest.fixture(params=["without a name", "with a name"])
@@ -79,7 +80,7 @@ def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
         pytest.skip("the file system has no files without a name")
     code = """
         import os, signal, sys
-        from fastndcg.files import whole_file
+        from fastndcg.common.files import whole_file
         with whole_file(sys.argv[1]) as draft:
             draft.write_bytes(bytes(100_000))
             os.kill(os.getpid(), signal.SIGKILL)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastndcg import grouping
-from fastndcg.grouping import group_by_query
-from fastndcg.kernels import joining, rows, worlds
+from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.reading import joining, rows
+from fastndcg.rankings import grouping
+from fastndcg.rankings.grouping import group_by_query
 
 pytestmark = pytest.mark.pure
 

@@ -152,7 +152,7 @@ def pages(turns: int = 96) -> Iterator[bytes]:
 
 def codes(turns: int = 200) -> Iterator[bytes]:
     """Pages of codes of every width, in runs and packed groups of any length, that end with the data."""
-    from fastndcg.compiled import pages as kernels
+    from fastndcg.compiled.reading import decoders as kernels
 
     random = np.random.default_rng(5)
     for turn in range(turns):
@@ -322,8 +322,8 @@ def test_a_read_past_an_array_is_a_fault(side: str, memory: str) -> None:
     code = f"""
         import guarded, numpy as np
         guarded.install({side!r})
-        from fastndcg.compiled.compiling import allocating, driver, empty
-        from fastndcg.compiled.words import element
+        from fastndcg.compiled.compile.compiling import allocating, driver, empty
+        from fastndcg.compiled.reading.words import element
         @allocating
         def made(n):
             return empty(n, np.int64)

@@ -501,7 +501,7 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
 
 def test_an_interrupt_while_numba_registers_its_functions(tmp_path: Path) -> None:
     """Numba takes each from a list as it registers it; those that were left were lost, and nothing compiled after that."""
-    from fastndcg.compiled import compiling
+    from fastndcg.compiled.compile import compiling
 
     if not compiling.KNOWN:
         pytest.skip("public Numba alone is not protected")
@@ -549,7 +549,7 @@ def test_interrupts_at_any_time_of_compiling(tmp_path: Path) -> None:
 )
 def test_an_interrupt_during_a_call_of_llvm(name: str, tmp_path: Path) -> None:
     """It arrives after the call, or where LLVM calls Python. There the code was lost, and modules were freed twice."""
-    from fastndcg.compiled import compiling
+    from fastndcg.compiled.compile import compiling
 
     if not compiling.KNOWN:
         pytest.skip("public Numba alone is not protected")

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg.scores import Scores
-from fastndcg.statistics import sums
+from fastndcg.scores.scores import Scores
+from fastndcg.statistics import exact_sums
+from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import t_quantile, t_two_sided
-from fastndcg.statistics.sums import Moments
 
 pytestmark = pytest.mark.auto
 
@@ -235,13 +235,13 @@ def test_exact_sums_of_kernels_are_those_of_fractions(pairs: list[tuple[float, f
     products = sum(
         (Fraction(a) * Fraction(b) for a, b in zip(left.tolist(), right.tolist(), strict=True)), Fraction(0)
     )
-    assert sums._sum_of_digits(left, at_once=parts) == sums.exact_sum(left) == wanted
-    found = sums._sum_of_digits(left, right, at_once=parts)
-    assert found == sums.exact_sum_of_products(left, right) == products
+    assert exact_sums._sum_of_digits(left, at_once=parts) == exact_sums.exact_sum(left) == wanted
+    found = exact_sums._sum_of_digits(left, right, at_once=parts)
+    assert found == exact_sums.exact_sum_of_products(left, right) == products
 
 
 def test_exact_sums_of_many_values() -> None:
     values = np.random.default_rng(0).normal(size=70_000) * 10.0 ** np.random.default_rng(1).integers(
         -300, 300, 70_000
     )
-    assert sums.exact_sum(values[::-1]) == sum(map(Fraction, values.tolist()))
+    assert exact_sums.exact_sum(values[::-1]) == sum(map(Fraction, values.tolist()))

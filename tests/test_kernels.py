@@ -9,11 +9,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
-from fastndcg.compiled.llvm import BINS, LANES, SIDE_BY_SIDE
-from fastndcg.compiled.ranking import keep_all
-from fastndcg.compiled.vectors import keeping, ranking, summing
-
-from fastndcg.compiled import compiling
+from fastndcg.compiled.compile import compiling
+from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
+from fastndcg.compiled.flow.ranking import keep_all
+from fastndcg.compiled.vectors import keeping, ordering, summing
 
 Array = npt.NDArray[Any]
 
@@ -137,7 +136,7 @@ def ranked_side_by_side(call: Callable[..., int], dtype: Any, batch: Any, rows: 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [LANES, 2 * LANES, 3 * LANES, 7 * LANES, 16 * LANES, 19 * LANES])
 def test_rank_side_by_side(rows: int, dtype: Any) -> None:
-    block = ranking.rank_side_by_side
+    block = ordering.rank_side_by_side
 
     @compiled
     def call(
@@ -151,7 +150,7 @@ def test_rank_side_by_side(rows: int, dtype: Any) -> None:
         batch = [some[i] for i in random.integers(len(some), size=SIDE_BY_SIDE)]
         tied, kept, ranked, same = ranked_side_by_side(call, dtype, batch, rows, check=True)
         expected_tied, _, expected, expected_same = ranked_side_by_side(
-            ranking.plain_rank_side_by_side, dtype, batch, rows, check=False
+            ordering.plain_rank_side_by_side, dtype, batch, rows, check=False
         )
         for lane, (scores, _) in enumerate(batch):
             n = kept[lane]
@@ -279,7 +278,7 @@ def ranked_by(call: Callable[..., Any], dtype: Any, others: int, *, check: bool)
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_distinct(dtype: Any) -> None:
-    block = ranking.rank_distinct
+    block = ordering.rank_distinct
 
     @compiled
     def call(scores: Array, codes: Array, n: int, low: Any, ranked: Array) -> bool:
@@ -288,7 +287,7 @@ def test_rank_distinct(dtype: Any) -> None:
     ours = ranked_by(call, dtype, 0, check=True)
     found = []
     for (distinct, ranked), (same, expected) in zip(
-        ours, ranked_by(ranking.plain_rank_distinct, dtype, 0, check=False), strict=True
+        ours, ranked_by(ordering.plain_rank_distinct, dtype, 0, check=False), strict=True
     ):
         assert distinct == same
         found.append(distinct)
@@ -299,7 +298,7 @@ def test_rank_distinct(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_tied(dtype: Any) -> None:
-    block = ranking.rank_tied
+    block = ordering.rank_tied
 
     @compiled
     def call(
@@ -309,14 +308,14 @@ def test_rank_tied(dtype: Any) -> None:
 
     ours = ranked_by(call, dtype, 2, check=True)
     for (_, filled), (_, expected) in zip(
-        ours, ranked_by(ranking.plain_rank_tied, dtype, 2, check=False), strict=True
+        ours, ranked_by(ordering.plain_rank_tied, dtype, 2, check=False), strict=True
     ):
         np.testing.assert_array_equal(filled, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_counts_of_scores_ahead(dtype: Any) -> None:
-    ahead, among = ranking.count_ahead, ranking.count_among
+    ahead, among = ordering.count_ahead, ordering.count_among
 
     @compiled
     def call_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -331,13 +330,13 @@ def test_counts_of_scores_ahead(dtype: Any) -> None:
         firsts, sizes = Guarded(2 * LANES, np.uint32), Guarded(2 * LANES, np.uint32)
         same = np.empty(2 * LANES, np.uint32), np.empty(2 * LANES, np.uint32)
         call_among(scores, own, firsts.part, sizes.part)
-        ranking.plain_count_among(scores, own, *same)
+        ordering.plain_count_among(scores, own, *same)
         np.testing.assert_array_equal((firsts.part, sizes.part), same)
         firsts.check()
         sizes.check()
         blocks = len(scores) // LANES
         for score in own[:5]:
-            assert call_ahead(scores, blocks, score) == ranking.plain_count_ahead(scores, blocks, score)
+            assert call_ahead(scores, blocks, score) == ordering.plain_count_ahead(scores, blocks, score)
 
 
 @pytest.mark.usefixtures("_both_ways")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastndcg as fn
-from fastndcg.arrays import offsets_from
+from fastndcg.common.arrays import offsets_from
 from fastndcg.measures import as_measures
 from fastndcg.scoring import launch, plan
 

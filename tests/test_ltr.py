@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fastndcg.compiled.reading import scanners as kernels
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg.compiled import lines as kernels
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.sources import lines
 from fastndcg.sources.ltr import read_ltr

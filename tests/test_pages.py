@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from fastndcg.compiled.reading import decoders as kernels
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import InputError, SourceError, read_parquet, scan_parquet
-from fastndcg.compiled import pages as kernels
 from fastndcg.sources import pages, parquet
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.footers import read_footer
@@ -384,10 +384,10 @@ def test_few_rows_do_not_wait_for_kernels_to_be_compiled(
 def test_what_is_compiled_is_known_in_the_next_process(tmp_path: Path) -> None:
     code = """
         import numpy as np
-        from fastndcg.arrays import read_only
+        from fastndcg.common.arrays import read_only
         from fastndcg.kernels import caching, worlds
         before = caching.holds("rows_by_code")
-        worlds.run("rows.rows_by_code", 9, read_only(np.arange(9)), 9)
+        worlds.run("reading.rows.rows_by_code", 9, read_only(np.arange(9)), 9)
         print(before, caching.holds("rows_by_code"), caching.holds("values_of_pages"))
     """
     env = os.environ | {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastndcg as fn
-from fastndcg.kernels import tables
+from fastndcg.kernels.flow import tables
 from fastndcg.measures import as_measures
 from fastndcg.scoring import plan
 

@@ -14,7 +14,7 @@ import pytest
 
 import fastndcg as fn
 from fastndcg import plot
-from fastndcg.plot import looks
+from fastndcg.look import looks
 
 pytest.importorskip("altair")
 pytest.importorskip("scipy")
@@ -118,7 +118,7 @@ UNSEEN = "".join(map(chr, [*range(32), *range(127, 160), 0x2028, 0x2029, 0x202E,
 def test_every_picture_is_drawn_whatever_names_are(hostile: str) -> None:
     """Names of systems, values and names of columns, and ids of queries: none ends a process or widens a picture."""
     pytest.importorskip("vl_convert")
-    from fastndcg.reporting.drawing import drawn
+    from fastndcg.look.drawing import drawn
 
     columns = hostile + "1", hostile + "2"
     named = {}

@@ -10,10 +10,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
+from fastndcg.compiled.flow import gains
 
 import fastndcg as fn
-from fastndcg.compiled import gains
-from fastndcg.kernels import powers
+from fastndcg.kernels.flow import powers
 
 pytestmark = pytest.mark.pure
 

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
-from fastndcg import progress
-from fastndcg.progress import Task
+from fastndcg.common import progress
+from fastndcg.common.progress import Task
 
 ROOT = Path(fn.__file__).parent.parent
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is a terminal of Unix")

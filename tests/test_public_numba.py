@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numba
 import pytest
-
-from fastndcg.compiled import compiling
+from fastndcg.compiled.compile import compiling
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")

@@ -17,8 +17,8 @@ from test_cli import run
 
 import fastndcg as fn
 from fastndcg import plot
-from fastndcg.reporting import drawing, facts
-from fastndcg.reporting.page import check_extra
+from fastndcg.look import drawing, facts
+from fastndcg.look.page import check_extra
 
 pytestmark = pytest.mark.auto
 

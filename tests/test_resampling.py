@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastndcg.compiled.flow import draws as kernels
 from hypothesis import given
 from hypothesis import strategies as st
 from test_comparison import DEXTRO, LAEVO, drawn, row_of
 from test_intervals import scores_of
 
 import fastndcg as fn
-from fastndcg.compiled import resampling as kernels
-from fastndcg.progress import Task
+from fastndcg.common.progress import Task
 from fastndcg.statistics import resampling
 
 stats = pytest.importorskip("scipy.stats")

@@ -128,7 +128,7 @@ def test_several_files_and_a_query_cut_by_them(tmp_path: Path) -> None:
 
 
 def test_results_are_written_once_though_reading_begins_anew(tmp_path: Path) -> None:
-    from fastndcg.streams import evaluate_stream
+    from fastndcg.sources.streams import evaluate_stream
 
     class Sink:
         def __init__(self) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 import fastndcg as fn
 from fastndcg import plot
-from fastndcg.scores import Scores, check_kept, groups_of, interval_of, results_file
-from fastndcg.statistics.sums import Moments
+from fastndcg.scores.scores import Scores, check_kept, groups_of, interval_of, results_file
+from fastndcg.statistics.exact_sums import Moments
 
 pytestmark = pytest.mark.auto
 

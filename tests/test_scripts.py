@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fastndcg.demo import write_sample
+from fastndcg.cli.sample import write_sample
 
 pytestmark = pytest.mark.auto
 

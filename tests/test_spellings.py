@@ -13,8 +13,8 @@ import pytest
 from test_cli import run
 
 import fastndcg as fn
-from fastndcg import MeasureError, spellings
-from fastndcg.measures import DEFINITIONS
+from fastndcg import MeasureError
+from fastndcg.measures import DEFINITIONS, spellings
 
 pytestmark = pytest.mark.auto
 

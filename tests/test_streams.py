@@ -23,7 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg import InputError, InputTypeError, Rankings, SourceError, files, scan_parquet
+from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_parquet
+from fastndcg.common import files
 from fastndcg.sources import parquet, scan
 from fastndcg.sources.scan import _Seen, bytes_of, keys_of
 
@@ -348,7 +349,7 @@ def test_dictionaries_do_not_grow_with_the_file(
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, row_group_size=n // 2, dictionary_pagesize_limit=10_000)
     if pages:
-        monkeypatch.setattr("fastndcg.kernels.worlds.pays", lambda way, size: True)
+        monkeypatch.setattr("fastndcg.kernels.compile.worlds.pays", lambda way, size: True)
         monkeypatch.setattr("fastndcg.sources.parquet._stands_in_runs", lambda *parts: False)
         monkeypatch.setattr("fastndcg.sources.parquet.LEAST_ROWS_OF_A_GROUP", 1)
         monkeypatch.setattr("fastndcg.sources.pages._TEXTS", 1 << 10)
@@ -849,7 +850,8 @@ def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
 
 
 def test_results_are_written_as_they_come(tmp_path: Path) -> None:
-    from fastndcg import scores, streams
+    from fastndcg.scores import scores
+    from fastndcg.sources import streams
 
     path = write(rows(300), tmp_path / "a.parquet")
     out, seen = tmp_path / "out.parquet", []

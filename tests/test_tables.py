@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 import fastndcg as fn
 from fastndcg.cli import app
-from fastndcg.scores import Summary
-from fastndcg.tables import Table, fit, markdown_table, shorten, terminal_width
+from fastndcg.common.table import Table, fit, markdown_table, shorten, terminal_width
+from fastndcg.scores.scores import Summary
 
 pytestmark = pytest.mark.auto
 

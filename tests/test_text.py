@@ -10,13 +10,13 @@ from importlib import import_module
 import numba
 import numpy as np
 import pytest
+from fastndcg.compiled.reading import decimals
+from fastndcg.compiled.reading import scanners as kernels
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastndcg.compiled import decimals
-from fastndcg.compiled import lines as kernels
-from fastndcg.grouping import SECRET
-from fastndcg.kernels import joining
+from fastndcg.kernels.reading import joining
+from fastndcg.rankings.grouping import SECRET
 from fastndcg.sources import lines
 
 compiled = numba.njit(error_model="numpy")

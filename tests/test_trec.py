@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from fastndcg.compiled.reading import joining
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs
@@ -23,9 +24,8 @@ from typer.testing import CliRunner
 
 import fastndcg as fn
 from fastndcg.cli import app
-from fastndcg.compiled import joining
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
-from fastndcg.rankings import Rankings
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources import lines, paths, trec
 from fastndcg.sources.trec import read_qrels_run, read_trec
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg import trec_eval
 from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.sources.trec import read_trec
+from fastndcg.trec_eval import printed as trec_eval
 
 typer_testing = pytest.importorskip("typer.testing")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastndcg.statistics import sums
+from fastndcg.statistics import exact_sums
 
 
 def drawn(seed: int, n: int) -> np.ndarray:
@@ -41,7 +41,7 @@ def drawn(seed: int, n: int) -> np.ndarray:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60))
 def test_sums_in_windows_are_exact_or_refused(seed: int, n: int) -> None:
     values = drawn(seed, n)
-    found, squares = (sums._sum_of_close(values, None, squared=squared) for squared in (False, True))
+    found, squares = (exact_sums._sum_of_close(values, None, squared=squared) for squared in (False, True))
     assert found in (None, sum(map(Fraction, values.tolist())))
     assert squares in (None, sum(Fraction(value) ** 2 for value in values.tolist()))
     if seed % 9 in (0, 1, 6, 7):
@@ -52,7 +52,7 @@ def test_sums_in_windows_are_exact_or_refused(seed: int, n: int) -> None:
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300))
 def test_quartiles_are_those_of_numpy(seed: int, n: int) -> None:
     values = drawn(seed, n)
-    found = sums._select_quartiles(values)
+    found = exact_sums._select_quartiles(values)
     assert found in (None, tuple(np.quantile(values, [0.25, 0.5, 0.75]).tolist()))
     if seed % 9 in (0, 1, 6, 7):
         assert found is not None
@@ -63,17 +63,20 @@ def test_many_values(seed: int) -> None:
     """As many as are summed by kernels, and more than one run of them."""
     for n in (1 << 16, (1 << 20) + 5):
         values = drawn(seed, n)
-        assert sums.exact_sum(values) == sums._sum_of_digits(values)
-        assert sums.exact_sum_of_products(values, values) == sums._sum_of_digits(values, values)
-        assert sums.quartiles(values) == tuple(np.quantile(values, [0.25, 0.5, 0.75]).tolist())
-    moments = sums.Moments.of(values)
+        assert exact_sums.exact_sum(values) == exact_sums._sum_of_digits(values)
+        assert exact_sums.exact_sum_of_products(values, values) == exact_sums._sum_of_digits(values, values)
+        assert exact_sums.quartiles(values) == tuple(np.quantile(values, [0.25, 0.5, 0.75]).tolist())
+    moments = exact_sums.Moments.of(values)
     assert (moments.low, moments.high) == (values.min(), values.max())
-    assert moments.mean() == sums.mean(values)
-    with_nan = sums.Moments.of(np.append(values, math.nan))
+    assert moments.mean() == exact_sums.mean(values)
+    with_nan = exact_sums.Moments.of(np.append(values, math.nan))
     assert with_nan.undefined == 1 and with_nan[2:] == moments[2:]
 
 
 @pytest.mark.pure
 def test_what_is_not_finite_is_in_no_window() -> None:
     values = np.array([1.0, math.inf])
-    assert sums._sum_of_close(values, None, squared=False) is None and sums._select_quartiles(values) is None
+    assert (
+        exact_sums._sum_of_close(values, None, squared=False) is None
+        and exact_sums._select_quartiles(values) is None
+    )

@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fastndcg.compiled.compile import compiling
 
 import fastndcg as fn
-from fastndcg import progress
-from fastndcg.compiled import compiling
+from fastndcg.common import progress
 from fastndcg.errors import InputError
-from fastndcg.kernels import caching, worlds
+from fastndcg.kernels.compile import caching, worlds
 from fastndcg.sources import pages, parquet
-from fastndcg.statistics import sums
+from fastndcg.statistics import exact_sums
 
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -121,8 +121,8 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> worlds._Measured:
 @pytest.mark.auto
 def test_what_pays(remembered: worlds._Measured) -> None:
     """Loading where a driver is kept, compiling where none is; what was measured replaces the guesses."""
-    key = worlds._key("rows.rows_by_code", (1,))
-    guess, price = worlds._guess("rows.rows_by_code")
+    key = worlds._key("reading.rows.rows_by_code", (1,))
+    guess, price = worlds._guess("reading.rows.rows_by_code")
     loading = worlds._IMPORTING + worlds._LOADING
     for is_kept, worth in ((False, max(price, loading)), (True, loading)):
         if is_kept:
@@ -134,7 +134,7 @@ def test_what_pays(remembered: worlds._Measured) -> None:
         assert worlds._pays(key, 0.51 * worth / guess)
         worlds._here.clear()
     # another kind of arguments is not kept, and takes to compile what this one took
-    other = worlds._key("rows.rows_by_code", (2,))
+    other = worlds._key("reading.rows.rows_by_code", (2,))
     caching.remember("compiled", key, 5.0)
     caching.remember("plain", other, 1.0, 1.0, 4e8)
     assert not worlds._pays(other, 15.9e8)
@@ -142,8 +142,8 @@ def test_what_pays(remembered: worlds._Measured) -> None:
     # all drivers that are not kept are due when together they have taken as long as compiling them, once
     remembered.due.clear()
     remembered.spent[other] = 1.0
-    remembered.compiling["joining.digest_ids"] = 2.0
-    caching.remember("plain", third := worlds._key("joining.digest_ids", (1,)), 5.0)
+    remembered.compiling["reading.joining.digest_ids"] = 2.0
+    caching.remember("plain", third := worlds._key("reading.joining.digest_ids", (1,)), 5.0)
     assert not worlds._pays(other, 3.9e8)
     assert worlds._pays(other, 4.1e8)
     assert remembered.due == {other, third}
@@ -151,7 +151,7 @@ def test_what_pays(remembered: worlds._Measured) -> None:
     assert worlds._pays(other, 4e8 * loading)
     assert not worlds._pays(other, 3.9e8 * worlds._LOADING)
     # reading counts Numba as paid for, if as many rows are worth loading the scores' driver
-    rows, many = "rows.codes_of_texts/1", loading / worlds._guess("drivers.")[0]
+    rows, many = "reading.rows.codes_of_texts/1", loading / worlds._guess("drivers.")[0]
     caching.remember("loaded", rows, 0.02)
     assert not worlds._pays(rows, many)
     caching.remember("loaded", worlds._SCORING, worlds._LOADING)
@@ -165,20 +165,23 @@ def test_what_is_counted(remembered: worlds._Measured, monkeypatch: pytest.Monke
     clock = iter(np.arange(100) * 0.25)
     monkeypatch.setattr(worlds, "thread_time", lambda: float(next(clock)))
     for _ in range(2):
-        with worlds.counted("rows.rows_by_code", 10), worlds.counted("pages.values_of_pages", 10):
+        with (
+            worlds.counted("reading.rows.rows_by_code", 10),
+            worlds.counted("reading.decoders.values_of_pages", 10),
+        ):
             pass
         assert not remembered.spent
-    with pytest.raises(ZeroDivisionError), worlds.counted("rows.rows_by_code", 10):
+    with pytest.raises(ZeroDivisionError), worlds.counted("reading.rows.rows_by_code", 10):
         1 / 0  # noqa: B018
-    assert remembered.spent == {"rows.rows_by_code": 0.75}
-    with worlds.counted("rows.rows_by_code", 10):
+    assert remembered.spent == {"reading.rows.rows_by_code": 0.75}
+    with worlds.counted("reading.rows.rows_by_code", 10):
         pass
-    assert remembered.spent == {"rows.rows_by_code": 1.0}
-    assert remembered.rates == {"rows.rows_by_code": (0.25, 10.0)}
+    assert remembered.spent == {"reading.rows.rows_by_code": 1.0}
+    assert remembered.rates == {"reading.rows.rows_by_code": (0.25, 10.0)}
     monkeypatch.setenv("FASTNDCG_KERNELS", "plain")
-    with worlds.counted("rows.rows_by_code", 10):
+    with worlds.counted("reading.rows.rows_by_code", 10):
         pass
-    assert worlds._here == {"rows.rows_by_code": 1.0}
+    assert worlds._here == {"reading.rows.rows_by_code": 1.0}
 
 
 @pytest.mark.auto
@@ -199,13 +202,13 @@ def test_arrows_and_numpys_ways_are_counted(
         pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
         fn.evaluate(fn.read_parquet(tmp_path / "a.parquet"), "nDCG")
     values = np.full(1 << 16, 0.1)
-    sums.exact_sum(values)
-    sums.exact_sum_of_products(values, values)
-    sums.quartiles(values)
+    exact_sums.exact_sum(values)
+    exact_sums.exact_sum_of_products(values, values)
+    exact_sums.quartiles(values)
     assert {key.partition("/")[0] for key in remembered.spent} == {
-        "pages.values_of_pages", "pages.texts_of_pages", "rows.codes_of_numbers", "rows.codes_by_first_appearance",
-        "rows.place_by_code", "drivers.score_levels_serial", "windows.add_parts", "windows.add_squares",
-        "windows.count_in_bins",
+        "reading.decoders.values_of_pages", "reading.decoders.texts_of_pages", "reading.rows.codes_of_numbers", "reading.rows.codes_by_first_appearance",
+        "reading.rows.place_by_code", "flow.drivers.score_levels_serial", "flow.windows.add_parts", "flow.windows.add_squares",
+        "flow.windows.count_in_bins",
     }  # fmt: skip
 
 
@@ -220,7 +223,7 @@ def test_processes_of_a_user_share_what_they_spent(tmp_path: Path) -> None:
         worlds._IMPORTING = worlds._LOADING = 0.02
         codes = np.random.default_rng(0).integers(0, 9, 3_000_000)
         for _ in range(4):
-            worlds.run("rows.rows_by_code", len(codes), codes, 9)
+            worlds.run("reading.rows.rows_by_code", len(codes), codes, 9)
         print(bool(worlds._ready), worlds._here.popitem()[1] if worlds._here else 0)
     """
     _, seconds = run(code, "1e6", NUMBA_CACHE_DIR=str(tmp_path / "first"))
@@ -328,7 +331,7 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
         from fastndcg.kernels import worlds
         told = []
         progress.tell = told.append
-        worlds.run("rows.rows_by_code", 9, np.arange(9), 9)
+        worlds.run("reading.rows.rows_by_code", 9, np.arange(9), 9)
         print(sum(line.startswith("compiling") for line in told))
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
@@ -380,7 +383,7 @@ def test_code_that_is_kept_for_other_types_is_not_waited_for(
     remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plain call goes on until compiling pays, though the driver is kept for other types, or was deleted."""
-    name, kinds = "rows.rows_by_code", worlds.kind_of((np.zeros(3, np.int64), 3))[1:]
+    name, kinds = "reading.rows.rows_by_code", worlds.kind_of((np.zeros(3, np.int64), 3))[1:]
     remembered.compiling[name], remembered.rates[name] = 1000.0, (1.0, 1e8)
     caching.remember("loaded", key := worlds._key(name, kinds), 0.1)
     asked: list[Any] = []
@@ -487,4 +490,4 @@ def test_drivers_of_one_call_may_be_of_both_worlds(
     monkeypatch.setattr(worlds, "compiled_driver", take_turns)
     for _ in range(5 if turns == "at random" else 1):
         assert answers() == wanted
-    assert calls.count("joining.digest_ids") >= 4
+    assert calls.count("reading.joining.digest_ids") >= 4

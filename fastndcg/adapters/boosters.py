@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastndcg.api import evaluate
+from fastndcg.api.evaluate import evaluate
+from fastndcg.common.threads import check_threads
 from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import InputError
 from fastndcg.measures import as_measures
 from fastndcg.measures.tools import as_convention
-from fastndcg.rankings import Rankings
-from fastndcg.threads import check_threads
+from fastndcg.rankings.rankings import Rankings
 
 if TYPE_CHECKING:
-    from fastndcg.scores import Scores
+    from fastndcg.scores.scores import Scores
 
 
 def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Rankings:

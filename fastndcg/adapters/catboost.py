@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
 from fastndcg.adapters.parts import one_measure
-from fastndcg.arrays import offsets_from
+from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputError
-from fastndcg.grouping import group_by_query
+from fastndcg.rankings.grouping import group_by_query
 
 if TYPE_CHECKING:
     from fastndcg.measures.tools import Convention
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
 
 Array = npt.NDArray[Any]
 

@@ -24,7 +24,7 @@ from dask.dataframe import from_delayed
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.arrow_types import decode, is_list
+from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import table_of
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
     from fastndcg.measures import Measures
-    from fastndcg.scores import Summary
+    from fastndcg.scores.scores import Summary
 
 
 @parts.of_engine

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.api import evaluate
-from fastndcg.arrow_types import array_of, combine
+from fastndcg.api.evaluate import evaluate
+from fastndcg.common.arrow_types import array_of, combine
 from fastndcg.errors import InputError
 from fastndcg.measures import nDCG
-from fastndcg.rankings import Rankings
+from fastndcg.rankings.rankings import Rankings
 
 if TYPE_CHECKING:
     import duckdb

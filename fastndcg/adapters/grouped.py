@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from fastndcg.adapters import parts
 from fastndcg.adapters.parts import Sums, Task
-from fastndcg.arrow_types import decode
+from fastndcg.common.arrow_types import decode
 from fastndcg.errors import InputError
 from fastndcg.sources.values import shown
 

@@ -18,7 +18,7 @@ from ir_measures import providers
 from ir_measures.measures import MeanAgg
 
 from fastndcg import statistics
-from fastndcg.api import evaluate
+from fastndcg.api.evaluate import evaluate
 from fastndcg.errors import FastndcgError, MeasureError
 from fastndcg.measures import Measure, as_measure
 from fastndcg.sources import trec

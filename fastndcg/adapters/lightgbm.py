@@ -17,15 +17,15 @@ import lightgbm
 import numpy as np
 
 from fastndcg.adapters.boosters import Meter, unscored_rankings
-from fastndcg.arrays import offsets_from
+from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputError, count_of
-from fastndcg.grouping import group_by_query
+from fastndcg.rankings.grouping import group_by_query
 
 if TYPE_CHECKING:
     from typing import Self
 
     from fastndcg.measures.tools import Convention
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:

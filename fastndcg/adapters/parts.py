@@ -24,14 +24,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg import errors
-from fastndcg.api import evaluate_part
-from fastndcg.arrays import JOINED, runs_of
-from fastndcg.arrow_types import decode, is_list
+from fastndcg.api.evaluate import evaluate_part
+from fastndcg.common.arrays import JOINED, runs_of
+from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.tools import Convention, as_convention
-from fastndcg.scores import Scores, Summary, columns_of_means, groups_of, interval_of
+from fastndcg.scores.scores import Scores, Summary, columns_of_means, groups_of, interval_of
 from fastndcg.sources.arrow import grouped_rows, rankings_from_table
 from fastndcg.sources.columns import Columns, Function, Roles, check_column, find_columns, with_roles
 from fastndcg.sources.values import no_ids, shown

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fastndcg.api import evaluate
-from fastndcg.rankings import Rankings
+from fastndcg.api.evaluate import evaluate
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import Roles, find_columns
 
 if TYPE_CHECKING:
-    from fastndcg.scores import Scores
+    from fastndcg.scores.scores import Scores
 
 
 @pl.api.register_dataframe_namespace("fastndcg")

@@ -26,13 +26,13 @@ from ray.exceptions import RayError
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.arrow_types import is_list
+from fastndcg.common.arrow_types import is_list
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
     from fastndcg.measures import Measures
-    from fastndcg.scores import Summary
+    from fastndcg.scores.scores import Summary
 
 
 @parts.of_engine

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sentence_transformers.sentence_transformer import evaluation
 
-from fastndcg.api import evaluate
-from fastndcg.arrays import offsets_from
+from fastndcg.api.evaluate import evaluate
+from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputTypeError
 from fastndcg.measures import nDCG
-from fastndcg.rankings import Rankings
+from fastndcg.rankings.rankings import Rankings
 
 if TYPE_CHECKING:
-    from fastndcg.scores import Scores
+    from fastndcg.scores.scores import Scores
 
 
 class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):

@@ -17,7 +17,7 @@ from sklearn.metrics import make_scorer
 from fastndcg.adapters.boosters import Meter
 from fastndcg.adapters.parts import one_measure
 from fastndcg.errors import InputError
-from fastndcg.rankings import Rankings
+from fastndcg.rankings.rankings import Rankings
 
 if TYPE_CHECKING:
     from fastndcg.measures.tools import Convention

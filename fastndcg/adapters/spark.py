@@ -30,14 +30,14 @@ from pyspark.sql.types import BinaryType, DoubleType, StructField, StructType
 
 from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts
-from fastndcg.arrow_types import is_list
+from fastndcg.common.arrow_types import is_list
 from fastndcg.errors import InputError, MeasureError, check_choice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from fastndcg.measures import Measures
-    from fastndcg.scores import Summary
+    from fastndcg.scores.scores import Summary
     from fastndcg.typing import NaN
 
 _FOUND = "found binary"

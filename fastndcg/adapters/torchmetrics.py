@@ -16,11 +16,11 @@ from torchmetrics import Metric
 
 from fastndcg.adapters.boosters import Meter
 from fastndcg.errors import InputError
-from fastndcg.rankings import Rankings
+from fastndcg.rankings.rankings import Rankings
 
 if TYPE_CHECKING:
     from fastndcg.measures.tools import Convention
-    from fastndcg.scores import Scores
+    from fastndcg.scores.scores import Scores
 
 
 class RankingMetric(Metric):

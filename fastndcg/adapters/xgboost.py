@@ -24,7 +24,7 @@ from fastndcg.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from fastndcg.measures.tools import Convention
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
 
 
 def metric(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Metric:

@@ -44,14 +44,14 @@ from fastndcg.cli.reading import (
     tell,
 )
 from fastndcg.cli.score import ConventionOption, How, Scored, open_runs, read_convention, stored_results
+from fastndcg.common.table import fit, shown_value, terminal_width
 from fastndcg.errors import about, check_system
 from fastndcg.measures import Measure
-from fastndcg.scores import Scores, SomeQueries
+from fastndcg.scores.scores import Scores, SomeQueries
 from fastndcg.statistics.intervals import SMALL
-from fastndcg.tables import fit, shown_value, terminal_width
 
 if TYPE_CHECKING:
-    from fastndcg.comparison.result import Comparison
+    from fastndcg.decide.comparison import Comparison
     from fastndcg.measures.tools import Convention
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.given import Opened
@@ -151,7 +151,7 @@ class Statistics:
         self, systems: dict[str, Scores], no_worse_than: str | None, threads: int | None
     ) -> Comparison:
         """Compare systems with the baseline, or else with the system that they may not be worse than."""
-        from fastndcg.comparison import compare
+        from fastndcg.decide.systems import compare
 
         options = vars(self) | {
             "baseline": no_worse_than if self.baseline is None else self.baseline,
@@ -202,7 +202,7 @@ def compare(
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
       fastndcg compare base.parquet new.parquet --baseline base --fail-under nDCG@10=0.35
     """
-    from fastndcg.comparison.result import COLUMNS
+    from fastndcg.decide.comparison import COLUMNS
 
     gate = read_gate(no_worse_than, margin, statistics.baseline, queries, unpaired=statistics.unpaired)
     check_confidence(statistics.confidence)
@@ -352,7 +352,7 @@ def _report(
     systems: dict[str, Scored],
     held: dict[str, Any],
 ) -> None:
-    from fastndcg.comparison.texts import one_baseline, plain
+    from fastndcg.decide.texts import one_baseline, plain
 
     for name, each in systems.items():
         tell(each.scores.n_queries, each.documents, each.columns, name)

@@ -42,7 +42,7 @@ def compile_ahead(
       fastndcg compile -m nDCG@10 --scores float32
       fastndcg compile --folder /opt/kernels --cpu x86-64-v3
     """
-    from fastndcg.compilation import SCORES, compile_kernels
+    from fastndcg.api.compilation import SCORES, compile_kernels
 
     asked = read_measures(measure or ["nDCG@10", "AP", "ERR"], [])
     write(f"{compile_kernels(asked, scores=scores or SCORES, folder=folder, cpu=cpu)}\n")

@@ -27,15 +27,15 @@ from fastndcg.cli.reading import (
     read_rankings,
     tell,
 )
-from fastndcg.convention.comparison import CHOICES, compare_conventions, describe, explain_conventions
+from fastndcg.common.table import Table, in_columns, markdown_table, terminal_width, without_nan, wrapped
+from fastndcg.convention.differences import CHOICES, compare_conventions, describe, explain_conventions
 from fastndcg.errors import InputError, MeasureError, about, suggest
 from fastndcg.measures.tools import Convention
 from fastndcg.measures.tools import conventions as known_conventions
 from fastndcg.sources.columns import Roles
-from fastndcg.tables import Table, in_columns, markdown_table, terminal_width, without_nan, wrapped
 
 if TYPE_CHECKING:
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
 
 
 @command

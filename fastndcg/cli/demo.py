@@ -11,14 +11,14 @@ from typing import Annotated
 
 import typer
 
-from fastndcg.api import evaluate
+from fastndcg.api.evaluate import evaluate
 from fastndcg.cli.application import command
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import note, write, write_summary
 from fastndcg.cli.reading import choose_columns, open_paths, read_measures, read_rankings, tell
-from fastndcg.demo import QUERIES
-from fastndcg.files import check_writable
-from fastndcg.progress import Task
+from fastndcg.cli.sample import QUERIES
+from fastndcg.common.files import check_writable
+from fastndcg.common.progress import Task
 from fastndcg.sources.columns import Roles
 
 
@@ -42,7 +42,7 @@ def demo(
     Example:
       fastndcg demo --queries 1000 --out sample.parquet
     """
-    from fastndcg.demo import write_sample
+    from fastndcg.cli.sample import write_sample
 
     out = _temporary() if out is None else out
     check_writable(out)

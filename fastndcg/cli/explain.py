@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from fastndcg.api import evaluate
+from fastndcg.api.evaluate import evaluate
 from fastndcg.cli.application import command, refuse
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import write, write_csv, write_json
@@ -15,9 +15,9 @@ from fastndcg.cli.reading import Reading, Systems, cutoff_columns, read_measures
 from fastndcg.errors import InputError, about
 
 if TYPE_CHECKING:
-    from fastndcg.explanation import Explanation, Explanations
+    from fastndcg.decide.explanation import Explanation, Explanations
     from fastndcg.measures import Measure
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
 
 OneMeasureOption = Annotated[
     str, typer.Option("--measure", "-m", help="A measure, such as nDCG(gain='exp2')@10.")
@@ -94,7 +94,7 @@ def explain(
 
 
 def _explain(systems: dict[str, Rankings], measure: Measure, query: object) -> Explanation | Explanations:
-    from fastndcg.explanation import explain
+    from fastndcg.decide.explanation import explain
 
     return explain(next(iter(systems.values())) if len(systems) == 1 else systems, measure, query)
 
@@ -139,7 +139,7 @@ def _report(
     *,
     whole: bool,
 ) -> None:
-    from fastndcg.explanation import Explanations
+    from fastndcg.decide.explanation import Explanations
 
     if format in (Format.table, Format.markdown):
         texts = []

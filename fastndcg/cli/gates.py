@@ -11,7 +11,7 @@ from fastndcg.cli.application import GATE, end, refuse
 from fastndcg.errors import InputError, SourceError
 
 if TYPE_CHECKING:
-    from fastndcg.comparison.result import Comparison
+    from fastndcg.decide.comparison import Comparison
     from fastndcg.measures import Measure
 
 _MOST = 100  # failures that stderr lists

@@ -9,12 +9,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.cli.options import Format
+from fastndcg.common.files import csv_rows
+from fastndcg.common.table import fit, markdown_table, name_of, shorten, terminal_width, without_nan
 from fastndcg.errors import SourceError, visible
-from fastndcg.files import csv_rows
-from fastndcg.tables import fit, markdown_table, name_of, shorten, terminal_width, without_nan
 
 if TYPE_CHECKING:
-    from fastndcg.scores import Scores, Summary
+    from fastndcg.scores.scores import Scores, Summary
 
 
 def write(text: str) -> None:

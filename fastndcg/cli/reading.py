@@ -26,13 +26,13 @@ from fastndcg.cli.options import (
     WeightOption,
 )
 from fastndcg.cli.output import note
+from fastndcg.common.files import check_writable, handle_of, target_of
 from fastndcg.errors import InputError, MeasureError, SourceError, count_of
-from fastndcg.files import check_writable, handle_of, target_of
 from fastndcg.measures import Measure, parse_many
 from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources import ltr
     from fastndcg.sources.given import Chosen, Opened
     from fastndcg.sources.scan import FileStream

@@ -22,7 +22,7 @@ from fastndcg.cli.reading import (
     read_systems,
     tell,
 )
-from fastndcg.progress import Task
+from fastndcg.common.progress import Task
 
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")]
 BaselineOption = Annotated[
@@ -68,8 +68,8 @@ def report(
       fastndcg report predictions.parquet --score bm25 --score rerank
       fastndcg report --qrels qrels.txt --run bm25.txt --run rerank.txt
     """
-    from fastndcg.reporting import report as write_report
-    from fastndcg.reporting.page import check_extra
+    from fastndcg.look.page import check_extra
+    from fastndcg.look.page import report as write_report
 
     check_extra()
     check_confidence(confidence)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from fastndcg.api import evaluate, evaluate_part
+from fastndcg.api.evaluate import evaluate, evaluate_part
 from fastndcg.cli.application import command, refuse
 from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.gates import hold, means_below
@@ -45,20 +45,20 @@ from fastndcg.cli.reading import (
     scan_rankings,
     tell,
 )
+from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError, about, count_of
 from fastndcg.measures import Measure
+from fastndcg.measures.spellings import is_of_trec_eval
 from fastndcg.measures.tools import Convention
-from fastndcg.progress import Task
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.oddities import Reach
 from fastndcg.sources.results import find_stored
-from fastndcg.spellings import is_of_trec_eval
 
 if TYPE_CHECKING:
     from fastndcg import typing
-    from fastndcg.anchoring import Anchors
-    from fastndcg.rankings import Rankings
-    from fastndcg.scores import ResultsFile, Scores
+    from fastndcg.decide.anchoring import Anchors
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.scores.scores import ResultsFile, Scores
     from fastndcg.sources.given import Chosen, Opened
     from fastndcg.sources.results import Stored
     from fastndcg.sources.scan import FileStream
@@ -382,14 +382,14 @@ class How(NamedTuple):
     def _anchors(
         self, rankings: Rankings | FileStream, measures: list[Measure], **options: Any
     ) -> Anchors | None:
-        from fastndcg.anchoring import anchors
+        from fastndcg.decide.anchoring import anchors
 
         return anchors(rankings, measures, **options) if self.anchored else None
 
 
 def _write_out(out: Path, scored: list[Scored]) -> None:
     """Write the values of each query; if there are several runs, the first column has the name of the run."""
-    from fastndcg.scores import results_file
+    from fastndcg.scores.scores import results_file
 
     done, total = 0, sum(each.scores.n_queries for each in scored)
     with Task("Writing", "queries") as task, results_file(out) as file:
@@ -410,7 +410,7 @@ def _report(
     by: list[str],
     confidence: float | None,
 ) -> None:
-    from fastndcg.scores import Summary
+    from fastndcg.scores.scores import Summary
 
     rows: list[dict[str, Any]] = []
     slices: list[dict[str, Any]] = []
@@ -478,8 +478,8 @@ def _score_stream(
     stream: FileStream, measures: list[Measure], convention: Convention | None, out: Path | None
 ) -> tuple[Scores, int]:
     """Scores and the number of documents."""
-    from fastndcg.scores import results_file
-    from fastndcg.streams import evaluate_stream
+    from fastndcg.scores.scores import results_file
+    from fastndcg.sources.streams import evaluate_stream
 
     with nullcontext() if out is None else results_file(out) as file:
         results, reach = _Results(file), Reach(measures)

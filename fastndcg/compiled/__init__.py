@@ -1,4 +1,4 @@
-"""The compiled kernels: the same files as `fastndcg.kernels`. `fastndcg.kernels.worlds` imports this package
+"""The compiled kernels: the same files as `fastndcg.kernels`. `fastndcg.kernels.compile.worlds` imports this package
 when it pays.
 
 Importing one of its modules imports Numba and compiles nothing.

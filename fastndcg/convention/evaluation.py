@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import scoring, statistics
+from fastndcg import statistics
 from fastndcg.convention.preparation import find_left_out, prepare
 from fastndcg.errors import ConventionError, InputTypeError, count_of
 from fastndcg.measures import Measure, Measures, as_measure, as_measures
 from fastndcg.measures.tools import Convention, Rounding, as_convention, resolve
-from fastndcg.rankings import Rankings
-from fastndcg.scores import Scores
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scores.scores import Scores
+from fastndcg.scoring import ways
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -260,4 +261,4 @@ def check_rankings(rankings: object) -> Rankings:
 
 def values_of(rankings: Rankings, measures: Iterable[Measure], threads: int | None) -> dict[Measure, Float64]:
     asked = tuple(dict.fromkeys(measure(empty="nan") for measure in measures))
-    return dict(zip(asked, scoring.score(asked, rankings, threads).values, strict=True))
+    return dict(zip(asked, ways.score(asked, rankings, threads).values, strict=True))

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import offsets_from, read_only
-from fastndcg.arrow_types import array_of, decode, places_of
+from fastndcg.common.arrays import offsets_from, read_only
+from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError
-from fastndcg.rankings import Rankings
-from fastndcg.scoring import ideals, plan
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scoring import laid_out, plan
 
 if TYPE_CHECKING:
     from fastndcg.measures.tools import Convention
@@ -30,11 +30,11 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
     if convention.ties in ("average", "input", "worst", "best"):
         return rankings
     if convention.ties == "numba_argsort":
-        from fastndcg.kernels import worlds
+        from fastndcg.kernels.compile import worlds
 
         # the order of ties is that of Numba's function, which is not documented
         scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
-        rows = worlds.run("rows.argsort_falling", math.inf, rankings.offsets, scores)
+        rows = worlds.run("reading.rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows, rankings.scores)
     query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
     if convention.ties in ("input_to_16", "unspecified"):
@@ -105,9 +105,9 @@ def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longe
 def find_left_out(rankings: Rankings, convention: Convention) -> Bools:
     """Return whether the tool leaves out each query."""
     returned = rankings.lengths > 0
-    judged = np.diff(ideals.pool(rankings)[0]) > 0
+    judged = np.diff(laid_out.pool(rankings)[0]) > 0
     if convention.unjudged == "skip_irrelevant":
-        offsets, relevance = ideals.pool(rankings)
+        offsets, relevance = laid_out.pool(rankings)
         gains = offsets_from(plan.gains_of_grades(convention.measure(), relevance) > 0)
         judged = np.diff(gains[offsets]) > 0
     out = ~returned & ~judged

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fastndcg import spellings
+from fastndcg.measures import spellings
 from fastndcg.measures.parameters import (
     ALPHA,
     BETA,

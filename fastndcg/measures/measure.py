@@ -9,9 +9,9 @@ from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
-from fastndcg import spellings
+from fastndcg.common.later import pa
 from fastndcg.errors import MeasureError, suggest
-from fastndcg.later import pa
+from fastndcg.measures import spellings
 from fastndcg.measures.definitions import DEFINITIONS, NAMES, Definition
 from fastndcg.measures.parameters import (
     MOST_CUTOFF,
@@ -26,7 +26,7 @@ from fastndcg.measures.parameters import (
 from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
 if TYPE_CHECKING:
-    from fastndcg.tables import Table
+    from fastndcg.common.table import Table
 
 
 class Measure:
@@ -234,7 +234,7 @@ class Measure:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastndcg.tables import html_table
+        from fastndcg.common.table import html_table
 
         facts = {"what it is": self.definition.summary, "formula": self.definition.formula}
         if self.cutoff is not None:
@@ -311,7 +311,7 @@ def table() -> Table:
     >>> [row["notation"] for row in table().to_pylist() if row["name"] == "AP"]
     ["AP(rel=1, ties='average', empty=0, judged_only=False, unjudged=None, denominator='n_relevant')@k"]
     """
-    from fastndcg.tables import Table
+    from fastndcg.common.table import Table
 
     rows = []
     for definition in DEFINITIONS.values():

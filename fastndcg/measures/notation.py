@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from fastndcg import spellings
 from fastndcg.errors import InputTypeError, MeasureError, suggest
+from fastndcg.measures import spellings
 from fastndcg.measures.definitions import NAMES
 from fastndcg.measures.measure import Measure, measure_named, with_label
 from fastndcg.measures.parameters import Function

@@ -25,13 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg import scoring
-from fastndcg.arrays import offsets_from, parts_of, runs_of
+from fastndcg.common.arrays import offsets_from, parts_of, runs_of
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import DCG, IDCG, Measure
 from fastndcg.measures.parameters import Function, Numbers
-from fastndcg.rankings import Rankings
-from fastndcg.scoring import ideals, numbers, plan
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scoring import laid_out, numbers, plan, ways
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
@@ -304,7 +303,7 @@ def _judged_gains(measure: Measure, rankings: Rankings, unjudged: Unjudged, scal
         shown = unjudged.rank[places] < last
         query, pool = unjudged.query[places][shown], ranked[shown]
     else:
-        offsets, relevance = ideals.pool(rankings)
+        offsets, relevance = laid_out.pool(rankings)
         query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
         pool = plan.gains_of_grades(measure, relevance)
     values = np.unique(np.concatenate([scale.gains, ranked, pool]))
@@ -501,7 +500,7 @@ def bounds(
     unjudged = unjudged_of(rankings)
     for measure in measures:
         check(measure, rankings, unjudged)
-    values = scoring.score(measures, rankings, threads).values
+    values = ways.score(measures, rankings, threads).values
     found = [(value.copy(), value, value.copy()) for value in values]
     some = np.flatnonzero(unjudged.lengths)
     if not len(some):
@@ -511,7 +510,7 @@ def bounds(
 
     def take(rows: list[int], queries: Int64, grades: Float64) -> None:
         of_rows = tuple(measures[row] for row in rows)
-        scored = scoring.score(of_rows, assign(rankings, unjudged, queries, grades), threads).values
+        scored = ways.score(of_rows, assign(rankings, unjudged, queries, grades), threads).values
         for row, row_values in zip(rows, scored, strict=True):
             np.fmin.at(found[row][0], queries, row_values)
             np.fmax.at(found[row][2], queries, row_values)
@@ -538,10 +537,10 @@ def bounds(
                 for level in _beside_the_best(measure, rankings, scale, some):
                     take([row], some, np.repeat(scale.grades[level], unjudged.lengths[some]))
                 continue
-            parts = tuple(ideals.part_of(measure, kind) for kind in (DCG, IDCG))
+            parts = tuple(laid_out.part_of(measure, kind) for kind in (DCG, IDCG))
             lowest = np.full(len(unjudged.places), scale.grades[0])
             base = np.zeros((2, rankings.n_queries))
-            base[:, some] = scoring.score(parts, assign(rankings, unjudged, some, lowest), threads).values
+            base[:, some] = ways.score(parts, assign(rankings, unjudged, some, lowest), threads).values
             for sign in (1, -1):
                 take(
                     [row], some, extreme_grades(measure, rankings, unjudged, scale, (base[0], base[1]), sign)
@@ -557,7 +556,7 @@ def _beside_the_best(
     With ideal="full" and no fixed top gain, the ideal is k documents of the best gain that occurs. nDCG is
     then greatest where all unjudged documents have one of these two gains, or the best gain of the scale.
     """
-    offsets, relevance = ideals.pool(rankings)
+    offsets, relevance = laid_out.pool(rankings)
     best = np.full(rankings.n_queries, -np.inf)
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
     np.maximum.at(best, query, plan.gains_of_grades(measure, relevance))

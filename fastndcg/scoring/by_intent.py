@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import falling_keys, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import array_of, decode
+from fastndcg.common.arrays import falling_keys, offsets_from, offsets_of, read_only
+from fastndcg.common.arrow_types import array_of, decode
+from fastndcg.common.later import pa
+from fastndcg.common.threads import in_threads
 from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
-from fastndcg.kernels.tables import GAIN, STOP
-from fastndcg.later import pa
+from fastndcg.kernels.flow.tables import GAIN, STOP
 from fastndcg.measures.parameters import Function
 from fastndcg.scoring import launch, plan
 from fastndcg.scoring.plan import Worth
-from fastndcg.threads import in_threads
 
 if TYPE_CHECKING:
-    from fastndcg.intents import IntentGrades
-    from fastndcg.kernels.intents import IntentDocuments, IntentRows
+    from fastndcg.kernels.flow.intent_folds import IntentDocuments, IntentRows
     from fastndcg.measures import Measure
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.intents import IntentGrades
+    from fastndcg.rankings.rankings import Rankings
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -79,7 +79,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 def _score(
     measures: tuple[Measure, ...], rankings: Rankings, condensed: bool, threads: int | None
 ) -> Float64:
-    from fastndcg.kernels import worlds
+    from fastndcg.kernels.compile import worlds
 
     worths = list(dict.fromkeys(_worth(measure) for measure in measures))
     scored, keys = _scored_documents(rankings, condensed)
@@ -99,7 +99,7 @@ def _score(
     rest = (keys, documents, judged, ordered, *chances, table, out)
 
     def score_part(part: tuple[int, int]) -> None:
-        worlds.run("intents.score_intents", size, *part, *rest)
+        worlds.run("flow.intent_folds.score_intents", size, *part, *rest)
 
     in_threads(score_part, _parts(documents, judged, launch.threads_of(threads)))
     return out
@@ -160,7 +160,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
 
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
     """Documents with their entries of worth above 0, which are a small part of a matrix of grades."""
-    from fastndcg.kernels.intents import IntentDocuments
+    from fastndcg.kernels.flow.intent_folds import IntentDocuments
 
     distinct, places = _code_grades(intents.grades)
     table = np.array(
@@ -225,7 +225,7 @@ def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> 
 
 
 def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:
-    from fastndcg.kernels import intents as kernels
+    from fastndcg.kernels.flow import intent_folds as kernels
 
     discounts: list[Any] = []
     rows, perfect, scale = [], [], []

@@ -26,17 +26,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import read_only
-from fastndcg.kernels import worlds
-from fastndcg.kernels.tables import HELD, Documents
-from fastndcg.progress import Task
+from fastndcg.common.arrays import read_only
+from fastndcg.common.progress import Task
+from fastndcg.common.threads import check_threads
+from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.flow.tables import HELD, Documents
 from fastndcg.scoring import plan
-from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.tables import Plan
+    from fastndcg.kernels.flow.tables import Plan
     from fastndcg.measures import Measure
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.scoring.plan import Coding
 
 _WORTH_THREADS = 100_000  # with fewer documents, starting threads costs more than it saves
@@ -106,7 +106,7 @@ def _size(rankings: Rankings, first: int, last: int, rows: int) -> int:
 
 
 def _driver_of(coding: Coding) -> str:
-    return f"drivers.score_{'levels' if coding.levels else 'values'}_serial"
+    return f"flow.drivers.score_{'levels' if coding.levels else 'values'}_serial"
 
 
 def replace_undefined(
@@ -261,7 +261,7 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     ratio = measure.definition.over == "ideal"
     gains, scores = plan.gains_of_documents(measure, rankings), _comparable(rankings.scores)
     worlds.run(
-        "returned.expect_over_returned",
+        "flow.returned.expect_over_returned",
         rankings.n_docs,
         rankings.offsets,
         gains,
@@ -280,7 +280,7 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
 
 
 def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
-    from fastndcg.compiled import drivers
+    from fastndcg.compiled.flow import drivers
 
     if not _one_at_a_time.acquire(blocking=False):
         serial(chunks, *arguments)
@@ -297,7 +297,7 @@ def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arg
 def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
     import numba
 
-    from fastndcg.compiled.drivers import address_of, score_parallel
+    from fastndcg.compiled.flow.drivers import address_of, score_parallel
 
     address, before = address_of(serial, *arguments), numba.get_num_threads()
     try:

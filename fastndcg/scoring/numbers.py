@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import offsets_of, parts_of, runs_of
-from fastndcg.scoring import ideals, plan
+from fastndcg.common.arrays import offsets_of, parts_of, runs_of
+from fastndcg.scoring import laid_out as ideals
+from fastndcg.scoring import plan
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.scoring.assignments import Unjudged
 
 Array = npt.NDArray[Any]

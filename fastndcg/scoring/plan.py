@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import offsets_of
+from fastndcg.common.arrays import offsets_of
 from fastndcg.errors import At, InputError, MeasureError
-from fastndcg.kernels import tables
-from fastndcg.kernels.powers import exp2
-from fastndcg.kernels.tables import Plan
+from fastndcg.kernels.flow import tables
+from fastndcg.kernels.flow.powers import exp2
+from fastndcg.kernels.flow.tables import Plan
 from fastndcg.measures.parameters import Function, GradeGains, Numbers
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
-    from fastndcg.rankings import Grades, Rankings
+    from fastndcg.rankings.rankings import Grades, Rankings
 
 Float64 = npt.NDArray[np.float64]
 

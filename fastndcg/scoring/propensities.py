@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastndcg.errors import Argument, InputError
 from fastndcg.measures import CG, Measure
-from fastndcg.rankings import Rankings
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import launch, plan
 
 Float64 = npt.NDArray[np.float64]

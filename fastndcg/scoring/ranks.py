@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.arrays import offsets_from
+from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import MeasureError
-from fastndcg.kernels import tables
-from fastndcg.rankings import Rankings
-from fastndcg.scoring import ideals, launch, plan, propensities
+from fastndcg.kernels.flow import tables
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scoring import laid_out, launch, plan, propensities
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.tables import Plan
+    from fastndcg.kernels.flow.tables import Plan
     from fastndcg.measures import Measure
 
 Float64 = npt.NDArray[np.float64]
@@ -48,8 +48,8 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
     _check(measure)
     divisor = None
     if measure.way == "laid out":
-        found = _from_kernels(ideals.part_of(measure), rankings, ideals.divisor(measure, rankings))
-        gains = ideals.gains_by_rank(measure, rankings)
+        found = _from_kernels(laid_out.part_of(measure), rankings, laid_out.divisor(measure, rankings))
+        gains = laid_out.gains_by_rank(measure, rankings)
         parts = gains * plan.discount_table(measure.discount, len(gains)) / found.ideal
         return found._replace(ideal_gain=gains, ideal_contribution=parts)
     if measure.way == "propensities":
@@ -203,7 +203,7 @@ def _by_truncation(measure: Measure, rankings: Rankings) -> Ranks:
     number = tie_numbers(rankings.scores)
     order = np.lexsort((np.arange(rankings.n_docs), number))
     ends = np.flatnonzero(np.diff(number[order], append=-1)) + 1
-    _, pool = ideals.pool(rankings)
+    _, pool = laid_out.pool(rankings)
     if int(ends.sum()) + len(ends) * len(pool) > _MOST_TRUNCATED:
         raise MeasureError(
             f"{measure} of a query of {rankings.n_docs:,} documents would take too long to explain; "

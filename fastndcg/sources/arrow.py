@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import combine_flags
-from fastndcg.arrow_types import (
+from fastndcg.common.arrays import combine_flags
+from fastndcg.common.arrow_types import (
     array_of,
     column_of,
     combine,
@@ -21,10 +21,11 @@ from fastndcg.arrow_types import (
     plain,
     with_long_offsets,
 )
+from fastndcg.common.table import quoted
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, Step, count_of
-from fastndcg.grouping import Grouped, group_by_query
-from fastndcg.intents import intent_grades
-from fastndcg.rankings import Rankings
+from fastndcg.rankings.grouping import Grouped, group_by_query
+from fastndcg.rankings.intents import intent_grades
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import Columns, Roles, find_columns
 from fastndcg.sources.frames import source_of
 from fastndcg.sources.oddities import warn_of_oddities
@@ -41,7 +42,6 @@ from fastndcg.sources.values import (
     scores_in,
     shown,
 )
-from fastndcg.tables import quoted
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 import pyarrow as pa
 
+from fastndcg.common.progress import Task
 from fastndcg.errors import ColumnError, SourceError
-from fastndcg.progress import Task
 from fastndcg.sources.arrow import Files, integers_if_written_so, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, with_roles
 from fastndcg.sources.formats import CSV, is_number, stream_of
@@ -22,7 +22,7 @@ from fastndcg.sources.parquet import as_list, naming, threads_of
 from fastndcg.sources.values import WORDS
 
 if TYPE_CHECKING:
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords

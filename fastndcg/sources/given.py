@@ -26,11 +26,11 @@ from fastndcg.sources.formats import (
 )
 
 if TYPE_CHECKING:
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources import ltr
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.scan import FileStream
-    from fastndcg.streams import RankingsStream
+    from fastndcg.sources.streams import RankingsStream
     from fastndcg.typing import Path as PathLike
 
     Chosen = parquet.Dataset | csv.Opened | whole.Opened | ltr.Opened
@@ -103,8 +103,8 @@ def rankings_or_stream(
 
 def _refuse_several(data: Mapping[Any, Any]) -> None:
     """Raise `InputTypeError` for a dict of systems, or for judgments without a run."""
-    from fastndcg.rankings import Rankings
-    from fastndcg.scores import Scores
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.scores.scores import Scores
 
     kinds = {type(each).__name__ for each in data.values() if isinstance(each, Rankings | Scores)}
     if kinds:

@@ -23,16 +23,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrow_types import array_of
+from fastndcg.common.arrow_types import array_of
+from fastndcg.common.progress import Progress, Task
+from fastndcg.common.threads import in_threads, processors
 from fastndcg.errors import InputTypeError, SourceError
-from fastndcg.grouping import encode
-from fastndcg.kernels import worlds
-from fastndcg.progress import Progress, Task
+from fastndcg.kernels.compile import worlds
+from fastndcg.rankings.grouping import encode
 from fastndcg.sources.messages import reading
-from fastndcg.threads import in_threads, processors
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.lines import TextColumns
+    from fastndcg.kernels.reading.scanners import TextColumns
     from fastndcg.typing import Path as PathLike
 
 Array = npt.NDArray[Any]
@@ -275,7 +275,7 @@ class _Part:
     def __init__(
         self, path: str, scan: Scanner, wanted: str, start: int, stop: int, meter: _Meter | None, sizes: Sizes
     ) -> None:
-        from fastndcg.kernels import lines as kernels
+        from fastndcg.kernels.reading import scanners as kernels
 
         self._meter, self._sizes = meter, sizes
         self._packed: pa.NativeFile | None = None
@@ -288,7 +288,7 @@ class _Part:
         self.columns = kernels.TextColumns(*columns)
 
     def read(self) -> None:
-        from fastndcg.kernels.lines import ODD, ROWS, SKIPPED
+        from fastndcg.kernels.reading.scanners import ODD, ROWS, SKIPPED
 
         done, room, told_of = 0, self._room(), 0
         for block in self._blocks():
@@ -356,7 +356,7 @@ class _Part:
 
     def _reserve(self, size: int, ahead: float) -> None:
         """Room for what `size` more bytes can hold; if it is made, then for `ahead` times what there is."""
-        from fastndcg.kernels import lines as kernels
+        from fastndcg.kernels.reading import scanners as kernels
 
         rows = size // _FEWEST_BYTES + 1
         more = (size, rows + 1, size, rows, rows, rows, size, rows)
@@ -374,13 +374,13 @@ class _Part:
 
     def _read_odd(self, block: Array) -> None:
         """Numbers that need more care than the scanner takes: many digits, large exponents, infinities."""
-        from fastndcg.kernels import lines as kernels
+        from fastndcg.kernels.reading import scanners as kernels
 
         odd = self.columns.odd[: self.filled[kernels.ODD]]
         self.filled[kernels.ODD] = 0
         text = np.empty(int((odd[:, 2] - odd[:, 1]).sum()), np.uint8)
         ends = np.empty(len(odd), np.int64)
-        worlds.run("lines.cut_out", len(odd), block, odd, text, ends)
+        worlds.run("reading.scanners.cut_out", len(odd), block, odd, text, ends)
         numbers = large_text(text, np.append(0, ends))
         try:
             self.columns.values[odd[:, 0]] = array_of(numbers.cast(pa.float64()))
@@ -458,7 +458,7 @@ def _newlines_before(path: str, stop: int) -> int:
 
 
 def _join(path: str, parts: list[_Part]) -> Lines:
-    from fastndcg.kernels import lines as kernels
+    from fastndcg.kernels.reading import scanners as kernels
 
     copies: list[tuple[Array, int, Array]] = []
 

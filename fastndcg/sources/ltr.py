@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import as_array
+from fastndcg.common.arrays import as_array
+from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputError, SourceError, count_of
-from fastndcg.kernels import worlds
-from fastndcg.rankings import Rankings
+from fastndcg.kernels.compile import worlds
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.formats import LETOR, Format
@@ -33,11 +34,10 @@ from fastndcg.sources.lines import (
 )
 from fastndcg.sources.trec import whole
 from fastndcg.sources.values import first_line, with_nulls_as_nan
-from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.lines import TextColumns
-    from fastndcg.progress import Progress
+    from fastndcg.common.progress import Progress
+    from fastndcg.kernels.reading.scanners import TextColumns
     from fastndcg.sources import columns
     from fastndcg.typing import Columns
     from fastndcg.typing import Path as PathLike
@@ -180,7 +180,9 @@ def _read(name: str, threads: int | None) -> Lines:
     all_bytes = bytes_of(name)
 
     def scan(block: Array, columns: TextColumns, filled: Array) -> int:
-        return int(worlds.run("lines.scan_ltr", len(block), block, columns, filled, ahead=all_bytes))
+        return int(
+            worlds.run("reading.scanners.scan_ltr", len(block), block, columns, filled, ahead=all_bytes)
+        )
 
     lines = read_lines(name, scan, LTR_LINE, threads=threads)
     if not len(lines.values):

@@ -17,9 +17,9 @@ import numpy as np
 from fastndcg.errors import Argument, Part, Step, count_of, warn
 
 if TYPE_CHECKING:
-    from fastndcg.arrays import Array
+    from fastndcg.common.arrays import Array
     from fastndcg.measures import Measure
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.columns import Columns
 
 _FEWEST = 20  # queries

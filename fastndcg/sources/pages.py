@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import read_only
-from fastndcg.grouping import SECRET, text_of
-from fastndcg.kernels import pages as kernels
-from fastndcg.kernels import worlds
+from fastndcg.common.arrays import read_only
+from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.reading import decoders as kernels
+from fastndcg.rankings.grouping import SECRET, text_of
 from fastndcg.sources import footers
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Leaf(NamedTuple):
     dtype: np.dtype[Any]  # dtype of the decoded values; for texts, of their codes
 
 
-NUMBERS, TEXTS = "pages.values_of_pages", "pages.texts_of_pages"
+NUMBERS, TEXTS = "reading.decoders.values_of_pages", "reading.decoders.texts_of_pages"
 
 
 def way_of(leaf: Leaf) -> str:
@@ -64,7 +64,9 @@ def way_of(leaf: Leaf) -> str:
 
 def _run(driver: str, pages: _Pages, *arguments: Any) -> Any:
     """Run a driver as if there were many rows, so that it is compiled: plain drivers are too slow."""
-    return worlds.run(f"pages.{driver}", math.inf, pages.data, pages.headers, pages.scratch, *arguments)
+    return worlds.run(
+        f"reading.decoders.{driver}", math.inf, pages.data, pages.headers, pages.scratch, *arguments
+    )
 
 
 def leaves_of(footer: Footer, names: Collection[str], texts: Collection[str] = ()) -> dict[str, Leaf]:
@@ -353,7 +355,7 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
         data, done, used = read_only(np.frombuffer(block, np.uint8)), 0, 1
         while used:
             arguments = (data[done:], table, codec, leaf.optional, *limits)
-            found, used = worlds.run("pages.find_pages", math.inf, *arguments)
+            found, used = worlds.run("reading.decoders.find_pages", math.inf, *arguments)
             if used < 0:
                 raise NotReadError
             headers = table[:found].copy()

@@ -14,20 +14,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrow_types import array_of, is_list, is_number
+from fastndcg.common.arrow_types import array_of, is_list, is_number
+from fastndcg.common.progress import Progress, Task
+from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
-from fastndcg.grouping import encode
-from fastndcg.kernels import worlds
-from fastndcg.progress import Progress, Task
+from fastndcg.kernels.compile import worlds
+from fastndcg.rankings.grouping import encode
 from fastndcg.sources.arrow import Files, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
 from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.values import first_line
-from fastndcg.threads import check_threads
 
 if TYPE_CHECKING:
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.footers import Footer
     from fastndcg.sources.pages import Leaf
     from fastndcg.sources.paths import File, Stamp

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.arrow_types import array_of
+from fastndcg.common.arrow_types import array_of
 from fastndcg.errors import InputError, MeasureError, SourceError, count_of, suggest
 from fastndcg.measures import Measure, parse
-from fastndcg.scores import NOTATION, Scores
+from fastndcg.scores.scores import NOTATION, Scores
 from fastndcg.sources import csv, whole
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import fitting

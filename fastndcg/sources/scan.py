@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrow_types import array_of, column_of, combine, is_list, is_number
+from fastndcg.common.arrow_types import array_of, column_of, combine, is_list, is_number
+from fastndcg.common.progress import Progress, advance
 from fastndcg.errors import InputError, InputTypeError, SourceError
-from fastndcg.grouping import SECRET, Grouped, text_of
-from fastndcg.progress import Progress, advance
+from fastndcg.rankings.grouping import SECRET, Grouped, text_of
 from fastndcg.sources import parquet
 from fastndcg.sources.ahead import Reader, decoded_ahead
 from fastndcg.sources.arrow import (
@@ -31,13 +31,13 @@ from fastndcg.sources.arrow import (
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
 from fastndcg.sources.oddities import Oddities, warn_of_oddities
-from fastndcg.streams import NotGroupedError, RankingsStream
+from fastndcg.sources.streams import NotGroupedError, RankingsStream
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.columns import Columns
     from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords

@@ -14,10 +14,10 @@ from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.lines import unpack
 from fastndcg.sources.messages import reading
 from fastndcg.sources.scan import FileStream, StreamOptions, threads_ahead
-from fastndcg.streams import ReadAgainError
+from fastndcg.sources.streams import ReadAgainError
 
 if TYPE_CHECKING:
-    from fastndcg.progress import Progress
+    from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike

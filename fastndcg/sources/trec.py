@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import JOINED, falling_keys, negate, offsets_from, offsets_of, read_only
-from fastndcg.arrow_types import (
+from fastndcg.common.arrays import JOINED, falling_keys, negate, offsets_from, offsets_of, read_only
+from fastndcg.common.arrow_types import (
     array_of,
     column_of,
     combine,
@@ -35,6 +35,7 @@ from fastndcg.arrow_types import (
     whole_ids,
     without_points,
 )
+from fastndcg.common.threads import check_threads, in_threads, processors
 from fastndcg.errors import (
     Argument,
     At,
@@ -50,10 +51,10 @@ from fastndcg.errors import (
     count_of,
     warn,
 )
-from fastndcg.grouping import SECRET, encode, id_column, numbers_of, text_of
-from fastndcg.intents import IntentGrades
-from fastndcg.kernels import worlds
-from fastndcg.rankings import Rankings
+from fastndcg.kernels.compile import worlds
+from fastndcg.rankings.grouping import SECRET, encode, id_column, numbers_of, text_of
+from fastndcg.rankings.intents import IntentGrades
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import (
     OF_ONE_TABLE,
     Columns,
@@ -82,14 +83,13 @@ from fastndcg.sources.lines import (
 )
 from fastndcg.sources.oddities import Names, warn_of_oddities
 from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in, shown
-from fastndcg.threads import check_threads, in_threads, processors
 from fastndcg.typing import Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.joining import Ids
-    from fastndcg.kernels.lines import TextColumns
-    from fastndcg.progress import Progress
+    from fastndcg.common.progress import Progress
+    from fastndcg.kernels.reading.joining import Ids
+    from fastndcg.kernels.reading.scanners import TextColumns
     from fastndcg.typing import JoinKeywords
 
 Array = npt.NDArray[Any]
@@ -394,7 +394,7 @@ def _beginning(name: str) -> Iterator[Any]:
 def _scanner(fields: int, all_bytes: int = 0) -> Scanner:
     def scan(block: Array, columns: TextColumns, filled: Array) -> int:
         arguments = block, fields, columns, filled
-        return int(worlds.run("lines.scan_trec", len(block), *arguments, ahead=all_bytes))
+        return int(worlds.run("reading.scanners.scan_trec", len(block), *arguments, ahead=all_bytes))
 
     return scan
 
@@ -813,7 +813,7 @@ def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
             np.append(np.ones(min(len(numbers), 1), np.bool_), numbers[1:] != numbers[:-1])
         )
     else:
-        starts = worlds.run("joining.starts_of_runs", len(ids), *text_of(ids))
+        starts = worlds.run("reading.joining.starts_of_runs", len(ids), *text_of(ids))
     if 2 * len(starts) > len(ids):
         return encode(ids)
     runs = encode(ids.take(column_of(starts)))
@@ -965,7 +965,7 @@ def join(
 
     def join_part(part: slice) -> tuple[int, int, int]:
         return worlds.run(  # type: ignore[no-any-return]
-            "joining.join_documents",
+            "reading.joining.join_documents",
             len(rows),
             judged_offsets[part],
             judged_places,
@@ -1037,7 +1037,14 @@ def _by_falling_score(
     keys, ordered = falling_keys(values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
     _each_part(
         lambda part: worlds.run(
-            "joining.order_documents", len(rows), offsets[part], rows, keys, ids, ties == "docid_asc", ordered
+            "reading.joining.order_documents",
+            len(rows),
+            offsets[part],
+            rows,
+            keys,
+            ids,
+            ties == "docid_asc",
+            ordered,
         ),
         offsets,
         threads,
@@ -1062,11 +1069,11 @@ def _take(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
     if not pa.types.is_large_binary(ids.type):
         return ids.take(column_of(rows))
     offsets, data = text_of(ids)
-    taken = worlds.run("joining.offsets_of_taken", len(rows), offsets, rows)
+    taken = worlds.run("reading.joining.offsets_of_taken", len(rows), offsets, rows)
     out = np.empty(taken[-1], np.uint8)
     _each_part_of_rows(
         lambda part: worlds.run(
-            "joining.take_text",
+            "reading.joining.take_text",
             len(rows),
             offsets,
             data,
@@ -1223,7 +1230,7 @@ def _group(codes: Array, n_codes: int) -> tuple[Array, Array]:
         offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
         return offsets, np.arange(offsets[-1], dtype=np.int64)
     codes = read_only(codes.astype(np.int64, copy=False))
-    offsets, rows = worlds.run("rows.rows_by_code", len(codes), codes, n_codes + 1)
+    offsets, rows = worlds.run("reading.rows.rows_by_code", len(codes), codes, n_codes + 1)
     return offsets[:-1], rows[: offsets[-2]]
 
 
@@ -1251,7 +1258,7 @@ def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
 
 
 def _digest(ids: pa.Array, threads: int | None) -> Ids:
-    from fastndcg.kernels.joining import Ids, hashes_of_numbers
+    from fastndcg.kernels.reading.joining import Ids, hashes_of_numbers
 
     if pa.types.is_integer(ids.type):
         numbers = array_of(ids)
@@ -1266,7 +1273,7 @@ def _digest(ids: pa.Array, threads: int | None) -> Ids:
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
     _each_part_of_rows(
         lambda part: worlds.run(
-            "joining.digest_ids",
+            "reading.joining.digest_ids",
             len(ids),
             offsets[part],
             data,

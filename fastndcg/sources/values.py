@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.arrays import OR_UNJUDGED, negate, split_unjudged
-from fastndcg.arrow_types import array_of, decode, is_number, plain, whole_ids, with_long_offsets
+from fastndcg.common.arrays import OR_UNJUDGED, negate, split_unjudged
+from fastndcg.common.arrow_types import array_of, decode, is_number, plain, whole_ids, with_long_offsets
+from fastndcg.common.table import quoted
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
-from fastndcg.tables import quoted
 
 if TYPE_CHECKING:
     from fastndcg.sources.columns import Columns

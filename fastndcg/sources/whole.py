@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.arrow_types import is_list
+from fastndcg.common.arrow_types import is_list
+from fastndcg.common.progress import Task
 from fastndcg.errors import ColumnError
-from fastndcg.progress import Task
 from fastndcg.sources.arrow import Files, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check
 from fastndcg.sources.formats import ARROW, ARROW_FILE, JSON, Format, start_of, stream_of
@@ -23,7 +23,7 @@ from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.parquet import naming
 
 if TYPE_CHECKING:
-    from fastndcg.rankings import Rankings
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike
 

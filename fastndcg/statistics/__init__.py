@@ -4,6 +4,6 @@ sums          exact sums and correctly rounded means; those of parts merge into 
 intervals     confidence intervals of means
 """
 
-from fastndcg.statistics.sums import Moments, exact_sum, exact_sum_of_products, mean, quartiles
+from fastndcg.statistics.exact_sums import Moments, exact_sum, exact_sum_of_products, mean, quartiles
 
 __all__ = ["Moments", "exact_sum", "exact_sum_of_products", "mean", "quartiles"]

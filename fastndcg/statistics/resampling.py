@@ -14,11 +14,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.common.progress import Task
 from fastndcg.errors import Argument, InputError, InputTypeError
-from fastndcg.kernels import worlds
-from fastndcg.progress import Task
+from fastndcg.kernels.compile import worlds
+from fastndcg.statistics.exact_sums import ROUNDING, differences_of, is_constant, mean, ranks_of, scaled
 from fastndcg.statistics.intervals import Interval
-from fastndcg.statistics.sums import ROUNDING, differences_of, is_constant, mean, ranks_of, scaled
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -295,7 +295,7 @@ def _run(
     at_once: int = _SUMS,
 ) -> Int64:
     """Run a kernel for each resample, `at_once` in a call; `work` is the additions of one resample."""
-    name, found = f"resampling.{kernel}", np.empty(resamples, np.int64)
+    name, found = f"flow.draws.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
         threads = worlds.cores() if work * resamples >= _WORTH_THREADS else 1
     size = max(1, min(at_once, -(-resamples // threads)))

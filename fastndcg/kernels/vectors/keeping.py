@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fastndcg.kernels.tables import Array
+from fastndcg.kernels.flow.tables import Array
 
-from ..llvm import (
+from ..compile.llvm import (
     BINS,
     LANES,
     SIDE_BY_SIDE,
@@ -38,7 +38,7 @@ from ..llvm import (
     transpose,
     variable,
 )
-from ..marks import ir, vectors
+from ..compile.marks import ir, vectors
 
 _LINE = 64  # bytes of a cache line
 _LOOKED_AT = 128  # vectors that are checked before their documents are kept

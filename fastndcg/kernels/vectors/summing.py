@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastndcg.kernels.tables import Array
+from fastndcg.kernels.flow.tables import Array
 
-from ..llvm import (
+from ..compile.llvm import (
     LANES,
     SIDE_BY_SIDE,
     Data,
@@ -23,7 +23,7 @@ from ..llvm import (
     store,
     variable,
 )
-from ..marks import block, ir, vectors
+from ..compile.marks import block, ir, vectors
 
 _NEARLY_ONE = 1.0 + 1e-12
 _WIDE = 64  # bytes compared at once

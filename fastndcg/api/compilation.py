@@ -1,0 +1,176 @@
+"""Kernels compiled ahead: into the cache of this user, or into a folder to ship with an image."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from fastndcg.errors import FastndcgError, InputError
+from fastndcg.measures import Measures, as_measures
+
+SCORES = ("float32", "float64", "int64")
+_QUERIES, _LENGTH = 1500, 100  # more documents than are worth threads
+
+
+class Compiled(NamedTuple):
+    """The result of `compile_kernels`: its folder, size and time, and the environment to set to use it."""
+
+    folder: Path
+    n_kernels: int
+    n_bytes: int
+    seconds: float
+    environment: dict[str, str]
+
+    def __str__(self) -> str:
+        lines = [
+            (
+                f"{self.n_kernels} new kernels, {self.n_bytes / 1e6:.1f} MB in all, in {self.seconds:.0f} s: "
+                f"{self.folder}"
+            )
+        ]
+        if self.environment:
+            settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
+            lines.append(f"Run processes that are to find them with: {settings}")
+        return "\n".join(lines)
+
+
+def compile_kernels(
+    measures: Measures = ("nDCG@10", "AP", "ERR"),
+    *,
+    scores: str | Sequence[str] = SCORES,
+    folder: str | os.PathLike[str] | None = None,
+    cpu: str | None = None,
+) -> Compiled:
+    """Compile the kernels that measures need, so that later processes do not wait. Kernels that exist already
+    are kept.
+
+    A separate process compiles them. The kernels of the default measures serve all measures that are sums
+    over one ranking, whole and fractional grades, rows in any order, one or all threads, and the readers of
+    TREC and LETOR files.
+
+    Parameters
+    ----------
+    measures : one or several of Measure or notation
+    scores : "float32", "float64" or "int64", or several
+        Types of the scores that will be ranked.
+    folder : path, optional
+        Folder for the kernels, for example to copy it into an image, where it may be read-only. Default: the
+        cache of this user.
+    cpu : str, optional
+        LLVM's name of the processor: "x86-64-v3" suits all processors with AVX2. Default: only the processor
+        of this machine.
+
+    Returns
+    -------
+    Compiled
+        The number and size of the kernels, the time it took, and the environment variables with which
+        processes find them. `print` shows all of these.
+
+    Raises
+    ------
+    MeasureError
+        A measure that does not exist.
+    InputError
+        A type of scores or a processor that is not known.
+
+    See Also
+    --------
+    evaluate : runs kernels that were compiled ahead, and compiles missing ones.
+
+    Examples
+    --------
+    >>> compile_kernels("nDCG@10", scores="float16")
+    Traceback (most recent call last):
+    ...
+    fastndcg.errors.InputError: scores='float16' is not known; wanted float32, float64, int64
+    """
+    import subprocess
+
+    asked = [str(measure) for measure in as_measures(measures)]
+    types = [scores] if isinstance(scores, str) else list(scores)
+    for each in types:
+        if each not in SCORES:
+            raise InputError(f"scores={each!r} is not known; wanted {', '.join(SCORES)}")
+    environment = {} if folder is None else {"NUMBA_CACHE_DIR": str(Path(folder).absolute())}
+    if cpu is not None:
+        environment |= {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
+    from fastndcg.kernels.compile import caching
+
+    kept = caching._folder(environment.get("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", "")))
+    if kept is None:
+        raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
+    before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
+    # -P and a PYTHONPATH without relative entries leave out the current folder, whose modules are not ours
+    known = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if Path(each).is_absolute()]
+    paths = os.pathsep.join([str(Path(__file__).absolute().parent.parent), *known])
+    kernels = {"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": paths}
+    done = subprocess.run(  # noqa: S603 - this Python, and words that were checked
+        [sys.executable, "-P", "-m", "fastndcg.api.compilation", " ".join(types), *asked],
+        env=os.environ | kernels | environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"]
+        if cpu is not None and lines[-1].startswith("LLVM ERROR"):
+            raise InputError(
+                f"cpu={cpu!r} is no processor that LLVM knows; wanted one as x86-64-v3 or haswell"
+            )
+        raise FastndcgError(f"the kernels could not be compiled: {lines[-1]}")
+    if folder is not None:  # which is made to be copied, and read by other users
+        for path in (kept.parent.parent, *kept.parent.parent.rglob("*")):
+            path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
+    files = list(kept.rglob("*.nbc"))
+    n_bytes = sum(file.stat().st_size for file in files)
+    return Compiled(kept, len(files) - before, n_bytes, time.monotonic() - started, environment)
+
+
+def _compile(types: Sequence[str], measures: Sequence[str]) -> None:
+    import numpy as np
+
+    from fastndcg.api.evaluate import evaluate
+    from fastndcg.rankings.rankings import Rankings
+
+    random, n = np.random.default_rng(1), _QUERIES * _LENGTH
+    whole = random.integers(0, 4, n).astype(np.uint8)
+    numbers = random.permutation(np.repeat(np.arange(_QUERIES), _LENGTH))
+    texts = numbers.astype(str)
+    for grades in (whole, whole + 0.5):
+        for each in types:
+            scores = random.integers(0, 50, n).astype(each)
+            for ids in (numbers, texts):
+                Rankings.from_query_ids(ids, grades, scores)
+            rankings = Rankings.from_groups([_LENGTH] * _QUERIES, grades, scores)
+            for measure in measures:  # each alone: a call compiles no more than it needs
+                for threads in (1, 2):
+                    evaluate(rankings, measure, threads=threads)
+    _read_lines()
+
+
+def _read_lines() -> None:
+    import tempfile
+
+    from fastndcg.sources.ltr import read_ltr
+    from fastndcg.sources.trec import read_trec
+
+    def write(path: Path, lines: Iterator[str]) -> Path:
+        path.write_text("".join(lines), encoding="utf-8")
+        return path
+
+    rows = range(3000)
+    with tempfile.TemporaryDirectory() as folder:
+        qrels = write(Path(folder, "qrels"), (f"{row // 30} 0 d{row % 30} {row % 3}\n" for row in rows))
+        run = write(Path(folder, "run"), (f"{row // 30} Q0 d{row % 30} 1 {row % 7}.5 me\n" for row in rows))
+        read_trec(qrels, run)
+        letor = write(Path(folder, "letor"), (f"{row % 3} qid:{row // 30} 1:0.5\n" for row in rows))
+        read_ltr(letor, scores=[float(row) for row in rows])
+
+
+if __name__ == "__main__":
+    _compile(sys.argv[1].split(), sys.argv[2:])

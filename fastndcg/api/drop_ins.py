@@ -1,0 +1,247 @@
+"""Functions with the names, values and errors of scikit-learn's `ndcg_score` and `dcg_score`."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg import statistics
+from fastndcg.api.evaluate import evaluate
+from fastndcg.common.arrays import unmask
+from fastndcg.errors import InputError, InputTypeError
+from fastndcg.measures import DCG, Measure, nDCG
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scoring.plan import discount_table
+
+Float64 = npt.NDArray[np.float64]
+
+
+def ndcg_score(
+    y_true: npt.ArrayLike,
+    y_score: npt.ArrayLike,
+    *,
+    k: int | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    ignore_ties: bool = False,
+) -> float:
+    """Return the mean nDCG of the rows of matrices, with the values and errors of scikit-learn's function.
+
+    Parameters
+    ----------
+    y_true, y_score : (n_samples, n_labels)
+        Grades of 0 and above, and scores. There must be more than one label.
+    k : int, optional
+        Cutoff: how many ranks count. Default: all.
+    sample_weight : (n_samples,), optional
+        Weight of each row in the mean.
+    ignore_ties : bool
+        False averages over ties. True ranks tied labels in the order of NumPy's sort, as scikit-learn does on
+        the same machine.
+
+    Returns
+    -------
+    float
+        Mean over rows, weighted by `sample_weight`; NaN where a weight is NaN or infinite.
+
+    Raises
+    ------
+    InputError (a ValueError), InputTypeError (a TypeError)
+        A single label, negative grades, shapes that differ, NaN or infinity; what is not numbers.
+
+    See Also
+    --------
+    dcg_score : the mean DCG.
+    ndcg : nDCG of each query.
+    evaluate : any measure, with a value for each query.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, TOIS 2002; McSherry and Najork, ECIR 2008 (ties).
+
+    Examples
+    --------
+    >>> ndcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]])
+    0.6956940443813076
+    """
+    true, score, weight = _dense("y_true", y_true), _dense("y_score", y_score), _weights(sample_weight)
+    _same_shape(true, score, weight)
+    if true.size and true.min() < 0:
+        raise InputError("ndcg_score should not be used on negative y_true values.")
+    if true.ndim > 1 and true.shape[1] <= 1:
+        raise InputError(
+            "Computing NDCG is only meaningful when there is more than 1 document. "
+            f"Got {true.shape[1]} instead."
+        )
+    _check_labels(true)
+    return _mean_of_rows(nDCG, true, score, k, weight, ignore_ties)
+
+
+def dcg_score(
+    y_true: npt.ArrayLike,
+    y_score: npt.ArrayLike,
+    *,
+    k: int | None = None,
+    log_base: float = 2,
+    sample_weight: npt.ArrayLike | None = None,
+    ignore_ties: bool = False,
+) -> float:
+    """Return the mean DCG of the rows of matrices, with the values and errors of scikit-learn's function.
+
+    Parameters
+    ----------
+    y_true, y_score, k, sample_weight, ignore_ties
+        As in `ndcg_score`; grades may be negative.
+    log_base : float
+        Base of the logarithm of the discount.
+
+    Returns
+    -------
+    float
+        Mean over rows, weighted by `sample_weight`; NaN where a weight is NaN or infinite.
+
+    Raises
+    ------
+    InputError (a ValueError), InputTypeError (a TypeError)
+        Shapes that differ, NaN or infinity; what is not numbers.
+
+    See Also
+    --------
+    ndcg_score : DCG divided by that of the ideal ranking.
+    evaluate : any measure, with a value for each query.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, TOIS 2002; McSherry and Najork, ECIR 2008 (ties).
+
+    Examples
+    --------
+    >>> dcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]])
+    9.499457825916874
+    """
+    true, score, weight = _dense("y_true", y_true), _dense("y_score", y_score), _weights(sample_weight)
+    _same_shape(true, score, weight)
+    _check_labels(true)
+    measure = DCG(discount=_discount_of_base(log_base, true.shape[1]))
+    return _mean_of_rows(measure, true, score, k, weight, ignore_ties)
+
+
+def _mean_of_rows(
+    measure: Measure,
+    true: npt.NDArray[Any],
+    score: npt.NDArray[Any],
+    k: int | None,
+    weight: Float64 | None,
+    ignore_ties: bool,
+) -> float:
+    if k is not None and (not isinstance(k, numbers.Integral) or k < 1):
+        raise InputError(f"k={k!r} is not a cutoff; wanted a whole number from 1, or None for all ranks")
+    if not isinstance(ignore_ties, bool | np.bool_):
+        raise InputTypeError(
+            f"ignore_ties={ignore_ties!r} is a {type(ignore_ties).__name__}; wanted True or False"
+        )
+    if true.dtype.itemsize > 8:
+        true = true.astype(np.float64)  # as scikit-learn adds them
+    if ignore_ties and true.shape == score.shape:
+        ranking = np.argsort(score)[:, ::-1]  # NumPy's unstable sort, as in scikit-learn
+        true = np.take_along_axis(true, ranking, 1)
+        score = np.broadcast_to(np.arange(true.shape[1], 0, -1), true.shape)
+    elif score.dtype.kind == "b":
+        raise InputTypeError(
+            "y_score is boolean, which cannot be ranked; give numbers, as y_score.astype(float)"
+        )
+    elif score.dtype.itemsize > 8:
+        score = np.unique(score, return_inverse=True)[1].reshape(score.shape)
+    values = evaluate(
+        Rankings._from_dense(true, score), measure if k is None else measure @ min(int(k), true.shape[1])
+    ).values[0]
+    if weight is None:
+        return statistics.mean(values)
+    if not np.isfinite(weight).all():
+        return math.nan
+    if not statistics.exact_sum(weight):
+        raise ZeroDivisionError(
+            "sample_weight sums to zero, so there is no weighted mean; give at least one weight that is not 0"
+        )
+    return statistics.mean(values, weight)
+
+
+def _discount_of_base(base: float, ranks: int) -> Any:
+    if not isinstance(base, int | float | np.integer | np.floating) or not 0 < base < math.inf:
+        raise InputError(f"log_base={base!r} is not the base of a logarithm; wanted a number above 0")
+    if base == 2:
+        return "log2"
+    if base > 1:
+        return float(base)
+    # below 1 the logarithm is negative; at 1 every discount is 0
+    return discount_table(float(base), ranks)
+
+
+def _array(name: str, values: Any) -> npt.NDArray[Any]:
+    """An array of numbers. Objects are taken as scikit-learn takes them: grades from a list are not."""
+    if isinstance(values, np.matrix):
+        raise InputTypeError(f"{name} is a numpy.matrix; give an array, as np.asarray({name})")
+    values = unmask(name, values)
+    try:
+        array = np.asarray(values)
+        if array.dtype == object and array.ndim:
+            of_list = name == "y_true" and isinstance(values, list | tuple)
+            is_text = name == "sample_weight" and not all(isinstance(one, numbers.Real) for one in array.flat)
+            array = array if of_list or is_text else array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0, object)
+    return array
+
+
+def _weights(sample_weight: npt.ArrayLike | None) -> Float64 | None:
+    if sample_weight is None:
+        return None
+    weight = _array("sample_weight", sample_weight)
+    if weight.ndim != 1 or weight.dtype.kind not in "buif":
+        raise InputTypeError(
+            f"sample_weight is no list of numbers (shape {weight.shape}, dtype {weight.dtype}); "
+            "wanted a number for each sample, shape (n_samples,)"
+        )
+    return weight.astype(np.float64)
+
+
+def _dense(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    array = _array(name, values)
+    if array.dtype.kind not in "buif":
+        raise InputError(
+            f"{name} is not a matrix of numbers (dtype {array.dtype}); wanted shape (n_samples, n_labels)"
+        )
+    if not len(array.shape) or not array.shape[0]:
+        raise InputError(
+            f"{name} has shape {array.shape}; wanted at least one sample, shape (n_samples, n_labels)"
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError(
+            f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}; wanted finite numbers"
+        )
+    return array
+
+
+def _same_shape(true: npt.NDArray[Any], score: npt.NDArray[Any], weight: Float64 | None) -> None:
+    lengths = [len(each) for each in (true, score, weight) if each is not None]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: {lengths}; "
+            "give y_true, y_score and sample_weight one row for each sample"
+        )
+
+
+def _check_labels(true: npt.NDArray[Any]) -> None:
+    if true.ndim == 2 and true.shape[1] > 1:
+        return
+    distinct = len(np.unique(true))
+    fractional = true.dtype.kind == "f" and bool((true != np.floor(true)).any())
+    kind = "continuous" if fractional else "binary" if distinct <= 2 else "multiclass"
+    raise InputError(
+        "Only ('multilabel-indicator', 'continuous-multioutput', 'multiclass-multioutput') formats are "
+        f"supported. Got {kind} instead: y_true has shape {true.shape}, wanted (n_samples, "
+        "n_labels) with more than one label"
+    )

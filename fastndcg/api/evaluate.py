@@ -1,0 +1,316 @@
+"""The main functions: `evaluate`, and `ndcg` for ragged arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Unpack, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.arrays import read_only
+from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
+from fastndcg.measures import Measures, as_measures, nDCG
+from fastndcg.measures.measure import hold_functions
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scoring import ways
+from fastndcg.sources import streams
+from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
+from fastndcg.sources.oddities import Reach
+from fastndcg.sources.streams import RankingsStream
+
+if TYPE_CHECKING:
+    from fastndcg.convention.evaluation import ConventionScores
+    from fastndcg.measures import Measure
+    from fastndcg.measures.tools import Convention
+    from fastndcg.scores.scores import Scores
+    from fastndcg.typing import (
+        ColumnsAndIds,
+        Discount,
+        Empty,
+        Gain,
+        Ideal,
+        JoinKeywords,
+        Judgments,
+        NaN,
+        Paths,
+        RoleKeywords,
+        Table,
+        Ties,
+        Unjudged,
+    )
+
+Float64 = npt.NDArray[np.float64]
+
+
+@overload
+def evaluate(
+    rankings: Rankings | RankingsStream | Table | Paths,
+    measures: Measures,
+    *,
+    cutoff: int | str | None = None,
+    convention: None = None,
+    threads: int | None = None,
+    **roles: Unpack[RoleKeywords],
+) -> Scores: ...
+
+
+@overload
+def evaluate(
+    rankings: Rankings | RankingsStream | Table | Paths,
+    measures: Measures,
+    *,
+    cutoff: int | str | None = None,
+    convention: str | Convention,
+    threads: int | None = None,
+    **roles: Unpack[RoleKeywords],
+) -> ConventionScores: ...
+
+
+@overload
+def evaluate(
+    qrels: Judgments,
+    run: Judgments,
+    measures: Measures,
+    /,
+    *,
+    cutoff: int | str | None = None,
+    convention: str | Convention | None = None,
+    threads: int | None = None,
+    **roles: Unpack[JoinKeywords],
+) -> Scores: ...
+
+
+@with_roles
+def evaluate(
+    rankings: Any,
+    measures: Any,
+    of_run: Measures | None = None,
+    *,
+    cutoff: int | str | None = None,
+    convention: str | Convention | None = None,
+    threads: int | None = None,
+    **roles: Unpack[RoleKeywords],
+) -> Scores:
+    """Compute the value of each measure for each query. Each query is ranked once for all measures.
+
+    `evaluate(qrels, run, measures)` joins judgments and a run first, as `Rankings.from_qrels_run` does.
+
+    Parameters
+    ----------
+    rankings : Rankings, RankingsStream, table, or path
+        A stream, such as `scan_parquet` returns, is evaluated in bounded memory: only the results of each
+        query are kept. A function given as gain or discount is called once for each grade or rank of the
+        whole stream. A table is anything that `Rankings.from_arrow` accepts: pandas, Polars (also lazy),
+        DuckDB, Arrow, a mapping of names to arrays. A path, or a list of paths, names Parquet, CSV, JSON
+        Lines or Feather files. Parquet and CSV that would need more than 1 GiB are read a part at a time.
+    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
+    of_run : as `measures`, optional
+        The measures, if judgments and a run are given in the first two places: each as dicts, a table or a
+        path, see `Rankings.from_qrels_run`.
+    cutoff : int or str, optional
+        Cutoff of the measures that are given without one and can have one. The name of a kept column of whole
+        numbers gives each query its own cutoff, for example where pages have different numbers of places:
+        `cutoff="slots"` turns nDCG into `nDCG@slots`.
+    convention : name or Convention, optional
+        Compute nDCG exactly as this tool does. The convention sets the parameters that a measure leaves at
+        their defaults, the order of tied documents, rounding, which queries are left out, and the mean.
+        `fastndcg.conventions` lists all of them.
+    threads : int, optional
+        Default: all threads that Numba has. The values do not depend on it.
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
+    nan, rank, ascending, unjudged, grades
+        Only for tables and paths, as in `read_parquet`. If a convention orders tied documents by id and
+        `doc_id` is not given, the column of ids is found by its usual names.
+
+    Returns
+    -------
+    Scores
+        float64 (n_measures, n_queries), with the queries' columns and weights.
+
+    Raises
+    ------
+    MeasureError
+        A measure that does not exist, or that has fewer discounts than there are ranks; a convention that
+        does not exist, or that cannot be reproduced on this data.
+    InputError
+        A grade for which a measure has no gain, or an invalid one.
+    ColumnError, SourceError
+        For tables and paths, as in `read_parquet`.
+
+    See Also
+    --------
+    read_parquet, read_csv, read_trec, read_ltr : read rankings from files.
+    scan_parquet : a stream of any size, which `evaluate` accepts too.
+    compare : compare several systems over the same queries.
+    ndcg : nDCG of arrays in one call.
+
+    References
+    ----------
+    The help of each measure names the source of its formula, for example `help(fastndcg.nDCG)`.
+
+    Examples
+    --------
+    >>> rankings = Rankings.from_offsets([0, 3, 5], [3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6])
+    >>> evaluate(rankings, ["nDCG@2", nDCG(gain="exp2") @ 2])["nDCG@2"]
+    array([0.70391809, 0.63092975])
+    >>> evaluate({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.1, 0.5, 0.9]}, "RR").mean()
+    {'RR': 0.75}
+    >>> evaluate({"q1": {"a": 1, "b": 2}}, {"q1": {"b": 0.5, "c": 0.9}}, "RR").mean()
+    {'RR': 0.5}
+    """
+    if of_run is None and isinstance(measures, Mapping):
+        raise InputTypeError(
+            "measures is a dict; of judgments and a run the measures come last, as in "
+            'evaluate(qrels, run, ["nDCG@10"])'
+        )
+    asked = as_measures(measures if of_run is None else of_run)
+    if cutoff is not None:
+        takes = [measure.definition.cut == "rank" and not measure.is_cut for measure in asked]
+        asked = tuple(
+            measure @ cutoff if cuts else measure for measure, cuts in zip(asked, takes, strict=True)
+        )
+    if convention is not None:
+        from fastndcg.convention.evaluation import resolve_all
+        from fastndcg.measures.tools import as_convention
+    if convention is not None and (own := [measure for measure in asked if measure.cutoff_column]):
+        raise MeasureError(
+            f"{own[0]} has a cutoff for each query, which no convention has; name one, as in {own[0].name}@10"
+        )
+    kept = [measure.cutoff_column for measure in asked if measure.cutoff_column]
+    if of_run is not None:
+        from fastndcg.sources.trec import rankings_from_qrels_run
+
+        of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
+        of_intents = any(measure.way == "intents" for measure in asked)
+        rankings = rankings_from_qrels_run(rankings, measures, of_both, intents=of_intents)
+    elif not isinstance(rankings, Rankings | RankingsStream):
+        from fastndcg.sources.given import rankings_or_stream
+
+        named = Roles.of(roles, "evaluate")
+        rankings = rankings_or_stream(
+            rankings,
+            named.keeping(kept),
+            threads=threads,
+            with_doc_id=convention is not None and as_convention(convention).orders_by_id,
+        )
+    elif roles:
+        raise InputTypeError(
+            Argument(next(iter(roles))),
+            f" is for tables and paths; {type(rankings).__name__} already has its columns",
+        )
+    resolved = asked if convention is None else resolve_all(asked, convention)
+    reach = Reach(resolved)
+    if isinstance(rankings, RankingsStream):
+        threads = rankings._scoring_threads if threads is None else threads
+        with hold_functions(resolved):
+            scores = streams.evaluate_stream(
+                rankings, lambda part: evaluate_part(reach.add(part), asked, convention, threads)
+            )
+    else:
+        scores = evaluate_part(reach.add(rankings), asked, convention, threads)
+    reach.warn()
+    return scores
+
+
+def evaluate_part(
+    rankings: Rankings,
+    measures: tuple[Measure, ...],
+    convention: str | Convention | None,
+    threads: int | None,
+) -> Scores:
+    """Evaluate a part of the rankings as `evaluate` does, but without warnings, which need all parts."""
+    if convention is None:
+        return ways.score(measures, rankings, threads)
+    from fastndcg.convention.evaluation import evaluate_by_convention
+
+    return evaluate_by_convention(rankings, measures, convention, threads=threads)
+
+
+def ndcg(
+    relevance: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    *,
+    offsets: npt.ArrayLike | None = None,
+    group: npt.ArrayLike | None = None,
+    query_ids: Any = None,
+    k: int | None = None,
+    gain: Gain = "linear",
+    discount: Discount = "log2",
+    ties: Ties = "average",
+    ideal: Ideal = "judged",
+    empty: Empty = 0.0,
+    nan: NaN = "refuse",
+    ascending: bool = False,
+    unjudged: Unjudged = "refuse",
+    threads: int | None = None,
+) -> Float64:
+    """nDCG of each query of ragged arrays, or of the rows of matrices.
+
+    nDCG@k = DCG@k / IDCG@k, with DCG@k the sum over ranks i <= k of gain(grade_i) * discount(i) (Järvelin and
+    Kekäläinen, TOIS 2002).
+
+    Parameters
+    ----------
+    relevance, scores : (n_docs,), or (n_queries, n_docs_per_query)
+    offsets, group, query_ids
+        One of these says which rows belong to which query: CSR offsets, the number of rows of each query, or
+        the query id of each row. Without them, a one-dimensional array is one query.
+    k : int, optional
+        Cutoff: how many ranks count. Default: all.
+    gain, discount, ties, ideal, empty
+        As the parameters of `nDCG`.
+    nan, ascending, unjudged
+        As in `Rankings.from_offsets`.
+    threads : int, optional
+        As in `evaluate`.
+
+    Returns
+    -------
+    float64 (n_queries,)
+        With `query_ids`, queries are in order of first appearance.
+
+    Raises
+    ------
+    InputError, MeasureError
+        As in `Rankings` and `evaluate`; also if more than one of offsets, group and query_ids is given.
+
+    See Also
+    --------
+    evaluate : any measure, from files, tables or arrays.
+    ndcg_score : scikit-learn's function of this name.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, TOIS 2002; McSherry and Najork, ECIR 2008 (ties).
+
+    Examples
+    --------
+    >>> ndcg([3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6], offsets=[0, 3, 5], k=2)
+    array([0.70391809, 0.63092975])
+    """
+    given = [
+        name
+        for name, value in (("offsets", offsets), ("group", group), ("query_ids", query_ids))
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise InputError(
+            f"{' and '.join(given)} are given; one of them says which rows belong to which query"
+        )
+    options: ColumnsAndIds = {"nan": nan, "ascending": ascending, "unjudged": unjudged}
+    if offsets is not None:
+        rankings = Rankings.from_offsets(offsets, relevance, scores, **options)
+    elif group is not None:
+        rankings = Rankings.from_groups(group, relevance, scores, **options)
+    elif query_ids is not None:
+        rankings = Rankings.from_query_ids(
+            query_ids, relevance, scores, nan=nan, ascending=ascending, unjudged=unjudged
+        )
+    elif np.ndim(relevance) == 2:
+        rankings = Rankings.from_dense(relevance, scores, **options)
+    else:
+        rankings = Rankings.from_offsets([0, len(relevance)], relevance, scores, **options)  # type: ignore[arg-type]
+    measure = nDCG(gain=gain, discount=discount, ties=ties, ideal=ideal, empty=empty)
+    values, _ = ways.defined_values((measure if k is None else measure @ k,), rankings, threads)
+    return read_only(values[0])

@@ -1,0 +1,149 @@
+"""A realistic sample of graded predictions, made from a seed: for `fastndcg demo`, tests and benchmarks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.files import whole_file
+from fastndcg.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUERIES = 91_000  # about 10 million documents
+
+_BATCH = (
+    8_192  # queries of a row group: some 900,000 rows, so that memory stays below 100 MB whatever the size
+)
+_LONGEST = 2_000
+_LENGTH_MEDIAN, _LENGTH_SIGMA = 61.0, 1.1  # of the lognormal: mean about 110
+_GRADE_BOUNDS = np.array(
+    [0.45, 1.2, 1.9, 2.5], np.float32
+)  # of the latent relevance: two of three documents have grade 0
+_WITHOUT_RELEVANT = 0.03  # share of queries, beside those that have none by chance
+_ROUNDED = 0.2  # share of queries whose scores have one decimal, so that most of them are tied
+_DEVICES = ("desktop", "phone", "tablet")
+_DEVICE_SHARES = (0.35, 0.58, 0.07)
+_DEVICE_SKILL = np.array(
+    [0.62, 0.52, 0.58], np.float32
+)  # correlation of the scores with the latent relevance
+_RERANK_GAIN = np.array(
+    [0.08, 0.03, -0.04], np.float32
+)  # weight of the latent relevance that the second system adds to the scores of the first
+_RERANK_NOISE = 0.25
+_COUNTRIES = ("US", "IN", "DE", "BR", "JP", "FR", "GB", "TR")
+_COUNTRY_SHARES = (0.34, 0.19, 0.12, 0.1, 0.08, 0.07, 0.06, 0.04)
+
+
+class Sample(NamedTuple):
+    """What was written."""
+
+    queries: int
+    documents: int
+
+
+def write_sample(
+    path: str | os.PathLike[str],
+    queries: int = QUERIES,
+    seed: int = 0,
+    *,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Sample:
+    """Write a sample as Parquet, a row for each document, sorted by query.
+
+    Lists are of lognormal length (1 to 2,000, about 110 on average), grades 0 to 4 are skewed, a few queries
+    have no relevant document, a fifth of them have coarse and therefore tied scores, and scores rank better
+    on some devices than on others. A second system, `rerank`, is better on desktops and phones, and worse on
+    tablets. The same seed and number of queries give the same values.
+
+    Parameters
+    ----------
+    path : file to write, whole or not at all
+    queries : int
+    seed : int
+    progress : callable, optional
+        Called as `progress(queries_done, queries)`.
+
+    Returns
+    -------
+    Sample
+        The numbers of queries and of documents.
+
+    Raises
+    ------
+    InputError
+        Fewer queries than one.
+    SourceError
+        A path that cannot be written.
+
+    The columns are query_id (int64), label (uint8), score (float32), rerank (float32), country and device
+    (strings, one value for a query).
+    """
+    import pyarrow.parquet as pq
+
+    if queries < 1:
+        raise InputError(f"queries={queries} leaves nothing to write; wanted a whole number from 1")
+    documents = 0
+    with whole_file(path) as draft:
+        writer = None
+        try:
+            for first in range(0, queries, _BATCH):
+                table = _batch(first, min(first + _BATCH, queries), seed)
+                if writer is None:
+                    # only columns of few values gain from a dictionary
+                    writer = pq.ParquetWriter(
+                        draft, table.schema, use_dictionary=["query_id", "label", "country", "device"]
+                    )
+                writer.write_table(table)
+                documents += len(table)
+                if progress is not None:
+                    progress(min(first + _BATCH, queries), queries)
+        finally:
+            if writer is not None:
+                writer.close()
+    return Sample(queries, documents)
+
+
+def _batch(first: int, stop: int, seed: int) -> pa.Table:
+    import pyarrow as pa
+
+    rng = np.random.default_rng([seed, first])
+    n = stop - first
+    lengths = np.clip(np.rint(rng.lognormal(np.log(_LENGTH_MEDIAN), _LENGTH_SIGMA, n)), 1, _LONGEST).astype(
+        np.int64
+    )
+    country = rng.choice(len(_COUNTRIES), n, p=_COUNTRY_SHARES).astype(np.int8)
+    device = rng.choice(len(_DEVICES), n, p=_DEVICE_SHARES).astype(np.int8)
+    plenty = rng.normal(0, 0.5, n).astype(np.float32)  # some queries have more relevant documents than others
+    plenty[rng.random(n) < _WITHOUT_RELEVANT] = -np.inf
+    rounded = rng.random(n) < _ROUNDED
+
+    def of_query(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.repeat(values, lengths)
+
+    rows = int(lengths.sum())
+    latent = rng.standard_normal(rows, np.float32)
+    skill = _DEVICE_SKILL[device]
+    scores = of_query(skill) * latent
+    scores += of_query(np.sqrt(1 - skill**2)) * rng.standard_normal(rows, np.float32)
+    rerank = scores + of_query(_RERANK_GAIN[device]) * latent
+    coarse = of_query(rounded)
+    scores[coarse] = np.round(scores[coarse], 1)
+    latent += of_query(plenty)
+    label = np.searchsorted(_GRADE_BOUNDS, latent, side="right").astype(np.uint8)
+    rerank += np.float32(_RERANK_NOISE) * rng.standard_normal(rows, np.float32)
+    return pa.table(
+        {
+            "query_id": of_query(np.arange(first, stop, dtype=np.int64)),
+            "label": label,
+            "score": scores,
+            "rerank": rerank,
+            "country": pa.DictionaryArray.from_arrays(of_query(country), _COUNTRIES),
+            "device": pa.DictionaryArray.from_arrays(of_query(device), _DEVICES),
+        }
+    )

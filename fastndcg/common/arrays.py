@@ -1,0 +1,255 @@
+"""Small functions of arrays that all parts share: offsets, views, order."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.arrow_types import array_of, combine, plain
+from fastndcg.common.later import is_arrow, pa
+from fastndcg.errors import (
+    Argument,
+    Call,
+    InputError,
+    InputTypeError,
+    Step,
+    check_choice,
+    check_length,
+    count_of,
+)
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+JOINED = Step(
+    ", or, if a left join of a run with judgments left them, use ",
+    Call("Rankings.from_qrels_run(qrels, run)"),
+)
+OR_UNJUDGED = (
+    Step(", or pass ", Argument("unjudged", "null"), " where nobody judged those documents"),
+    JOINED,
+)
+
+
+def offsets_from(lengths: npt.ArrayLike) -> Int64:
+    """Offsets of lists of these lengths, one after another.
+
+    >>> offsets_from([2, 0, 1])
+    array([0, 2, 2, 3])
+    """
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64, copy=False)
+
+
+def runs_of(starts: Int64 | int, lengths: Int64) -> Int64:
+    """start, start + 1, ... of each run, one after another.
+
+    >>> runs_of(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def parts_of(sizes: Int64, most: int) -> Iterator[slice]:
+    """Runs of sizes that add up to at most `most`, or of one size.
+
+    >>> list(parts_of(np.array([2, 1, 5, 1]), 3))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    ends, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most, side="right")), first + 1)
+        yield slice(first, last)
+        first = last
+
+
+def unmask(name: str, values: Any, unjudged: str = "refuse") -> Any:
+    """Values as they are, but for masked arrays of NumPy, their data where nothing is masked, and tensors,
+    which come to the processor.
+
+    With unjudged="null", what is masked, null or None makes all of them floats, and is NaN. Otherwise raises
+    `InputError` for a masked value.
+
+    >>> unmask("relevance", [3, None], "null"), unmask("relevance", np.ma.masked_equal([3, 0], 0), "null")
+    (array([ 3., nan]), array([ 3., nan]))
+    """
+    check_choice("unjudged", unjudged, ("refuse", "null"))
+    # it takes 15 ms to import, and without it there are none
+    kind = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    is_masked = kind is not None and isinstance(values, kind)
+    if unjudged == "null":
+        return _with_nan(name, values, is_masked=is_masked)
+    if not is_masked:
+        return _on_processor(values)
+    masked = np.ma.getmaskarray(values).ravel()
+    if masked.any():
+        raise InputError(
+            f"{name} has {count_of(int(masked.sum()), 'masked value')}; "
+            f"the first is at position {int(np.argmax(masked))}. "
+            "Drop those rows, or fill them, as in values.filled(0)",
+            *(OR_UNJUDGED if name in ("relevance", "y_true") else ()),
+            ".",
+        )
+    return values.data
+
+
+def _with_nan(name: str, values: Any, *, is_masked: bool) -> Any:
+    """Values as they are where none is missing; otherwise floats, NaN where one is."""
+    if is_arrow(values):
+        if not values.null_count:
+            return values
+        floats = combine(values).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        is_exact = pa.types.is_floating(values.type)
+    elif is_masked:
+        if not np.ma.is_masked(values):
+            return values.data
+        floats, is_exact = values.astype(np.float64).filled(np.nan), values.dtype.kind == "f"
+    else:
+        array = np.asarray(_on_processor(values))
+        if array.dtype.kind != "O":
+            return array
+        try:  # pandas has an NA that is no float
+            floats = (
+                values.to_numpy(np.float64, na_value=np.nan)
+                if hasattr(values, "to_numpy")
+                else array.astype(float)
+            )
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"{name} is not an array of numbers: {error}") from None
+        is_exact = False
+    if not is_exact and (abs(floats) >= 1 << 53).any():
+        raise InputError(
+            f"{name} has nulls and whole numbers beyond 2^53, which floats cannot tell apart. "
+            "Drop the rows with nulls."
+        )
+    return floats
+
+
+def _on_processor(values: Any) -> Any:
+    """Convert a tensor of PyTorch, CuPy or JAX to NumPy, without a copy if possible; others stay."""
+    # of Arrow's, nulls are no numbers
+    if not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray) or is_arrow(values):
+        return values
+    if hasattr(values, "detach"):  # of PyTorch: it may want a gradient, or have no dtype of NumPy
+        values = values.detach().cpu()
+        return np.asarray(values.float() if str(values.dtype) == "torch.bfloat16" else values)
+    array = values.get() if hasattr(values, "__cuda_array_interface__") and hasattr(values, "get") else values
+    array = np.asarray(array) if hasattr(array, "__array__") else np.from_dlpack(array)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+
+def as_array(name: str, values: Any, unjudged: str = "refuse") -> Array:
+    values = unmask(name, values, unjudged)
+    if isinstance(values, np.ndarray):
+        array = values
+    elif is_arrow(values):
+        if values.null_count:
+            raise InputError(
+                f"{name} has {count_of(values.null_count, 'null')}. Drop those rows or fill them",
+                *(OR_UNJUDGED if name in ("relevance", "y_true") else ()),
+                ".",
+            )
+        array = array_of(combine(values))
+    else:
+        try:
+            array = np.asarray(values)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"{name} is not an array of numbers: {error}") from None
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} has shape {array.shape}; wanted one dimension. "
+            "Use from_dense for a matrix, from_lists for lists."
+        )
+    return array
+
+
+def split_unjudged(grades: Array, is_judged: Flags | None = None) -> tuple[Array, Flags | None]:
+    """Grades with 0 for NaN, and which documents were judged: those that `is_judged` has, and that are not
+    NaN.
+
+    >>> split_unjudged(np.array([1.0, np.nan]))
+    (array([1., 0.]), array([ True, False]))
+    """
+    if grades.dtype.kind != "f" or not len(grades) or not np.isnan(grades.min()):
+        return grades, is_judged
+    missing = np.isnan(grades)
+    return np.where(missing, grades.dtype.type(0), grades), combine_flags(is_judged, ~missing)
+
+
+def combine_flags(one: Flags | None, other: Flags | None) -> Flags | None:
+    """Documents that both say were judged; None says it of all."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
+
+
+def negate(numbers: Array) -> Array:
+    """Numbers in falling order, equal ones equal.
+
+    >>> negate(np.array([1, 200], np.uint8)), negate(np.array([-(2**63)])), negate(np.array([0.5]))
+    (array([  -1, -200]), array([9223372036854775807]), array([-0.5]))
+    """
+    if numbers.dtype.kind == "f":
+        return -numbers
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if low == -(2**63) or high >= 2**63:  # -1 - number, which no integer is too large for
+        return ~numbers
+    return -numbers.astype(np.int64)
+
+
+def falling_keys(scores: Array) -> Int64:
+    """Keys that rise where scores fall, equal where they are equal.
+
+    >>> falling_keys(np.array([0.5, -0.0, 2.0, 0.0])).argsort(kind="stable")
+    array([2, 0, 1, 3])
+    """
+    if scores.dtype == np.uint64:
+        rising = (scores ^ np.uint64(1 << 63)).view(np.int64)
+    elif scores.dtype.kind in "bui":
+        rising = scores.astype(np.int64)
+    else:
+        bits = (scores.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes -0.0 the zero it equals
+        rising = bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
+    return ~rising
+
+
+def offsets_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
+    """Offsets of the chosen documents alone.
+
+    >>> offsets_of(np.array([True, False, True]), np.array([0, 2, 3]))
+    array([0, 1, 2])
+    """
+    return read_only(offsets_from(chosen)[offsets])
+
+
+def read_only(array: Array) -> Array:
+    """Return a read-only view. Writeable arrays would need kernels of their own."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | pa.ChunkedArray:
+    column = values = unmask(name, values)
+    if not is_arrow(values):
+        try:
+            if hasattr(values, "__arrow_c_stream__"):
+                column = pa.chunked_array(values)
+            elif isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+                column = pa.array(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")))
+            else:
+                column = pa.array(values)
+        except (TypeError, ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputTypeError(f"{name} is not a column of ids: {error}") from None
+    if rows is not None:
+        check_length(name, len(column), rows, "query" if name == "query_ids" else "document")
+    column = plain(column)
+    return column.cast(pa.int64()) if pa.types.is_null(column.type) and not len(column) else column

@@ -1,0 +1,179 @@
+"""Convert Arrow arrays of any type to the few types used here: one chunk, no views, no dictionaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.later import pa
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds integers or floats."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds a list for each row."""
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def decode(column: Any) -> Any:
+    """The values of a dictionary column, or the column as it is."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def plain(column: pa.Array | pa.ChunkedArray) -> Any:
+    """The column in a type that all of Arrow's functions know: no views, run-end encoding or extension types.
+
+    >>> str(plain(pa.array(["a"], pa.string_view())).type)
+    'large_string'
+    """
+    kind, types = column.type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(column.cast(kind.storage_type))
+    if types.is_run_end_encoded(kind):
+        import pyarrow.compute as pc
+
+        return plain(pc.run_end_decode(column))
+    if types.is_string_view(kind):
+        return column.cast(pa.large_string())
+    if types.is_binary_view(kind):
+        return column.cast(pa.large_binary())
+    if not types.is_dictionary(kind):
+        return column
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    if types.is_string_view(kind.value_type) or types.is_binary_view(kind.value_type):
+        chunks = [
+            pa.DictionaryArray.from_arrays(chunk.indices, plain(chunk.dictionary), ordered=kind.ordered)
+            for chunk in chunks
+        ]
+        values = pa.large_string() if types.is_string_view(kind.value_type) else pa.large_binary()
+        kind = pa.dictionary(kind.index_type, values, kind.ordered)
+        column = pa.chunked_array(chunks, kind) if isinstance(column, pa.ChunkedArray) else chunks[0]
+    if types.is_null(kind.value_type) or any(chunk.dictionary.null_count for chunk in chunks):
+        return decode(column)  # so that a null is a null wherever it is counted
+    return column
+
+
+_EXACT = {16: 1 << 11, 32: 1 << 24, 64: 1 << 53}  # whole numbers below it are all different as floats
+
+
+def whole_ids(ids: Any) -> Any:
+    """Ids that are floats as integers, as they were before pandas met a missing one; NaN is null.
+
+    Other ids, and floats of which one has a fraction, are returned as they are.
+
+    >>> whole_ids(pa.array([1.0, 2.0])).type, whole_ids(pa.array([1.5])).type
+    (DataType(int64), DataType(double))
+    """
+    if not pa.types.is_floating(ids.type):
+        return ids
+    import pyarrow.compute as pc
+
+    floats = ids.cast(pa.float64())
+    missing = pc.is_nan(floats)
+    if pc.any(missing).as_py():
+        floats = pc.if_else(missing, None, floats)
+    largest = pc.max(pc.abs(floats)).as_py()
+    if largest is not None and largest >= _EXACT[ids.type.bit_width]:
+        return ids
+    try:
+        return floats.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return ids
+
+
+def without_points(ids: Any) -> Any:
+    """Ids of a text file without their ".0", if each is a whole number that is written so, as pandas does.
+
+    >>> without_points(pa.array(["7.0", None, "10.0"])).to_pylist()
+    ['7', None, '10']
+    """
+    import pyarrow.compute as pc
+
+    if not len(ids) or not str(ids[0].as_py()).endswith(".0"):
+        return ids
+    are_whole = pc.all(pc.match_substring_regex(ids, r"^-?(0|[1-9][0-9]*)\.0$")).as_py()
+    return pc.utf8_slice_codeunits(ids, 0, -2) if are_whole else ids
+
+
+def with_long_offsets(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Strings of 2 GiB and more do not fit the offsets of one array of short ones."""
+    is_too_long = pa.types.is_string(column.type) and column.nbytes >= 2**31
+    return column.cast(pa.large_string()) if is_too_long else column
+
+
+def combine(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def array_of(column: pa.Array | pa.ChunkedArray, null: int | None = None) -> Array:
+    """What `to_numpy` makes of a column, with a number for nulls where one is given.
+
+    Numbers are seen where they are, because pyarrow's own ways, back and forth, import pandas wherever it is
+    installed.
+
+    >>> array_of(pa.chunked_array([[3, 1], [2]])), array_of(pa.array([None, True, False])[1:])
+    (array([3, 1, 2]), array([ True, False]))
+    >>> array_of(pa.array([7, None, 9])[1:], -1)
+    array([-1,  9])
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = combine(column) if column.num_chunks else pa.array([], column.type)
+    kind, missing = column.type, column.null_count
+    if is_number(kind) and (not missing or null is not None):
+        held = column.buffers()[1] or b""
+        numbers = np.frombuffer(held, kind.to_pandas_dtype(), column.offset + len(column))[column.offset :]
+        return np.where(_bits(column, 0), numbers, numbers.dtype.type(null)) if missing else numbers
+    if pa.types.is_boolean(kind) and not missing:
+        return _bits(column, 1)
+    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _bits(column: pa.Array, buffer: int) -> npt.NDArray[np.bool_]:
+    held = np.frombuffer(column.buffers()[buffer] or b"", np.uint8)
+    bits = np.unpackbits(held, count=column.offset + len(column), bitorder="little")
+    return bits[column.offset :].view(np.bool_)
+
+
+def column_of(numbers: Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Numbers as a column, of a type of their size; neither copied nor checked.
+
+    >>> column_of(np.array([3, 1])).to_pylist()
+    [3, 1]
+    """
+    held = pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(kind or pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, held])
+
+
+def places_of(ids: pa.Array) -> Int64:
+    """Place of each of these distinct ids in rising order, texts ordered by their bytes.
+
+    >>> places_of(pa.array(["b", "é", "B"]))
+    array([1, 2, 0])
+    """
+    import pyarrow.compute as pc
+
+    places = np.empty(len(ids), np.int64)
+    places[array_of(pc.sort_indices(ids))] = np.arange(len(ids))
+    return places

@@ -1,0 +1,471 @@
+"""Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a terminal
+or make HTML.
+
+Each table says which of its columns a narrow terminal may leave out, in which order. All others are always
+shown, and a last line names what is left out and what shows it. Where the others do not fit either, columns
+are split into several tables, or each number has a line of its own. Without a terminal nothing is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any
+
+from fastndcg.common.later import pa
+from fastndcg.errors import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+Texts = list[list[str]]  # the first row is the header
+
+_NARROW = 40  # columns that a text needs beside its name
+_ROWS = 40  # rows that are shown of a longer table
+_DROPS_OF_GROUPS = (("empty",), ("queries",))
+_LONGEST = 60  # characters of a text that is no name of a measure
+
+
+class AsFrame:
+    """Base class of results with `to_arrow`: converts them to data frames of other libraries."""
+
+    if TYPE_CHECKING:
+
+        def to_arrow(self) -> pa.Table: ...
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def to_polars(self) -> pl.DataFrame:
+        """`to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
+        try:
+            import polars as pl
+        except ModuleNotFoundError:
+            from fastndcg.errors import ExtraError
+
+            raise ExtraError("to_polars needs polars, which is not installed: pip install polars") from None
+        return pl.DataFrame(self.to_arrow())
+
+    def to_json(self) -> str:
+        """`to_arrow` as a JSON array with an object for each row. NaN and infinity are null; dates are text.
+
+        >>> from fastndcg import Rankings, evaluate
+        >>> evaluate(Rankings.from_lists([[0, 1], [0]]), ["RR", "P@1"]).to_json()
+        '[{"query_id": 0, "RR": 0.5, "P@1": 0.0}, {"query_id": 1, "RR": 0.0, "P@1": 0.0}]'
+        """
+        rows = without_nan(self.to_arrow().to_pylist())
+        return json.dumps(rows, allow_nan=False, default=_as_text)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+class Table(AsFrame):
+    """A table of results that prints as text. It holds a `pyarrow.Table`, and has its attributes and methods
+    too.
+
+    `table["mean"]` is a column, and `len(table)` the number of rows. Libraries that read Arrow accept it
+    directly, as in `polars.DataFrame(table)` and `pyarrow.table(table)`.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings, evaluate
+    >>> kept = {"country": ["de", "fr", "de"]}
+    >>> scores = evaluate(Rankings.from_lists([[1, 0], [0, 1], [0, 1]], queries=kept), ["RR", "P@1"])
+    >>> scores.by("country")
+    country  queries        RR       P@1
+    de             2  0.750000  0.500000
+    fr             1  0.500000  0.000000
+    """
+
+    def __init__(self, table: pa.Table, keys: int = 1, pages: Sequence[Sequence[str]] | None = None) -> None:
+        self._arrow = table
+        self._keys = keys  # columns at the left that stand on every page
+        self._pages = pages  # the columns of each measure, which is the name of the first of them
+
+    def to_arrow(self) -> pa.Table:
+        """The table as a `pyarrow.Table`."""
+        return self._arrow
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return getattr(self._arrow, name)
+
+    def __getitem__(self, name: Any) -> Any:
+        return self._arrow[name]
+
+    def __len__(self) -> int:
+        return len(self._arrow)
+
+    def __eq__(self, other: object) -> bool:
+        theirs = other._arrow if isinstance(other, Table) else other
+        return bool(self._arrow.equals(theirs)) if isinstance(theirs, pa.Table) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table, (self._arrow, self._keys, self._pages)
+
+    def text(self, width: int = 0, see: str = "to_arrow()") -> str:
+        """The table as text of at most `width` characters a line; 0 means no limit. A last line names columns
+        for which there is no room, and `see` as what shows them.
+        """
+        texts, left = self._texts(), self._left()
+        hidden = len(self) - _ROWS
+        notes = [f"... and {hidden:,} more rows; {see} has all"] if hidden > 0 else []
+        if self._pages is None or not width or width_of(texts) <= width:
+            return "\n".join([in_columns(texts, self._keys, left, width), *notes])
+        blocks, gone = zip(*(self._of_measure(texts, page, width) for page in self._pages), strict=True)
+        names = list(dict.fromkeys(name for each in gone for name in each))
+        return "\n".join(["\n\n".join(blocks), *notes, *left_out(names, width, see)])
+
+    def _of_measure(self, texts: Texts, page: Sequence[str], width: int) -> tuple[str, list[str]]:
+        """The columns of one measure under its name, and which are left out."""
+        keys, measure = texts[0][: self._keys], page[0]
+        _, *rows = _only(texts, [*keys, *page])
+        header = [*keys, "mean", *(name.removeprefix(f"{measure}_") for name in page[1:])]
+        n_names = len([name for name in keys if name not in ("queries", "small")])
+        text, gone = fitted([header, *rows], n_names, _DROPS_OF_GROUPS, width)
+        return f"{measure}\n{text}", gone
+
+    def _left(self) -> set[str]:
+        """Columns that start at the left."""
+        kinds = self._arrow.schema
+        return {
+            field.name
+            for field in kinds
+            if pa.types.is_string(field.type) or pa.types.is_dictionary(field.type)
+        }
+
+    def _texts(self) -> Texts:
+        shown = self._arrow.slice(0, _ROWS)
+        left, columns = self._left(), []
+        for place, (name, column) in enumerate(zip(shown.column_names, shown.columns, strict=True)):
+            names = name in left or (place < self._keys and name not in ("queries", "small"))
+            columns.append(
+                [shorten(name_of(value)) if names else shown_value(value) for value in column.to_pylist()]
+            )
+        return [self._arrow.column_names, *map(list, zip(*columns, strict=True))]
+
+    def __repr__(self) -> str:
+        return self.text(terminal_width())
+
+    def _repr_html_(self) -> str:
+        texts, left = self._texts(), self._left()
+        hidden = len(self) - len(texts) + 1
+        more = f"<p>... and {hidden:,} more rows</p>" if hidden > 0 else ""
+        return html_table(texts, {place for place, name in enumerate(texts[0]) if name in left}) + more
+
+
+def name_of(value: object) -> str:
+    """The value of an id or a slice as text. Null is `null`; texts that would look like it, or like nothing,
+    stand in quotes.
+
+    >>> [name_of(value) for value in (None, "null", "", "de", 1234567, 0.5, False, float("nan"))]
+    ['null', '"null"', '""', 'de', '1234567', '0.5', 'false', 'NaN']
+    """
+    if isinstance(value, str):
+        return f'"{value}"' if value.strip('"') in ("", "null") else value
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return "NaN" if value != value else str(value)  # noqa: PLR0124 - NaN alone differs from itself
+
+
+def quoted(value: object) -> str:
+    """An id for a sentence: text in quotes, without the middle of a long one.
+
+    >>> quoted("q-1"), quoted(7)
+    ('"q-1"', '7')
+    """
+    text = shorten(str(value))
+    return f'"{text}"' if isinstance(value, str) else text
+
+
+def labels_of(names: Iterable[tuple[str, ...]], longest: int = _LONGEST) -> dict[tuple[str, ...], str]:
+    """A label for each name, or for names side by side: visible, short, and different where names differ.
+
+    >>> labels_of([("a", "tv"), ("a, tv",), ("x" * 99,)]).values()
+    dict_values(['a, tv', 'a, tv (2)', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'])
+    """
+    labels: dict[tuple[str, ...], str] = {}
+    taken: set[str] = set()
+    for name in dict.fromkeys(names):
+        text = shorten(", ".join(name), longest)
+        further = (f"{text} ({place})" for place in count(2))
+        labels[name] = next(label for label in chain([text], further) if label not in taken)
+        taken.add(labels[name])
+    return labels
+
+
+def shown_value(value: object) -> str:
+    """A value as text for tables: numbers with 6 decimals or 6 digits, long texts without their middle.
+
+    >>> [shown_value(value) for value in (0.5, 1e-9, 3, None, True, float("nan"))]
+    ['0.500000', '1e-09', '3', '', 'yes', 'NaN']
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return f"{value:.6f}" if value == 0 or 1e-4 <= abs(value) < 1e7 else f"{value:.6g}"
+    return shorten(str(value))
+
+
+def shorten(text: str, longest: int = _LONGEST) -> str:
+    """A text on one line, all of it visible; the middle of a long text is left out.
+
+    >>> shorten("x" * 50 + "y" * 50, 20)
+    'xxxxxxxxx...yyyyyyyy'
+    """
+    line = visible(text)
+    if len(line) <= longest:
+        return line
+    tail = (longest - 3) // 2
+    return f"{line[: longest - 3 - tail]}...{line[len(line) - tail :]}"
+
+
+def _as_text(value: object) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def without_nan(value: Any) -> Any:
+    """Replace floats that are not finite by None at any depth, since JSON has no such numbers.
+
+    >>> without_nan({"mean": float("nan"), "rows": [0.5, float("inf")]})
+    {'mean': None, 'rows': [0.5, None]}
+    """
+    if isinstance(value, dict):
+        return {name: without_nan(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [without_nan(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ---- rows of texts ----
+
+
+def terminal_width() -> int:
+    """The width of the terminal in characters; 0 if standard output is not a terminal."""
+    try:
+        if not sys.stdout.isatty():
+            return 0
+        given = os.environ.get("COLUMNS", "")
+        return int(given) if given.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
+def width_of(rows: Texts) -> int:
+    return sum(max(map(len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
+
+
+def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int, see: str = "to_arrow()") -> str:
+    """`fitted`, with a last line that names what is left out, and `see`, which shows it."""
+    text, gone = fitted(rows, left, drops, width)
+    return "\n".join([text, *left_out(gone, width, see)])
+
+
+def fitted(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> tuple[str, list[str]]:
+    """Rows of texts as a table of at most `width` characters a line, and the names of columns it leaves out.
+
+    Parameters
+    ----------
+    left : int
+        The first columns, which are names.
+    drops : names of columns
+        Columns that are left out where there is no room, in this order.
+    width : int
+        0 means no limit.
+    """
+    rows = _visible_rows(rows)
+    at_left, gone = rows[0][:left], list[str]()
+    for names in drops if width else ():
+        if width_of(rows) <= width:
+            break
+        gone += [name for name in rows[0] if name in names]
+        rows = _without(rows, names)
+    left = sum(name in rows[0] for name in at_left)
+    if width and width_of(rows) > width:
+        return "\n".join(_stack(rows, left, width)), gone
+    return text_table(rows, left), gone
+
+
+def left_out(names: Sequence[str], width: int, see: str = "to_arrow()") -> list[str]:
+    """The line below a table whose columns of these names are left out, if there are any.
+
+    >>> left_out(["std", "min"], 80, "--format csv")
+    ['Left out: std, min; --format csv or a wider terminal shows them.']
+    """
+    them = "it" if len(names) == 1 else "them"
+    said = f"Left out: {', '.join(names)}; {see} or a wider terminal shows {them}."
+    return [wrapped(said, width)] if names else []
+
+
+def _visible_rows(rows: Texts) -> Texts:
+    return [[visible(text) for text in row] for row in rows]
+
+
+def _without(rows: Texts, names: Collection[str]) -> Texts:
+    kept = [place for place, name in enumerate(rows[0]) if name not in names]
+    return [[row[place] for place in kept] for row in rows]
+
+
+def _stack(rows: Texts, left: int, width: int) -> Iterable[str]:
+    """The names of each row on a line, with the mark whose column has no name; under it a line a number."""
+    header, *others = rows
+    size = max((len(name) for name in header[left:] if 2 * len(name) <= width), default=0)
+    for row in others:
+        numbers = list(zip(header[left:], row[left:], strict=True))
+        named = [text for text in [*row[:left], *(text for name, text in numbers if not name)] if text]
+        line = "  ".join(named)
+        yield line if len(line) <= width else "\n".join(named)
+        for name, text in numbers:
+            if name and text:
+                yield f"  {name:<{size}}  {text}"
+
+
+def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str:
+    """Rows of texts on several pages, the columns in `left` left-aligned; as entries if none fits."""
+    rows, left = _visible_rows(rows), set(map(visible, left))
+    pages = _pages(rows, keys, width)
+    if not width or 2 * len(left) <= len(rows[0]) or all(width_of(page) <= width for page in pages):
+        places = [{place for place, name in enumerate(page[0]) if name in left} for page in pages]
+        return "\n\n".join(map(text_table, pages, places))
+    names = rows[0][keys:]
+    return entries(
+        [
+            (
+                "  ".join(row[:keys]),
+                "; ".join(f"{name} {text}" for name, text in zip(names, row[keys:], strict=True) if text),
+            )
+            for row in rows[1:]
+        ],
+        width,
+    )
+
+
+def _pages(rows: Texts, keys: int, width: int) -> list[Texts]:
+    """Columns side by side as far as they fit; others follow as further tables with the `keys` columns."""
+    if not width or width_of(rows) <= width:
+        return [rows]
+    names = rows[0][:keys]
+    found: list[list[str]] = []
+    for name in rows[0][keys:]:
+        if found and width_of(_only(rows, [*names, *found[-1], name])) <= width:
+            found[-1].append(name)
+        else:
+            found.append([name])
+    return [_only(rows, [*names, *page]) for page in found] or [rows]
+
+
+def entries(rows: Sequence[tuple[str, str]], width: int) -> str:
+    """A name and a text each, the text beside its name where there is room, else below it; width 0 wraps
+    nothing.
+
+    >>> names = [("P", "precision of the first documents"), ("Rprec", "precision at rank n_relevant")]
+    >>> print(entries(names, 20))
+    P
+      precision of the
+      first documents
+    Rprec
+      precision at rank
+      n_relevant
+    """
+    size = max((len(name) for name, _ in rows), default=0) + 2
+    if not width:
+        return "\n".join(f"{name:<{size}}{text}" for name, text in rows)
+    if width - size < _NARROW:
+        return "\n".join(f"{name}\n{wrapped(f'  {text}', width)}" for name, text in rows)
+    return "\n".join(wrapped(f"{name:<{size}}{text}", width, size) for name, text in rows)
+
+
+def wrapped(text: str, width: int, indent: int = 2) -> str:
+    """A text on lines of so many columns, all but the first indented; width 0 leaves it on one."""
+    import textwrap
+
+    if not width:
+        return text
+    return textwrap.fill(
+        text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _only(rows: Texts, names: Sequence[str]) -> Texts:
+    places = [rows[0].index(name) for name in names]
+    return [[row[place] for place in places] for row in rows]
+
+
+def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
+    """Rows of texts in columns; the first `left` columns, or those at these places, are left-aligned."""
+    rows, at_left = _visible_rows(rows), range(left) if isinstance(left, int) else left
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if column in at_left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def html_text(text: str) -> str:
+    r"""A text as HTML that shows it, and does nothing else.
+
+    >>> print(html_text("<b>\x1b"))
+    &lt;b&gt;\x1b
+    """
+    import html
+
+    return html.escape(visible(text))
+
+
+def html_table(rows: Texts, left: int | Collection[int] = 1) -> str:
+    """The same as HTML, in the theme of the page that shows it.
+
+    >>> html_table([["measure", "mean"], ["RR", "0.5"]]).partition("<tbody>")[2]
+    '<tr><td style="text-align:left">RR</td><td>0.5</td></tr></tbody></table>'
+    """
+    at_left = range(left) if isinstance(left, int) else left
+    sides = [' style="text-align:left"' if place in at_left else "" for place in range(len(rows[0]))]
+
+    def row_of(row: list[str], name: str) -> str:
+        cells = zip(sides, map(html_text, row), strict=True)
+        return "<tr>" + "".join(f"<{name}{side}>{text}</{name}>" for side, text in cells) + "</tr>"
+
+    header, *others = rows
+    body = "".join(row_of(row, "td") for row in others)
+    return f"<table><thead>{row_of(header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def markdown_text(text: str) -> str:
+    r"""A text as Markdown that shows it: no HTML, no link, no other cell of a table.
+
+    >>> print(markdown_text("<b>[a](b)|*c*"))
+    \<b\>\[a\](b)\|\*c\*
+    """
+    return re.sub(r"[\\`*\[\]<>|&]", r"\\\g<0>", visible(text))
+
+
+def markdown_table(rows: Texts, left: int | Collection[int] = 1, *, is_markdown: bool = False) -> str:
+    """The same as Markdown, numbers at the right, of texts that are Markdown already or not.
+
+    >>> print(markdown_table([["measure", "mean"], ["RR", "0.5"]]))
+    | measure | mean |
+    | --- | ---: |
+    | RR | 0.5 |
+    """
+    header, *others = rows if is_markdown else ([markdown_text(text) for text in row] for row in rows)
+    at_left = range(left) if isinstance(left, int) else left
+    rule = ["---" if place in at_left else "---:" for place in range(len(header))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *others])

@@ -1,0 +1,321 @@
+"""Anchors: values of the worst, a random and the best order of the returned documents, to compare the actual
+value with.
+
+The three orders are three rules for ties when all documents are tied, so the kernels that compute values
+compute anchors too.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.common.arrays import offsets_of
+from fastndcg.common.table import AsFrame
+from fastndcg.errors import MeasureError, count_of
+from fastndcg.measures import Measure, as_measures, find_measure
+from fastndcg.measures.measure import hold_functions
+from fastndcg.measures.parameters import Function, Numbers
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scores.scores import Scores, Summary
+from fastndcg.scoring import by_intent, plan, ways
+from fastndcg.scoring import laid_out as ideals
+from fastndcg.sources import streams
+from fastndcg.sources.streams import RankingsStream
+
+if TYPE_CHECKING:
+    from fastndcg.look.looks import Chart
+    from fastndcg.measures import Measures
+    from fastndcg.typing import Ties
+
+Float64 = npt.NDArray[np.float64]
+
+_ROUNDING = 1e-12  # the difference that adding up in another order can make
+
+
+class Anchor(NamedTuple):
+    """The anchors of one measure; each field is float64, (n_queries,)."""
+
+    worst: Float64
+    random: Float64
+    actual: Float64
+    best: Float64
+    position: Float64
+    ceiling: Float64
+    quality: Float64
+
+
+class Anchors(AsFrame):
+    """The result of `anchors`: an `Anchor` for each measure, and their means.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+    queries : pyarrow.Table, n_queries rows
+    """
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores = scores  # for each order in turn, all measures
+        self.measures = scores.measures[: len(scores.measures) // len(_ORDERS)]
+
+    @property
+    def queries(self) -> pa.Table:
+        return self._scores.queries
+
+    def __len__(self) -> int:
+        return self._scores.n_queries
+
+    def __getitem__(self, measure: object) -> Anchor:
+        """Anchors of one measure. Raises `MeasureError` for one that was not asked for."""
+        row = self.measures.index(find_measure(measure, self.measures, "was not asked for"))
+        return _anchor(*self._scores.values[row :: len(self.measures)])
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """By measure: the means of worst, random, actual and best, their position, ceiling and quality."""
+        found = {}
+        for row, measure in enumerate(self.measures):
+            rows = range(row, len(self._scores.measures), len(self.measures))
+            anchor = _anchor(*(np.float64(self._scores._mean(each)) for each in rows))
+            found[str(measure)] = {name: float(value) for name, value in anchor._asdict().items()}
+        return found
+
+    def summary(self) -> Summary:
+        """A row for each measure: its mean, those of anchors, and their position, ceiling and quality."""
+        rows = []
+        for row, (name, means) in enumerate(self.means().items()):
+            empty = int(self._scores._empty[2 * len(self.measures) + row].sum())
+            mean = {"mean": means.pop("actual")}
+            rows.append({"measure": name} | mean | means | {"queries": len(self), "empty": empty})
+        return Summary(rows)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each query and measure: the id, measure, worst, random, actual, best, position, ceiling,
+        quality.
+
+        Undefined numbers are NaN.
+        """
+        ids, n = self.queries.column_names[0], len(self.measures)
+        places = pa.array(np.repeat(np.arange(len(self)), n))
+        names = pa.array([str(measure) for measure in self.measures], pa.string())
+        table: dict[str, Any] = {ids: self.queries[0].take(places)}
+        table["measure"] = names.take(pa.array(np.tile(np.arange(n), len(self))))
+        each = [self[measure] for measure in self.measures]
+        for name in Anchor._fields:
+            columns = [getattr(anchor, name) for anchor in each]
+            table[name] = np.stack(columns, axis=1).ravel() if columns else np.empty(0)
+        return pa.table(table)
+
+    def plot(self) -> Chart:
+        """Plot the means of each measure. See `fastndcg.plot.anchors`. It needs the extra `plot`."""
+        from fastndcg.look.charts import anchors
+
+        return anchors(self)
+
+    def __repr__(self) -> str:
+        return self.summary().under(f"Anchors of {count_of(len(self), 'query')}")
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
+def anchors(
+    rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
+) -> Anchors:
+    """Compute the values of the worst, a random and the best order of the returned documents.
+
+    Parameters
+    ----------
+    rankings : Rankings or RankingsStream
+    measures : one or several of Measure, notation, or ir_measures object
+        Their own `ties` affect only `actual`.
+    threads : int, optional
+        Default: all threads that Numba has. The values do not depend on it.
+
+    Returns
+    -------
+    Anchors
+        `found["nDCG@10"]` has the numbers of each query, `found.to_arrow()` those of all measures,
+        `found.summary()` the means:
+
+        - `worst`, `random`, `best`: the value of the worst order of the returned documents, the exact
+          expected value over all orders, and the value of the best order. `actual` is the value of the
+          ranking itself.
+        - `position` = (actual - random) / (best - random): 0 is a random order, 1 is the best order, and less
+          than 0 is worse than random. NaN if all orders have the same value.
+        - `ceiling` = best / value of all judged documents that gain anything, best first: the share of the
+          possible value that the best order of the returned documents reaches. NaN if the possible value is
+          0, and for measures that count judgments, divide by propensities, or compare with as many perfect
+          documents as were returned.
+        - `quality` = actual / best. Ceiling times quality is the share of the possible value that is reached.
+
+        In `summary()`, the last three are computed from the means.
+
+    Raises
+    ------
+    MeasureError
+        A measure whose best and worst orders are not those of falling and rising gain: nDCG with
+        `ideal="returned"` if a list is longer than the cutoff; discounts that rise or are negative; infAP
+        with negative grades; measures of several intents, except nDCG_IA.
+    InputError, InputTypeError
+        As in `evaluate`.
+
+    See Also
+    --------
+    tie_range : how far ties alone could move a value.
+    judgment_range : how far unjudged documents could move it.
+    explain : where the value of one query comes from.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> found = anchors(Rankings.from_lists([[0, 1, 2, 0], [1, 0, 0, 0]]), "nDCG@2")
+    >>> found.to_arrow().select(["query_id", "random", "actual", "best"]).to_pylist()[0]
+    {'query_id': 0, 'random': 0.46492..., 'actual': 0.23981..., 'best': 1.0}
+    >>> found["nDCG@2"].position.round(3).tolist()
+    [-0.421, 1.0]
+    """
+    asked = as_measures(measures)
+    if isinstance(rankings, RankingsStream):
+        threads = rankings._scoring_threads if threads is None else threads
+        with hold_functions(asked):
+            part = partial(_scores_of_orders, measures=asked, threads=threads)
+            return Anchors(streams.evaluate_stream(rankings, part))
+    with hold_functions(asked):
+        return Anchors(_scores_of_orders(rankings, asked, threads))
+
+
+_ORDERS = ("worst", "random", "actual", "best", "reachable")
+
+
+def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads: int | None) -> Scores:
+    """Scores of all measures for each order, one order after the other."""
+    actual = ways.score(measures, rankings, threads)
+    for measure in measures:
+        _check(measure, rankings)
+    # of a dtype whose kernels are compiled already
+    tied = rankings._with_scores(np.zeros(rankings.n_docs, rankings.scores.dtype))
+    rules: tuple[Ties, ...] = ("worst", "average", "best")
+    by_rule = [
+        [measure(ties=rule) if "ties" in measure.params else measure for measure in measures]
+        for rule in rules
+    ]
+    of_rules = ways.score(as_measures([measure for each in by_rule for measure in each]), tied, threads)
+    worst, random, best = (np.array([of_rules[measure] for measure in each]) for each in by_rule)
+    reachable = _reachable(actual, rankings, threads)
+    orders = [part.reshape(actual.values.shape) for part in (worst, random, actual.values, best, reachable)]
+    return Scores(
+        measures * len(_ORDERS),
+        np.concatenate(orders),
+        np.tile(actual._empty, (len(_ORDERS), 1)),
+        rankings,
+        rankings.weight,
+    )
+
+
+def _anchor(worst: Any, random: Any, actual: Any, best: Any, reachable: Any) -> Anchor:
+    """The anchors of one measure, for each query or for means."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alike = best - worst <= _ROUNDING * np.maximum(np.abs(best), np.abs(worst))
+        position = np.where(alike, np.nan, (actual - random) / (best - random))
+        ceiling = np.where(reachable != 0, best / reachable, np.nan)
+        quality = np.where(best != 0, actual / best, np.nan)
+    return Anchor(worst, random, actual, best, position, ceiling, quality)
+
+
+def _check(measure: Measure, rankings: Rankings) -> None:
+    """Raise `MeasureError` for a measure whose worst or best order is not known."""
+    params, definition = measure.params, measure.definition
+    if definition.way == "intents" and definition.name != "nDCG_IA":
+        raise MeasureError(
+            f"{measure} has no known best order: which one is best for several intents together is as hard "
+            "to find as the ideal ranking. Ask for nDCG_IA, or a measure of one grade for each document"
+        )
+    if definition.name == "infAP" and rankings._grades.lowest < 0:
+        raise MeasureError(
+            f"{measure} has no known worst order beside negative grades, which are unjudged documents "
+            "of the pool to it. Ask for AP, or drop these rows"
+        )
+    cutoff, longest = measure.cutoff, int(rankings.lengths.max(initial=0))
+    is_cut = measure.cutoff_column is not None or (cutoff is not None and cutoff < longest)
+    if params.get("ideal") == "returned" and is_cut and definition.over == "ideal":
+        raise MeasureError(
+            f"{measure} has no known worst order: the ideal is made of the documents on the first "
+            f"{cutoff or measure.cutoff_column} ranks, which another order changes. "
+            'Take ideal="scored" or ideal="judged"'
+        )
+    discount = params.get("discount")
+    if isinstance(discount, Numbers | Function):
+        shown = min(cutoff, longest) if cutoff is not None else longest
+        table = np.append(plan.discount_table(discount, shown), [0.0] * is_cut)
+        rises = np.flatnonzero(np.diff(table) > 0)
+        if len(rises):
+            rank = int(rises[0]) + 2
+            raise MeasureError(
+                f"{measure} has no known best order: its discount is {table[rank - 1]:g} at rank {rank} "
+                f"and {table[rank - 2]:g} before it; wanted discounts that do not rise, "
+                "and end at 0 or above"
+            )
+
+
+# ---- what was judged ----
+
+
+def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float64:
+    """The value of all judged documents with a gain, best first; NaN for measures without such a bound."""
+    out, measures = np.full(actual.values.shape, np.nan), actual.measures
+    kinds = [(_kind(measure), measure.params.get("unjudged")) for measure in measures]
+    for kind in dict.fromkeys(kinds):
+        rows = [row for row, other in enumerate(kinds) if other == kind]
+        if kind[0] is None:
+            continue
+        laid_out = _lay_out(measures[rows[0]], rankings)
+        asked = [_measure_of_judged(measures[row]) for row in rows]
+        scores = ways.score(as_measures(asked), laid_out, threads)
+        for row, measure in zip(rows, asked, strict=True):
+            # if no document gains, the value of an empty query, or 0
+            nothing = np.where(actual._empty[row], actual.values[row], 0.0)
+            out[row] = np.where(laid_out.lengths > 0, scores[measure], nothing)
+    return out
+
+
+def _kind(measure: Measure) -> Any:
+    """The rule that finds documents with a gain; None if their best ranking does not bound the value."""
+    params, definition = measure.params, measure.definition
+    as_many_as_returned = params.get("ideal") == "full" or definition.worth == "scaled"
+    counts_judgments = definition.worth == "unjudged" or definition.ranking == "none"
+    counts_documents = definition.worth == "found" and params["rel"] is None
+    if counts_judgments or counts_documents or params.get("ips"):
+        return None
+    if as_many_as_returned and not measure.is_cut:
+        return None
+    return "intents" if definition.way == "intents" else plan.worth_of(measure)
+
+
+def _measure_of_judged(measure: Measure) -> Measure:
+    given: dict[str, Any] = {"ties": "best", "judged_only": False, "unjudged": None}
+    return measure(**{name: value for name, value in given.items() if name in measure.params})
+
+
+def _lay_out(measure: Measure, rankings: Rankings) -> Rankings:
+    """Rankings of the judged documents that gain anything, with all scores tied."""
+    if measure.definition.way == "intents":
+        offsets, intents, _ = by_intent.pool(rankings)
+        chances, nothing = rankings.intent_probabilities, np.zeros(int(offsets[-1]), np.int8)
+        lists = None if chances is None else pa.LargeListArray.from_arrays(chances.offsets, chances.values)
+        return Rankings._from_offsets(
+            offsets, nothing, nothing, intents=intents, intent_probabilities=lists, queries=rankings.queries
+        )
+    offsets, grades = ideals.judged_documents(rankings, measure)
+    gaining = plan.gains_of_grades(measure, grades) > 0
+    n = int(np.count_nonzero(gaining))
+    return Rankings._from_offsets(
+        offsets_of(gaining, offsets),
+        grades[gaining],
+        np.zeros(n, rankings.scores.dtype),
+        judged=(offsets, grades),
+        queries=rankings.queries,
+    )

@@ -1,0 +1,587 @@
+"""`Comparison`: the numbers of each measure and pair of systems, and questions about them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.common.arrow_types import array_of
+from fastndcg.common.table import AsFrame, Table, without_nan
+from fastndcg.decide import texts
+from fastndcg.decide.matching import Bools, Float64, Int64, MatchedSamples, missing_text, rows_of
+from fastndcg.errors import ColumnError, InputError, check_system, suggest
+from fastndcg.measures import Measure, find_measure
+from fastndcg.scores.scores import check_kept, check_unit, groups_of, is_unit
+from fastndcg.statistics import exact_sums
+from fastndcg.statistics.exact_sums import ROUNDING
+from fastndcg.statistics.intervals import SMALL, check_size, logit_interval
+from fastndcg.statistics.paired import CORRECTIONS, Difference, Spread, direction, wilcoxon
+from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips, tukey
+
+if TYPE_CHECKING:
+    from fastndcg.decide.anchoring import Anchors
+    from fastndcg.look.methods import ComparisonPlots
+
+_KEYS = ("measure", "system", "baseline")
+COLUMNS = {
+    **dict.fromkeys(_KEYS, pa.string()),
+    **dict.fromkeys(("mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted"), pa.float64()),
+    **dict.fromkeys(("effect", "effect_low", "effect_high"), pa.float64()),
+    **dict.fromkeys(("wins", "ties", "losses", "nonzero", "queries"), pa.int64()),
+    "detectable": pa.float64(),
+}
+
+
+class Options(NamedTuple):
+    baseline: str | None
+    test: str
+    correction: str | None
+    confidence: float
+    tolerance: float
+    paired: bool
+    resamples: int
+    seed: int
+    threads: int | None
+    interval: str
+
+
+class Comparison(AsFrame):
+    """The result of `compare`: a row of numbers for each measure and pair of systems. It prints as a table.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+    systems : tuple of str
+    rows : list of dict
+        The rows of `to_arrow`.
+    means : dict
+        Maps the name of a measure to the mean of each system.
+    missing : dict of str to pyarrow array
+        Maps a system that lacked queries to their ids.
+    cautions : list of str
+        Reasons not to rely on some of the numbers.
+    anchors : dict of str to Anchors
+        Maps each system to its anchors; empty unless `anchors=True`.
+    """
+
+    def __init__(self, measures: Sequence[Measure], matched: MatchedSamples, options: Options) -> None:
+        self.measures, self.systems = tuple(measures), tuple(matched.samples)
+        self.missing = matched.missing
+        self.cautions: list[str] = []
+        self._beyond = False  # whether a caution says that an interval leaves the measure's range
+        self._samples, self._options = matched.samples, options
+        self.anchors: dict[str, Anchors] = {}
+        self._differences: dict[tuple[str, str, str], Difference] = {}
+        self.means = {
+            str(measure): {
+                name: exact_sums.mean(
+                    _values_that_count(sample.values[row], sample.counts[row]),
+                    _values_that_count(sample.weight, sample.counts[row]),
+                )
+                for name, sample in matched.samples.items()
+            }
+            for row, measure in enumerate(self.measures)
+        }
+        if options.baseline is None:
+            self._pairs = [(system, baseline) for baseline, system in combinations(self.systems, 2)]
+        else:
+            self._pairs = [(name, options.baseline) for name in self.systems if name != options.baseline]
+        self.rows = [row for place in range(len(self.measures)) for row in self._rows_of(place)]
+        if self.missing:
+            self.cautions.insert(0, missing_text(self.missing))
+
+    # ---- numbers ----
+
+    def _rows_of(self, place: int) -> list[dict[str, Any]]:
+        """The rows of all pairs for one measure."""
+        row_of = self._paired_row if self._options.paired else self._independent_row
+        measure = str(self.measures[place])
+        rows = [
+            {"measure": measure, "system": system, "baseline": baseline, **row_of(place, system, baseline)}
+            for system, baseline in self._pairs
+        ]
+        if self._options.test == "tukey":
+            self._p_of_all(place, rows)
+        correct = CORRECTIONS.get(self._options.correction or "", list)
+        for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
+            row["p_adjusted"] = adjusted
+            self._caution_of_interval(place, row)
+        return [{name: row[name] for name in COLUMNS} for row in rows]
+
+    def _values(self, place: int, system: str, baseline: str) -> tuple[Float64, Float64, Bools]:
+        """The values of two systems, and whether each query enters the means of both."""
+        one, other = self._samples[system], self._samples[baseline]
+        counts = one.counts[place] & other.counts[place]
+        own, theirs = (_values_that_count(each.values[place], counts) for each in (one, other))
+        return own, theirs, counts
+
+    def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
+        """The mean of a system over the queries that enter the means of both systems."""
+        whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
+        return self.means[str(self.measures[place])][name] if whole else exact_sums.mean(values, weight)
+
+    def _paired_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
+        own, theirs, counts = self._values(place, system, baseline)
+        weight = _values_that_count(self._samples[system].weight, counts)
+        differences, measure = exact_sums.differences_of(own, theirs), str(self.measures[place])
+        clusters = _values_that_count(self._samples[system].clusters, counts)
+        size = max(float(np.abs(each).max(initial=0.0)) for each in (own, theirs))
+        found = Difference(*Spread.of(differences, weight, clusters, size))
+        self._differences[measure, system, baseline] = found
+        tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
+        wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
+        if 0 < nonzero < SMALL:
+            exact = ", which is exact for so few" if nonzero <= EXACT else ""
+            self.cautions.append(
+                f"Only {nonzero} of {len(own):,} differences of {measure} between {system} and {baseline} "
+                "are not zero, too few for an interval to be relied on. "
+                f'Take more queries, or test="randomisation"{exact}.'
+            )
+        p = self._p(differences, weight, counts, found, size)
+        numbers = found.numbers(self._options.confidence)
+        if self._options.interval == "logit":
+            numbers |= self._bounded(place, found, own, theirs)
+        elif self._options.interval != "t":
+            numbers |= self._bootstrap(differences, weight, clusters, found.difference, size)
+        return {
+            "mean": self._mean(place, system, own, weight),
+            "baseline_mean": self._mean(place, baseline, theirs, weight),
+            "difference": found.difference,
+            "p": p,
+            **numbers,
+            "wins": wins,
+            "ties": len(own) - wins - losses,
+            "losses": losses,
+            "nonzero": nonzero,
+            "queries": len(own),
+        }
+
+    def _bounded(self, place: int, found: Difference, *values: Float64) -> dict[str, float]:
+        """The interval within the differences that a measure can have."""
+        least = min(float(each.min(initial=0.0)) for each in values)
+        check_unit(self.measures[place], least, max(float(each.max(initial=1.0)) for each in values))
+        numbers = found.difference, found.error, found.freedom, self._options.confidence
+        return logit_interval(*numbers, -1.0, 1.0)._asdict()
+
+    def _caution_of_interval(self, place: int, row: dict[str, Any]) -> None:
+        """Say what is wrong with the ends of an interval, the same of several intervals once."""
+        low, high, between = row["low"], row["high"], f"between {row['system']} and {row['baseline']}"
+        if not (math.isfinite(low) and math.isfinite(high)):
+            if row["queries"] > 1 and math.isfinite(row["difference"]):
+                self.cautions.append(
+                    f"The interval of {row['measure']} {between} is not finite, so that no gate holds by it. "
+                    "Take more queries, or another interval."
+                )
+            return
+        if self._beyond or max(-low, high) <= 1 or not is_unit(self.measures[place]):
+            return
+        self._beyond = True
+        self.cautions.append(
+            f"The interval of {row['measure']} {between} has an end that no difference can have. "
+            'interval="logit" keeps the ends of all intervals within what is possible.'
+        )
+
+    def _bootstrap(
+        self,
+        differences: Float64,
+        weight: Float64 | None,
+        clusters: Int64 | None,
+        difference: float,
+        size: float,
+    ) -> dict[str, float]:
+        """The bootstrap interval. If system and baseline are exchanged, only its signs change."""
+        options = self._options
+        drawn = options.interval, options.resamples, options.seed, options.threads
+        turn = direction(difference, differences, ROUNDING * size) if len(differences) else 1.0
+        found = []
+        for way in (turn,) if turn else (1.0, -1.0):  # both of what is symmetrical
+            values, w = way * differences, weight
+            if clusters is not None:
+                values, w = means_of_clusters(values, w, clusters)
+            ends = bootstrap_interval(
+                values, w, options.confidence, *drawn, middle=way * difference, size=size
+            )
+            found.append(sorted((way * ends.low, way * ends.high)))
+        return {
+            "low": sum(low / len(found) for low, _ in found),
+            "high": sum(high / len(found) for _, high in found),
+        }
+
+    def _p(
+        self,
+        differences: Float64,
+        weight: Float64 | None,
+        counts: Bools,
+        found: Difference,
+        size: float,
+    ) -> float:
+        """The p-value of one pair."""
+        options, test = self._options, self._options.test
+        if test == "t" or math.isnan(found.difference):
+            return found.p()
+        if test == "wilcoxon":
+            return wilcoxon(differences, size)
+        if test == "tukey":
+            return math.nan  # computed for all pairs together
+        weighted = differences
+        if weight is not None:
+            weight = exact_sums.scaled(weight)
+            weighted, size = differences * weight, size * weight[differences != 0].max(initial=0.0)
+        clusters = rows_of(next(iter(self._samples.values())).clusters, counts)
+        drawn = options.resamples, options.seed, options.threads
+        return sign_flips(weighted, clusters, *drawn, size=size)
+
+    def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
+        """Set p of one measure by the randomised Tukey test, over queries that count for all systems."""
+        samples = list(self._samples.values())
+        counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
+        values = np.stack([sample.values[place][counts] for sample in samples])
+        if not np.isfinite(values).all() or not values.size:
+            return
+        of_systems = rows_of(samples[0].weight, counts), rows_of(samples[0].clusters, counts)
+        p = tukey(values, *of_systems, self._options.resamples, self._options.seed, self._options.threads)
+        for row in rows:
+            row["p"] = p(self.systems.index(row["system"]), self.systems.index(row["baseline"]))
+
+    def _independent_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
+        spreads = []
+        for name in (system, baseline):
+            sample = self._samples[name]
+            columns = sample.values[place], sample.weight, sample.clusters
+            spreads.append(Spread.of(*(rows_of(column, sample.counts[place]) for column in columns)))
+        found, measure = Difference.independent(*spreads), str(self.measures[place])
+        self._differences[measure, system, baseline] = found
+        numbers = found.numbers(self._options.confidence)
+        if self._options.interval == "logit":
+            values = (self._samples[name] for name in (system, baseline))
+            numbers |= self._bounded(
+                place, found, *(each.values[place][each.counts[place]] for each in values)
+            )
+        return {
+            "mean": spreads[0].mean,
+            "baseline_mean": spreads[1].mean,
+            "difference": found.difference,
+            "p": found.p(),
+            **numbers,
+            **dict.fromkeys(("wins", "ties", "losses", "nonzero")),
+            "queries": found.queries,
+        }
+
+    # ---- questions ----
+
+    @property
+    def confidence(self) -> float:
+        """The confidence of all intervals."""
+        return self._options.confidence
+
+    @property
+    def plot(self) -> ComparisonPlots:
+        """Pictures: `comparison.plot.differences("nDCG@10")`. It needs the extra `plot`."""
+        from fastndcg.look.methods import ComparisonPlots
+
+        return ComparisonPlots(self)
+
+    def pair(self, system: str | None = None, baseline: str | None = None) -> tuple[str, str]:
+        """Find the compared pair of systems, of which one or both names may be left out."""
+        for name in (system, baseline):
+            if name is not None:
+                check_system(name, self.systems)
+        fitting = [pair for pair in self._pairs if system in (None, pair[0]) and baseline in (None, pair[1])]
+        if not fitting and None not in (system, baseline):
+            fitting = [(str(system), str(baseline))] if system != baseline else []
+        if system is None and len(fitting) > 1:
+            raise InputError(f"there are {len(fitting)} pairs; name one, as in system={fitting[-1][0]!r}")
+        if not fitting:
+            raise InputError(
+                f"{system or baseline} was compared with no other system in this direction; "
+                "name both system and baseline"
+            )
+        return fitting[0]
+
+    def movers(
+        self, measure: object, system: str | None = None, n: int = 20, *, baseline: str | None = None
+    ) -> Table:
+        """The queries that differ most between two systems, the largest absolute difference first.
+
+        Parameters
+        ----------
+        measure : Measure, notation, or ir_measures object
+        system, baseline : str, optional
+            Default: the only pair. If a system was compared with several baselines, the first of them.
+        n : int
+            Number of rows, at most; queries that do not differ are left out.
+
+        Returns
+        -------
+        Table
+            The columns of queries; `baseline` and `system`, the values of the two; and `difference`.
+
+        Raises
+        ------
+        MeasureError, InputError
+            A measure or systems that were not compared; independent samples.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
+        >>> compare(systems, measures="RR").movers("RR").column("difference").to_pylist()
+        [0.5]
+        """
+        table = self.differences(measure, system, baseline=baseline)
+        far = np.abs(array_of(table["difference"]))
+        far[np.isnan(far)] = 0
+        chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
+        return Table(table.take(pa.array(chosen[far[chosen] > 0])))
+
+    def differences(
+        self, measure: object, system: str | None = None, *, baseline: str | None = None
+    ) -> Table:
+        """All queries with their values of two systems, in the order of the first system's queries.
+
+        Parameters
+        ----------
+        measure : Measure, notation, or ir_measures object
+        system, baseline : str, optional
+            As in `movers`.
+
+        Returns
+        -------
+        Table
+            The columns of queries; `baseline` and `system`, the values of the two; and `difference`. NaN if a
+            value is missing.
+
+        Raises
+        ------
+        MeasureError, InputError
+            A measure or systems that were not compared; independent samples.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
+        >>> compare(systems, measures="RR").differences("RR").column("difference").to_pylist()
+        [0.5, 0.0]
+        """
+        place = self.measures.index(find_measure(measure, self.measures, "was not compared"))
+        if not self._options.paired:
+            raise InputError(
+                "independent samples share no query, so there are no differences; compare with paired=True"
+            )
+        own, theirs = (self._samples[one] for one in self.pair(system, baseline))
+        columns = {"baseline": theirs.values[place], "system": own.values[place]}
+        table = own.queries
+        columns["difference"] = exact_sums.differences_of(columns["system"], columns["baseline"])
+        for column, values in columns.items():
+            table = table.append_column(column, pa.array(values))
+        return Table(table)
+
+    def slices(self, columns: str | Sequence[str]) -> dict[tuple[Any, ...], Comparison]:
+        """Repeat the comparison for each group of queries.
+
+        Parameters
+        ----------
+        columns : str or sequence of str
+            Kept columns. Several columns give a group for each combination of values that occurs.
+
+        Returns
+        -------
+        dict of tuple to Comparison
+            A tuple holds the values of the columns; groups are in the order of `Scores.by`.
+
+        Raises
+        ------
+        ColumnError, InputError
+            A column was not kept; samples are independent, and one has no query of a group.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> bm25 = Rankings.from_lists([[0, 1], [1, 0], [0, 2]], queries={"country": ["de", "fr", "de"]})
+        >>> rerank = Rankings.from_lists([[1, 0], [1, 0], [2, 0]], queries={"country": ["de", "fr", "de"]})
+        >>> compared = compare({"bm25": bm25, "rerank": rerank}, measures="RR")
+        >>> {group: of_group.rows[0]["difference"] for group, of_group in compared.slices("country").items()}
+        {('de',): 0.5, ('fr',): 0.0}
+        """
+        names = [columns] if isinstance(columns, str) else list(columns)
+        if not names:
+            raise ColumnError('no column is named to group by; name one, as in slices("country")')
+        for sample in self._samples.values():
+            check_kept(names, sample.queries.column_names)
+        kept = [sample.queries.select(names) for sample in self._samples.values()]
+        every = pa.concat_tables(kept, promote_options="permissive")
+        values, groups = groups_of([every[name] for name in names])
+        ends = np.cumsum([len(table) for table in kept])
+        found = {}
+        for key, rows in zip(
+            zip(*(column.to_pylist() for column in values), strict=True), groups, strict=True
+        ):
+            parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
+            of_systems = {
+                system: part - (end - len(table))
+                for system, part, end, table in zip(self._samples, parts, ends.tolist(), kept, strict=True)
+            }
+            for system, part in of_systems.items():
+                if not len(part):
+                    group = ", ".join(map("{}={!r}".format, names, key))
+                    raise InputError(
+                        f'"{system}" has no query where {group}; leave such queries out of all systems'
+                    )
+            samples = {name: self._samples[name].of(rows) for name, rows in of_systems.items()}
+            found[key] = Comparison(self.measures, MatchedSamples(samples, {}), self._options)
+        return found
+
+    def no_worse_than(
+        self, baseline: str, margin: float = 0.0, *, system: str | None = None
+    ) -> dict[str, bool]:
+        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure. An
+        interval that is not finite excludes none.
+
+        Parameters
+        ----------
+        baseline : str
+        margin : float
+            The largest accepted loss of the mean, in units of the measure; 0 or more.
+        system : str, optional
+            Default: all systems that were compared with the baseline; the answer is True only if it holds for
+            each of them.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            Systems that were not compared; a margin that is negative, not finite, or no number.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
+        >>> compare(systems, measures="RR").no_worse_than("a", margin=0.1)
+        {'RR': False}
+        """
+        margin = check_size("margin", margin, "a loss to accept", 0.002)
+        found: dict[str, list[bool]] = {str(measure): [] for measure in self.measures}
+        for row in self.rows:
+            loss = None
+            if row["baseline"] == baseline and system in (None, row["system"]):
+                loss = -row["low"]
+            elif row["system"] == baseline and system in (None, row["baseline"]):
+                loss = row["high"]
+            if loss is not None:
+                is_finite = math.isfinite(row["low"]) and math.isfinite(row["high"])
+                found[row["measure"]].append(is_finite and loss <= margin)
+        if not all(found.values()):
+            with_whom = "no system" if system is None else f'no "{system}"'
+            raise InputError(
+                f'"{baseline}" was compared with {with_whom}; the systems are: {", ".join(self.systems)}.'
+                + suggest(str(baseline), self.systems)
+            )
+        return {measure: all(each) for measure, each in found.items()}
+
+    def queries_needed(self, difference: float, power: float = 0.8) -> Table:
+        """How many queries a paired t-test needs to detect a difference, by the noncentral t.
+
+        Parameters
+        ----------
+        difference : float
+            The difference of the means, in units of the measure; not 0.
+        power : float
+            The probability to detect this difference, between 0 and 1.
+
+        Returns
+        -------
+        Table
+            measure, system, baseline, queries; null where the differences of all queries are equal.
+
+        Raises
+        ------
+        InputError
+            A difference of 0, or one for which 10^18 queries are too few; a power that is not between 0 and
+            1; independent samples.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> a, b = [[0, 1], [1, 0], [0, 2]], [[1, 0], [1, 0], [2, 0]]
+        >>> systems = {"a": Rankings.from_lists(a), "b": Rankings.from_lists(b)}
+        >>> compare(systems, measures="RR").queries_needed(0.1).column("queries").to_pylist()
+        [68]
+        """
+        is_number = isinstance(difference, Real) and not isinstance(difference, bool)
+        if not (is_number and math.isfinite(difference) and difference):
+            raise InputError(
+                f"difference={difference!r} is not a difference to detect; "
+                "wanted a finite number other than 0"
+            )
+        if isinstance(power, bool) or not isinstance(power, Real) or not 0 < power < 1:
+            raise InputError(
+                f"power={power!r} is not between 0 and 1; wanted a number between them, as in power=0.8"
+            )
+        if not self._options.paired:
+            raise InputError("the number of queries is computed for a paired test; compare with paired=True")
+        rows = [
+            {
+                **dict(zip(_KEYS, key, strict=True)),
+                "queries": found.queries_needed(difference, self._options.confidence, power),
+            }
+            for key, found in self._differences.items()
+        ]
+        schema = pa.schema(dict.fromkeys(_KEYS, pa.string()) | {"queries": pa.int64()})
+        return Table(pa.Table.from_pylist(rows, schema), keys=len(_KEYS))
+
+    # ---- tables ----
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each measure and pair, with these columns:
+
+        - measure, system, baseline, mean, baseline_mean;
+        - difference of the means, and its confidence interval from low to high; p and p_adjusted;
+        - effect: the difference in standard deviations, with Hedges' correction; its interval from effect_low
+          to effect_high;
+        - wins, ties and losses of the system; nonzero: the number of differences that are not 0. Null for
+          independent samples;
+        - queries; detectable: the difference that such an experiment detects with a power of 0.8.
+        """
+        return pa.Table.from_pylist(self.rows, pa.schema(COLUMNS))
+
+    def to_json(self) -> str:
+        """Return rows, options, cautions and missing queries as JSON. NaN becomes null."""
+        missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
+        whole = {**self._options._asdict(), "rows": self.rows, "cautions": self.cautions, "missing": missing}
+        if self.anchors:
+            whole["anchors"] = texts.anchor_rows(self)
+        return json.dumps(without_nan(whole), default=str, indent=2)
+
+    def to_latex(self) -> str:
+        """Return a LaTeX table of the means, for booktabs. Systems have letters; the best mean is bold.
+
+        A mean has as superscripts the letters of the systems that it beats significantly: p_adjusted is at
+        most 1 - confidence. A comment above it says the number of queries, the test and the correction.
+        """
+        return texts.latex(self)
+
+    def to_markdown(self) -> str:
+        """Return the table of `to_latex` in Markdown."""
+        return texts.markdown(self)
+
+    def heading(self) -> str:
+        """How many systems and queries there are, and how p and intervals are computed."""
+        return texts.heading(self)
+
+    def __repr__(self) -> str:
+        return texts.plain(self)
+
+    def _repr_html_(self) -> str:
+        return texts.html_of(self)
+
+
+def _values_that_count(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
+    """The values that enter the mean; the column itself, without a copy, if all do."""
+    return column if column is None or counts.all() else column[counts]

@@ -1,0 +1,350 @@
+"""Scores of several systems, matched by query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.api.evaluate import evaluate, evaluate_part
+from fastndcg.common.arrow_types import array_of, combine, decode
+from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, about, count_of
+from fastndcg.measures import Judged, Measure, as_measures
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scores.scores import Scores, check_kept
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Sample(NamedTuple):
+    """The values of one system, for the matched queries of all systems or for its own queries."""
+
+    values: Float64  # (n_measures, n_queries)
+    counts: Bools  # of the same shape: whether a value enters the mean
+    weight: Float64 | None
+    clusters: Int64 | None
+    queries: pa.Table
+
+    def of(self, rows: Int64) -> Sample:
+        """Return the sample of some of the queries."""
+        of_queries = (
+            rows_of(self.weight, rows),
+            rows_of(self.clusters, rows),
+            self.queries.take(pa.array(rows)),
+        )
+        return Sample(self.values[:, rows], self.counts[:, rows], *of_queries)
+
+
+class MatchedSamples(NamedTuple):
+    samples: dict[str, Sample]
+    missing: dict[str, pa.Array]  # ids of queries that a system does not have
+
+
+def scores_of_systems(systems: object, measures: Any) -> dict[str, Scores]:
+    if not isinstance(systems, Mapping):
+        raise InputTypeError(
+            f'systems is a {type(systems).__name__}; wanted a mapping of names, as in {{"bm25": '
+            'scores, "rerank": other}'
+        )
+    if len(systems) < 2:
+        raise InputError(f"{len(systems)} systems are given; wanted two or more to compare")
+    scored = {}
+    for name, given in systems.items():
+        system = given
+        if isinstance(given, Rankings):
+            if measures is None:
+                raise InputError(
+                    f'"{name}" is Rankings; name what to evaluate, as in measures=["nDCG@10"], or give Scores'
+                )
+            with about(f'"{name}"'):
+                system = evaluate(given, measures)
+        if not isinstance(system, Scores):
+            raise InputTypeError(
+                f'"{name}" is a {type(system).__name__}; wanted Scores, as evaluate returns them, or Rankings'
+            )
+        scored[str(name)] = system
+    return scored
+
+
+def common_measures(scored: dict[str, Scores], measures: Any) -> list[Measure]:
+    if measures is not None:
+        asked = list(as_measures(measures))
+        for system in scored.values():
+            for measure in asked:
+                system[measure]  # raises an error that names the measures that were evaluated
+        return asked
+    first, *others = scored.values()
+    common = [measure for measure in first if all(measure in system.measures for system in others)]
+    if not common:
+        evaluated = "; ".join(f"{name}: {', '.join(map(str, each))}" for name, each in scored.items())
+        raise MeasureError(f"no measure was evaluated for all systems ({evaluated}); evaluate the same ones")
+    return common
+
+
+# Shares of judged documents that differ by more than this are worth a caution: P@k then can differ by that
+# alone, since unjudged documents count as not relevant, and few systems differ by more.
+_UNJUDGED = 0.05
+_TOP = 10  # documents that are looked at for measures without a cutoff, which most depend on the first
+_KNOWING = ("unjudged", "judgment", "found")  # the worth of documents of measures that know which were judged
+
+
+def shares_that_differ(
+    scored: dict[str, Scores], measures: Sequence[Measure], baseline: str | None
+) -> list[str]:
+    """A caution for each cutoff with which the shares of judged documents of systems differ. Nothing is known
+    of stored results, and of rankings that do not say what was judged.
+    """
+    ranked = {name: scores._rankings for name, scores in scored.items()}
+    known = {name: each for name, each in ranked.items() if each is not None and each.is_judged is not None}
+    cutoffs: dict[int, list[Measure]] = {}
+    for measure in measures:
+        parts, params = measure.definition, measure.params
+        is_blind = parts.ranking == "system" and parts.worth not in _KNOWING
+        if is_blind and not params.get("judged_only") and params.get("unjudged") is None:
+            cutoffs.setdefault(measure.cutoff or _TOP, []).append(measure)
+    cautions: list[str] = []
+    for k, of_cutoff in cutoffs.items() if len(known) > 1 else ():
+        judged = Judged(empty="skip") @ k
+        shares = {name: evaluate_part(each, (judged,), None, None)._mean(0) for name, each in known.items()}
+        others = shares.values() if baseline not in shares else [shares[str(baseline)]]
+        if max(abs(share - other) for share in shares.values() for other in others) > _UNJUDGED:
+            listed = ", ".join(f"{100 * share:.1f} % of {name}" for name, share in shares.items())
+            names = ", ".join(map(str, of_cutoff))
+            cautions.append(
+                f"Of the first {k} documents were judged: {listed}. Unjudged documents count as not "
+                f"relevant, so that {names} may differ for that alone. "
+                f'judgment_range(rankings, "{of_cutoff[0]}") has the values that each system could have.'
+            )
+    return cautions
+
+
+def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bools]:
+    """The values of some measures, and whether each value enters the mean."""
+    rows = [scores.measures.index(measure) for measure in measures]
+    counts = np.ones((len(rows), scores.n_queries), np.bool_)
+    for place, row in enumerate(rows):
+        of_row = scores._counts(row)
+        if of_row is not None:
+            counts[place] = of_row
+    whole = rows == list(range(len(scores.measures)))
+    return scores.values if whole else scores.values[rows], counts
+
+
+def unmatched_samples(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) -> MatchedSamples:
+    samples = {}
+    for name, scores in scored.items():
+        values, counts = _values_of(scores, measures)
+        clusters = None if cluster is None else _clusters(cluster, scores.queries)
+        samples[name] = Sample(values, counts, scores._weight, clusters, scores.queries)
+    return MatchedSamples(samples, {})
+
+
+def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
+    """Unique ids of a system's queries; `known` are those of another system, already checked."""
+    column = decode(scores.queries[scores.queries.column_names[0]])
+    if pa.types.is_integer(column.type) and column.type != pa.uint64():
+        column = column.cast(pa.int64())
+    elif pa.types.is_string(column.type) or pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    ids = combine(column)
+    if known is not None and ids.equals(known):
+        return known
+    if not _ascend(ids) and pc.count_distinct(ids, mode="all").as_py() < len(ids):
+        counts = pc.value_counts(ids)
+        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+        raise InputError(f'"{name}" has query {twice[0].as_py()!r} more than once; give each query one row')
+    return ids
+
+
+def _ascend(ids: pa.Array) -> bool:
+    """Whether ids are strictly increasing integers, and therefore unique."""
+    if ids.null_count or not pa.types.is_integer(ids.type):
+        return False
+    numbers = array_of(ids)
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def match_queries(
+    scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any, missing: str | float
+) -> MatchedSamples:
+    """Return the values of all systems for the same queries, in the same order."""
+    _check_missing(missing)
+    ids: dict[str, pa.Array] = {}
+    for name, scores in scored.items():
+        ids[name] = _ids(name, scores, next(iter(ids.values()), None))
+    first = next(iter(ids))
+    filled = next((name for name, own in ids.items() if len(own)), first)
+    ids = {name: own if len(own) else ids[filled][:0] for name, own in ids.items()}
+    every = ids[first]
+    for name, own in ids.items():
+        if own.type != every.type:
+            raise InputTypeError(
+                f'query ids are {every.type} in "{filled}" and {own.type} in "{name}", which never match; '
+                "cast one of them"
+            )
+        if not own.equals(every):
+            new = own.filter(pc.is_null(pc.index_in(own, every)))
+            every = pa.concat_arrays([every, new]) if len(new) else every
+    places = {name: _places(every, own) for name, own in ids.items()}
+    absent = {name: every.filter(pa.array(place < 0)) for name, place in places.items() if (place < 0).any()}
+    if absent and missing == "refuse":
+        raise InputError(
+            missing_text(absent),
+            " Pass ",
+            Argument("missing", "drop"),
+            ", or the value that they count, as in ",
+            Argument("missing", 0.0),
+            ".",
+        )
+    rows = np.arange(len(every))
+    if missing == "drop":
+        rows = np.flatnonzero(np.logical_and.reduce([place >= 0 for place in places.values()]))
+        places = {name: place[rows] for name, place in places.items()}
+    weight = _common_weight(scored, places)
+    queries = _common_queries(scored, places)
+    clusters = None
+    if isinstance(cluster, str):
+        clusters = _clusters(cluster, queries)
+    elif cluster is not None:
+        clusters = _clusters(cluster, scored[first].queries)[places[first]]
+        if (places[first] < 0).any():
+            raise InputError(
+                f'cluster is an array for the queries of "{first}", which lacks some; name a column instead'
+            )
+    samples = {}
+    for name, scores in scored.items():
+        values, counts = _values_of(scores, measures)
+        place = places[name]
+        if len(place) != values.shape[1] or not np.array_equal(place, np.arange(len(place))):
+            there = place >= 0
+            own, enter = values[:, place[there]], counts[:, place[there]]
+            if there.all():
+                values, counts = own, enter
+            else:
+                values = np.full((len(own), len(place)), missing, np.float64)
+                counts = np.ones(values.shape, np.bool_)
+                values[:, there], counts[:, there] = own, enter
+        samples[name] = Sample(values, counts, weight, clusters, queries)
+    return MatchedSamples(samples, absent)
+
+
+def _check_missing(missing: object) -> None:
+    is_number = isinstance(missing, int | float) and not isinstance(missing, bool) and math.isfinite(missing)
+    if not is_number and missing not in ("refuse", "drop"):
+        raise InputError(
+            Argument("missing", missing), ' is not known; wanted "refuse", "drop" or a finite number'
+        )
+
+
+def _places(every: pa.Array, own: pa.Array) -> Int64:
+    """The position of each id among the system's ids; -1 where the system lacks the id."""
+    if own.equals(every):
+        return np.arange(len(every))
+    found: Int64 = array_of(pc.index_in(every, own), -1).astype(np.int64)
+    return found
+
+
+def missing_text(absent: Mapping[str, pa.Array]) -> str:
+    notes = []
+    for name, ids in absent.items():
+        named = ", ".join(repr(one) for one in ids[:3].to_pylist()) + (", ..." if len(ids) > 3 else "")
+        notes.append(
+            f'"{name}" lacks {len(ids):,} quer{"y" if len(ids) == 1 else "ies"} that others have: {named}.'
+        )
+    return " ".join(notes)
+
+
+def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float64 | None:
+    """Weights of the matched queries. Raises `InputError` if systems have different weights."""
+    weights = {name: scores._weight for name, scores in scored.items()}
+    given = [name for name, weight in weights.items() if weight is not None]
+    if not given:
+        return None
+    if len(given) < len(weights):
+        without = next(name for name, weight in weights.items() if weight is None)
+        raise InputError(f'"{given[0]}" has weights and "{without}" has none; give all systems the same')
+    common = np.full(len(places[given[0]]), np.nan)
+    for name in given:
+        weight, place = weights[name], places[name]
+        there = place >= 0
+        own = np.where(there, weight[place] if weight is not None and len(weight) else np.nan, np.nan)
+        differ = there & ~np.isnan(common) & (own != common)
+        if differ.any():
+            row = int(np.argmax(differ))
+            query = scored[name].queries[0][int(place[row])].as_py()
+            raise InputError(
+                f'query {query!r} weighs {own[row]:g} in "{name}" and {common[row]:g} in "{given[0]}"; '
+                "give all systems the same weights"
+            )
+        common = np.where(np.isnan(common), own, common)
+    return common
+
+
+def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.Table:
+    """A row for each matched query, from the first system that has the query.
+
+    Kept columns that the first system lacks come from any system that has all queries.
+    """
+    left = np.ones(len(next(iter(places.values()))), np.bool_)
+    tables: list[pa.Table] = []
+    order: list[Int64] = []
+    ids = next(iter(scored.values())).queries.column_names[0]  # other systems may use another name
+    for name, scores in scored.items():
+        place = places[name]
+        chosen = np.flatnonzero(left & (place >= 0))
+        left[chosen] = False
+        if len(chosen) or not tables:
+            is_whole = len(chosen) == scores.n_queries and np.array_equal(
+                place[chosen], np.arange(len(chosen))
+            )
+            queries = scores.queries.rename_columns([ids, *scores.queries.column_names[1:]])
+            tables.append(queries if is_whole else queries.take(pa.array(place[chosen])))
+            order.append(chosen)
+    tables = [table for table in tables if len(table)] or tables
+    common = tables[0]
+    if len(tables) > 1:
+        joined = pa.concat_tables(tables, promote_options="permissive")
+        common = joined.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
+    for name, scores in scored.items():
+        more = [column for column in scores.queries.column_names[1:] if column not in common.column_names]
+        if more and (places[name] >= 0).all():
+            for column in more:
+                common = common.append_column(column, scores.queries[column].take(pa.array(places[name])))
+    return common
+
+
+def _clusters(cluster: Any, queries: pa.Table) -> Int64:
+    """The number of each query's cluster."""
+    if isinstance(cluster, str):
+        check_kept([cluster], queries.column_names, " to cluster by")
+        column = queries[cluster]
+    else:
+        try:
+            column = pa.chunked_array([pa.array(cluster, from_pandas=True)])
+        except pa.ArrowException:
+            column = pa.chunked_array([[]], pa.list_(pa.null()))
+        if pa.types.is_nested(column.type):
+            raise InputTypeError(
+                f"cluster is a {type(cluster).__name__} that holds neither numbers nor strings alone; "
+                "give a column, or a number or string for each query"
+            )
+        if len(column) != len(queries):
+            raise InputError(
+                f"cluster has {count_of(len(column), 'value')} for {count_of(len(queries), 'query')}; "
+                "give one for each"
+            )
+    if column.null_count:
+        raise InputError(f"cluster has {count_of(column.null_count, 'null')}; give each query its cluster")
+    codes: Int64 = array_of(decode(column).combine_chunks().dictionary_encode().indices).astype(np.int64)
+    return codes
+
+
+def rows_of(column: npt.NDArray[Any] | None, rows: Bools | Int64) -> Any:
+    return None if column is None else column[rows]

@@ -1,0 +1,248 @@
+"""Bounds of a measure over all orders of tied documents, and over all grades of unjudged documents."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from fastndcg import statistics
+from fastndcg.api.evaluate import evaluate
+from fastndcg.common.table import Table
+from fastndcg.measures import Measure, as_measures, find_measure
+from fastndcg.measures.measure import hold_functions
+from fastndcg.scoring import assignments
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from fastndcg.look.looks import Chart
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.typing import Ties
+
+MOVES = 0.001  # a mean that ties could move by more than this is flagged
+
+
+class Bounds(NamedTuple):
+    """Lowest, actual and highest value of one measure; each field is float64, (n_queries,)."""
+
+    low: npt.NDArray[np.float64]
+    value: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+
+
+class Ranges:
+    """The result of `tie_range` and `judgment_range`: `Bounds` of each measure, and their means.
+
+    Attributes
+    ----------
+    measures : tuple of Measure
+    queries : pyarrow.Table, n_queries rows
+    """
+
+    def __init__(
+        self, names: tuple[str, str, str], bounds: dict[Measure, Bounds], rankings: Rankings
+    ) -> None:
+        self._names = names
+        self._bounds = bounds
+        self._rankings = rankings
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return tuple(self._bounds)
+
+    @property
+    def queries(self) -> pa.Table:
+        return self._rankings.queries
+
+    def __getitem__(self, measure: object) -> Bounds:
+        """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
+        return self._bounds[find_measure(measure, self.measures, "was not asked for")]
+
+    def summary(self) -> Table:
+        """The three means of each measure, and `moves`: worst and best differ by more than 0.001."""
+        weight = self._rankings.weight
+        means = [
+            [_mean(values, weight, skip=measure.params.get("empty") == "skip") for values in bounds]
+            for measure, bounds in self._bounds.items()
+        ]
+        columns = {name: [each[place] for each in means] for place, name in enumerate(self._names)}
+        return Table(
+            pa.table(
+                {
+                    "measure": pa.array(map(str, self._bounds), pa.string()),
+                    **{name: pa.array(column, pa.float64()) for name, column in columns.items()},
+                    "moves": pa.array([abs(high - low) > MOVES for low, _, high in means], pa.bool_()),
+                }
+            )
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure."""
+        table = self.queries
+        for measure, bounds in self._bounds.items():
+            for name, values in zip(self._names, bounds, strict=True):
+                table = table.append_column(f"{measure} {name}", pa.array(values))
+        return table
+
+    def plot(self) -> Chart:
+        """Plot the three means of each measure. See `fastndcg.plot.ties`. It needs the extra `plot`."""
+        from fastndcg.look.charts import ties
+
+        return ties(self)
+
+    def __repr__(self) -> str:
+        rows = self.summary().to_pylist()
+        width = max(len(str(measure)) for measure in self._bounds)
+        lines = [" " * width + "".join(f"{name:>12}" for name in self._names)]
+        for row in rows:
+            flag = (
+                f"   could move by {abs(row[self._names[2]] - row[self._names[0]]):.6f}"
+                if row["moves"]
+                else ""
+            )
+            lines.append(
+                f"{row['measure']:<{width}}" + "".join(f"{row[name]:>12.6f}" for name in self._names) + flag
+            )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
+def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Ranges:
+    """Compute the worst, expected and best value of each query over all orders of tied documents. Each query
+    is ranked once.
+
+    Parameters
+    ----------
+    rankings : Rankings
+    measures : one or several of Measure, notation, or ir_measures object
+        Their own `ties` are ignored.
+    threads : int, optional
+        As in `evaluate`.
+
+    Returns
+    -------
+    Ranges
+        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that ties could move by more
+        than 0.001.
+
+    Raises
+    ------
+    MeasureError
+        A measure that does not exist.
+    InputError, InputTypeError
+        As in `evaluate`.
+
+    See Also
+    --------
+    judgment_range : bounds over the grades of unjudged documents.
+    anchors : values of the worst, a random and the best order of the returned documents.
+
+    Notes
+    -----
+    Within ties, the worst value ranks documents of low gain first, and the best value those of high gain.
+    These are the lowest and highest possible values, with two exceptions: nDCG with `ideal="returned"`, whose
+    ideal changes with the order, and infAP if documents of the pool were left unjudged.
+
+    References
+    ----------
+    McSherry and Najork, ECIR 2008.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> tie_range(Rankings.from_lists([[1, 0, 2]], [[0.5, 0.5, 0.1]]), ["RR", "P@3"])
+           worst    expected        best
+    RR    0.500000    0.750000    1.000000   could move by 0.500000
+    P@3    0.666667    0.666667    0.666667
+    """
+    asked = as_measures(measures)
+    rules: tuple[Ties, ...] = ("worst", "average", "best")
+    variants = {
+        (measure, rule): measure(ties=rule) if "ties" in measure.params else measure
+        for measure in asked
+        for rule in rules
+    }
+    scores = evaluate(rankings, list(variants.values()), threads=threads)
+    bounds = {measure: Bounds(*(scores[variants[measure, rule]] for rule in rules)) for measure in asked}
+    return Ranges(("worst", "expected", "best"), bounds, rankings)
+
+
+def judgment_range(
+    rankings: Rankings, measures: Any, *, top: float | None = None, threads: int | None = None
+) -> Ranges:
+    """Compute the lowest, actual and highest value of each query over all grades that its unjudged documents
+    may have.
+
+    Parameters
+    ----------
+    rankings : Rankings
+        With `is_judged`. If every document was judged, the three values are equal.
+    measures : one or several of Measure, notation, or ir_measures object
+    top : float, optional
+        The highest grade that an unjudged document may have. Default: the highest grade that occurs.
+    threads : int, optional
+        As in `evaluate`.
+
+    Returns
+    -------
+    Ranges
+        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that judgments could move by
+        more than 0.001.
+
+    Raises
+    ------
+    MeasureError
+        A measure without an exact range; the message names an alternative. These are measures of several
+        intents; nDCG with `ideal="returned"` if a group of tied documents crosses the cutoff; discounts that
+        rise; `Judged` and `RBPresidual`, which count judgments.
+    InputError
+        No document was judged, and `top` is not given; or it is not a finite number.
+
+    See Also
+    --------
+    tie_range : how far ties could move a value.
+    anchors : values of the worst, a random and the best order of the returned documents.
+
+    Notes
+    -----
+    An unjudged document may get the grade 0, any grade that occurs up to `top`, or `top`. It then counts as
+    judged: it enters the ideal ranking and recall, and the measure's `judged_only` and `unjudged` have no
+    effect. All such assignments of grades are considered, and each bound is the value of one of them. Grades
+    in between would not widen the range of nDCG if gains rise with grades. `value` is that of the rankings as
+    they are. It may lie outside the bounds if unjudged documents are dropped, or have a gain that no grade
+    has.
+
+    An assignment that makes a query empty counts by the measure's `empty`, and is left out if that is "nan"
+    or "skip". Documents that were neither returned nor judged are not considered; `RBPresidual` is what they
+    could add to RBP.
+
+    Most measures take the time of a few evaluations. Measures that divide by the number of relevant
+    documents, such as AP, R and F, are evaluated for each such number: as many evaluations as a query has
+    unjudged documents.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> rankings = Rankings.from_lists([[0, 2, 1]], [[0.9, 0.8, 0.1]], is_judged=[False, True, True])
+    >>> judgment_range(rankings, ["nDCG@2", "RR"])
+                 least       value    greatest
+    nDCG@2    0.479625    0.479625    1.000000   could move by 0.520375
+    RR        0.500000    0.500000    1.000000   could move by 0.500000
+    """
+    asked = as_measures(measures)
+    with hold_functions(asked):
+        found = assignments.bounds(asked, rankings, top, threads)
+    bounds = {measure: Bounds(*of_measure) for measure, of_measure in zip(asked, found, strict=True)}
+    return Ranges(("least", "value", "greatest"), bounds, rankings)
+
+
+def _mean(values: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, *, skip: bool) -> float:
+    if skip:
+        defined = [not math.isnan(value) for value in values.tolist()]
+        values, weight = values[defined], None if weight is None else weight[defined]
+    return statistics.mean(values, weight)

@@ -1,0 +1,236 @@
+"""`compare`: which of several systems is better, by how much, and how significant that is.
+
+matching  matches the scores of systems by query
+result    `Comparison`: the numbers of each measure and pair of systems
+texts     formats a comparison as a table in text, HTML, Markdown and LaTeX
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fastndcg.common.threads import check_threads
+from fastndcg.decide.anchoring import Anchors
+from fastndcg.decide.anchoring import anchors as anchors_of
+from fastndcg.decide.comparison import Comparison, Options
+from fastndcg.decide.matching import (
+    common_measures,
+    match_queries,
+    scores_of_systems,
+    shares_that_differ,
+    unmatched_samples,
+)
+from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, check_system
+from fastndcg.measures import as_measures
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.statistics.intervals import check_confidence, check_size
+from fastndcg.statistics.paired import CORRECTIONS, scipy
+from fastndcg.statistics.resampling import METHODS, check_resamples
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fastndcg.measures import Measure
+    from fastndcg.scores.scores import Scores
+
+TESTS = ("t", "randomisation", "wilcoxon", "tukey")
+
+
+def compare(
+    systems: Mapping[str, Scores | Rankings],
+    second: Any = None,
+    *,
+    baseline: str | None = None,
+    measures: Any = None,
+    test: str = "t",
+    correction: str | None = None,
+    confidence: float = 0.95,
+    interval: str = "t",
+    tolerance: float = 0.0,
+    cluster: str | npt.ArrayLike | None = None,
+    paired: bool = True,
+    missing: str | float = "refuse",
+    resamples: int = 100_000,
+    seed: int = 0,
+    anchors: bool = False,
+    threads: int | None = None,
+) -> Comparison:
+    """Compare systems query by query: each with the baseline, or every pair.
+
+    Queries are matched by id, in any order. SciPy is needed; the extras `stats` and `cli` install it.
+
+    Parameters
+    ----------
+    systems : mapping of names to Scores, or to Rankings with `measures`
+        Only measures that all systems have are compared.
+    second : measures, or the name of the baseline, optional
+        As in `compare(systems, ["nDCG@10"])` and `compare(systems, "bm25")`; instead of a keyword.
+    baseline : name, optional
+        The system that all others are compared with. Default: every pair is compared, and the earlier of the
+        two is the baseline.
+    measures : one or several of Measure, notation, or ir_measures object, optional
+        For Rankings, the measures to evaluate; for Scores, those to compare.
+    test : "t", "randomisation", "wilcoxon" or "tukey"
+        "t" is Student's paired t-test, or Welch's test with `paired=False`. "randomisation" flips the signs
+        of differences at random, those of a cluster together; up to 20 nonzero differences it tries all
+        signs, and p is exact. "tukey" permutes the systems within each query and compares with the largest
+        difference between any two, so that p holds for all pairs at once. "wilcoxon" is Wilcoxon's
+        signed-rank test. It tests another hypothesis: if differences are asymmetric with mean 0, it almost
+        always rejects.
+    correction : None, "holm", "bonferroni" or "bh"
+        `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, and so does
+        "bonferroni", which finds less; "bh" (Benjamini and Hochberg) bounds the share of false findings.
+    confidence : float
+        Confidence of all intervals.
+    interval : "t", "logit", "percentile", "bca" or "studentised"
+        How the interval of a difference is computed: by Student's t, or by one of three bootstraps, which
+        draw queries, or whole clusters, with replacement. With few queries, bootstrap intervals miss the true
+        mean more often than `confidence` says. "logit" is Student's t on a scale that has no ends, so that
+        the interval has none that the measure's range excludes; for measures from 0 to 1.
+    tolerance : float
+        Differences up to this size count as ties; 0 or more. Only wins, ties and losses depend on it.
+    cluster : column, or array (n_queries of the first system,), optional
+        The cluster of each query, where queries are not independent: for example the user who asked it.
+        Standard errors are then computed over clusters.
+    paired : bool
+        False for independent samples, such as the two arms of an experiment, which share no queries.
+    missing : "refuse", "drop" or a number
+        What to do with queries that some systems lack: raise an error, leave them out for all systems, or use
+        this number as their value of every measure. `Comparison.missing` has their ids.
+    resamples, seed : int
+        The number of resamples, and the seed of the draws, for "randomisation", "tukey" and the bootstrap.
+        The draws depend neither on threads nor on the order of queries or systems. p is never below
+        1 / (1 + resamples).
+    anchors : bool
+        For Rankings, also compute where each system lies between a random and the best order, as
+        `fastndcg.anchors` does.
+    threads : int, optional
+        Threads for resampling. Default: all threads that Numba has, if there is enough work for them.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        Queries that are missing or repeated; weights that differ; fewer than two systems; options that
+        exclude each other.
+    InputTypeError
+        A system that is neither Scores nor Rankings.
+    MeasureError
+        No measure was evaluated for all systems.
+    ColumnError
+        A `cluster` that was not kept.
+    ExtraError
+        SciPy is not installed.
+
+    See Also
+    --------
+    evaluate : compute the values that are compared.
+    report : write a page about several systems.
+    rank_agreement : measure how far two rankings agree.
+
+    References
+    ----------
+    Smucker et al., CIKM 2007 (randomisation); Carterette, TOIS 2012 ("tukey"); Efron, JASA 1987 ("bca");
+    Korn and Graubard, Survey Methodology 1998 ("logit").
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> bm25 = Rankings.from_dense([[1, 0, 2], [0, 1, 0], [2, 0, 1]], [[3, 2, 1], [3, 2, 1], [3, 2, 1]])
+    >>> rerank = bm25.with_scores([1, 2, 3, 1, 3, 2, 3, 1, 2])
+    >>> compared = compare({"bm25": bm25, "rerank": rerank}, "nDCG@3")
+    >>> row = compared.to_arrow().to_pylist()[0]
+    >>> round(row["difference"], 4), row["wins"], row["ties"], row["losses"], row["queries"]
+    (0.203, 3, 0, 0, 3)
+    """
+    baseline, measures = _with_second(systems, second, baseline, measures)
+    scored = scores_of_systems(systems, measures)
+    scipy("special", "compare")
+    if baseline is not None:
+        check_system(baseline, scored, Argument("baseline", baseline))
+    check_choice("test", test, TESTS)
+    check_choice("correction", correction, (None, *CORRECTIONS))
+    check_choice("interval", interval, ("t", "logit", *METHODS))
+    if interval in METHODS and not paired:
+        raise InputError(
+            Argument("interval", interval),
+            " and ",
+            Argument("paired", False),
+            " do not go together; use ",
+            Argument("interval", "t"),
+        )
+    if (test != "t" and not paired) or (test == "wilcoxon" and cluster is not None):
+        which = Argument("cluster") if paired else Argument("paired", False)
+        raise InputError(
+            Argument("test", test), " and ", which, " do not go together; use ", Argument("test", "t")
+        )
+    if test == "tukey" and correction is not None:
+        raise InputError(
+            Argument("test", "tukey"),
+            " holds for all pairs at once; leave ",
+            Argument("correction", correction),
+            " out",
+        )
+    drawn = check_resamples(resamples, seed)
+    options = Options(
+        baseline,
+        test,
+        correction,
+        check_confidence(confidence),
+        check_size("tolerance", tolerance, "a size of ties", 0.01),
+        paired,
+        *drawn,
+        check_threads(threads),
+        interval,
+    )
+    asked = common_measures(scored, measures)
+    found = (
+        match_queries(scored, asked, cluster, missing)
+        if paired
+        else unmatched_samples(scored, asked, cluster)
+    )
+    if test == "wilcoxon" and any(sample.weight is not None for sample in found.samples.values()):
+        raise InputError(Argument("test", "wilcoxon"), " knows no weights; use ", Argument("test", "t"))
+    compared = Comparison(asked, found, options)
+    compared.cautions += shares_that_differ(scored, asked, baseline)
+    if anchors:
+        compared.anchors = _anchors(systems, asked, threads)
+    return compared
+
+
+def _with_second(systems: Any, second: Any, baseline: Any, measures: Any) -> tuple[Any, Any]:
+    """The baseline and the measures; the second argument of `compare` may be either."""
+    if second is None:
+        return baseline, measures
+    is_system = isinstance(second, str) and isinstance(systems, Mapping) and second in map(str, systems)
+    try:
+        are_measures = not is_system and bool(as_measures(second))
+    except FastndcgError:
+        if not isinstance(second, str):
+            raise
+        are_measures = False
+    if (measures if are_measures else baseline) is not None:
+        raise InputError(
+            f"{second!r} is given beside ",
+            Argument("measures" if are_measures else "baseline"),
+            "; give one of the two",
+        )
+    return (baseline, second) if are_measures else (second, measures)
+
+
+def _anchors(
+    systems: Mapping[str, Scores | Rankings], measures: Sequence[Measure], threads: int | None
+) -> dict[str, Anchors]:
+    found = {}
+    for name, given in systems.items():
+        if not isinstance(given, Rankings):
+            raise InputError(
+                f'"{name}" is Scores, which do not hold the returned documents; '
+                "anchors=True needs Rankings, with measures="
+            )
+        found[str(name)] = anchors_of(given, measures, threads=threads)
+    return found

@@ -1,0 +1,239 @@
+"""The folder of compiled drivers: one for each version of the package, in the user's cache folder or in
+NUMBA_CACHE_DIR.
+
+    fastndcg/0.1.0/cpython-311-numba0.68.1-9f2c.../     for example in ~/.cache
+
+The last part is a digest of the source of all kernels. Numba checks only the file of a driver: without the
+digest it would run a driver with old blocks after an upgrade. Numba itself keeps different processors and
+argument types apart.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from typing import IO, TYPE_CHECKING
+
+import fastndcg
+from fastndcg.common import progress
+from fastndcg.errors import warn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# modules that small calls do not need are imported inside functions: small calls look up no folder
+
+_WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
+# raised where another process has locked the file
+_LOCKED = PermissionError if sys.platform == "win32" else BlockingIOError
+
+
+def folder() -> Path | None:
+    """The folder for drivers of this version, which may not exist yet.
+
+    None if there is no user's folder, and if others could put drivers there: loading one runs its code.
+    """
+    numba = sys.modules.get("numba")
+    config = getattr(numba, "config", None)  # Numba may be half imported, by another thread
+    path = _folder(str(getattr(config, "CACHE_DIR", "") or os.environ.get("NUMBA_CACHE_DIR", "")))
+    return None if path is None or any(map(_is_of_others, _own(path))) else path
+
+
+def _own(path: Path) -> tuple[Path, ...]:
+    """The folders that the package makes: its own, a version's, and that of drivers."""
+    return path.parent.parent, path.parent, path
+
+
+def _is_of_others(path: Path) -> bool:
+    """Whether another user owns a folder or may write to it, of which a warning tells."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False  # it is missing, or cannot be read
+    if not hasattr(os, "geteuid") or (found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o022):
+        return False
+    tell_unkept(
+        f"{path}: other users can write there, and could put code into this process",
+        "remove that folder, run chown -R and chmod -R go-w on it, or set NUMBA_CACHE_DIR to another",
+    )
+    return True
+
+
+@cache
+def _folder(parent: str) -> Path | None:
+    from pathlib import Path
+
+    home = Path(parent) / "fastndcg" if parent else users_folder()
+    if home is None:
+        return None
+    compiler = f"{sys.implementation.cache_tag}-numba{_version_of_numba()}"
+    return home.absolute() / fastndcg.__version__ / f"{compiler}-{_digest_of_kernels()[:16]}"
+
+
+def users_folder() -> Path | None:
+    """The package's folder in the user's cache folder, by the platform's convention; None without a home."""
+    from pathlib import Path
+
+    try:
+        if sys.platform == "win32":
+            local = os.environ.get("LOCALAPPDATA")
+            return (Path(local) if local else Path.home() / "AppData" / "Local") / "fastndcg" / "Cache"
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "fastndcg"
+        given = Path(os.environ.get("XDG_CACHE_HOME", ""))  # ignored unless it is an absolute path
+        return (given if given.is_absolute() else Path.home() / ".cache") / "fastndcg"
+    except RuntimeError:
+        return None
+
+
+def make(path: Path) -> None:
+    """Make the folder if it is missing, and remove those that it replaces. Raises OSError if it cannot."""
+    import shutil
+    import time
+
+    if path.is_dir():
+        return
+    path.parents[2].mkdir(parents=True, exist_ok=True)
+    for each in _own(path):
+        each.mkdir(mode=0o700, exist_ok=True)
+    version, now = path.parent, time.time()
+    for other in version.parent.iterdir():
+        if re.match(r"\d+\.", other.name) and _numbers(other.name) < _numbers(version.name):
+            shutil.rmtree(other, ignore_errors=True)
+    for other in version.iterdir():  # of another Numba or Python, or of other kernels
+        with suppress(OSError):
+            if other != path and now - other.stat().st_mtime > _WEEK:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+@contextmanager
+def alone(patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
+    """Lock the folder while this process compiles. Others wait, and then find the compiled drivers in the
+    folder.
+
+    A wait of more than `patience` seconds is reported. After `limit` seconds the waiting process compiles
+    too.
+    """
+    with ExitStack() as stack:
+        # where the folder cannot be written or locked, each process compiles for itself
+        with suppress(OSError):
+            if (path := folder()) is not None:
+                make(path)
+                _lock(stack.enter_context((path / "compiling.lock").open("a")), patience, limit)
+        yield
+
+
+def _lock(file: IO[str], patience: float, limit: float) -> None:
+    """Lock a file until it is closed. Raises OSError where it cannot be locked within `limit` seconds."""
+    from time import monotonic, sleep
+
+    began, is_reported = monotonic(), False
+    while True:
+        try:
+            if sys.platform == "win32":
+                import msvcrt
+
+                return msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            import fcntl
+
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except _LOCKED:
+            if (waited := monotonic() - began) > limit:
+                progress.tell(f"another process has compiled kernels for {waited:.0f} s; compiling here too")
+                raise
+            if not is_reported and waited > patience:
+                progress.tell("waiting for another process, which compiles kernels")
+                is_reported = True
+            sleep(0.05)
+
+
+def tell_unkept(where: str, step: str = "set NUMBA_CACHE_DIR to a folder that can be written") -> None:
+    """Warn once in a process that compiled kernels cannot be kept."""
+    if not _warned:
+        _warned.append(where)
+        warn(
+            f"compiled kernels cannot be kept in {where}. Every process compiles them again, "
+            f"which takes it many seconds; {step}."
+        )
+
+
+_warned: list[str] = []
+
+
+# ---- what was measured ----
+
+_MEASURED = "measured"
+_MOST = 1 << 22  # bytes of the file; more are not written, and not read
+
+
+def remember(word: str, key: str, seconds: float = 0.0, timed: float = 0.0, size: float = 0.0) -> bool:
+    """Append a line to what was measured on this machine. Returns False where it cannot be written.
+
+    A line is one write at the end of the file, so those of many processes do not mix.
+    """
+    with suppress(OSError):
+        if (path := folder()) is not None:
+            make(path)
+            with (path / _MEASURED).open("ab", buffering=0) as file:
+                if file.tell() < _MOST:
+                    # after a line that was cut short this begins a new one
+                    file.write(f"\n{word} {key} {seconds:.4g} {timed:.4g} {size:.4g}\n".encode())
+                    return True
+    return False
+
+
+def remembered(path: Path | None, start: int) -> tuple[str, int]:
+    """The lines from a byte of the file on, and the byte after them: 0 without a file."""
+    with suppress(OSError):
+        if path is not None:
+            with (path / _MEASURED).open("rb") as file:
+                if start > (size := file.seek(0, os.SEEK_END)):
+                    return "", size
+                file.seek(start)
+                text = file.read(_MOST)[: size - start]
+                text = text[: text.rfind(b"\n") + 1]
+                return text.decode("ascii", "replace"), start + len(text)
+    return "", 0
+
+
+def holds(function: str) -> bool:
+    """Whether the folder has the function, compiled for any argument types: only Numba can read for which."""
+    path = folder()
+    return path is not None and any(path.rglob(f"*.{function}-*.nbi"))
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+def _version_of_numba() -> str:
+    """Numba's version, from its metadata's folder name; `importlib.metadata` (30 ms) is the fallback."""
+    from importlib.machinery import PathFinder
+    from pathlib import Path
+
+    found = PathFinder.find_spec("numba")
+    if found is not None and found.origin:
+        stems = [path.stem for path in Path(found.origin).parent.parent.glob("numba-*.dist-info")]
+        if len(stems) == 1:
+            return stems[0].removeprefix("numba-")
+    from importlib.metadata import version
+
+    return version("numba")
+
+
+@cache
+def _digest_of_kernels() -> str:
+    import hashlib
+    from pathlib import Path
+
+    here, digest = Path(__file__).parent, hashlib.sha256()
+    sources = sorted(here.rglob("*.py")) or sorted(here.rglob("*.pyc"))
+    # without such files, the archive that holds the package
+    for source in sources or [path for path in here.parents if path.is_file()]:
+        digest.update((source.relative_to(here).as_posix() if sources else "").encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()

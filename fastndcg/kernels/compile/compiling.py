@@ -1,0 +1,120 @@
+"""Compiles functions with Numba, and keeps compiled drivers on disk.
+
+driver       a function that Python calls: kept on disk
+block        a function that only drivers and blocks call
+inlined      a block that becomes part of its only caller
+apart        a block that stays a separate function
+allocating   a block that allocates memory
+
+With an untested version of Numba, or one that lacks a private name that we use, only Numba's public interface
+is used. That takes longer: each block is compiled by itself and again in each of its callers.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+from fastndcg.kernels.compile import caching
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# versions of Numba whose private interface was tested
+KNOWN = numba.version_info.short < (0, 69)
+
+private: Any = None  # the module `private_numba`; None where it cannot be used
+if KNOWN:
+    with suppress(ImportError, AttributeError):  # this version lacks a private name
+        from . import private_numba as private
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_DRIVER = _OPTIONS if private is None else {**_OPTIONS, **private.DRIVER}
+BLOCK = _OPTIONS if private is None else {**_OPTIONS, **private.BLOCK}
+_ALLOCATING = _OPTIONS if private is None else {**_OPTIONS, **private.ALLOCATING}
+
+
+def block(function: F) -> F:
+    """Compile a function that drivers and blocks call. It is stored with drivers, and must not allocate."""
+    return numba.njit(**BLOCK)(function)
+
+
+def inlined(function: F) -> F:
+    """Compile a block as part of its only caller, because it takes all tables and all scratch memory.
+
+    Passing some forty arrays costs 0.1 microseconds a call. Numba inlines the block, not LLVM, which would
+    optimise it once by itself and again in each caller: then cold compilation took 34 s, three times as long.
+    """
+    return numba.njit(inline="always", **BLOCK)(function)
+
+
+def apart(function: F) -> F:
+    """Compile a block as a separate function that receives only the data and the lengths of its contiguous
+    arrays.
+
+    For blocks with loops: inlined into one caller they would slow each other down (see `own_function`).
+    Calling an ordinary block passes seven words for each array, and two more for each dimension after the
+    first. The block must not allocate: a lack of memory could not be reported.
+    """
+    return block(function) if private is None else private.apart(function, BLOCK)
+
+
+def allocating(function: F) -> F:
+    """Compile a block that allocates memory."""
+    return numba.njit(**_ALLOCATING)(function)
+
+
+# Numba compiles a separate np.empty for each dtype and number of dimensions, which takes 0.05 s each
+empty = np.empty if private is None else private.empty
+
+
+def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
+    """Compile a function that Python calls. It is stored on disk if the folder of `caching` is writable."""
+
+    def decorate(function: F) -> F:
+        if private is None:
+            with _folder_of_numba() as is_kept:
+                return numba.njit(cache=is_kept, **_DRIVER, **options)(function)
+        dispatcher = numba.njit(**_DRIVER, **options)(function)
+        private.keep(dispatcher, function)
+        return dispatcher
+
+    return decorate
+
+
+@contextmanager
+def _folder_of_numba() -> Iterator[bool]:
+    """Make Numba use our folder as its cache inside the block; yields whether the folder is writable."""
+    path, before = caching.folder(), numba.config.CACHE_DIR
+    try:
+        if path is None:
+            raise FileNotFoundError("a user without a home")
+        caching.make(path)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        caching.tell_unkept(str(path or error))
+        yield False
+        return
+    numba.config.CACHE_DIR = str(path)
+    try:
+        yield True
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def is_kept(driver: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether this process or the folder has a driver for such arguments; or any, without `private_numba`."""
+    kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
+    if kinds in driver.overloads:
+        return True
+    return caching.holds(driver.__name__) if private is None else private.is_kept(driver, kinds)
+
+
+def compile_for(driver: Any, arguments: tuple[Any, ...]) -> None:
+    """Prepare a driver for such arguments: load it from the folder, or compile it."""
+    kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
+    driver.compile(kinds) if private is None else private.compile_for(driver, kinds)

@@ -1,0 +1,336 @@
+"""The only module that uses private parts of Numba. `compiling` imports it for versions that were tested, and
+works without it.
+
+DRIVER, BLOCK    options for njit that leave out repeated work of Numba's compiler
+apart            compiles a block as a separate function
+empty            np.empty, compiled once
+keep             sets the folder of a driver, and how it is loaded
+address_of       the address of a driver's code
+call_at          a call of the code at an address
+
+A process that forks waits until no compilation runs. Otherwise the child would inherit a locked lock, which
+no thread of it can release.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numba
+from llvmlite import binding, ir
+from numba import types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, NullCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.imputils import impl_ret_new_ref
+from numba.core.runtime import _nrt_python
+from numba.extending import intrinsic
+
+from fastndcg.kernels.compile import caching
+from fastndcg.kernels.compile.interrupts import uninterrupted
+
+from .llvm import const, own_function, unpack
+
+# ---- compiling ----
+
+
+class _Flags(Flags):
+    """Numba's flags, compared by the flags that are set.
+
+    They are part of the key by which Numba looks up each function. Comparing all flags took a tenth of a cold
+    compilation.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._values == other._values if isinstance(other, _Flags) else super().__eq__(other))
+
+    def __hash__(self) -> int:
+        return _HASH_OF_FLAGS
+
+
+_HASH_OF_FLAGS = hash(Flags())  # Numba hashes only the names of options, so all flags have the same hash
+
+
+class _Quick(Compiler):
+    """Numba's compiler without some repeated work."""
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, local: Any
+    ) -> None:
+        super().__init__(typing, target, library, args, returned, _Flags(flags), local)
+        # `targetctx` is a copy of this compiler's own. Asking LLVM for the size of each variable took a tenth
+        # of the time
+        self.state.targetctx.get_abi_sizeof = partial(_size_of, self.state.targetctx.target_data)
+
+
+def _size_of(target: Any, kind: Any) -> int:
+    """Bytes of a value of an LLVM type."""
+    name = str(kind)
+    if name not in _sizes:
+        _sizes[name] = kind.get_abi_size(target)
+    return _sizes[name]
+
+
+_sizes: dict[str, int] = {}
+
+
+class _LinkedLibrary(JITCodeLibrary):
+    """The code of a block. It is optimised and made machine code only as a part of drivers.
+
+    Numba would do that for each block by itself, and again in each of its callers: a third of a cold
+    compilation.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: a block has no code that runs in an environment."""
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002, as Numba calls it
+        """The address that Python calls for a block: it raises an error, because blocks cannot be called."""
+        return binding.address_of_symbol("PyObject_Call") or 0
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _Linked(_Quick):
+    """The compiler of blocks."""
+
+    def define_pipelines(self) -> Any:
+        self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+DRIVER: dict[str, Any] = {"no_cfunc_wrapper": True, "pipeline_class": _Quick}
+# Without the wrapper by which Python calls a function: for tables and scratch memory it took a fifth of a
+# cold compilation. And without reference counting, because blocks do not allocate: an atomic addition for
+# each array took 2 microseconds a query.
+BLOCK: dict[str, Any] = {
+    "no_cfunc_wrapper": True,
+    "no_cpython_wrapper": True,
+    "pipeline_class": _Linked,
+    "_nrt": False,
+}
+ALLOCATING: dict[str, Any] = {**BLOCK, "_nrt": True}
+
+
+def apart(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Compile a block as a separate function, which gets data and lengths of contiguous arrays."""
+    compiled = numba.njit(forceinline=True, **options)(function)
+
+    def typed(typing: Any, *arguments: Any) -> Any:
+        signature = typing.resolve_value_type(compiled).get_call_type(typing, arguments, {})
+        result = compiled.get_compile_result(signature)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            def emit(inside: Any, *given: Any) -> Any:
+                values = [
+                    _rebuild(context, inside, kind, value)
+                    for kind, value in zip(signature.args, given, strict=True)
+                ]
+                return context.call_internal_no_propagate(inside, result.fndesc, signature, values)[1]
+
+            context.add_linking_libs([result.library])
+            return own_function(function.__name__, emit)(context, builder, signature, arguments)
+
+        return signature, generate
+
+    parameters = list(inspect.signature(function).parameters.values())
+    first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    typed.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+    typed.__name__ = function.__name__
+    return intrinsic(typed)
+
+
+def _rebuild(context: Any, builder: Any, kind: Any, given: Any) -> Any:
+    """The value that compiled code uses for a contiguous array, a tuple or a number, from its parts."""
+    if isinstance(kind, types.BaseTuple):
+        parts = [_rebuild(context, builder, *each) for each in zip(kind.types, given, strict=True)]
+        return context.make_tuple(builder, kind, parts)
+    if not isinstance(kind, types.Array):
+        return given
+    from numba.np.arrayobj import populate_array  # here, because only compiling needs it: 20 ms
+
+    array = context.make_array(kind)(context, builder)
+    itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    strides = [const(itemsize)]
+    for length in reversed(given.shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    populate_array(array, given.data.address, given.shape, strides, itemsize, None)
+    return array._getvalue()
+
+
+@intrinsic
+def empty(typing: Any, shape: Any, kind: Any) -> Any:
+    """As `np.empty`, which Numba compiles separately for each dtype and number of dimensions, 0.05 s each."""
+    returned = types.Array(kind.dtype, len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        from numba.np.arrayobj import _empty_nd_impl  # here, because only compiling needs it: 20 ms
+
+        lengths = [arguments[0]]
+        if isinstance(signature.args[0], types.BaseTuple):
+            lengths = unpack(builder, arguments[0], len(signature.args[0]))
+        array = _empty_nd_impl(context, builder, returned, lengths)
+        return impl_ret_new_ref(context, builder, returned, array._getvalue())
+
+    return returned(shape, kind), generate
+
+
+# ---- keeping what was compiled ----
+
+
+class _Folder(InTreeCacheLocator):
+    """The folder of compiled drivers, which may be read-only."""
+
+    def __init__(self, function: Any, file: str, path: Path) -> None:
+        super().__init__(function, file)
+        self._cache_path = str(path)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Folder | None:
+        path = caching.folder()
+        return None if path is None else cls(function, file, path)
+
+    def ensure_cache_path(self) -> None:
+        caching.make(Path(self._cache_path))
+
+    def get_source_stamp(self) -> str:
+        return ""  # the folder's name has a digest of the source
+
+
+class _Located(CompileResultCacheImpl):
+    _locator_classes = (_Folder,)
+
+    def reduce(self, compiled: Any) -> tuple[Any, ...]:
+        """Without the environments of blocks, which only code that calls Python needs.
+
+        With them, loading imported the modules of Numba's own blocks: a third of the time that a first score
+        takes.
+        """
+        *parts, _ = super().reduce(compiled)
+        return (*parts, ())
+
+
+class _Kept(FunctionCache):
+    """Numba's cache of a driver, in our folder. Where a file cannot be read or written, the next process
+    compiles again.
+
+    A driver is loaded without the preparations for compiling: Numba would first register all functions that
+    it can compile, and import SciPy where it is installed, 0.3 s of the 0.8 s of a first score. They are done
+    only if a driver has to be compiled.
+    """
+
+    _impl_class = _Located
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # compiled code needs only the addresses of the functions that allocate memory
+        for name, address in _nrt_python.c_helpers.items():
+            binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        with suppress(OSError):
+            return super()._load_overload(sig, target_context)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            caching.tell_unkept(f"{self._cache_path}: {error.strerror or error}")
+
+
+class _Nowhere(NullCache):
+    """Replaces the cache where there is no folder for it."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ARG002, as Numba calls it
+        caching.tell_unkept("a folder of the user, who has none")
+
+
+def keep(dispatcher: Any, function: Any) -> None:
+    try:
+        # code without the addresses of `load_overload` would end the process
+        dispatcher._cache = _Kept(function)
+    except RuntimeError:  # the user has no home, or Numba finds no folder that can be written
+        dispatcher._cache = _Nowhere()
+
+
+def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
+    """Whether the folder has code for arguments of these types."""
+    kept = dispatcher._cache
+    if isinstance(kept, NullCache):
+        return False
+    with suppress(OSError):
+        return kept._index_key(kinds, dispatcher.targetctx.codegen()) in kept._cache_file._load_index()
+    return False
+
+
+# ---- a driver for some arguments ----
+
+# LLVM calls the first two with the code that it has made: an interrupt would be ignored there, and the code
+# lost. The others say who frees a module: without their last step it would be freed twice, which ends the
+# process
+_FINISHED = (
+    binding.ExecutionEngine._raw_object_cache_notify.__code__,
+    binding.ExecutionEngine._raw_object_cache_getbuffer.__code__,
+    binding.ExecutionEngine.add_module.__code__,
+    binding.linker.link_modules.__code__,
+)
+
+
+def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
+    """Compile a driver for arguments of these types, or load it from the folder.
+
+    At its first compilation Numba registers all functions that it can compile; an interrupt would leave some
+    unregistered.
+    """
+    if kinds not in dispatcher.overloads and not is_kept(dispatcher, kinds):
+        with global_compiler_lock, uninterrupted():
+            dispatcher.targetctx.refresh()
+    with uninterrupted(within=_FINISHED):
+        dispatcher.compile(kinds)
+
+
+def address_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
+    """The address of the compiled code of a driver for such arguments; compiles it if necessary."""
+    kinds = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
+    compile_for(dispatcher, kinds)
+    compiled = dispatcher.overloads[kinds]
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+
+@intrinsic
+def call_at(typing: Any, address: Any, chunks: Any, documents: Any, plan: Any, out: Any) -> Any:
+    """Call a serial driver by its address; returns 1 where it failed, and 0 otherwise."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        convention, kinds = context.call_conv, signature.args[1:]
+        # Numba needs a pointer with the type of the function
+        pointer = ir.PointerType(convention.get_function_type(types.none, kinds))
+        function = builder.inttoptr(arguments[0], pointer)
+        status, _ = convention.call_function(builder, function, types.none, kinds, arguments[1:])
+        return builder.zext(status.is_error, ir.IntType(64))
+
+    return types.int64(address, chunks, documents, plan, out), generate
+
+
+# ---- forks ----
+
+if hasattr(os, "register_at_fork"):
+    _lock = global_compiler_lock._lock
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)

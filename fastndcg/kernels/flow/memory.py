@@ -1,0 +1,186 @@
+"""Working memory of a thread: for ranking one query, and for a batch that is scored side by side."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastndcg.kernels.flow.tables import HELD, Array, Documents, Plan
+
+from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
+from ..compile.marks import allocating, block, empty
+from ..vectors.summing import COUNTED
+
+TOGETHER = 1024  # lists of at most so many documents may be ranked side by side
+
+
+class Work(NamedTuple):
+    """The ranking of one query."""
+
+    codes: Array  # uint32: code of the document of each rank
+    sizes: Array  # uint32: size of each tied group, at its first rank
+    # uint32: first rank of the tied group of each rank; in rankings of more than 2 * LANES, of each of
+    # `wanted`
+    firsts: Array
+    seen: Array  # uint32: documents of the group placed so far, at its first rank
+    wanted: Array  # uint32: kept documents that need a rank, in such a longer ranking
+    ties: Array  # uint32: how many documents are tied with each of `wanted`
+    group: Array  # float64: gains of one tied group
+    means: Array  # float64 (LANES,): mean gain of the tied group of each rank
+
+
+class Scratch(NamedTuple):
+    """Working memory of one chunk of queries, sized by its longest list."""
+
+    codes: Array  # uint32: codes of the query's documents, where grades have no levels
+    greatest: Array  # (SIDE_BY_SIDE, BINS): greatest score of each bin of documents
+    bounds: Array  # (SIDE_BY_SIDE,): documents with this score or more are kept
+    scores: Array  # (lanes, longest + 2 * LANES): scores of the documents kept for ranking
+    kept: Array  # uint32: codes of these documents
+    wanted: Array  # scores of the documents that need a rank
+    gains: Array  # float64 (T, longest + 2): gain of each document, where grades have no levels
+    values: Array  # float64: gains of a pool, where grades have no levels
+    chances: Array  # float64 (4, longest + 2) where there are folds: probabilities within one tied group
+
+
+class Lanes(NamedTuple):
+    """The queries of a batch, one in each lane."""
+
+    queries: Array  # int64 (lanes,): number of each query
+    starts: Array  # int64 (lanes,): first row of its documents
+    stops: Array  # int64 (lanes,): the row after its last document
+    seen: Array  # int64 (lanes,): the row after the documents that the next step reads; `starts` for none
+    has_documents: Array  # bool (lanes,): whether the query has scored or judged documents
+    all_kept: Array  # bool (lanes,): whether all its documents are kept for ranking
+    kept: Array  # int64 (lanes,): how many documents are kept
+    steps: Array  # int64 (lanes,): cost of ranking this lane by itself
+
+
+class Ranked(NamedTuple):
+    """Short lists ranked side by side."""
+
+    codes: Array  # uint32 (rows, SIDE_BY_SIDE): code of the document of each rank
+    same: Array  # uint8 (rows,): a bit for each lane, set where this rank and the one before are tied
+    keys: Array  # int64 (rows, SIDE_BY_SIDE): sort keys
+    gains: Array  # float64 (rows, SIDE_BY_SIDE): gains by rank, before ties are averaged
+    sizes: Array  # float64 (rows, SIDE_BY_SIDE): sizes of tied groups
+
+
+class Sums(NamedTuple):
+    """The sums of a row so far."""
+
+    cutoffs: Array  # int64 (lanes,)
+    sums: Array  # float64 (2, lanes): of the list and of the ideal
+    summed: Array  # int64 (2, lanes): how many ranks these sums contain
+    stops: Array  # int64 (2, lanes): how many ranks they should contain
+    values: Array  # float64 (lanes,): values of the row
+
+
+class Batch(NamedTuple):
+    """Queries side by side: counts, lists and ideals, and the sums of their rows."""
+
+    lanes: Lanes
+    # int64 (2, L + 2 + COUNTED, lanes): scored and judged documents of each level, where grades have levels
+    counts: Array
+    totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
+    ranked: Ranked
+    lists: Array  # float64 (n_lists, depth, lanes): gains by rank
+    lengths: Array  # int64 (n_lists, lanes)
+    ideals: Array  # float64 (n_ideals, ideal_depth, lanes): gains of the ideal rankings
+    ideal_lengths: Array  # int64 (n_ideals, lanes)
+    sums: Sums
+
+
+@block
+def vectors_of(n: int) -> int:
+    return (n + LANES - 1) // LANES
+
+
+@block
+def longest_list(offsets: Array, first: int, last: int) -> int:
+    longest = 0
+    for query in range(first, min(last, offsets.shape[0] - 1)):
+        longest = max(longest, offsets[query + 1] - offsets[query])
+    return longest
+
+
+@allocating
+def work_for(longest: int) -> Work:
+    size = longest + 2 * LANES
+    return Work(
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.uint32),
+        empty(size, np.float64),
+        empty(LANES, np.float64),
+    )
+
+
+@block
+def lanes_for(longest: int, plan: Plan) -> int:
+    """How many queries are scored side by side: several where each needs little memory, else one."""
+    n_lists, n_ideals = max(plan.lists.shape[0], 1), plan.ideals.shape[0]
+    ranks = n_lists * min(plan.depth, longest) + n_ideals * plan.ideal_depth
+    return SIDE_BY_SIDE if max(ranks, longest) <= HELD else 1
+
+
+@allocating
+def scratch_for(longest: int, coded: bool, pool: int, documents: Documents, plan: Plan) -> Scratch:
+    """Working memory for lists of up to `longest` documents; and pools of up to `pool`, without levels."""
+    size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
+    return Scratch(
+        empty(0 if coded else longest, np.uint32),
+        empty((SIDE_BY_SIDE, BINS), documents.scores.dtype),
+        empty(SIDE_BY_SIDE, documents.scores.dtype),
+        empty((lanes, size), documents.scores.dtype),
+        empty((lanes, size + pool), np.uint32),
+        empty(size, documents.scores.dtype),
+        empty((0 if coded else plan.gains.shape[0], longest + 2), np.float64),
+        empty(0 if coded else size + pool, np.float64),
+        empty((4, 0 if plan.folds is None else longest + 2), np.float64),
+    )
+
+
+@allocating
+def batch_for(longest: int, plan: Plan) -> Batch:
+    n_lists, n_ideals, n_totals = max(plan.lists.shape[0], 1), plan.ideals.shape[0], plan.totals.shape[0]
+    depth, ideal_depth, lanes = min(plan.depth, longest), plan.ideal_depth, lanes_for(longest, plan)
+    rows = LANES * max(vectors_of(min(longest, TOGETHER)), 1)
+    counts = empty((2, plan.gains.shape[1] + COUNTED, lanes), np.int64)
+    counts[:] = 0  # ideals are filled for lanes without a query too
+    return Batch(
+        Lanes(
+            empty(lanes, np.int64),
+            empty(lanes, np.int64),
+            empty(lanes, np.int64),
+            empty(lanes, np.int64),
+            empty(lanes, np.bool_),
+            empty(lanes, np.bool_),
+            empty(lanes, np.int64),
+            empty(lanes, np.int64),
+        ),
+        counts,
+        empty((n_totals, lanes), np.float64),
+        Ranked(
+            empty((rows, SIDE_BY_SIDE), np.uint32),
+            empty(rows, np.uint8),
+            empty((rows, SIDE_BY_SIDE), np.int64),
+            empty((rows, SIDE_BY_SIDE), np.float64),
+            empty((rows, SIDE_BY_SIDE), np.float64),
+        ),
+        empty((n_lists, depth, lanes), np.float64),
+        empty((n_lists, lanes), np.int64),
+        empty((n_ideals, ideal_depth, lanes), np.float64),
+        empty((n_ideals, lanes), np.int64),
+        Sums(
+            empty(lanes, np.int64),
+            empty((2, lanes), np.float64),
+            empty((2, lanes), np.int64),
+            empty((2, lanes), np.int64),
+            empty(lanes, np.float64),
+        ),
+    )

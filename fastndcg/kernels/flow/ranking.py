@@ -1,0 +1,152 @@
+"""The ranking of one query: chooses the documents that need a rank, and ranks them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastndcg.kernels.flow.tables import Array
+
+from ..compile.llvm import LANES
+from ..compile.marks import allocating, apart, block, empty, inlined, stoppable
+from ..vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
+from ..vectors.ordering import count_ahead, count_among, rank_distinct, rank_tied
+from .memory import Work, vectors_of
+from .sorting import falling_keys, sort_by_key
+
+COUNTING = 16  # up to so many compared vectors for each kept document, counting is faster than sorting
+MANY = 512  # in lists of so many documents, most vectors have no document of the first ranks
+_SAMPLE = 8192  # documents that give the bound of a list too long for the first-level cache
+
+
+@inlined
+def is_bounded(n: int, depth: int) -> bool:
+    """Whether a bound of scores excludes most documents that are not on the first `depth` ranks."""
+    return depth <= LANES and n >= 2 * LANES
+
+
+@block
+def bounded_by(n: int) -> int:
+    """The number of documents that a list's bound is computed from; the bound of a part holds for all."""
+    return _SAMPLE if n > 4 * _SAMPLE else n
+
+
+@inlined
+def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
+    """Keep at least the first `depth` ranks and documents tied with the last of them; returns how many."""
+    n = scores.shape[0]
+    if not is_bounded(n, depth):
+        return keep_all(codes, scores, kept_scores, kept)
+    bound = bound_of_top(scores[: bounded_by(n)], depth)
+    if n <= MANY:
+        return keep_from(scores, codes, bound, kept_scores, kept)
+    return keep_few_from(scores, codes, bound, kept_scores, kept)
+
+
+@stoppable
+@apart
+def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
+    n = scores.shape[0]
+    for i in range(n):
+        kept_scores[i] = scores[i]
+        kept[i] = codes[i]
+    return n
+
+
+@stoppable
+@inlined
+def rank_documents(
+    kept: int,
+    tied: bool,
+    nothing: int,
+    lowest: Any,
+    first_wanted: int,
+    scores: Array,
+    codes: Array,
+    own: Array,
+    work: Work,
+) -> bool:
+    """Rank the kept documents: fill `work.codes` and `work.sizes`. Returns whether some of the ranked
+    documents may be tied.
+
+    Documents with codes below `first_wanted` have gain 0 by every table and may be left out: their ranks hold
+    the code `nothing`, as a group of one unless a document tied with them has a gain. Where at most 2 * LANES
+    are ranked and some may be tied, `work.firsts` is filled too. `tied` says that ties are likely.
+    """
+    if kept > 2 * LANES:
+        wanted = find_from(codes[:kept], first_wanted, work.wanted)
+        if wanted * vectors_of(kept) > COUNTING * kept:
+            rank_by_sorting(kept, scores, codes, work)
+            return True
+        return rank_many(kept, wanted, nothing, lowest, scores, codes, own, work)
+    if tied or not rank_distinct(scores, codes, kept, lowest, work.codes):
+        rank_tied(scores, codes, kept, lowest, work.codes, work.firsts, work.sizes)
+        return True
+    for i in range(2 * LANES):
+        work.sizes[i] = 1
+    return False
+
+
+@apart
+def rank_many(
+    kept: int,
+    found: int,
+    nothing: int,
+    lowest: Any,
+    scores: Array,
+    codes: Array,
+    own: Array,
+    work: Work,
+) -> bool:
+    """As `rank_documents`, for more than two vectors: compare documents of `work.wanted` with all others."""
+    blocks = vectors_of(kept)
+    for i in range(kept):
+        work.codes[i] = nothing
+    for i in range(kept):
+        work.sizes[i] = 1
+    padding = blocks * LANES - kept
+    for i in range(kept, kept + padding):
+        scores[i] = lowest
+    firsts, sizes = work.firsts, work.ties
+    for j in range(found):
+        own[j] = scores[work.wanted[j]]
+    counted = 0
+    while found - counted > LANES:  # comparing two vectors of them with each document takes fewer steps
+        count_among(scores[:kept], own[counted:], firsts[counted:], sizes[counted:])
+        counted += 2 * LANES
+    for j in range(counted, found):
+        count = count_ahead(scores, blocks, own[j])
+        firsts[j], sizes[j] = count >> 32, count & 0xFFFFFFFF
+        if own[j] == lowest:
+            sizes[j] -= padding
+    tied = 0
+    for j in range(found):
+        tied += sizes[j] > 1
+    if tied == 0:
+        for j in range(found):
+            work.codes[firsts[j]] = codes[work.wanted[j]]
+        return False
+    for i in range(kept):
+        work.seen[i] = 0
+    for j in range(found):
+        first = firsts[j]
+        seen = work.seen[first]
+        work.codes[first + seen] = codes[work.wanted[j]]
+        work.seen[first] = seen + 1
+        work.sizes[first] = sizes[j]
+    return True
+
+
+@allocating
+def rank_by_sorting(kept: int, scores: Array, codes: Array, work: Work) -> None:
+    keys, order = empty(2 * kept, np.uint64), empty(2 * kept, np.uint32)
+    falling_keys(scores, kept, keys)
+    half = sort_by_key(kept, keys, order)
+    start = 0
+    for i in range(kept):
+        work.codes[i] = codes[order[half + i]]
+        if keys[half + i] != keys[half + start]:
+            work.sizes[start] = i - start
+            start = i
+    work.sizes[start] = kept - start

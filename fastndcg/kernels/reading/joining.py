@@ -1,0 +1,483 @@
+"""Joining judgments to a run by document id, and ordering tied documents by it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastndcg.kernels.flow.tables import Array
+
+from ..compile.marks import block, driver, in_place_of, intrinsic, types
+from ..flow.sorting import INSERTION, move_by_byte, sort_by_key
+from .words import copy_text, copy_widely, first_word, fold, leading_zeros, plain_fold, same_text, word_at
+
+
+class Ids(NamedTuple):
+    """Document ids as the join compares them: whole numbers in `leading`, texts in `offsets` and `data`."""
+
+    hashes: Array  # int64: 32 bits of a hash
+    leading: Array  # int64: the first seven bytes, or the number: orders ids, except those where it is equal
+    offsets: Array  # int64 (n + 1,): id `i` is `data[offsets[i]:offsets[i + 1]]`
+    data: Array  # uint8
+
+
+# what is added to ids before they are hashed, and an odd factor: drawn anew by each process, so that nobody
+# can make ids of equal hashes
+Secret = tuple[np.uint64, np.uint64]
+_PART = 1 << 14  # ids that are hashed together by NumPy, which the caches hold
+_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+
+
+def plain_digest(text: Array, start: int, stop: int, secret: Secret) -> tuple[int, int]:
+    """32 bits of a hash, and the first seven bytes as a number. As `digest`: both worlds share ids."""
+    own = text[start:stop].tobytes()
+    first = own[:8].ljust(8, b"\0")
+    words = [first, *(own[at : at + 8] for at in range(8, len(own) - 7, 8))]
+    if len(own) > 8 and len(own) % 8:
+        words.append(own[-8:])  # repeats some bytes of the word before
+    value, key = map(int, secret)
+    for number in (*(int.from_bytes(word, "little") for word in words), len(own)):
+        product = (value ^ number) * key
+        value = (product ^ (product >> 64)) & 0xFFFFFFFFFFFFFFFF
+    return value & 0xFFFFFFFF, int.from_bytes(first[:7], "big")
+
+
+@intrinsic
+def reversed_bytes(typing: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@block
+def hash_of_number(value: Any, secret: Secret) -> Any:
+    """A hash whose bits depend on all bits of a word.
+
+    Of one product alone, ids at equal distances would lie in clusters for one secret in some.
+    """
+    return fold(fold(value ^ secret[0], secret[1]), secret[1])
+
+
+@in_place_of(plain_digest)
+def digest(text: Array, start: int, stop: int, secret: Secret) -> tuple[Any, Any]:
+    word = first_word(text, start, stop)
+    value = fold(secret[0] ^ word, secret[1])
+    at = start + 8
+    while at + 8 <= stop:
+        value = fold(value ^ word_at(text, at), secret[1])
+        at += 8
+    if at < stop:
+        value = fold(value ^ word_at(text, stop - 8), secret[1])  # repeats some bytes of the word before
+    hashed = fold(value ^ np.uint64(stop - start), secret[1]) & np.uint64(0xFFFFFFFF)
+    return np.int64(hashed), np.int64(reversed_bytes(word) >> np.uint64(8))
+
+
+def plain_compare_text(
+    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
+) -> int:
+    for i in range(min(stop - start, other_stop - other_start)):
+        if text[start + i] != other[other_start + i]:
+            return -1 if text[start + i] < other[other_start + i] else 1
+    return (stop - start) - (other_stop - other_start)
+
+
+@in_place_of(plain_compare_text)
+def compare_text(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> int:
+    shorter = min(stop - start, other_stop - other_start)
+    at = 0
+    while at + 8 <= shorter:
+        one, two = word_at(text, start + at), word_at(other, other_start + at)
+        if one != two:
+            return -1 if reversed_bytes(one) < reversed_bytes(two) else 1
+        at += 8
+    for i in range(at, shorter):
+        if text[start + i] != other[other_start + i]:
+            return -1 if text[start + i] < other[other_start + i] else 1
+    return (stop - start) - (other_stop - other_start)
+
+
+def plain_digest_ids(offsets: Array, data: Array, secret: Secret, hashes: Array, leading: Array) -> None:
+    """As `digest_ids`, with NumPy: one word of many ids at a time."""
+    padded = np.concatenate([data, np.zeros(8, np.uint8)])
+    words = np.ndarray(data.shape[0] + 1, np.dtype("<u8"), padded.data, strides=(1,))
+    for at in range(0, hashes.shape[0], _PART):
+        ends = offsets[at : at + _PART + 1]
+        starts, stops = ends[:-1], ends[1:]
+        lengths = stops - starts
+        first = words[starts] & _FIRST_BYTES[np.minimum(lengths, 8)]
+        value: Array = plain_fold(first ^ secret[0], secret[1])  # type: ignore[assignment]
+        for done in range(8, int(lengths.max(initial=0)), 8):
+            (longer,) = np.nonzero(lengths > done)
+            # the last word may repeat bytes of the word before
+            word = words[np.minimum(starts[longer] + done, stops[longer] - 8)]
+            value[longer] = plain_fold(value[longer] ^ word, secret[1])
+        hashed = plain_fold(value ^ lengths.view(np.uint64), secret[1])  # type: ignore[arg-type]
+        hashes[at : at + _PART] = hashed & np.uint64(0xFFFFFFFF)
+        leading[at : at + _PART] = first.byteswap() >> np.uint64(8)
+
+
+def hashes_of_numbers(numbers: Array, secret: Secret) -> Array:
+    """32 bits of a hash of each whole number, by two products (as SplitMix64), a part at a time."""
+    hashes = np.empty(numbers.shape[0], np.int64)
+    for at in range(0, numbers.shape[0], _PART):
+        part = numbers[at : at + _PART].view(np.uint64) ^ secret[0]
+        for shift, factor in ((30, secret[1]), (27, np.uint64(0x94D049BB133111EB))):
+            part ^= part >> np.uint64(shift)
+            part *= factor
+        hashes[at : at + _PART] = part >> np.uint64(32)
+    return hashes
+
+
+@driver(plain=plain_digest_ids)
+def digest_ids(offsets: Array, data: Array, secret: Secret, hashes: Array, leading: Array) -> None:
+    """Hash and first seven bytes of each id."""
+    for row in range(hashes.shape[0]):
+        hashes[row], leading[row] = digest(data, offsets[row], offsets[row + 1], secret)
+
+
+@driver()
+def starts_of_runs(offsets: Array, data: Array) -> Array:
+    """Rows whose text differs from that of the row before, and row 0."""
+    starts = np.empty(offsets.shape[0], np.int64)
+    found = 0
+    for row in range(offsets.shape[0] - 1):
+        before, start, stop = offsets[max(row - 1, 0)], offsets[row], offsets[row + 1]
+        if row == 0 or not same_text(data, start, stop, data, before, start):
+            starts[found] = row
+            found += 1
+    return starts[:found]
+
+
+@driver()
+def offsets_of_taken(offsets: Array, rows: Array) -> Array:
+    """Offsets of the texts of these rows when they stand one after the other: int64 (n_rows + 1,)."""
+    taken = np.empty(rows.shape[0] + 1, np.int64)
+    end = 0
+    for i in range(rows.shape[0]):
+        taken[i] = end
+        end += offsets[rows[i] + 1] - offsets[rows[i]]
+    taken[rows.shape[0]] = end
+    return taken
+
+
+def plain_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+    for i in range(rows.shape[0]):
+        copy_text(data, offsets[rows[i]], offsets[rows[i] + 1], out, taken[i])
+
+
+@in_place_of(plain_take_text)
+def take_text_of_rows(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+    # bytes after the last of these rows belong to another thread
+    last, last_end = data.shape[0] - 64, taken[rows.shape[0]] - 64
+    for i in range(rows.shape[0]):
+        start, end = offsets[rows[i]], taken[i]
+        length = taken[i + 1] - end
+        copy_widely(data, start, length, out, end, start <= last and end <= last_end)
+
+
+@driver()
+def take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
+    """Copy the texts of these rows into `out`, the text of `rows[i]` to `taken[i]`."""
+    take_text_of_rows(offsets, data, rows, taken, out)
+
+
+@block
+def compare_ids(ids: Ids, row: int, others: Ids, other: int) -> int:
+    """A number below, at or above 0 if an id is before, equal to or after the other, as bytes or numbers."""
+    if ids.leading[row] != others.leading[other]:
+        return -1 if ids.leading[row] < others.leading[other] else 1
+    if ids.offsets.shape[0] == 0:
+        return 0
+    return compare_text(
+        ids.data,
+        ids.offsets[row],
+        ids.offsets[row + 1],
+        others.data,
+        others.offsets[other],
+        others.offsets[other + 1],
+    )
+
+
+def plain_join_documents(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    found: Array,
+) -> tuple[int, int, int]:
+    """As `join_documents`, through a dict for each query."""
+    judged_ids, run_ids = plain_ids(judged), plain_ids(run)
+    for query in range(judged_offsets.shape[0] - 1):
+        rows_of_id: dict[Any, int] = {}
+        for row in judged_rows[judged_offsets[query] : judged_offsets[query + 1]].tolist():
+            other = rows_of_id.setdefault(judged_ids[row], row)
+            if other != row:
+                return 1, other, row
+        returned: dict[Any, int] = {}
+        for row in run_rows[run_offsets[query] : run_offsets[query + 1]].tolist():
+            other = returned.setdefault(run_ids[row], row)
+            if other != row:
+                return 2, other, row
+            found[row] = rows_of_id.get(run_ids[row], -1)
+    return 0, -1, -1
+
+
+def plain_ids(ids: Ids) -> list[Any]:
+    """Ids as Python compares them: as bytes, or as numbers."""
+    if ids.offsets.shape[0] == 0:
+        return ids.leading.tolist()
+    data, ends = ids.data.tobytes(), ids.offsets.tolist()
+    return [data[start:stop] for start, stop in pairwise(ends)]
+
+
+@driver(plain=plain_join_documents)
+def join_documents(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    found: Array,
+) -> tuple[int, int, int]:
+    """Fill `found` with the judged row of each document of the run, or -1; by one small hash table for each
+    query.
+
+    Both sides are grouped by query: query `q` owns `rows[offsets[q]:offsets[q + 1]]`. Returns (0, -1, -1), or
+    1 for the judgments or 2 for the run, with the first two rows that are the same document of the same
+    query.
+    """
+    n_queries = judged_offsets.shape[0] - 1
+    largest = 0
+    for query in range(n_queries):
+        largest = max(
+            largest,
+            judged_offsets[query + 1] - judged_offsets[query] + run_offsets[query + 1] - run_offsets[query],
+        )
+    size = 2
+    while size < 2 * largest:
+        size *= 2
+    slots, owners = np.zeros(size, np.int64), np.empty(size, np.int64)
+    return join_by_hash(judged_offsets, judged_rows, judged, run_offsets, run_rows, run, slots, owners, found)
+
+
+@block
+def join_by_hash(
+    judged_offsets: Array,
+    judged_rows: Array,
+    judged: Ids,
+    run_offsets: Array,
+    run_rows: Array,
+    run: Ids,
+    slots: Array,
+    owners: Array,
+    found: Array,
+) -> tuple[int, int, int]:
+    """As `join_documents`, without counting references to the arrays of ids, which took most of the time.
+
+    A free slot is 0. Others hold 31 bits of the hash and the number of the document in its query, from 1:
+    judged documents first, then those of the run. `owners` has the row of the run that was joined to a judged
+    document, or -1.
+    """
+    low = (1 << 32) - 1
+    for query in range(judged_offsets.shape[0] - 1):
+        first, run_first = judged_offsets[query], run_offsets[query]
+        n_judged = judged_offsets[query + 1] - first
+        size = 2
+        while size < 2 * (n_judged + run_offsets[query + 1] - run_first):
+            size *= 2
+        slots[:size] = 0
+        for i in range(n_judged):
+            row = judged_rows[first + i]
+            tag = judged.hashes[row] >> 1
+            slot = judged.hashes[row] & (size - 1)
+            while slots[slot] != 0:
+                if slots[slot] >> 32 == tag:
+                    other = judged_rows[first + (slots[slot] & low) - 1]
+                    if compare_ids(judged, row, judged, other) == 0:
+                        return 1, other, row
+                slot = (slot + 1) & (size - 1)
+            slots[slot], owners[slot] = (tag << 32) | (i + 1), -1
+        for i in range(run_first, run_offsets[query + 1]):
+            row = run_rows[i]
+            tag = run.hashes[row] >> 1
+            slot = run.hashes[row] & (size - 1)
+            found[row] = -1
+            while slots[slot] != 0:
+                if slots[slot] >> 32 == tag:
+                    entry = (slots[slot] & low) - 1
+                    if entry < n_judged:
+                        other = judged_rows[first + entry]
+                        if compare_ids(run, row, judged, other) == 0:
+                            if owners[slot] >= 0:
+                                return 2, owners[slot], row
+                            owners[slot] = row
+                            found[row] = other
+                            break
+                    else:
+                        other = run_rows[run_first + entry - n_judged]
+                        if compare_ids(run, row, run, other) == 0:
+                            return 2, other, row
+                slot = (slot + 1) & (size - 1)
+            if slots[slot] == 0:
+                slots[slot] = (tag << 32) | (n_judged + i - run_first + 1)
+    return 0, -1, -1
+
+
+_FEW_KEYS = 48  # up to so many keys, insertion sort is faster than radix sort
+_LEADING_BYTES = 4  # sorting by so many bytes leaves few keys out of order
+_MOST_MOVES = 4  # moves for each key, on average, in the insertion sort that follows
+
+
+def plain_order_documents(
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, ordered: Array
+) -> None:
+    """As `order_documents`, with NumPy's sort, and with Python's for equal keys."""
+    queries = np.repeat(np.arange(offsets.shape[0] - 1), np.diff(offsets))
+    first, last = offsets[0], offsets[-1]
+    own = rows[first:last]
+    own = own[np.lexsort((keys[own], queries))]
+    is_new = np.ones(len(own) + 1, np.bool_)
+    is_new[1:-1] = (keys[own[1:]] != keys[own[:-1]]) | (queries[1:] != queries[:-1])
+    runs = np.flatnonzero(is_new)
+    tied = np.flatnonzero(np.diff(runs) > 1)
+    values = plain_ids(ids) if len(tied) else []
+    for start, stop in zip(runs[tied].tolist(), runs[tied + 1].tolist(), strict=True):
+        own[start:stop] = sorted(own[start:stop].tolist(), key=values.__getitem__, reverse=not ascending)
+    ordered[first:last] = own
+
+
+@driver(plain=plain_order_documents)
+def order_documents(
+    offsets: Array, rows: Array, keys: Array, ids: Ids, ascending: bool, ordered: Array
+) -> None:
+    """Write the rows of each query to `ordered` by rising key (uint64), then by id, then in any order."""
+    longest = 0
+    for query in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[query + 1] - offsets[query])
+    own_keys, places = np.empty(2 * longest, np.uint64), np.empty(2 * longest, np.int64)
+    counts, spare = np.empty((_LEADING_BYTES, 256), np.int64), np.empty(longest, np.int64)
+    order_rows(offsets, rows, keys, ids, ascending, ordered, own_keys, places, counts, spare)
+
+
+@block
+def order_rows(
+    offsets: Array,
+    rows: Array,
+    keys: Array,
+    ids: Ids,
+    ascending: bool,
+    ordered: Array,
+    own_keys: Array,
+    places: Array,
+    counts: Array,
+    spare: Array,
+) -> None:
+    for query in range(offsets.shape[0] - 1):
+        first, n = offsets[query], offsets[query + 1] - offsets[query]
+        own, here = rows[first : first + n], ordered[first : first + n]
+        rising = True
+        for i in range(n):
+            places[i], own_keys[i] = i, keys[own[i]]
+            rising = rising and (i == 0 or own_keys[i] >= own_keys[i - 1])
+        start = 0
+        if not rising and n <= _FEW_KEYS:
+            insert_by_key(own_keys[:n], places[:n])
+        elif not rising:
+            start = sort_by_leading_bytes(n, own_keys, places, counts)
+            if start < 0:
+                for i in range(n):
+                    own_keys[i] = keys[own[i]]
+                start = sort_by_key(n, own_keys, places)
+        for i in range(n):
+            here[i] = own[places[start + i]]
+        at = 0
+        while at < n:
+            stop = at + 1
+            while stop < n and own_keys[start + stop] == own_keys[start + at]:
+                stop += 1
+            if stop - at > 1:
+                sort_by_id(here[at:stop], ids, ascending, spare)
+            at = stop
+
+
+@block
+def sort_by_leading_bytes(n: int, keys: Array, order: Array, counts: Array) -> int:
+    """As `sort_by_key`, in half the time: a radix sort by the first bytes that vary, then an insertion sort.
+
+    Returns -1 where the insertion sort would have to move many keys.
+    """
+    varying = np.uint64(0)
+    for i in range(n):
+        order[i] = i
+        varying |= keys[i] ^ keys[0]
+    bits: Any = 64 - np.int64(leading_zeros(varying))
+    low: Any = np.uint64(max(bits - 8 * _LEADING_BYTES, 0))
+    counts[:, :] = 0
+    for i in range(n):
+        key = keys[i] >> low
+        for byte in range(_LEADING_BYTES):
+            counts[byte, np.int64((key >> np.uint64(8 * byte)) & np.uint64(255))] += 1
+    source, target = 0, n
+    for byte in range((min(bits, 8 * _LEADING_BYTES) + 7) // 8):
+        move_by_byte(n, keys, order, low + np.uint64(8 * byte), counts[byte], source, target)
+        source, target = target, source
+    moves = 0
+    for i in range(source + 1, source + n):
+        key, moved = keys[i], order[i]
+        j = i
+        while j > source and key < keys[j - 1]:
+            keys[j], order[j] = keys[j - 1], order[j - 1]
+            j -= 1
+        keys[j], order[j] = key, moved
+        moves += i - j
+        if moves > _MOST_MOVES * n:
+            return -1
+    return source
+
+
+@block
+def insert_by_key(keys: Array, at: Array) -> None:
+    """Sort `keys`, and `at` along with them, by rising key."""
+    for i in range(1, at.shape[0]):
+        key, moved = keys[i], at[i]
+        j = i
+        while j > 0 and key < keys[j - 1]:
+            keys[j], at[j] = keys[j - 1], at[j - 1]
+            j -= 1
+        keys[j], at[j] = key, moved
+
+
+@block
+def sort_by_id(at: Array, ids: Ids, ascending: bool, spare: Array) -> None:
+    """Sort rows by their ids."""
+    n = at.shape[0]
+    turn = 1 if ascending else -1
+    for start in range(0, n, INSERTION):
+        for i in range(start + 1, min(start + INSERTION, n)):
+            moved = at[i]
+            j = i
+            while j > start and turn * compare_ids(ids, moved, ids, at[j - 1]) < 0:
+                at[j] = at[j - 1]
+                j -= 1
+            at[j] = moved
+    width = INSERTION
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            left, right = start, middle
+            for to in range(start, stop):
+                if right >= stop or (left < middle and turn * compare_ids(ids, at[left], ids, at[right]) < 0):
+                    spare[to] = at[left]
+                    left += 1
+                else:
+                    spare[to] = at[right]
+                    right += 1
+        for i in range(n):
+            at[i] = spare[i]
+        width *= 2

@@ -1,0 +1,243 @@
+"""`report`: compute the results for a page, and write the file."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from fastndcg.common.files import check_writable, whole_file
+from fastndcg.common.table import labels_of, quoted
+from fastndcg.errors import (
+    Argument,
+    InputError,
+    InputTypeError,
+    about,
+    check_system,
+    count_of,
+    library,
+    visible,
+    warn,
+)
+from fastndcg.measures import Measures, as_measures
+from fastndcg.rankings.rankings import Rankings
+
+
+def report(
+    systems: Rankings | Mapping[str, Rankings],
+    path: str | os.PathLike[str],
+    *,
+    measures: Measures = "nDCG@10",
+    baseline: str | None = None,
+    by: str | Sequence[str] = (),
+    confidence: float = 0.95,
+    missing: str | float = "refuse",
+    title: str | None = None,
+    sources: Mapping[str, str] | None = None,
+    command: str = "fastndcg.report(...) in Python",
+    threads: int | None = None,
+) -> None:
+    """Write an HTML page about one or several systems: means, comparison, pictures, notable queries.
+
+    The page is one file that loads nothing from the network. Tables can be sorted, and long tables are split
+    into pages. Needs the extra `report`.
+
+    Parameters
+    ----------
+    systems : Rankings, or a mapping of names to Rankings
+    path : file to write
+    measures : one or several of Measure, notation, or ir_measures object
+        Lists of queries use the first measure. Pictures of the other measures are closed until the reader
+        opens them.
+    baseline : name, optional
+        The system that all others are compared with. Default: the first.
+    by : str or sequence of str
+        Kept columns whose groups of queries are shown.
+    confidence : float
+        Confidence of all intervals.
+    missing : "refuse", "drop" or a number
+        What to do with queries that some systems lack, as in `compare`.
+    title : str, optional
+    sources : mapping of names to texts, optional
+        Where the rankings of a system come from.
+    command : str
+        The command that made the page, which the page shows.
+    threads : int, optional
+        Default: all threads that Numba has. The values do not depend on it.
+
+    Returns
+    -------
+    None
+        The page is at `path`, whole or not at all. Pictures are drawn by another process. If it dies, as
+        where memory is short, the page and a `FastndcgWarning` say which pictures are missing and why, and
+        the page has their numbers.
+
+    Raises
+    ------
+    InputError
+        A system has no queries, or lacks queries of another; the baseline is not one of the systems; the
+        confidence is not between 0 and 1.
+    InputTypeError
+        A system is not Rankings.
+    ColumnError
+        A column of `by` was not kept.
+    SourceError
+        The path cannot be written.
+    ExtraError
+        Altair, vl-convert-python, Jinja2 or SciPy is not installed.
+
+    See Also
+    --------
+    compare : compute the comparison as a table.
+    explain : explain one query, rank by rank.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fastndcg import Rankings
+    >>> bm25 = Rankings.from_lists([[0, 1, 2], [1, 0]], queries={"country": ["de", "fr"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report({"bm25": bm25}, f"{folder}/report.html", measures=["nDCG@10", "RR"], by="country")
+    ...     os.listdir(folder)
+    ['report.html']
+    """
+    jinja = check_extra()
+    from fastndcg.look.blocks import draw
+    from fastndcg.look.sections import sections_of
+
+    check_writable(path)
+    found = _find(systems, measures, baseline, by, confidence, missing, sources, threads)
+    names = list(found.rankings)
+    queries = max(facts.queries for facts in found.facts.values())
+    sections = list(sections_of(found, command))
+    missing_pictures = draw(sections)
+    text = _render(
+        jinja,
+        title=title
+        or f"{found.main} of {' and '.join(names) if len(names) < 4 else count_of(len(names), 'system')}",
+        subtitle=(
+            f"{count_of(queries, 'query')}; {', '.join(map(str, found.measures))}; "
+            f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        ),
+        sections=sections,
+    )
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+    if missing_pictures:
+        first = missing_pictures[0]
+        warn(
+            f"{path} lacks {count_of(len(missing_pictures), 'picture')}, but has the numbers; the first is "
+            f"{quoted(first.title)}: {first.missing}. Write it again with more memory (ulimit -v), or with "
+            "another version of vl-convert-python."
+        )
+
+
+def check_extra() -> Any:
+    """Import Jinja2 and the other libraries of a page. Raise `ExtraError` if one is missing."""
+    for module, name in (("altair", "Altair"), ("vl_convert", "vl-convert-python"), ("scipy", "SciPy")):
+        library(module, name, "report", "a report")
+    return library("jinja2", "Jinja2", "report", "a report")
+
+
+def _find(
+    systems: Any,
+    measures: Any,
+    baseline: str | None,
+    by: str | Sequence[str],
+    confidence: float,
+    missing: str | float,
+    sources: Mapping[str, str] | None,
+    threads: int | None,
+) -> Any:
+    """The results that sections show."""
+    from fastndcg.api.evaluate import evaluate
+    from fastndcg.decide.systems import compare
+    from fastndcg.look.blocks import LONGEST
+    from fastndcg.look.charts import CUTOFFS
+    from fastndcg.look.facts import facts_of
+    from fastndcg.look.sections import Found, only
+
+    rankings = (
+        {str(name): each for name, each in systems.items()}
+        if isinstance(systems, Mapping)
+        else {"system": systems}
+    )
+    for name, each in rankings.items():
+        if not isinstance(each, Rankings):
+            raise InputTypeError(
+                f'"{name}" is a {type(each).__name__}; wanted Rankings, as read_parquet returns them'
+            )
+        if not each.n_queries:
+            raise InputError(f'"{name}" has no queries, so that there is nothing to report')
+    if not rankings:
+        raise InputError('no system is given; wanted a mapping of names, as in {"bm25": rankings}')
+    if baseline is not None:
+        check_system(baseline, rankings, Argument("baseline", baseline))
+    if isinstance(systems, Mapping) and len(rankings) < len(systems):
+        raise InputError(
+            f"two systems have the same name as text: {', '.join(map(repr, systems))}; rename one"
+        )
+    names = labels_of(((name,) for name in rankings), LONGEST)
+    rankings = {names[name,]: each for name, each in rankings.items()}
+    baseline = None if baseline is None else names[baseline,]
+    asked = as_measures(measures)
+    main, longest = asked[0], max(each._longest for each in rankings.values())
+    curve = []
+    if main.definition.cut == "rank" and longest > 1:
+        last = next((k for k in CUTOFFS if k >= longest), CUTOFFS[-1])
+        curve = [main @ k for k in CUTOFFS if k <= last]
+    every = {}
+    for name, each in rankings.items():
+        with about(f'"{name}"'):
+            every[name] = evaluate(each, list(dict.fromkeys([*asked, *curve])), threads=threads)
+    scores = {name: only(each, asked) for name, each in every.items()}
+    compared = None
+    if len(scores) > 1:
+        compared = compare(scores, baseline or next(iter(scores)), confidence=confidence, missing=missing)
+    return Found(
+        rankings,
+        {name: facts_of(each) for name, each in rankings.items()},
+        scores,
+        {name: only(each, curve) for name, each in every.items()} if curve else {},
+        compared,
+        asked,
+        (by,) if isinstance(by, str) else tuple(by),
+        confidence,
+        {names[name,]: text for name, text in (sources or {}).items() if (name,) in names},
+        threads,
+    )
+
+
+def _render(jinja: Any, **parts: Any) -> str:
+    """Render the template with its style and script. All text is escaped, and no other script may run."""
+    from importlib import resources  # here, because it imports tempfile, which imports random
+
+    from fastndcg import __version__
+
+    folder = resources.files("fastndcg.look")
+    files = {
+        name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
+    }
+    style, script = (jinja.utils.markupsafe.Markup(files[name]) for name in ("page.css", "page.js"))
+    page = jinja.Environment(
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        finalize=lambda value: visible(value) if type(value) is str else value,  # not of Markup
+    ).from_string(files["page.html"])
+    text: str = page.render(
+        **parts,
+        version=__version__,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+    return text
+
+
+def _hash(text: str) -> str:
+    import hashlib  # here, because it is slow to import
+
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,342 @@
+"""The sections of a page. Each function returns the blocks of a section."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fastndcg import plot
+from fastndcg.decide.anchoring import anchors
+from fastndcg.decide.explanation import explain
+from fastndcg.decide.ranges import tie_range
+from fastndcg.errors import InputError, MeasureError, count_of
+from fastndcg.look.blocks import Folded, Section, Table, Text, cell_of, id_cells, picture_of, table_of
+from fastndcg.measures import Measure, table
+from fastndcg.measures.tools import conventions
+from fastndcg.scores.scores import Scores
+from fastndcg.scoring.plan import discount_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fastndcg.decide.comparison import Comparison
+    from fastndcg.look.facts import Facts
+    from fastndcg.rankings.rankings import Rankings
+
+# queries in a list; how many of them are explained; rows of an explanation
+_WORST, _EXPLAINED, _RANKS = 20, 5, 50
+
+
+class Found(NamedTuple):
+    """The results that a page shows."""
+
+    rankings: dict[str, Rankings]
+    facts: dict[str, Facts]
+    scores: dict[str, Scores]  # of the chosen measures
+    curves: dict[str, Scores]  # of the first measure at several cutoffs; empty if it has no cutoff
+    comparison: Comparison | None  # of two or more systems
+    measures: tuple[Measure, ...]
+    by: tuple[str, ...]
+    confidence: float
+    sources: Mapping[str, str]
+    threads: int | None
+
+    @property
+    def main(self) -> Measure:
+        """The measure of pictures and lists of queries."""
+        return self.measures[0]
+
+
+def sections_of(found: Found, command: str) -> Iterator[Section]:
+    """Return all sections with content, in order."""
+    yield Section("evaluated", "What was evaluated", _evaluated_section(found))
+    yield Section("summary", "Summary", _summary(found))
+    if found.comparison is not None:
+        yield Section("comparison", "Comparison", _comparison(found, found.comparison))
+    if found.curves:
+        yield Section(
+            "cutoffs", "Cutoffs", [picture_of(plot.cutoffs(found.curves, found.main, found.confidence))]
+        )
+    yield Section("distribution", f"Distribution of {found.main}", _distribution(found))
+    if found.by:
+        yield Section("slices", f"Slices by {', '.join(found.by)}", _slices(found))
+    yield Section("anchors", "Worst, random and best order", _or_message(partial(_anchors, found)))
+    yield Section("ties", "Ties", _or_message(partial(_ties, found)))
+    yield Section("worst", "Worst queries", _worst(found))
+    if found.comparison is not None:
+        yield Section("movers", "Largest movers", list(_movers(found, found.comparison)))
+    yield Section("measures", "Measures", _measures(found))
+    yield Section("made", "How this page was made", _made_section(command))
+
+
+def _or_message(make: Callable[[], list[Any]]) -> list[Any]:
+    """Return the blocks of a section, or the reason why a measure or the data have none."""
+    try:
+        return make()
+    except (InputError, MeasureError) as error:
+        return [Text(str(error))]
+
+
+# ---- sections ----
+
+
+def _evaluated_section(found: Found) -> list[Any]:
+    of_systems = {
+        name: {
+            "source": found.sources.get(name, "given in Python"),
+            "queries": facts.queries,
+            "documents": facts.documents,
+            "documents of the longest list": facts.longest,
+            "queries without documents": facts.without_documents,
+            "documents with the score of another document of the query": _share(facts.tied, facts.documents),
+            "unjudged documents": _share(facts.unjudged, facts.documents),
+            "judged documents in the pool": facts.judged,
+        }
+        for name, facts in found.facts.items()
+    }
+    names = list(next(iter(of_systems.values())))
+    cells = [[cell_of(name), *(cell_of(facts[name]) for facts in of_systems.values())] for name in names]
+    systems = Table("Systems", ["", *of_systems], cells, sorts=False)
+    grades = [
+        {"system": name, "grade": grade, "documents": count}
+        for name, facts in found.facts.items()
+        for grade, count in facts.grades
+    ]
+    same = len({tuple(facts.grades) for facts in found.facts.values()}) == 1
+    if same:
+        first = next(iter(found.facts))
+        grades = [row for row in grades if row["system"] == first]
+    notes = (
+        []
+        if any(facts.unjudged is not None for facts in found.facts.values())
+        else [Text("The data do not say which documents were judged, so every document counts as judged.")]
+    )
+    return [
+        systems,
+        *notes,
+        picture_of(
+            plot.grades(
+                grades,
+                "judged documents of each grade"
+                + (", the same for all systems" if same and len(found.facts) > 1 else ""),
+            )
+        ),
+    ]
+
+
+def _summary(found: Found) -> list[Any]:
+    rows = [
+        {"system": name} | row
+        for name, scores in found.scores.items()
+        for row in scores.summary(found.confidence).rows
+    ]
+    weighted = any(scores.weight is not None for scores in found.scores.values())
+    note = (
+        f"Intervals of {100 * found.confidence:g} %, low to high, by Student's t. "
+        "A query is empty if the measure is undefined for it."
+    )
+    return [
+        Text(note + (" Means are weighted." if weighted else "")),
+        table_of("Means over all queries", rows),
+    ]
+
+
+def _comparison(found: Found, comparison: Comparison) -> list[Any]:
+    hidden = ("effect_low", "effect_high", "nonzero")
+    rows = [{name: value for name, value in row.items() if name not in hidden} for row in comparison.rows]
+    blocks: list[Any] = [Text(comparison.heading())]
+    blocks += [Text(f"Caution: {caution}") for caution in comparison.cautions]
+    blocks += [table_of("Differences of means", rows), picture_of(comparison.plot.effects())]
+    return blocks + _each_measure(
+        found,
+        lambda measure: [
+            block
+            for pair in _pairs(comparison)
+            for block in _or_message(partial(_differences, comparison, measure, *pair))
+        ],
+    )
+
+
+def _differences(comparison: Comparison, measure: Measure, system: str, baseline: str) -> list[Any]:
+    return [picture_of(comparison.plot.differences(measure, system, baseline=baseline))]
+
+
+def _distribution(found: Found) -> list[Any]:
+    def of(measure: Measure) -> list[Any]:
+        return _or_message(lambda: [picture_of(plot.distribution(found.scores, measure))])
+
+    return _each_measure(found, of)
+
+
+def _slices(found: Found) -> list[Any]:
+    rows = []
+    for name, scores in found.scores.items():
+        groups = scores.by(list(found.by), found.confidence).to_pylist()
+        for group in id_cells(groups, found.by):
+            small = group.pop("small")
+            rows.append({"system": name} | group | {"fewer than 30 queries": small})
+
+    def of(measure: Measure) -> list[Any]:
+        scores = {name: only(each, [measure]) for name, each in found.scores.items()}
+        return [picture_of(plot.slices(scores, measure, found.by, found.confidence))]
+
+    return [*_each_measure(found, of), table_of(f"Means by {', '.join(found.by)}", rows)]
+
+
+def _anchors(found: Found) -> list[Any]:
+    of = {name: anchors(each, found.measures, threads=found.threads) for name, each in found.rankings.items()}
+    rows = [
+        {"system": name, "measure": measure} | means
+        for name, each in of.items()
+        for measure, means in each.means().items()
+    ]
+    note = (
+        "Means of the worst, a random, the actual and the best order of the returned documents. "
+        "Position is 0 for a random order and 1 for the best order; "
+        "ceiling is the share of the possible value that the best order reaches; "
+        "quality is the actual mean over the best."
+    )
+    return [Text(note), picture_of(plot.anchors(of)), table_of("Means of each order", rows)]
+
+
+def _ties(found: Found) -> list[Any]:
+    if not any(facts.tied for facts in found.facts.values()):
+        return [Text("No two documents of a query have the same score, so there are no ties.")]
+    of = {
+        name: tie_range(each, found.measures, threads=found.threads) for name, each in found.rankings.items()
+    }
+    rows = [{"system": name} | row for name, each in of.items() for row in each.summary().to_pylist()]
+    note = (
+        "Means over the worst, all, and the best orders of tied documents. "
+        "moves: the worst and best differ by more than 0.001."
+    )
+    return [Text(note), picture_of(plot.ties(of)), table_of("Means over orders of ties", rows)]
+
+
+def _worst(found: Found) -> list[Any]:
+    blocks: list[Any] = []
+    for name, scores in found.scores.items():
+        queries = scores.worst(found.main, _WORST)
+        undefined = int(scores._empty[0].sum())
+        if undefined:
+            left_out = count_of(undefined, "query")
+            blocks.append(Text(f"{name}, without {left_out} where {found.main} is undefined:"))
+        blocks.append(table_of(f"Lowest {found.main} of {name}", _rows(queries, 1)))
+        alone = {name: found.rankings[name]}
+        blocks += [
+            _explained_section(alone, found.main, query) for query in queries[0][:_EXPLAINED].to_pylist()
+        ]
+    return blocks
+
+
+def _movers(found: Found, comparison: Comparison) -> Iterator[Any]:
+    for system, baseline in _pairs(comparison):
+        queries = comparison.movers(found.main, system, _WORST, baseline=baseline)
+        if not len(queries):
+            yield Text(f"No query differs between {system} and {baseline}.")
+            continue
+        names = {"baseline": baseline, "system": system} if baseline != system else {}
+        yield table_of(f"{found.main}, {system} against {baseline}", _rows(queries, 3), names)
+        for query in queries[0][:_EXPLAINED].to_pylist():
+            both = {name: found.rankings[name] for name in (baseline, system)}
+            yield _explained_section(both, found.main, query)
+
+
+def _measures(found: Found) -> list[Any]:
+    declared = {row["name"]: row for row in table().to_pylist()}
+    blocks: list[Any] = []
+    for measure in found.measures:
+        row = declared[measure.name]
+        alike = [
+            name
+            for name, convention in conventions.items()
+            if measure.name == "nDCG" and convention.measure(measure.cutoff) == measure
+        ]
+        facts = {
+            "what it is": row["summary"],
+            "formula": row["formula"],
+            "cutoff": "none" if measure.cutoff is None else f"{measure.cutoff:,}",
+            "range": row["range"],
+            "source": row["source"],
+        }
+        if measure.name == "nDCG":
+            facts["conventions with these parameters"] = ", ".join(alike) or "none that is known"
+        blocks.append(
+            table_of(str(measure), [{"": name, "value": text} for name, text in facts.items()], sorts=False)
+        )
+        meanings = {parameter.name: parameter.meaning for parameter in measure.definition.parameters}
+        parameters = [
+            {"parameter": name, "value": str(value), "means": meanings[name]}
+            for name, value in measure.params.items()
+        ]
+        if parameters:
+            blocks.append(table_of(f"Parameters of {measure}", parameters))
+    grades = sorted(
+        {grade for each in found.rankings.values() for grade in each._distinct_grades[:_RANKS].tolist()}
+    )
+    discounted = [measure for measure in found.measures if discount_of(measure) != "none"]
+    if discounted:
+        blocks.append(picture_of(plot.discounts(discounted)))
+    gaining = [measure for measure in found.measures if measure.way != "intents"]
+    with_gains = _or_message(lambda: [picture_of(plot.gains(gaining, grades))]) if gaining else []
+    return [*blocks, *with_gains]
+
+
+def _made_section(command: str) -> list[Any]:
+    rows = [{"": "command", "value": command}, {"": "Python", "value": sys.version.split()[0]}]
+    for name in ("fastndcg", "numpy", "numba", "pyarrow", "scipy", "altair", "vl-convert-python"):
+        try:
+            rows.append({"": name, "value": version(name)})
+        except PackageNotFoundError:
+            continue
+    return [table_of("Versions", [*rows, {"": "platform", "value": platform.platform()}], sorts=False)]
+
+
+# ---- parts ----
+
+
+def _share(count: int | None, of: int) -> str:
+    return "not known" if count is None else f"{count:,} ({100 * count / max(of, 1):.1f} %)"
+
+
+def only(scores: Scores, measures: Sequence[Measure]) -> Scores:
+    """Return the scores of some of the measures."""
+    rows = [scores.measures.index(measure) for measure in measures]
+    return Scores(measures, scores.values[rows], scores._empty[rows], scores._source, scores.weight)
+
+
+def _each_measure(found: Found, make: Callable[[Measure], list[Any]]) -> list[Any]:
+    """Return the blocks of the first measure, and closed blocks of the others, which open on a click."""
+    others = [Folded(str(measure), make(measure)) for measure in found.measures[1:]]
+    return [*make(found.main), *others]
+
+
+def _pairs(comparison: Comparison) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((row["system"], row["baseline"]) for row in comparison.rows))
+
+
+def _rows(queries: pa.Table, numbers: int) -> list[dict[str, Any]]:
+    """Return rows of a table. The last columns are numbers, the others are ids and kept columns."""
+    return id_cells(queries.to_pylist(), queries.column_names[:-numbers])
+
+
+def _explained_section(systems: dict[str, Rankings], measure: Measure, query: Any) -> Folded:
+    """Return a query rank by rank, for each system."""
+    try:
+        explanations = explain(systems, measure, query)
+    except MeasureError as error:
+        return Folded(f"query {query}", [Text(str(error))])
+    blocks: list[Any] = []
+    for name, explained in explanations.items():
+        shown = explained.to_arrow().slice(0, _RANKS)
+        kept = [column for column in shown.column_names if shown[column].null_count < len(shown)]
+        rows = id_cells(shown.select(kept).to_pylist(), ["doc_id"])
+        blocks.append(table_of((f"{name}: " if len(systems) > 1 else "") + explained.heading(), rows))
+        more = len(explained.to_arrow()) - len(shown)
+        blocks += [Text(f"... and {more:,} more")] if more > 0 else []
+        blocks += [Text(note) for note in explained.notes()]
+    return Folded(f"query {query}: why", blocks)

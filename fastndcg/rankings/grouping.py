@@ -1,0 +1,245 @@
+"""Group rows by query."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.arrays import arrow_column, read_only
+from fastndcg.common.arrow_types import array_of, column_of, combine, decode, whole_ids, with_long_offsets
+from fastndcg.common.later import pa
+from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.kernels.compile import worlds
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+_TABLE = 1 << 16  # ids for which a table always has room
+# of the hashes of ids: nobody can make ids that all have one hash, and nothing that is returned depends on it
+SECRET = np.uint64(int.from_bytes(os.urandom(8))), np.uint64(int.from_bytes(os.urandom(8)) | 1)
+_BYTES = (
+    np.argsort(np.frombuffer(os.urandom(1024), np.uint32)).astype(np.uint8).tobytes()
+)  # in a secret order
+_FEW = 1 << 10  # ids that may all have one hash: comparing each with each takes less than a millisecond
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Rows grouped by query."""
+
+    query_ids: pa.Array | pa.ChunkedArray
+    offsets: Int64
+    codes: Array | None = None  # the number of each row's query; None if the rows are in query order already
+    first_row_of_each: Int64 | None = None
+
+    @cached_property
+    def rows(self) -> Int64 | None:
+        """The row numbers in query order, stable; None if the rows are in query order already."""
+        if self.codes is None:
+            return None
+        rows: Int64 = worlds.run(
+            "reading.rows.rows_by_code", len(self.codes), read_only(self.codes), len(self.offsets) - 1
+        )[1]
+        return rows
+
+    @property
+    def first_rows(self) -> Int64:
+        """The first row of each query."""
+        return self.offsets[:-1] if self.first_row_of_each is None else self.first_row_of_each
+
+    def in_order(self, one: Array, other: Array) -> tuple[Array, Array]:
+        """Return two columns of numbers in query order."""
+        if self.codes is None:
+            return one, other
+        is_known = self.codes.dtype == np.int32 and all(
+            column.ndim == 1 and column.dtype.kind in "biuf" and column.itemsize <= 8
+            for column in (one, other)
+        )
+        if not is_known:
+            return self._in_query_order(one), self._in_query_order(other)
+        # as unsigned integers, since a kernel is compiled for each dtype
+        columns = [
+            read_only(np.ascontiguousarray(column).view(f"u{column.itemsize}")) for column in (one, other)
+        ]
+        placed = [np.empty_like(column) for column in columns]
+        # from Arrow's pool, which reuses memory that NumPy would fault in anew
+        held = [
+            np.frombuffer(pa.allocate_buffer(column.nbytes), column.dtype)
+            for column in (self.codes, *columns)
+        ]
+        arguments = (read_only(self.codes), read_only(self.offsets), *held, *columns, *placed)
+        work = "reading.rows.place_by_code", len(self.codes), arguments
+        place = worlds.compiled_driver(*work)
+        if place is None:
+            with worlds.counted(*work):
+                return self._in_query_order(one), self._in_query_order(other)
+        place(*arguments)
+        return placed[0].view(one.dtype), placed[1].view(other.dtype)
+
+    def _in_query_order(self, column: Array) -> Array:
+        # no row is out of range; mode="clip" took 8 ns a row, the default check 10
+        rows: Any = self.rows
+        ordered: Array = column.take(rows, 0, mode="clip")
+        return ordered
+
+
+def group_by_query(query_ids: Any) -> Grouped:
+    """Group rows by query id; queries in order of first appearance, rows of a query in their own order.
+
+    >>> group_by_query([5, 3, 5]).rows
+    array([0, 2, 1])
+    """
+    ids = _plain_ids(query_ids)
+    if pa.types.is_integer(ids.type) or pa.types.is_dictionary(ids.type):
+        codes = _run_codes(ids)
+        changes = codes[1:] != codes[:-1]
+        n_runs = int(np.count_nonzero(changes)) + bool(len(codes))
+        # if most runs have one row, all rows are numbered below anyway; sorting the runs took seven times as
+        # long
+        if (codes[1:] >= codes[:-1]).all() or (
+            2 * n_runs < len(codes) and len(np.unique(codes[np.append(True, changes)])) == n_runs
+        ):
+            starts = np.flatnonzero(np.append(True, changes)) if n_runs else np.empty(0, np.int64)
+            return Grouped(ids.take(column_of(starts)), np.append(starts, len(codes)).astype(np.int64))
+    codes, first_rows, counts = numbers_of(ids)
+    found = ids.take(column_of(first_rows))
+    offsets = np.append(0, np.cumsum(counts))
+    if (codes[1:] >= codes[:-1]).all():
+        return Grouped(found, offsets)
+    return Grouped(decode(found), offsets, codes, first_rows)
+
+
+class Numbers(NamedTuple):
+    """Distinct ids, numbered in order of first appearance."""
+
+    codes: Array  # the number of each row's id
+    first_rows: Int64  # of each number
+    counts: Int64  # rows of each number
+
+
+def numbers_of(ids: pa.Array) -> Numbers:
+    is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
+    is_coded = pa.types.is_dictionary(ids.type)
+    name, n_values = "codes_of_texts" if is_text else "codes_of_numbers", 0
+    values: tuple[Any, ...] = ()
+    if is_coded or pa.types.is_integer(ids.type):
+        indices = _run_codes(ids)
+        lowest, highest = (
+            (0, len(ids.dictionary) - 1) if is_coded else (int(indices.min()), int(indices.max()))
+        )
+        if highest - lowest < 2 * len(ids) + _TABLE and highest < 2**63:
+            # a table with an entry for each possible id took 2 ns a row, hashing 6 to 24
+            name, n_values = "codes_by_first_appearance", highest - lowest + 1
+            indices = indices.astype(np.int64, copy=False) - lowest if lowest else indices
+        if indices.dtype != np.int32 or not n_values:  # a kernel is compiled for each dtype
+            indices = indices.astype(np.int64, copy=False)
+        values = (read_only(indices),) if n_values else (read_only(indices), SECRET)
+    elif is_text:
+        values = *text_of(ids), SECRET
+    if not values or len(ids) >= 2**31:
+        return _numbers_by_arrow(ids)
+    codes, (first_rows, counts) = np.empty(len(ids), np.int32), np.empty((2, 0), np.int64)
+    table = np.empty(0, np.int32) if n_values else np.empty((0, 2), np.int64)
+    work = f"reading.rows.{name}", len(ids), (*values, table, codes, first_rows, counts)
+    number = worlds.compiled_driver(*work)
+    if number is None:
+        with worlds.counted(*work):
+            return _numbers_by_arrow(ids)
+    room = n_values or _TABLE
+    while True:
+        table = np.full(room, -1, np.int32) if n_values else np.zeros((2 * room, 2), np.int64)
+        first_rows, counts = np.empty((2, room), np.int64)
+        found = number(*values, table, codes, first_rows, counts)
+        if found >= 0:
+            return Numbers(codes, first_rows[:found], counts[:found])
+        room *= 4
+
+
+def text_of(texts: pa.Array) -> tuple[Int64, Array]:
+    """Return the offsets and the bytes of an array of strings or binary values."""
+    is_large = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
+    width, (_, starts, data) = 8 if is_large else 4, texts.buffers()
+    if not len(texts):
+        return read_only(np.zeros(1, np.int64)), read_only(np.empty(0, np.uint8))
+    offsets = np.frombuffer(starts, f"i{width}", len(texts) + 1, texts.offset * width)
+    held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return read_only(offsets.astype(np.int64, copy=False)), read_only(held)
+
+
+def _numbers_by_arrow(ids: pa.Array) -> Numbers:
+    encoded = _disguised(ids).dictionary_encode()
+    codes = array_of(encoded.indices)
+    first_rows = np.empty(len(encoded.dictionary), np.int64)
+    first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # reversed, so that the first row is assigned last
+    return Numbers(codes, first_rows, np.bincount(codes, minlength=len(first_rows)))
+
+
+def encode(ids: pa.Array) -> pa.DictionaryArray:
+    """The same as `ids.dictionary_encode()`, in linear time for ids that were made to have one hash, too."""
+    if len(ids) < _FEW or ids.null_count:
+        return ids.dictionary_encode()
+    codes, first_rows, _ = _numbers_by_arrow(ids)
+    return pa.DictionaryArray.from_arrays(column_of(codes), ids.take(column_of(first_rows)))
+
+
+def _disguised(ids: pa.Array) -> pa.Array:
+    """Values that are equal where ids are: Arrow's hashes have no secret, and anybody can invert them."""
+    kind = ids.type
+    if pa.types.is_dictionary(kind):
+        return ids.indices
+    if len(ids) < _FEW:
+        return ids
+    if pa.types.is_temporal(kind):
+        ids, kind = ids.view(f"int{kind.bit_width}"), pa.int64()
+    if pa.types.is_integer(kind) and (numbers := array_of(ids)).itemsize >= 4:
+        start, factor = (part.astype(f"u{numbers.itemsize}") for part in SECRET)
+        changed = numbers.view(start.dtype) ^ start
+        changed *= factor
+        return column_of(changed)
+    if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        offsets, data = text_of(ids)
+        first, last = int(offsets[0]), int(offsets[-1])
+        parts = pa.py_buffer(offsets - first), pa.py_buffer(data[first:last].tobytes().translate(_BYTES))
+        return pa.Array.from_buffers(pa.large_binary(), len(ids), [None, *parts])
+    return ids
+
+
+def id_column(query_ids: Any) -> pa.Array:
+    """Return query ids as one Arrow array without nulls; strings as dictionaries, to compare integers."""
+    ids = _plain_ids(query_ids)
+    is_coded = pa.types.is_integer(ids.type) or pa.types.is_dictionary(ids.type)
+    return ids if is_coded else encode(ids)
+
+
+def _plain_ids(query_ids: Any) -> pa.Array:
+    """Return query ids as one Arrow array without nulls, string views and repeated dictionary entries."""
+    column = whole_ids(arrow_column("query_ids", query_ids))
+    if pa.types.is_floating(column.type):
+        raise InputTypeError(
+            f"query_ids is {column.type}, and not all of them are whole numbers; wanted integers or strings"
+        )
+    if pa.types.is_nested(column.type) or (pa.types.is_null(column.type) and len(column)):
+        raise InputTypeError(f"query_ids is {column.type}; wanted integers or strings")
+    if column.null_count:
+        first = int(np.argmax(array_of(column.is_null())))
+        raise InputError(
+            f"query_ids has {count_of(column.null_count, 'null')}; the first is at row {first}. "
+            "Drop those rows or name their query."
+        )
+    if pa.types.is_dictionary(column.type):
+        column = combine(column)
+        values = column.dictionary
+        if len(_numbers_by_arrow(values).counts) != len(values):
+            return _plain_ids(values.take(column.indices))
+        return pa.DictionaryArray.from_arrays(column.indices, values)
+    return combine(with_long_offsets(column))
+
+
+def _run_codes(ids: pa.Array) -> Array:
+    codes = ids.indices if pa.types.is_dictionary(ids.type) else ids
+    return array_of(codes)

@@ -1,0 +1,228 @@
+"""Grades of documents for each intent of their query, which measures of diversity need, and their checks.
+
+An intent, or subtopic, is one possible meaning of a query. Each document has a grade for some intents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.arrays import offsets_from, read_only, runs_of
+from fastndcg.common.arrow_types import array_of, combine, is_list, is_number
+from fastndcg.common.later import pa
+from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.rankings.casts import plain_numbers
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+_MOST_INTENTS = 2**20  # of a query: memory for each is held, whether it occurs or not
+
+
+class IntentGrades(NamedTuple):
+    """Document `d` owns `offsets[d]:offsets[d + 1]`; intents count from 0 in each query, and ascend."""
+
+    offsets: Int64  # (n_docs + 1,)
+    numbers: Int64  # (n_entries,): intent of each entry
+    grades: Array  # (n_entries,): grade of the document for it
+
+    def take(self, rows: Int64) -> IntentGrades:
+        """Entries of these documents; a negative row has no entries.
+
+        >>> intent_grades("intents", [[1, 0], [2]], 2).take(np.array([1, -1, 0])).grades
+        array([2, 1, 0])
+        """
+        lengths = np.where(rows >= 0, np.diff(self.offsets)[rows] if len(self.offsets) > 1 else 0, 0)
+        offsets = offsets_from(lengths)
+        entries = runs_of(self.offsets[:-1][rows] if len(lengths) else 0, lengths)
+        return IntentGrades(*map(read_only, (offsets, self.numbers[entries], self.grades[entries])))
+
+    def part(self, first: int, last: int) -> IntentGrades:
+        """Entries of consecutive documents, without a copy."""
+        start, stop = self.offsets[first], self.offsets[last]
+        return IntentGrades(
+            read_only(self.offsets[first : last + 1] - start),
+            self.numbers[start:stop],
+            self.grades[start:stop],
+        )
+
+
+class IntentProbabilities(NamedTuple):
+    """Query `q` owns `values[offsets[q]:offsets[q + 1]]`: the probabilities of its intents, in order."""
+
+    offsets: Int64  # (n_queries + 1,)
+    values: npt.NDArray[np.float64]
+
+    def part(self, first: int, last: int) -> IntentProbabilities:
+        start, stop = self.offsets[first], self.offsets[last]
+        return IntentProbabilities(read_only(self.offsets[first : last + 1] - start), self.values[start:stop])
+
+
+def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
+    """Read and check the intent grades of `rows` documents.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for messages.
+    values
+        A list of grades for each document, for intent 0, 1, ...; None, or the end of a shorter list, means
+        that the document was not judged for an intent. As lists, an Arrow list array, or a matrix (n_docs,
+        n_intents). Or three arrays: offsets (n_docs + 1,), intents and grades (n_entries,).
+
+    Raises
+    ------
+    InputError
+        Another number of documents, grades that are not finite, an intent twice for a document.
+    InputTypeError
+        Values that are not lists of numbers.
+
+    Examples
+    --------
+    >>> intent_grades("intents", [[1, None, 2], None, [0]], 3)
+    IntentGrades(offsets=array([0, 2, 2, 3]), numbers=array([0, 2, 0]), grades=array([1, 2, 0]))
+    """
+    found = _of_arrays(name, values) if isinstance(values, tuple) else _of_lists(name, values)
+    if len(found.offsets) - 1 != rows:
+        raise InputError(
+            f"{name} has lists for {count_of(len(found.offsets) - 1, 'document')} where there are {rows:,}; "
+            "give one, maybe empty, for each"
+        )
+    if found.grades.dtype.kind == "f" and not np.isfinite(found.grades).all():
+        entry = int(np.argmin(np.isfinite(found.grades)))
+        raise InputError(
+            f"{name} has the grade {found.grades[entry]} for intent {found.numbers[entry]} "
+            f"of {_document(found.offsets, entry)}; wanted finite grades, and None for an intent that it "
+            "was not judged for"
+        )
+    return IntentGrades(*map(read_only, found))
+
+
+def probabilities(
+    name: str, values: Any, n_queries: int, name_of: Callable[[int], str] = str
+) -> IntentProbabilities:
+    """Probabilities of the intents of each query, checked: a list for each query, of finite numbers from 0.
+
+    They need not add up to 1: measures divide by their sum. Raises as `intent_grades` does.
+
+    >>> probabilities("intent_probabilities", [[0.7, 0.3], [1]], 2).values
+    array([0.7, 0.3, 1. ])
+    """
+    lists = _list_array(name, values, "probabilities of its intents, as in [[0.7, 0.3], [1.0]]")
+    if len(lists) != n_queries:
+        raise InputError(
+            f"{name} has {count_of(len(lists), 'list')} for {count_of(n_queries, 'query')}; "
+            "give one, maybe empty, for each"
+        )
+    offsets, flat = _flat(lists)
+    if flat.null_count or lists.null_count:
+        raise InputError(f"{name} has nulls; wanted a probability for each intent")
+    numbers = array_of(flat).astype(np.float64)
+    bad = ~(np.isfinite(numbers) & (numbers >= 0))
+    if bad.any():
+        first = int(np.argmax(bad))
+        query = int(np.searchsorted(offsets, first, side="right")) - 1
+        raise InputError(
+            f"{name} holds {numbers[first]} for intent {first - offsets[query]} of query {name_of(query)}; "
+            "wanted finite numbers from 0"
+        )
+    return IntentProbabilities(read_only(offsets), read_only(numbers))
+
+
+def _of_arrays(name: str, arrays: tuple[Any, ...]) -> IntentGrades:
+    wanted = "wanted three arrays: offsets (n_docs + 1,), intents and grades (n_entries,)"
+    if len(arrays) != 3:
+        raise InputTypeError(f"{name} is a tuple of {len(arrays)}; {wanted}, or a list for each document")
+    offsets, numbers, grades = (np.asarray(array) for array in arrays)
+    if any(array.dtype.kind not in "ui" for array in (offsets, numbers)) or grades.dtype.kind not in "buif":
+        raise InputTypeError(
+            f"{name} has dtypes {offsets.dtype}, {numbers.dtype} and {grades.dtype}; "
+            f"{wanted}, the first two whole numbers"
+        )
+    ends = not len(offsets) or offsets[0] != 0 or offsets[-1] != len(numbers)
+    if ends or len(numbers) != len(grades) or (offsets[1:] < offsets[:-1]).any():
+        raise InputError(
+            f"{name} has offsets that do not ascend from 0 to its {len(numbers)} intents and {len(grades)} "
+            f"grades; {wanted}"
+        )
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= _MOST_INTENTS):
+        number = numbers.min() if numbers.min() < 0 else numbers.max()
+        raise InputError(
+            f"{name} holds intent {number}; intents are numbered from 0 in each query, below {_MOST_INTENTS}"
+        )
+    offsets, numbers = offsets.astype(np.int64), numbers.astype(np.int64)
+    document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((numbers, document))
+    numbers, grades = numbers[order], plain_numbers(grades[order])
+    twice = (numbers[1:] == numbers[:-1]) & (document[1:] == document[:-1])
+    if twice.any():
+        entry = int(np.argmax(twice))
+        raise InputError(
+            f"{name} has intent {numbers[entry]} of {_document(offsets, entry)} twice; "
+            "a document has one grade for each"
+        )
+    return IntentGrades(offsets, numbers, grades)
+
+
+def _of_lists(name: str, values: Any) -> IntentGrades:
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        if values.dtype.kind not in "buif":
+            raise InputTypeError(f"{name} is of dtype {values.dtype}; wanted integer or float grades")
+        rows, width = values.shape
+        numbers = np.tile(np.arange(width, dtype=np.int64), rows)
+        return IntentGrades(
+            np.arange(rows + 1, dtype=np.int64) * width, numbers, plain_numbers(values.ravel())
+        )
+    lists = _list_array(name, values, "grades, as in [[1, 0], [0, 2]]")
+    offsets, flat = _flat(lists)
+    numbers = runs_of(0, np.diff(offsets))
+    if flat.null_count:
+        judged = array_of(flat.is_valid())
+        offsets = offsets_from(judged)[offsets]
+        numbers, flat = numbers[judged], flat.drop_null()
+    return IntentGrades(offsets, numbers, plain_numbers(array_of(flat)))
+
+
+def _list_array(name: str, values: Any, wanted: str) -> pa.Array:
+    """Values as one Arrow array of lists of numbers."""
+    try:
+        array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+    except (TypeError, ValueError, pa.ArrowException):
+        array = pa.nulls(0)
+    array = combine(array)
+    if pa.types.is_null(array.type):  # of no documents, or of documents without any grade
+        known = isinstance(values, pa.Array | pa.ChunkedArray | list | tuple) and len(array) == len(values)
+        if known:
+            return pa.array([None] * len(array), pa.large_list(pa.int64()))
+    if not is_list(array.type):
+        shown = array.type if isinstance(values, pa.Array | pa.ChunkedArray) else f"a {type(values).__name__}"
+        raise InputTypeError(f"{name} is {shown}; wanted a list of {wanted}")
+    inner = array.type.value_type
+    if pa.types.is_null(inner):
+        return array.cast(pa.list_(pa.int64()))
+    if not (is_number(inner) or pa.types.is_boolean(inner)):
+        raise InputTypeError(f"{name} holds lists of {inner}; wanted lists of {wanted}")
+    return array
+
+
+def _flat(lists: pa.Array) -> tuple[Int64, pa.Array]:
+    """Offsets from 0 and values of an array of lists; a null is an empty list."""
+    import pyarrow.compute as pc
+
+    lengths = np.zeros(len(lists), np.int64)
+    if lists.null_count:
+        # without its nulls, since what casts and lengths make of those differs between types and slices
+        judged = array_of(lists.is_valid())
+        lists = lists.take(pa.array(np.flatnonzero(judged)))
+        lengths[judged] = array_of(pc.list_value_length(lists))
+    else:
+        lengths[:] = array_of(pc.list_value_length(lists))
+    return offsets_from(lengths), lists.flatten()
+
+
+def _document(offsets: Int64, entry: int) -> str:
+    return f"document {int(np.searchsorted(offsets, entry, side='right')) - 1}"

@@ -1,0 +1,115 @@
+"""Ideal rankings whose length is not the cutoff of the measure. They are built as rankings, and their DCG is
+the divisor.
+
+    "judged_uncut"      all judged documents, whatever the cutoff
+    "judged_returned"   the best judged documents, as many as were returned, up to the cutoff
+
+The kernels cut a ranking and its ideal at the same rank. For these two options the ideal is built as a
+`Rankings` in ideal order, and summed by the same kernel, so that a perfect ranking is exactly 1.0 here too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.arrays import offsets_from, offsets_of
+from fastndcg.measures import DCG, Measure
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scoring import launch, plan
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+_ROUNDING = 1e-12  # most relative difference of two orders of the same sum
+
+
+def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """DCG over the DCG of an ideal that is built as a ranking, (n_measures, n_queries); NaN where the latter
+    is 0.
+
+    Raises `InputError` for a grade for which a measure has no valid gain.
+    """
+    values = launch.score(tuple(part_of(measure) for measure in measures), rankings, threads)
+    for row, measure in enumerate(measures):
+        plan.check(measure, rankings)
+        offsets, grades = judged_documents(rankings, measure)
+        best = _best(measure, rankings, offsets, grades, threads)
+        if measure.definition.ranking == "ideal":
+            nothing = (rankings.lengths == 0) & (np.diff(offsets) == 0)
+            values[row] = np.where(nothing, np.nan, best)
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(best != 0, np.nan_to_num(values[row]) / best, np.nan)
+        values[row] = np.where((ratio > 1) & (ratio < 1 + _ROUNDING), 1.0, ratio)
+    return values
+
+
+def _best(
+    measure: Measure, rankings: Rankings, offsets: Int64, grades: npt.NDArray[Any], threads: int | None
+) -> Float64:
+    """DCG of the ideal ranking of each query."""
+    dcg = part_of(measure)(ties="input", judged_only=False, unjudged=None)
+    if measure.ideal == "judged_uncut":
+        dcg = DCG(**dcg.params)
+    best: Float64 = launch.score((dcg,), _lay_out(rankings, measure, offsets, grades), threads)[0]
+    best[np.isnan(best)] = 0.0
+    return best
+
+
+def divisor(measure: Measure, rankings: Rankings) -> float:
+    """The DCG of the ideal ranking; the rankings have one query."""
+    return float(_best(measure, rankings, *judged_documents(rankings, measure), 1)[0])
+
+
+def gains_by_rank(measure: Measure, rankings: Rankings) -> Float64:
+    """Gains of the ideal ranking by rank; the rankings have one query."""
+    laid_out = _lay_out(rankings, measure, *judged_documents(rankings, measure)).relevance
+    shown = measure.cutoff if measure.ideal == "judged_returned" else None
+    return plan.gains_of_grades(measure, laid_out[:shown])
+
+
+def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
+    """The measure of the numerator of an nDCG: DCG, or another sum."""
+    same = {name: value for name, value in measure.params.items() if name in kind.params and name != "empty"}
+    return kind(**same) if measure.cutoff is None else kind(**same) @ measure.cutoff
+
+
+def _lay_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:
+    """The ideal ranking of each query: judged documents by falling gain, with scores that fall by rank."""
+    query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
+    order = np.lexsort((-plan.gains_of_grades(measure, grades), query))
+    place = np.arange(len(order)) - offsets[query]
+    if measure.ideal == "judged_returned":
+        order, query = order[(kept := place < _count_returned(rankings, measure)[query])], query[kept]
+    lengths = np.bincount(query, minlength=rankings.n_queries)
+    ends = offsets_from(lengths)
+    return Rankings._from_offsets(ends, grades[order], -np.arange(len(order), dtype=np.int64))
+
+
+def judged_documents(rankings: Rankings, measure: Measure) -> tuple[Int64, npt.NDArray[Any]]:
+    """As `pool`, and also the unjudged scored documents if the measure assumes a grade for them."""
+    offsets, grades = pool(rankings)
+    unjudged = measure.params.get("unjudged")
+    if unjudged is None or rankings.is_judged is None:
+        return offsets, grades
+    assumed = offsets_of(~rankings.is_judged, rankings.offsets)
+    before = np.repeat(offsets[1:], np.diff(assumed))
+    return offsets + assumed, np.insert(grades.astype(np.float64), before, unjudged)
+
+
+def pool(rankings: Rankings) -> tuple[Int64, npt.NDArray[Any]]:
+    """Offsets and grades of the judged documents: the pool, or the scored documents that are judged."""
+    if rankings.judged is not None:
+        return rankings.judged
+    if rankings.is_judged is None:
+        return rankings.offsets, rankings.relevance
+    return offsets_of(rankings.is_judged, rankings.offsets), rankings.relevance[rankings.is_judged]
+
+
+def _count_returned(rankings: Rankings, measure: Measure) -> Int64:
+    if not measure.judged_only or rankings.is_judged is None:
+        return rankings.lengths
+    return np.diff(offsets_of(rankings.is_judged, rankings.offsets))

@@ -1,0 +1,161 @@
+"""From measures and rankings to values. Other packages call `values`; the declaration of a measure names the
+module for it.
+
+plan          turns measures and grades into tables
+launch        runs kernels: serial or parallel, in chunks, safe inside any host
+ideals        ideal rankings whose length is not the cutoff
+by_intent     measures of several intents
+propensities  gains divided by the probability that they were observed
+assignments   grades of unjudged documents that make a measure least or greatest
+numbers       numbers of relevant unjudged documents that make a measure least or greatest
+ranks         the contribution of each rank of one query to its value
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastndcg.common.arrow_types import array_of
+from fastndcg.common.later import pa
+from fastndcg.errors import ColumnError, InputError, suggest
+from fastndcg.measures.measure import hold_functions
+from fastndcg.scoring import launch
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fastndcg.measures import Measure
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.scores.scores import Scores
+
+    Float64 = npt.NDArray[np.float64]
+
+
+def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None) -> Float64:
+    """Values of each measure for each query, float64 (n_measures, n_queries); NaN where a query has no value.
+
+    Raises as `fastndcg.evaluate` does.
+    """
+    if any(measure.cutoff_column is not None for measure in measures):
+        return _of_own_cutoffs(measures, rankings, threads)
+    ways = [measure.way for measure in measures]
+    distinct = dict.fromkeys(ways)
+    if len(distinct) == 1:
+        return _by_way(ways[0], measures, rankings, threads)
+    out = np.empty((len(measures), rankings.n_queries))
+    for way in distinct:
+        rows = [row for row, other in enumerate(ways) if other == way]
+        out[rows] = _by_way(way, tuple(measures[row] for row in rows), rankings, threads)
+    return out
+
+
+_TOGETHER = 16  # cutoffs of a column that are evaluated together
+
+
+def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of measures, some of which have a cutoff for each query.
+
+    They are computed at every cutoff that occurs, for all queries; then each query takes the value at its own
+    cutoff.
+    """
+    out = np.empty((len(measures), rankings.n_queries))
+    with hold_functions(measures):
+        for column in dict.fromkeys(measure.cutoff_column for measure in measures):
+            rows = [row for row, measure in enumerate(measures) if measure.cutoff_column == column]
+            if column is None:
+                out[rows] = values(tuple(measures[row] for row in rows), rankings, threads)
+                continue
+            own = own_cutoffs(column, rankings)
+            distinct = np.unique(own).tolist()
+            for first in range(0, len(distinct), _TOGETHER):
+                some = distinct[first : first + _TOGETHER]
+                at_cutoffs = tuple(measures[row] @ cutoff for cutoff in some for row in rows)
+                found = values(at_cutoffs, rankings, threads).reshape(len(some), len(rows), -1)
+                for cutoff, each in zip(some, found, strict=True):
+                    there = own == cutoff
+                    out[np.ix_(rows, there)] = each[:, there]
+    return out
+
+
+def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
+    """Each query's cutoff, from a kept column. Raises `ColumnError` if missing, `InputError` if invalid."""
+    kept = rankings.queries.column_names
+    if column not in kept:
+        raise ColumnError(
+            f'there is no column "{column}" to take cutoffs from; kept were: {", ".join(kept)}. '
+            f"Name it in keep=.{suggest(column, kept)}"
+        )
+    found = rankings.queries[column]
+    if found.null_count:
+        row = found.is_null().index(True).as_py()
+        raise InputError(
+            f'column "{column}" has no cutoff for query {rankings._name_of(row)}; '
+            "give each query a whole number from 1"
+        )
+    try:
+        cutoffs: npt.NDArray[np.int64] = array_of(found.cast("int64"))
+    except pa.ArrowException:
+        raise InputError(
+            f'column "{column}" is of {found.type} and holds no cutoffs; wanted whole numbers from 1'
+        ) from None
+    if len(cutoffs) and cutoffs.min() < 1:
+        row = int(np.argmin(cutoffs))
+        raise InputError(
+            f'column "{column}" has the cutoff {cutoffs[row]} for query {rankings._name_of(row)}; '
+            "wanted whole numbers from 1"
+        )
+    return cutoffs
+
+
+def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None) -> Scores:
+    """`values`, with each measure's `empty` in place of NaN."""
+    from fastndcg.scores.scores import Scores
+
+    return Scores(measures, *defined_values(measures, rankings, threads), rankings, rankings.weight)
+
+
+def defined_values(
+    measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None
+) -> tuple[Float64, npt.NDArray[np.bool_]]:
+    """Values with each measure's `empty` for NaN, and a mask of these; both (n_measures, n_queries)."""
+    found = values(measures, rankings, threads)
+    empty, n_infinite = launch.replace_undefined(measures, found)
+    if n_infinite:
+        raise _too_many_orders(measures, found, rankings)
+    return found, empty
+
+
+def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Rankings) -> InputError:
+    """The error for an expectation with too many terms, for which the kernels return infinity."""
+    row, query = np.argwhere(np.isinf(found))[0]
+    return InputError(
+        (
+            f"{measures[row]} has too many ways to order the tied documents of query "
+            f'{rankings._name_of(int(query))} for an exact expectation. Use ties="input", "worst" or "best"'
+        )
+        + (', or ideal="judged".' if "ideal" in measures[row].params else ".")
+    )
+
+
+def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of measures that count unjudged documents of the pool separately: infAP."""
+    pooled = rankings._with_pooled
+    out = launch.score(measures, rankings, threads)
+    rows = [row for row, measure in enumerate(measures) if measure.rel >= 0]
+    if pooled is not None and rows:
+        out[rows] = launch.score(tuple(measures[row] for row in rows), pooled, threads)
+    return out
+
+
+_WAYS = {"kernels": launch.score, "pooled": _with_pooled}
+_MODULES = {"laid out": "ideals", "intents": "by_intent", "propensities": "propensities"}
+
+
+def _by_way(way: str, measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of measures that are computed in the same way; the module for it is imported on first use."""
+    if way not in _WAYS:
+        _WAYS[way] = import_module(f"fastndcg.scoring.{_MODULES[way]}").values
+    return _WAYS[way](measures, rankings, threads)

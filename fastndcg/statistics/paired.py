@@ -1,0 +1,361 @@
+"""Two samples of values: the difference of their means, its significance, and its effect size.
+
+Arrays in, numbers out. `fastndcg.comparison` has the systems, queries and tables around them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.errors import InputError, library
+from fastndcg.statistics.exact_sums import (
+    ROUNDING,
+    differences_of,
+    exact_sum,
+    exact_sum_of_products,
+    is_constant,
+    mean,
+    ranks_of,
+    scaled,
+)
+from fastndcg.statistics.intervals import Interval, t_interval, t_quantile, t_two_sided
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+NAN = float("nan")
+
+
+class Spread(NamedTuple):
+    """A mean and its standard error."""
+
+    n: int
+    mean: float
+    std: float  # of the values, one each query
+    error: float  # standard error of the mean
+    freedom: float  # degrees of freedom of the error
+
+    @classmethod
+    def of(
+        cls,
+        values: Float64,
+        weight: Float64 | None = None,
+        clusters: Int64 | None = None,
+        size: float | None = None,
+    ) -> Spread:
+        """Of values, (n,), their weights and the numbers of their clusters, if any; NaN for fewer than two,
+        or a NaN among them. `size` is the largest absolute value of what values were computed from.
+
+        With m the mean, w the weights (or 1) and G clusters (or values), the error is the root of G / (G - 1)
+        * sum over clusters of (sum of w (v - m) in it)^2 / (sum of w)^2. Degrees of freedom are G - 1, and
+        (sum of w)^2 / (sum of w^2) - 1 for weights without clusters. Values that are equal up to rounding
+        have no spread, and such means of clusters no error.
+        """
+        if weight is not None:
+            weighs = weight > 0
+            values, weight = values[weighs], scaled(weight[weighs])
+            clusters = None if clusters is None else clusters[weighs]
+        n, middle = len(values), mean(values, weight)
+        if n < 2 or math.isnan(middle):
+            return cls(n, middle, NAN, NAN, NAN)
+        size = float(np.abs(values).max()) if size is None else size
+        power = math.frexp(size)[1]  # squares of what is divided by 2**power do not overflow
+        off = np.ldexp(values - middle, -power)
+        least = math.ldexp(size, -power)
+        settled = middle if abs(middle) > ROUNDING * size else 0.0  # of a mean that has no error
+        if is_constant(off, least):
+            off, middle = np.zeros(n), settled
+        whole = Fraction(n) if weight is None else exact_sum(weight)
+        spread = off * off if weight is None else weight * off * off
+        std = math.ldexp(math.sqrt(exact_sum(spread) / whole * n / (n - 1)), power)
+        if clusters is None and weight is None:
+            return cls(n, middle, std, std / math.sqrt(n), n - 1.0)
+        shares = off if weight is None else weight * off
+        groups, freedom = n, n - 1.0
+        if clusters is not None:
+            # summed in an order that depends neither on the order of queries nor on the choice of baseline
+            order = np.lexsort((shares * (direction(middle, values) or 1.0), clusters))
+            starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
+            shares = np.add.reduceat(shares[order], starts)
+            if is_constant(
+                shares / np.add.reduceat(np.ones(n) if weight is None else weight[order], starts), least
+            ):
+                shares, middle = np.zeros(len(shares)), settled
+            groups = len(shares)
+            freedom = groups - 1.0
+        elif weight is not None:
+            freedom = float(whole**2 / exact_sum_of_products(weight, weight) - 1)
+        if groups < 2:
+            return cls(n, middle, std, NAN, NAN)
+        error = math.sqrt(exact_sum(shares * shares) * groups / (groups - 1) / whole**2)
+        error = math.ldexp(error, power)
+        return cls(n, middle, std, error, freedom)
+
+
+def direction(middle: float, values: Float64, least: float = 0.0) -> float:
+    """1 or -1, and the opposite for the negated values: the sign of the mean, if it is larger than `least`. 0
+    for values that are symmetrical up to that.
+    """
+    if abs(middle) > least:
+        return math.copysign(1.0, middle)
+    ascending = np.sort(values)
+    turned = ascending + ascending[::-1]
+    far = turned[np.abs(turned) > least]
+    return math.copysign(1.0, far[0]) if len(far) else 0.0
+
+
+class Difference(NamedTuple):
+    """The difference of the means of two samples."""
+
+    queries: int
+    difference: float
+    std: float  # what effect sizes are measured in
+    error: float
+    freedom: float
+
+    @classmethod
+    def independent(cls, sample: Spread, baseline: Spread) -> Difference:
+        """Of two samples that share no query, by Welch; degrees of freedom are Satterthwaite's."""
+        power = max(math.frexp(each)[1] for each in (sample.std, baseline.std, 0.0))
+        (e, std), (e0, std0) = (
+            [math.ldexp(each, -power) for each in (one.error, one.std)] for one in (sample, baseline)
+        )
+        squares = [e**2, e0**2]
+        error = math.ldexp(math.sqrt(sum(squares)), power)
+        parts = squares[0] ** 2 / sample.freedom + squares[1] ** 2 / baseline.freedom
+        freedom = sum(squares) ** 2 / parts if parts else sample.freedom + baseline.freedom
+        n = sample.n + baseline.n
+        pooled = (sample.n - 1) * std**2 + (baseline.n - 1) * std0**2
+        std = math.ldexp(math.sqrt(pooled / (n - 2)), power) if n > 2 else NAN
+        return cls(n, float(differences_of(sample.mean, baseline.mean)), std, error, freedom)
+
+    def p(self) -> float:
+        """The p-value of the t-test; never 0."""
+        if not self.error:
+            return t_two_sided(math.inf, 1) if self.difference else 1.0
+        return t_two_sided(self.difference / self.error, self.freedom)
+
+    def numbers(self, confidence: float) -> dict[str, float]:
+        """Interval, effect size with its interval, and the difference detected with a power of 0.8.
+
+        The interval of the effect is widened to contain the effect, which it may not if confidence is low.
+        """
+        low, high = t_interval(self.difference, self.error, self.freedom, confidence)
+        effect = effect_low = effect_high = NAN
+        if self.std > 0 and self.freedom > 1:
+            # Hedges' correction of the bias
+            corrected = 1 - 3 / (4 * self.freedom - 1)
+            effect = effect_low = effect_high = corrected * self.difference / self.std
+            if self.error:  # otherwise the means of all clusters are equal
+                ends = noncentralities(self.difference / self.error, self.freedom, confidence)
+                scale = self.error / self.std
+                effect_low = min(effect, corrected * ends.low * scale)
+                effect_high = max(effect, corrected * ends.high * scale)
+        return {
+            "low": low,
+            "high": high,
+            "effect": effect,
+            "effect_low": effect_low,
+            "effect_high": effect_high,
+            "detectable": self.error and self.error * shift_to_detect(self.freedom, confidence, 0.8),
+        }
+
+    def queries_needed(self, difference: float, confidence: float, power: float) -> int | None:
+        """Queries that a test needs to detect this difference with this power; None if values do not vary."""
+        if not self.std > 0 or not self.error > 0:
+            return None
+        std = self.error * math.sqrt(self.queries)
+        return queries_needed(abs(difference) / std, confidence, power)
+
+
+def _normal_sum(confidence: float, power: float) -> float:
+    from statistics import NormalDist  # here, because it brings random
+
+    normal = NormalDist()
+    return normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(power)
+
+
+def queries_needed(effect: float, confidence: float, power: float) -> int:
+    """Queries so that the paired t-test finds a difference of `effect` standard deviations so often, by the
+    noncentral t.
+
+    >>> queries_needed(0.5, 0.95, 0.8)
+    34
+    """
+
+    def are_enough(n: int) -> bool:
+        return effect * math.sqrt(n) >= shift_to_detect(n - 1, confidence, power)
+
+    # the normal distribution gives a little less, and the same for large n
+    ratio = max(_normal_sum(confidence, power), 0.0) / effect
+    if ratio > 1e9:
+        raise InputError(
+            f"a difference of {effect:.3g} standard deviations needs more than 10^18 queries; "
+            "ask for a larger one"
+        )
+    usual = ratio**2
+    if usual > 1e6:
+        return math.ceil(usual)
+    few, many = 1, max(2, math.ceil(usual) + 8)
+    while not are_enough(many):
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if are_enough(middle) else (middle, many)
+    return many
+
+
+# ---- the noncentral t ----
+
+
+@lru_cache(1024)
+def shift_to_detect(freedom: float, confidence: float, power: float) -> float:
+    """The noncentrality with which the two-sided t-test rejects so often."""
+    bound = t_quantile(1 - confidence, freedom)
+    if power <= 1 - confidence:
+        return 0.0
+    if not math.isfinite(bound):
+        return bound
+
+    def missed(shift: float) -> float:
+        return _below(bound, freedom, shift) - _below(-bound, freedom, shift)
+
+    return _root(missed, 1 - power, 0.0, _quantile_bounds(bound, freedom, power)[1])
+
+
+def noncentralities(t: float, freedom: float, confidence: float) -> Interval:
+    """The least and the greatest noncentrality that t does not contradict."""
+    if not math.isfinite(t) or not freedom > 0:
+        return Interval(NAN, NAN)
+    if t < 0:
+        low, high = noncentralities(-t, freedom, confidence)
+        return Interval(-high, -low)
+    outside = (1 - confidence) / 2
+    return Interval._make(
+        _root(lambda shift: _below(t, freedom, shift), 1 - share, *_quantile_bounds(t, freedom, share))
+        for share in (outside, 1 - outside)
+    )
+
+
+# T with noncentrality d is (Z + d) / S: Z is normal, and freedom * S^2 chi-squared. So T is at most t with
+# probability p for the d that is the quantile of t S - Z at 1 - p.
+
+_LARGE = 1e3  # a t above which SciPy's distribution is slow, and then wrong
+
+
+def _quantile_bounds(t: float, freedom: float, share: float) -> tuple[float, float]:
+    """What the quantile of t S - Z lies between, from those of S and Z; t is 0 or more."""
+    special = scipy("special", "The noncentral t distribution")
+    low, high = share / 2, (1 + share) / 2
+    least, greatest = (math.sqrt(special.chdtri(freedom, 1 - each) / freedom) for each in (low, high))
+    return t * least + float(special.ndtri(low)), t * greatest + float(special.ndtri(high))
+
+
+def _below(t: float, freedom: float, shift: float) -> float:
+    """The probability that the noncentral t is at most t."""
+    special = scipy("special", "The noncentral t distribution")
+    if abs(t) <= _LARGE or freedom > t * t:
+        share = float(special.nctdtr(freedom, shift, t))
+        return 0.0 if math.isnan(share) else share  # NaN in the far tail
+    if t < 0:
+        return 1 - _below(-t, freedom, -shift)
+    # the mean over Z of the probability that S is at least (Z + d) / t, by equal steps
+    z = np.linspace(-9, 9, 361)
+    parts = np.exp(-z * z / 2)
+    ratios = np.maximum(z + shift, 0.0) / t
+    return float((parts * special.chdtrc(freedom, freedom * ratios**2)).sum() / parts.sum())
+
+
+def _root(falling: Callable[[float], float], share: float, low: float, high: float) -> float:
+    """Where a falling function of probabilities is `share`, by the method of false position, on the scale of
+    the normal distribution, on which it is nearly straight.
+    """
+    special = scipy("special", "The noncentral t distribution")
+
+    def above(place: float) -> float:
+        return float(special.ndtri(min(max(falling(place), 0.0), 1.0)) - special.ndtri(share))
+
+    ends, off = [low, high], [above(low), above(high)]
+    for _ in range(200):
+        width = ends[1] - ends[0]
+        if not width > 1e-14 * max(map(abs, ends)):
+            break
+        straight = off[0] / (off[0] - off[1])  # NaN or 0 where an end is infinite
+        middle = ends[0] + width * (straight if 0 < straight < 1 else 0.5)
+        found = above(middle)
+        if abs(found) < 1e-14:
+            return middle
+        side = int(found < 0)
+        ends[side], off[side] = middle, found
+        off[1 - side] /= 2  # so that this end moves too
+    return sum(ends) / 2
+
+
+def wilcoxon(differences: Float64, size: float) -> float:
+    """p-value of Wilcoxon's signed-rank test without zeros; 1 where all are zero. Sizes that are equal up to
+    rounding are tied.
+    """
+    stats = scipy("stats", "Wilcoxon's test")
+    nonzero = differences[differences != 0]
+    if not len(nonzero):
+        return 1.0
+    ranks = np.copysign(1 + ranks_of(np.abs(nonzero), ROUNDING * size), nonzero)
+    return max(float(stats.wilcoxon(np.sort(ranks)).pvalue), t_two_sided(math.inf, 1))
+
+
+def holm(p: list[float]) -> list[float]:
+    """p-values adjusted for the family-wise error rate (Holm 1979).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted, least = list(p), 0.0
+    for rank, place in enumerate(_ascending(p)):
+        least = max(least, (_count_tested(p) - rank) * p[place])
+        adjusted[place] = min(1.0, least)
+    return adjusted
+
+
+def benjamini_hochberg(p: list[float]) -> list[float]:
+    """p-values adjusted for the false discovery rate (Benjamini and Hochberg 1995).
+
+    >>> [round(each, 3) for each in benjamini_hochberg([0.01, 0.04, 0.03, 0.005])]
+    [0.02, 0.04, 0.04, 0.02]
+    """
+    adjusted, most = list(p), 1.0
+    for rank, place in reversed(list(enumerate(_ascending(p), 1))):
+        most = min(most, p[place] * _count_tested(p) / rank)
+        adjusted[place] = most
+    return adjusted
+
+
+def bonferroni(p: list[float]) -> list[float]:
+    """p-values adjusted for the family-wise error rate, each times their number (Dunn 1961).
+
+    >>> bonferroni([0.01, 0.4, 0.03])
+    [0.03, 1.0, 0.09]
+    """
+    return [each if math.isnan(each) else min(1.0, _count_tested(p) * each) for each in p]
+
+
+CORRECTIONS = {"holm": holm, "bonferroni": bonferroni, "bh": benjamini_hochberg}
+
+
+def _ascending(p: list[float]) -> list[int]:
+    return sorted((place for place, each in enumerate(p) if not math.isnan(each)), key=p.__getitem__)
+
+
+def _count_tested(p: list[float]) -> int:
+    return sum(not math.isnan(each) for each in p)
+
+
+def scipy(module: str, what: str) -> Any:
+    """A module of SciPy. Raises `ExtraError` where it is not installed."""
+    return library(f"scipy.{module}", "SciPy", "stats", what)
