@@ -54,6 +54,8 @@ imported, and kernels are compiled or loaded, once a process has work for them.
 
 from typing import TYPE_CHECKING
 
+from fastndcg._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from fastndcg import plot as plot
     from fastndcg.api.compilation import Compiled as Compiled
@@ -189,7 +191,6 @@ _HOMES = {
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-__version__ = "0.1.0"
 
 if not TYPE_CHECKING:
     __all__ = list(_HOME_OF)

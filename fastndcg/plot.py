@@ -23,8 +23,8 @@ from fastndcg.look.charts import (
     slices,
     ties,
 )
-from fastndcg.look.looks import Chart
 from fastndcg.look.methods import ComparisonPlots, ScoresPlots
+from fastndcg.typing import Chart
 
 __all__ = [
     "Chart",

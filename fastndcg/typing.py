@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import numpy.typing as npt
 
@@ -131,3 +131,9 @@ class IrMeasure(Protocol):
     def SUPPORTED_PARAMS(self) -> Any: ...
 
     def calc_aggregate(self, qrels: Any, run: Any) -> Any: ...
+
+
+# ---- results ----
+
+# an altair.Chart, or several side by side; `Any`, since Altair is imported only when a plot is made
+Chart: TypeAlias = Any

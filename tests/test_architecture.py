@@ -23,7 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 # what a module may import of the package; the last ones are outside, looking in
-OUTSIDE = ("fastndcg.cli", "fastndcg.demo", "fastndcg.adapters", "fastndcg.__main__")
+OUTSIDE = ("fastndcg.cli", "fastndcg.adapters", "fastndcg.__main__")
 EXTRAS = (
     "pandas",
     "polars",
@@ -207,7 +207,12 @@ def mapped(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "package", ["fastndcg", "fastndcg.scoring", "fastndcg.comparison", "fastndcg.kernels"]
+    "package",
+    [
+        name
+        for name, path in MODULES.items()
+        if path.name == "__init__.py" and name.count(".") < 2 and name != "fastndcg.compiled"
+    ],
 )
 def test_the_map_of_a_package_is_its_modules(package: str) -> None:
     depth = package.count(".") + 1
@@ -217,81 +222,75 @@ def test_the_map_of_a_package_is_its_modules(package: str) -> None:
     assert set(names) == {name for name in inside if not name.startswith("_")}
 
 
-# ---- arrows ----
+# ---- rooms ----
 
-
-@pytest.mark.parametrize("name", MODULES)
-def test_nothing_imports_the_outside(name: str) -> None:
-    if name.startswith(OUTSIDE):
-        return
-    assert not {target for target in imported(MODULES[name]) if target.startswith(OUTSIDE)}
-
-
-KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
-# from the bottom up: a part may import parts of lines above its own, anywhere in its files, and others of its
-# line never
-FLOOR = (
-    ("errors", "typing", "spellings", "progress", "later"),
-    ("kernels",),
-    ("compiled",),
-    ("arrow_types", "tables"),
-    ("arrays",),
-    ("grouping", "casts"),
-    ("files", "threads", "intents", "statistics", "measures"),
-    ("rankings", "scores"),
-    ("streams",),
-    ("scoring", "sources"),
-    ("convention", "trec_eval"),
-    ("api",),
-    ("drop_ins", "compilation", "agreement", "anchoring", "counterfactual", "explanation", "ranges"),
-    ("comparison",),
-    ("plot",),
-    ("reporting",),
-    ("adapters", "demo"),
-    ("cli",),
-    ("__main__", ""),
+# from the ground up: a module imports only from its own room and from rooms before it, in any of its lines
+ROOMS = (
+    "errors",
+    "typing",
+    "common",
+    "kernels",
+    "measures",
+    "rankings",
+    "statistics",
+    "scores",
+    "scoring",
+    "sources",
+    "convention",
+    "api",
+    "decide",
+    "look",
+    "trec_eval",
+    "adapters",
+    "cli",
 )
-EXCEPTIONS = {
-    ("rankings", "sources"): "`from_arrow` and `from_qrels_run` are constructors of what the sources make",
-    **dict.fromkeys(
-        [(part, "plot") for part in ("scores", "anchoring", "comparison", "explanation", "ranges")],
-        "methods that draw them",
-    ),
+BESIDE = {"_version": "errors", "compiled": "kernels", "plot": "look", "__main__": "cli"}
+LONGEST = 400  # lines of a file
+DECLARATIONS: set[str] = set()  # tables of declarations, which may be longer
+DOORS = {
+    tuple(part.strip() for part in line.split("#")[0].split("->"))
+    for line in (Path(__file__).parent / "doors.txt").read_text(encoding="utf-8").splitlines()
+    if "->" in line.split("#")[0]
 }
 
 
-def part_of(module: str) -> str:
-    return module.partition(".")[2].partition(".")[0]
+def room_of(module: str) -> str:
+    entry = module.partition(".")[2].partition(".")[0]
+    return BESIDE.get(entry, entry)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_arrows_point_one_way(name: str) -> None:
-    floor = {part: number for number, parts in enumerate(FLOOR) for part in parts}
-    own = part_of(name)
-    for target in imported(MODULES[name]):
-        part = part_of(target)
-        if target.split(".")[0] == "fastndcg" and part not in (own, "") and (own, part) not in EXCEPTIONS:
-            assert floor[part] < floor[own], f"{name} imports {target}"
+def targets_of(name: str) -> set[str]:
+    """Modules of the package that a module imports, anywhere in its lines and without doors; not the package itself."""
+    found = {target for target in imported(MODULES[name]) if target.split(".")[0] == "fastndcg"}
+    return {target for target in found - {name, "fastndcg"} if (name, target) not in DOORS}
 
 
-def test_each_exception_is_needed() -> None:
-    taken = {(part_of(name), part_of(target)) for name, path in MODULES.items() for target in imported(path)}
-    assert set(EXCEPTIONS) <= taken
+def test_the_entries_of_the_package_are_its_rooms() -> None:
+    entries = {name.split(".")[1] for name in MODULES if "." in name}
+    assert entries == {*ROOMS, *BESIDE}
 
 
-def test_imports_at_import_time_have_no_cycle() -> None:
-    edges = {
-        name: {
-            target
-            for target in imported(path, at_import=True)
-            if target in MODULES and target not in (name, "fastndcg")
-        }
-        for name, path in MODULES.items()
-    }
+@pytest.mark.parametrize("name", [name for name in MODULES if "." in name])
+def test_arrows_point_down(name: str) -> None:
+    floor = ROOMS.index(room_of(name))
+    for target in targets_of(name):
+        assert ROOMS.index(room_of(target)) <= floor, f"{name} imports {target}"
+
+
+def test_doors_are_few_and_each_is_needed() -> None:
+    assert len(DOORS) <= 10
+    for name, target in DOORS:
+        assert target in imported(MODULES[name]), f"{name} no longer imports {target}"
+        assert ROOMS.index(room_of(target)) > ROOMS.index(room_of(name))
+
+
+def test_files_are_in_no_circle() -> None:
+    """Imports inside functions and for types count too."""
+    edges = {name: targets_of(name) & set(MODULES) for name in MODULES if "." in name}
     done: set[str] = set()
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, f"cycle: {' -> '.join([*trail, name])}"
+        assert name not in trail, f"circle: {' -> '.join([*trail[trail.index(name) :], name])}"
         if name not in done:
             for target in edges[name]:
                 visit(target, (*trail, name))
@@ -299,6 +298,17 @@ def test_imports_at_import_time_have_no_cycle() -> None:
 
     for name in edges:
         visit(name, ())
+
+
+def test_files_are_short_and_their_names_differ() -> None:
+    stems = [path.stem for path in FILES if path.stem != "__init__"]
+    assert not {stem for stem in stems if stems.count(stem) > 1}
+    for name, path in MODULES.items():
+        if name not in DECLARATIONS:
+            assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST, f"{name} is too long"
+
+
+KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -107,7 +107,7 @@ def compile_kernels(
     before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
     # -P and a PYTHONPATH without relative entries leave out the current folder, whose modules are not ours
     known = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if Path(each).is_absolute()]
-    paths = os.pathsep.join([str(Path(__file__).absolute().parent.parent), *known])
+    paths = os.pathsep.join([str(Path(__file__).absolute().parent.parent.parent), *known])
     kernels = {"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": paths}
     done = subprocess.run(  # noqa: S603 - this Python, and words that were checked
         [sys.executable, "-P", "-m", "fastndcg.api.compilation", " ".join(types), *asked],

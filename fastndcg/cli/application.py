@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-from fastndcg import __version__
+from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
 from fastndcg.cli.output import note, write
 from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Given, Message, visible

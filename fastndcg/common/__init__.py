@@ -1,1 +1,10 @@
-"""A room."""
+"""What all rooms share, and nothing of rankings: it could serve another package.
+
+arrays       offsets, views and order of arrays
+arrow_types  Arrow arrays of all types brought to the few that are computed with
+later        pyarrow, imported when something of it is first used
+files        files that appear whole or not at all
+progress     how far a long call is, in terminals and notebooks
+table        `Table`: what shows itself, in terminals of any width
+threads      the one rule for `threads=`
+"""

@@ -1,1 +1,12 @@
-"""A room."""
+"""From values to decisions.
+
+systems         `compare`: which of several systems is better, and how sure that is
+matching        scores of several systems, matched by query
+comparison      `Comparison`: the numbers of each measure and pair of systems
+texts           a comparison as text, HTML, Markdown and LaTeX
+anchoring       what the order of the returned documents could have made of a measure
+explanation     where the value of a query comes from, rank by rank
+ranges          how far ties and unjudged documents could move a measure
+counterfactual  estimates from click logs over all queries
+rank_agreement  how far two rankings agree
+"""

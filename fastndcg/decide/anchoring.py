@@ -28,9 +28,8 @@ from fastndcg.sources import streams
 from fastndcg.sources.streams import RankingsStream
 
 if TYPE_CHECKING:
-    from fastndcg.look.looks import Chart
     from fastndcg.measures import Measures
-    from fastndcg.typing import Ties
+    from fastndcg.typing import Chart, Ties
 
 Float64 = npt.NDArray[np.float64]
 

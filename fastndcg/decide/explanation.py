@@ -35,8 +35,8 @@ from fastndcg.scoring import laid_out, plan, ways
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
 
 if TYPE_CHECKING:
-    from fastndcg.look.looks import Chart
     from fastndcg.measures import MeasureLike
+    from fastndcg.typing import Chart
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from fastndcg.look.looks import Chart
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.typing import Ties
+    from fastndcg.typing import Chart, Ties
 
 MOVES = 0.001  # a mean that ties could move by more than this is flagged
 

@@ -1,1 +1,11 @@
-"""A room."""
+"""Pictures and pages.
+
+charts    a function for each plot, public in `fastndcg.plot`
+methods   `scores.plot` and `comparison.plot`: the same plots as methods
+looks     colours, axes and text of all plots; alone imports Altair
+page      `report`: a page of everything that is known of rankings
+sections  the sections of the page
+blocks    their parts: text, tables, pictures
+drawing   pictures drawn in a process of their own, which may end without harm
+facts     what the data has: documents, queries, grades, ties
+"""

@@ -6,11 +6,14 @@ import base64
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.common.table import name_of, shorten
 from fastndcg.look.drawing import drawn
-from fastndcg.look.looks import Chart, tables
+from fastndcg.look.looks import tables
+
+if TYPE_CHECKING:
+    from fastndcg.typing import Chart
 
 LONGEST = 200  # characters of a name on the page
 

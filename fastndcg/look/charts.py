@@ -22,7 +22,6 @@ from fastndcg.look.looks import (
     STEPS,
     WIDTH,
     WORSE,
-    Chart,
     add_looks,
     altair,
     chart_of,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from fastndcg.decide.explanation import Explanation
     from fastndcg.decide.ranges import Ranges
     from fastndcg.scores.scores import Scores
+    from fastndcg.typing import Chart
 
 Float64 = npt.NDArray[np.float64]
 

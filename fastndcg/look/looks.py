@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.table import shorten, without_nan
 from fastndcg.errors import library
 
-# an altair.Chart, or several side by side; `Any`, since Altair is imported only when a plot is made
-Chart: TypeAlias = Any
+if TYPE_CHECKING:
+    from fastndcg.typing import Chart
 
 MOST = 5_000  # points that are drawn one by one
 STEPS = 500  # bars or steps of a curve at most; more values share them

@@ -9,8 +9,8 @@ from fastndcg.look import charts
 
 if TYPE_CHECKING:
     from fastndcg.decide.comparison import Comparison
-    from fastndcg.look.looks import Chart
     from fastndcg.scores.scores import Scores
+    from fastndcg.typing import Chart
 
 
 class ScoresPlots:

@@ -214,7 +214,7 @@ def _render(jinja: Any, **parts: Any) -> str:
     """Render the template with its style and script. All text is escaped, and no other script may run."""
     from importlib import resources  # here, because it imports tempfile, which imports random
 
-    from fastndcg import __version__
+    from fastndcg._version import __version__
 
     folder = resources.files("fastndcg.look")
     files = {

@@ -1,1 +1,4 @@
-"""A room."""
+"""What comes out.
+
+scores  `Scores`: values for each query, means, summaries, slices, tables and files
+"""

@@ -1,1 +1,12 @@
-"""A room."""
+"""From measures and rankings to values.
+
+ways          the door: `values`, `score`; the declaration of a measure names the way in which it is computed
+plan          measures and grades as tables
+launch        kernels run serially or in parallel, in chunks, safe inside any host
+laid_out      ideal rankings whose length is not the cutoff
+by_intent     measures of several intents
+propensities  gains divided by the probability that they were observed
+assignments   grades of unjudged documents that make a measure least or greatest
+numbers       numbers of relevant unjudged documents that make a measure least or greatest
+ranks         the contribution of each rank of one query to its value
+"""

@@ -151,7 +151,7 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
 
 
 _WAYS = {"kernels": launch.score, "pooled": _with_pooled}
-_MODULES = {"laid out": "ideals", "intents": "by_intent", "propensities": "propensities"}
+_MODULES = {"laid out": "laid_out", "intents": "by_intent", "propensities": "propensities"}
 
 
 def _by_way(way: str, measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:

@@ -1,1 +1,1 @@
-"""A room."""
+"""How a function is compiled, kept and chosen. The map is in `fastndcg.kernels`."""

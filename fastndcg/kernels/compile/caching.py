@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from typing import IO, TYPE_CHECKING
 
-import fastndcg
+from fastndcg._version import __version__
 from fastndcg.common import progress
 from fastndcg.errors import warn
 
@@ -71,7 +71,7 @@ def _folder(parent: str) -> Path | None:
     if home is None:
         return None
     compiler = f"{sys.implementation.cache_tag}-numba{_version_of_numba()}"
-    return home.absolute() / fastndcg.__version__ / f"{compiler}-{_digest_of_kernels()[:16]}"
+    return home.absolute() / __version__ / f"{compiler}-{_digest_of_kernels()[:16]}"
 
 
 def users_folder() -> Path | None:
@@ -230,7 +230,7 @@ def _digest_of_kernels() -> str:
     import hashlib
     from pathlib import Path
 
-    here, digest = Path(__file__).parent, hashlib.sha256()
+    here, digest = Path(__file__).parent.parent, hashlib.sha256()
     sources = sorted(here.rglob("*.py")) or sorted(here.rglob("*.pyc"))
     # without such files, the archive that holds the package
     for source in sources or [path for path in here.parents if path.is_file()]:

@@ -1,1 +1,1 @@
-"""A room."""
+"""Reading and ordering: rows by query, pages of Parquet, lines of text. The map is in `fastndcg.kernels`."""
