@@ -1,4 +1,4 @@
-"""What a user gets wrong. `tests/test_typing.py` has mypy and pyright read it: each line marked "wrong" should be refused."""
+"""What a user gets wrong. `tests/whole/test_typing.py` has mypy and pyright read it: each line marked "wrong" should be refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user writes, each line of it right. `tests/test_typing.py` has mypy and pyright read it; nobody runs it."""
+"""What a user writes, each line of it right. `tests/whole/test_typing.py` has mypy and pyright read it; nobody runs it."""
 
 from __future__ import annotations
 

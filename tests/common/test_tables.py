@@ -24,7 +24,7 @@ from fastndcg.scores.scores import Summary
 
 pytestmark = pytest.mark.auto
 
-SNAPSHOTS = Path(__file__).parent / "golden" / "tables.txt"
+SNAPSHOTS = Path(__file__).parent.parent / "golden" / "tables.txt"
 MEASURES = ["nDCG@10", "nDCG(gain='exp2', ties='worst')@10", "AP(rel=2)", "RR"]
 WIDTHS = (40, 60, 80, 120, 0)
 

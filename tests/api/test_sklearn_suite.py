@@ -22,7 +22,7 @@ sklearn_metrics = pytest.importorskip(
     "sklearn.metrics", reason="scikit-learn is not installed: pip install 'fastndcg[test]'"
 )
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent.parent
 PAIRS = [(fn.ndcg_score, sklearn_metrics.ndcg_score), (fn.dcg_score, sklearn_metrics.dcg_score)]
 TIMES = [pytest.param(*pair, id=pair[0].__name__) for pair in PAIRS]
 

@@ -178,7 +178,7 @@ def test_processes(tmp_path: Path) -> None:
     workers = [
         subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", PROCESS, str(rank), str(tmp_path / "store")],
-            cwd=Path(__file__).parent,
+            cwd=Path(__file__).parent.parent,
         )
         for rank in range(2)
     ]

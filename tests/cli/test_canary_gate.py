@@ -17,7 +17,7 @@ import pytest
 
 pytestmark = pytest.mark.auto
 
-SCRIPT = Path(__file__).parent.parent / "scripts" / "canary_gate.sh"
+SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "canary_gate.sh"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the script is for a POSIX shell")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.auto
 for library in ("altair", "vl_convert", "jinja2", "scipy"):
     pytest.importorskip(library)
 
-SCRIPTS = Path(__file__).parent.parent / "scripts"
+SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
 
 
 def run(monkeypatch: Any, name: str, *words: object) -> int:

@@ -11,7 +11,7 @@ import numba
 import pytest
 from fastndcg.compiled.compile import compiling
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
 # short lists and long ones, with ties and without, one thread and two; rows in any order
@@ -59,7 +59,7 @@ def test_the_same_bits_without_private_parts(tmp_path: Path) -> None:
 def test_blocks_of_vectors_without_private_parts(tmp_path: Path) -> None:
     """Tests of the kernels themselves, run so."""
     chosen = "rounded_as_python or blanks or bound_of_top or rank_tied"
-    tests = ["tests/test_text.py", "tests/test_kernels.py", "-k", chosen]
+    tests = ["tests/kernels/test_text.py", "tests/kernels/test_kernels.py", "-k", chosen]
     run(
         "-m", "pytest", "-q", "-n", "0", "-p", "public_numba", "-p", "no:cacheprovider", *tests,
         NUMBA_CACHE_DIR=str(tmp_path),

@@ -16,7 +16,7 @@ import pytest
 from fastndcg import measures, typing
 from fastndcg.measures import parameters
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 TYPED = ROOT / "tests" / "typed"
 SCRIPTS = [TYPED / "uses.py", TYPED / "mistakes.py"]
 CAUGHT = 0.9  # share of the mistakes that each checker must find

@@ -249,7 +249,7 @@ LONGEST = 400  # lines of a file
 DECLARATIONS: set[str] = set()  # tables of declarations, which may be longer
 DOORS = {
     tuple(part.strip() for part in line.split("#")[0].split("->"))
-    for line in (Path(__file__).parent / "doors.txt").read_text(encoding="utf-8").splitlines()
+    for line in (Path(__file__).parent.parent / "doors.txt").read_text(encoding="utf-8").splitlines()
     if "->" in line.split("#")[0]
 }
 
@@ -481,7 +481,7 @@ def test_public_names_are_documented() -> None:
 
 
 def test_the_oracle_imports_nothing_of_the_package() -> None:
-    tree = ast.parse((Path(__file__).parent / "oracle.py").read_text(encoding="utf-8"))
+    tree = ast.parse((Path(__file__).parent.parent / "oracle.py").read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         names = (
             [alias.name for alias in node.names]

@@ -512,7 +512,7 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
     """)
     cache = tmp_path / "cache"
     cache.mkdir()
-    tests = Path(__file__).parent
+    tests = Path(__file__).parent.parent
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests)]),
         "NUMBA_CACHE_DIR": str(cache),

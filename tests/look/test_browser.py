@@ -25,7 +25,7 @@ pytestmark = pytest.mark.auto
 if CHROMIUM is None or sys.platform == "win32":
     pytest.skip(MISSING, allow_module_level=True)
 
-BASELINE = Path(__file__).parent / "golden" / "report_layout.json"
+BASELINE = Path(__file__).parent.parent / "golden" / "report_layout.json"
 
 
 def written(folder: Path) -> Path:

@@ -286,7 +286,11 @@ def digest_of(work: str) -> str:
 
 def in_a_child(how: str, *work: str, **environment: str) -> dict[str, str]:
     """Digests of the work, done by a process with guards."""
-    root = {"PYTHONPATH": os.pathsep.join([str(Path(fn.__file__).parent.parent), str(Path(__file__).parent)])}
+    root = {
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(fn.__file__).parent.parent), str(Path(__file__).parent.parent)]
+        )
+    }
     done = subprocess.run(
         [sys.executable, __file__, how, *work],
         capture_output=True, text=True, check=False, timeout=600, env=os.environ | root | environment,
@@ -335,7 +339,11 @@ def test_a_read_past_an_array_is_a_fault(side: str, memory: str) -> None:
             print(look(np.arange(5), n, at), flush=True)
     """
     code = "\n".join(line[8:] for line in code.splitlines())
-    root = {"PYTHONPATH": os.pathsep.join([str(Path(fn.__file__).parent.parent), str(Path(__file__).parent)])}
+    root = {
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(fn.__file__).parent.parent), str(Path(__file__).parent.parent)]
+        )
+    }
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300, env=os.environ | root
     )  # fmt: skip
