@@ -224,7 +224,7 @@ def test_a_bounded_interval_misses_no_more_often_than_students() -> None:
 def test_ends_beyond_the_range_are_said_once() -> None:
     values = {name: scores_of([[0.63, 1.0, 1.0], [0.2, 1.0, 1.0]], measure="RR") for name in "a"}
     summary = values["a"].summary(0.95)
-    note = 'The interval of RR@1, RR@2 reaches beyond 0 to 1; method="logit" keeps it within.'
+    note = 'The interval of RR@1, RR@2 reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.'
     assert summary.rows[0]["high"] > 1 and repr(summary).endswith(note) and "logit" in summary._repr_html_()
     assert "logit" not in repr(values["a"].summary(0.95, "logit")) and "logit" not in repr(
         values["a"].summary()
@@ -233,8 +233,8 @@ def test_ends_beyond_the_range_are_said_once() -> None:
     cautions = [each for each in fn.compare(values).cautions if "no difference can have" in each]
     (caution,) = cautions
     assert caution == (
-        "The interval of RR@1 between b and a has an end that no difference can have. interval="
-        '"logit" keeps the ends of all intervals within what is possible.'
+        "The interval of RR@1 between b and a has an end that no difference can have. The interval "
+        '"logit" has only ends that are possible.'
     )
     assert "no difference" not in "".join(fn.compare(values, interval="logit").cautions)
     with pytest.raises(

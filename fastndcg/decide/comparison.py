@@ -186,7 +186,7 @@ class Comparison(AsFrame):
         self._beyond = True
         self.cautions.append(
             f"The interval of {row['measure']} {between} has an end that no difference can have. "
-            'interval="logit" keeps the ends of all intervals within what is possible.'
+            'The interval "logit" has only ends that are possible.'
         )
 
     def _bootstrap(

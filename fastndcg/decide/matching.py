@@ -119,7 +119,7 @@ def shares_that_differ(
             names = ", ".join(map(str, of_cutoff))
             cautions.append(
                 f"Of the first {k} documents were judged: {listed}. Unjudged documents count as not "
-                f"relevant, so that {names} may differ for that alone. "
+                f"relevant, so that {names} may differ for that alone. In Python, "
                 f'judgment_range(rankings, "{of_cutoff[0]}") has the values that each system could have.'
             )
     return cautions

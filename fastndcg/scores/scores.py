@@ -175,7 +175,7 @@ class Scores(AsFrame):
         >>> evaluate(Rankings.from_lists([[3, 2, 0], [0, 1], [1, 0]]), "nDCG@2").summary(0.95)
         measure      mean       low      high       std       min ...       max  queries  empty
         nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930 ...  1.000000        3      0
-        The interval of nDCG@2 reaches beyond 0 to 1; method="logit" keeps it within.
+        The interval of nDCG@2 reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.
         """
         check_choice("method", method, ("t", "logit", *METHODS))
         resamples, seed = check_resamples(resamples, seed)
@@ -620,4 +620,7 @@ class Summary(Table):
                 beyond[name] = None
         if not beyond:
             return ""
-        return f'The interval of {", ".join(beyond)} reaches beyond 0 to 1; method="logit" keeps it within.'
+        names = ", ".join(beyond)
+        return (
+            f'The interval of {names} reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.'
+        )
