@@ -172,15 +172,15 @@ def test_slices_by_several_columns() -> None:
     scores = fn.evaluate(rankings, ["RR", "RR(empty='skip')"])
     table = scores.by(["country", "device"], confidence=0.95)
     assert table.select(["country", "device", "queries", "small", "RR", "RR_empty"]).to_pydict() == {
-        "country": ["de", None, "fr", "de"],
-        "device": ["tv", "pc", "pc", "pc"],
-        "queries": [2, 2, 1, 1],
+        "country": ["de", "de", "fr", None],
+        "device": ["pc", "tv", "pc", "pc"],
+        "queries": [1, 2, 1, 2],
         "small": [True] * 4,
-        "RR": [2.5 / 4, 6 / 7, 0, 0],
-        "RR_empty": [0, 0, 1, 1],
+        "RR": [0, 2.5 / 4, 0, 6 / 7],
+        "RR_empty": [1, 0, 1, 0],
     }
     assert math.isnan(table["RR(empty='skip')"][2].as_py())
-    assert table["RR_low"][0].as_py() < 0.625 < table["RR_high"][0].as_py() and math.isnan(
+    assert table["RR_low"][1].as_py() < 0.625 < table["RR_high"][1].as_py() and math.isnan(
         table["RR_low"][2].as_py()
     )
     assert (
