@@ -165,7 +165,7 @@ def _world(mode: str, disabled: str) -> str:
 
 
 def run(name: str, size: float, *arguments: Any, ahead: float = 0.0) -> Any:
-    """Run a driver by name, such as "reading.rows.rows_by_code"; `size` is its work in the units of `GUESSES`.
+    """Run a driver by name, such as "reading.rows.rows_by_code"; `size` is its work in units of `GUESSES`.
 
     `ahead` is the work of all calls for the same task, if it is known.
     """
