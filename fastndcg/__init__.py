@@ -4,49 +4,28 @@
     scores = fn.evaluate(fn.read_parquet("predictions.parquet"), ["nDCG@10", fn.nDCG(gain="exp2") @ 5])
     print(scores.summary())
 
-Where everything is:
+Where everything is, from the ground up; a room uses only rooms above it in this list, and its `__init__`
+is its map:
 
-    api             evaluate, ndcg
-    drop_ins        ndcg_score, dcg_score: scikit-learn's functions
-    rankings        Rankings: what is evaluated, and all checks of input
-    casts           arguments of its constructors as the arrays that it holds
-    intents         grades of documents for each intent of their query
-    measures        Measure: nDCG, DCG, ... as values, their declarations and notation; how each established
-                    tool computes nDCG, by name (in tools)
-    tables          Table: what shows itself, in terminals of any width
-    spellings       measures by the names that people and other tools type
-    scores          Scores: values for each query, means, summaries, tables
-    scoring         from measures and rankings to values: plan, launch, ideals, intents, propensities
-    kernels         all functions that may be compiled: rank each query once, fold it into all measures
-    compilation     kernels compiled ahead, for images and for those who never wait
-    compiled        the same functions, compiled, once that pays
-    statistics      exact sums and means, confidence intervals, tests
-    comparison      compare: which of several systems is better, and how sure that is
-    explanation     where the value of a query comes from, rank by rank
-    anchoring       what the order of the returned documents could have made of a measure
-    agreement       how far two rankings agree
-    streams         rankings of any size, a part at a time
-    convention      the value of each established tool, how it orders ties (in preparation), and what makes
-                    two of them differ
-    counterfactual  estimates from click logs over all queries
-    plot            pictures of all of these, as Altair charts
-    reporting       a page of everything that is known of rankings
-    ranges          how far ties and unjudged documents could move a measure
-    sources         Parquet, CSV, Arrow, TREC and LETOR files to Rankings; columns finds the columns and
-                    reports those that are missing or in doubt; pages decodes Parquet's pages, with the
-                    compiled loops of kernels.pages
-    trec_eval       what trec_eval prints, byte for byte
-    progress        how far a long call is, in terminals and notebooks
-    files           files that appear whole or not at all
-    threads         the one rule for threads=
-    later           pyarrow, imported when something of it is first used
-    arrays          offsets, views and order of arrays
-    arrow_types     Arrow arrays of all types brought to the few that are computed with
-    grouping        rows grouped by query
-    typing          types of parameters and options, for annotations
-    errors          every error that is raised
-    adapters        Spark, Dask, Ray, boosters: what people already have, outside, looking in
-    cli, demo       the command line, outside, looking in
+    errors      every error and warning, and how a place in the data is put into words
+    typing      types of parameters and options, for annotations
+    common      arrays, Arrow types, files that appear whole, progress, tables that fit, threads
+    kernels     every function that may be compiled: rank each query once, fold it into all measures
+    compiled    the same files, compiled, once that pays
+    measures    a measure as a value: definitions, parameters, notation, and how other tools define it
+    rankings    what is evaluated: `Rankings`, its constructors and checks
+    statistics  exact sums, intervals, tests, resampling, agreement: arrays in, numbers out
+    scores      what comes out: `Scores`, values for each query, means, summaries, slices, storage
+    scoring     from measures and rankings to values
+    sources     Parquet, CSV, JSON Lines, Feather, TREC, LETOR and tables to `Rankings`, whole or as streams
+    convention  the value of another tool, and what makes two tools differ
+    api         `evaluate`, `ndcg`, `ndcg_score`, `dcg_score`, `compile_kernels`
+    decide      `compare`, `explain`, `anchors`, ranges, agreement, estimates from clicks
+    look        pictures and the page of `report`
+    plot        the pictures under their public name
+    trec_eval   what trec_eval prints, byte for byte
+    adapters    Spark, Dask, Ray, boosters, evaluation libraries: outside, looking in
+    cli         the command line, outside, looking in
 
 Importing this package imports nothing else: each name imports its module when it is first used. Numba is
 imported, and kernels are compiled or loaded, once a process has work for them.

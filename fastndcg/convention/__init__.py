@@ -10,5 +10,5 @@ The convention of each tool is data: add new ones to `fastndcg.measures.tools`. 
 
     preparation   cast scores and order ties as a tool does; find the queries that it leaves out
     evaluation    compute a tool's values, round them, and average them
-    comparison    compare all tools, and explain how two of them differ
+    differences   compare all tools, and explain how two of them differ
 """

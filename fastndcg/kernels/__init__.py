@@ -10,7 +10,7 @@ the precision at each relevant document, or the probability to stop at each rank
 averaged ties both are expectations. So every measure is a sum over ranks, and one pass gives the values at
 all cutoffs.
 
-Scoring, from the functions that Python calls down to vector instructions:
+Scoring, in `flow`, from the functions that Python calls down to vector instructions:
 
     drivers      the serial driver, which defines the values, and the parallel one, which runs it over chunks
     scoring      batches of queries side by side, through the flow above
@@ -22,20 +22,20 @@ Scoring, from the functions that Python calls down to vector instructions:
     tables       arguments that Python passes to kernels; imports no Numba
     powers       2^grade, for Python and for kernels; imports no Numba
     returned     nDCG over an ideal of the returned documents, which is not a sum over ranks
-    intents      measures of several intents
+    intent_folds  measures of several intents
     exact        sums without rounding
     windows      exact sums of values that lie close together, and their quartiles
-    resampling   random signs, orders and draws, for tests and intervals
+    draws        random signs, orders and draws, for tests and intervals
 
-Reading and ordering:
+Reading and ordering, in `reading`:
 
     rows         rows by query
-    pages        pages of Parquet
-    lines, decimals, words
+    decoders     pages of Parquet
+    scanners, decimals, words
                  TREC and LETOR files, the numbers in them, and their bytes
     joining      judgments and a run, by document id
 
-Compiling:
+Compiling, in `compile`:
 
     worlds       chooses the plain or the compiled driver; all other modules call drivers through it
     marks        decorators that mark a function as a driver, a block and so on; no effect in plain Python

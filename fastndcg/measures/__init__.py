@@ -4,13 +4,12 @@ A measure has a *definition* (the worth of a document, the discount of a rank, t
 of its parameters, and a cutoff. These modules compute no values: `plan` turns measures into tables, and
 `kernels` apply the tables to documents. The notation is that of ir_measures, `Name(parameter=value)@cutoff`.
 
-| module | holds |
-|---|---|
-| `parameters` | names, defaults and readers of parameters |
-| `definitions` | a declaration of each measure; add measures here and to `tests/oracle.py` |
-| `measure` | the class `Measure`, and a measure for each definition |
-| `notation` | the parser of the notation |
-| `tools` | how each established tool computes nDCG, as data: `conventions` |
+parameters   names, defaults and readers of parameters
+definitions  a declaration of each measure; add measures here and to `tests/oracle.py`
+measure      the class `Measure`, and a measure for each definition
+notation     the parser of the notation
+spellings    names that people and other tools use for measures
+tools        how each established tool computes nDCG, as data: `conventions`
 """
 
 from __future__ import annotations

@@ -1,7 +1,20 @@
-"""Readers: each module turns one kind of input into `Rankings`.
+"""Files, tables and streams to `Rankings`.
 
-`arrow` takes anything that speaks Arrow, pandas, and mappings of arrays; `parquet` takes files, folders,
-globs, hive-partitioned datasets and URIs; `columns` finds which column plays which role. `trec` joins
-judgments to a run, from TREC files, tables, dicts or tuples; `ltr` takes LETOR and svmlight files; both read
-text through `lines`.
+given      what a caller passes in place of rankings, opened
+formats    the format of a file, by its first bytes and its name
+paths      the files of a path
+columns    roles of columns: named by the caller, or found by their usual names
+arrow, frames, values
+           tables of any library, and their columns as arrays
+oddities   warnings of data that look wrong
+parquet, footers, pages
+           Parquet files, their footers and pages
+csv, whole
+           CSV; JSON Lines and Feather
+trec, ltr, lines
+           judgments and runs, LETOR, and the lines of text files
+results    stored results, as `Scores` again
+streams, scan, scan_csv, ahead
+           rankings of any size, a part at a time
+messages   errors of Arrow and of the system, in one line that names the file
 """

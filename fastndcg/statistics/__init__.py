@@ -1,7 +1,10 @@
 """Statistics of the values of queries: means, confidence intervals, and tests of which system is better.
 
-sums          exact sums and correctly rounded means; those of parts merge into exactly those of the whole
-intervals     confidence intervals of means
+exact_sums  sums and means, correctly rounded; those of parts merge into exactly those of the whole
+intervals   confidence intervals of means
+paired      the difference of two systems, its significance and its effect
+resampling  tests and intervals by random signs, orders and draws
+agreement   agreement of two rankings, and of judges
 """
 
 from fastndcg.statistics.exact_sums import Moments, exact_sum, exact_sum_of_products, mean, quartiles
