@@ -36,8 +36,6 @@ import pyarrow.parquet as pq
 
 import fastndcg as fn
 
-os.environ.setdefault("FASTNDCG_KERNELS", "compiled")
-
 CORES = 2
 BATCH = 2_000_000
 MEASURE = "nDCG@10"

@@ -30,8 +30,6 @@ import pyarrow.parquet as pq
 import fastndcg as fn
 from fastndcg.statistics import exact_sum
 
-os.environ.setdefault("FASTNDCG_KERNELS", "compiled")
-
 BATCH = 1_000_000
 ROW_GROUP = 1_000_000
 

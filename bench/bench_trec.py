@@ -16,7 +16,6 @@ them. `--digits 17` writes scores as Python does, in place of six decimals. pytr
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -31,8 +30,6 @@ import pytrec_eval
 
 from fastndcg import Rankings
 from fastndcg.sources.trec import _text_side, read_trec
-
-os.environ.setdefault("FASTNDCG_KERNELS", "compiled")
 
 DEPTH = 1000
 

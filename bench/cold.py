@@ -193,7 +193,7 @@ def _small() -> Row:
 def _memory(name: str, rankings: str, threads: int) -> Row:
     try:
         code = _MEMORY.format(rankings=rankings, threads=threads)
-        (extra,) = python("-c", code, environment=_RETURNED)[0]
+        (extra,) = python("-c", code, environment=_RETURNED | _COMPILED)[0]
     except BenchError as error:
         return Row("start", name, note=f"not measured: {error}")
     # stored as `cpu`, the value that a row without a baseline compares with its bar

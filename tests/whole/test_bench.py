@@ -223,6 +223,12 @@ def test_newest_record_is_the_last_by_date(tmp_path: record.Path) -> None:
 
 
 def test_a_record_of_other_settings_says_so_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import os, bench.run; print(os.environ.get('FASTNDCG_KERNELS'))"
+    monkeypatch.delenv("FASTNDCG_KERNELS", raising=False)
+    printed = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert printed.stdout == "None\n"
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     for usual in ("", "auto"):
         monkeypatch.setenv("FASTNDCG_KERNELS", usual)
