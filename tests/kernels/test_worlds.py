@@ -82,7 +82,7 @@ def test_a_plain_driver_that_takes_too_long_is_run_compiled() -> None:
         import sys
         import numpy as np
         import fastndcg as fn
-        from fastndcg.kernels import worlds
+        from fastndcg.kernels.compile import worlds
         rankings = fn.Rankings.from_dense(np.tile([0, 1, 2], (400, 4)), np.random.default_rng(1).random((400, 12)).astype(np.float32))
         small = fn.evaluate(rankings[:3], "nDCG@10").values
         assert "numba" not in sys.modules
@@ -160,6 +160,16 @@ def test_what_pays(remembered: worlds._Measured) -> None:
 
 
 @pytest.mark.auto
+def test_guesses_are_of_modules_that_exist() -> None:
+    modules = {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
+    assert worlds.GUESSES.keys() <= modules
+    assert all(worlds._guess(way) == worlds.GUESSES["decoders"] for way in (pages.NUMBERS, pages.TEXTS))
+    assert worlds._guess(worlds._SCORING) == worlds.GUESSES["drivers"]
+    before = {name for name in modules if worlds._precedes_scoring(f"reading.{name}.a")}
+    assert before == {"rows", "decoders", "joining"}
+
+
+@pytest.mark.auto
 def test_what_is_counted(remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time of any way, of this process once it would have paid for loading, and never twice."""
     clock = iter(np.arange(100) * 0.25)
@@ -218,7 +228,7 @@ def test_processes_of_a_user_share_what_they_spent(tmp_path: Path) -> None:
     code = """
         import sys
         import numpy as np
-        from fastndcg.kernels import worlds
+        from fastndcg.kernels.compile import worlds
         worlds.GUESSES["rows"] = 1e-9, 1.6 * float(sys.argv[1])
         worlds._IMPORTING = worlds._LOADING = 0.02
         codes = np.random.default_rng(0).integers(0, 9, 3_000_000)
@@ -272,7 +282,7 @@ def test_a_file_of_measurements_that_is_damaged(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.auto
 def test_many_processes_remember_at_once(tmp_path: Path) -> None:
-    code = "from fastndcg.kernels import caching\nfor _ in range(300): assert caching.remember('plain', 'a.a', 1.0)"
+    code = "from fastndcg.kernels.compile import caching\nfor _ in range(300): assert caching.remember('plain', 'a.a', 1.0)"
     environment = os.environ | {
         "PYTHONPATH": str(Path(fn.__file__).parent.parent),
         "NUMBA_CACHE_DIR": str(tmp_path),
@@ -290,7 +300,7 @@ def test_many_processes_remember_at_once(tmp_path: Path) -> None:
 def test_a_forked_child_does_not_count_its_parents_time() -> None:
     code = """
         import os
-        from fastndcg.kernels import worlds
+        from fastndcg.kernels.compile import worlds
         worlds._here["a.a"] = 5.0
         if not (child := os.fork()):
             os._exit(worlds._told["a.a"] != 5.0)
@@ -328,7 +338,7 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
         import logging
         import numpy as np
         from fastndcg import progress
-        from fastndcg.kernels import worlds
+        from fastndcg.kernels.compile import worlds
         told = []
         progress.tell = told.append
         worlds.run("reading.rows.rows_by_code", 9, np.arange(9), 9)
@@ -400,7 +410,7 @@ def test_code_that_is_kept_for_other_types_is_not_waited_for(
 
 def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The lock's file stays, the lock does not; whoever waited goes on, at the latest after the limit."""
-    code = "from fastndcg.kernels import caching\nwith caching.alone():\n    print('held', flush=True)\n    {then}"
+    code = "from fastndcg.kernels.compile import caching\nwith caching.alone():\n    print('held', flush=True)\n    {then}"
     environment = os.environ | {
         "PYTHONPATH": str(Path(fn.__file__).parent.parent),
         "NUMBA_CACHE_DIR": str(tmp_path),

@@ -385,7 +385,7 @@ def test_what_is_compiled_is_known_in_the_next_process(tmp_path: Path) -> None:
     code = """
         import numpy as np
         from fastndcg.common.arrays import read_only
-        from fastndcg.kernels import caching, worlds
+        from fastndcg.kernels.compile import caching, worlds
         before = caching.holds("rows_by_code")
         worlds.run("reading.rows.rows_by_code", 9, read_only(np.arange(9)), 9)
         print(before, caching.holds("rows_by_code"), caching.holds("values_of_pages"))

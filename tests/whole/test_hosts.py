@@ -574,7 +574,7 @@ def test_an_interrupt_during_a_call_of_llvm(name: str, tmp_path: Path) -> None:
         try:
             fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
         except KeyboardInterrupt:
-            from fastndcg.kernels import caching
+            from fastndcg.kernels.compile import caching
             print(caching.holds("codes_by_first_appearance"))
         gc.collect()
         print(fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9]).relevance.tolist())

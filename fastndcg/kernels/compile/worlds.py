@@ -44,12 +44,12 @@ WORLDS = ("auto", "plain", "compiled")
 # (AMD EPYC, 2026-11-24). Units are documents for each measure, rows, values, and bytes of text
 GUESSES = {
     "drivers": (5e-7, 7.0),
-    "intents": (1e-5, 5.0),
+    "intent_folds": (1e-5, 5.0),
     "returned": (2.5e-6, 4.0),
-    "lines": (4e-8, 3.0),
-    "pages": (2e-8, 4.0),
+    "scanners": (4e-8, 3.0),
+    "decoders": (2e-8, 4.0),
     "joining": (3e-7, 0.6),
-    "resampling": (3e-7, 1.0),
+    "draws": (3e-7, 1.0),
 }
 _GUESS = (5e-8, 0.4)  # of any other module
 _IMPORTING, _LOADING = 0.5, 0.1
@@ -133,7 +133,11 @@ def _measured() -> _Measured:
 
 
 def _guess(name: str) -> tuple[float, float]:
-    return GUESSES.get(name.partition(".")[0], _GUESS)
+    return GUESSES.get(_module(name), _GUESS)
+
+
+def _module(name: str) -> str:
+    return name.rpartition(".")[0].rpartition(".")[2]
 
 
 def _is_imported() -> bool:
@@ -147,7 +151,7 @@ def _floor() -> float:
 
 def _precedes_scoring(name: str) -> bool:
     """Whether a unit of the driver's work is a row, which is read or grouped to be scored next."""
-    return name.partition(".")[0] in ("rows", "pages", "joining")
+    return _module(name) in ("rows", "decoders", "joining")
 
 
 def world() -> str:
