@@ -45,7 +45,8 @@ Compiling, in `compile`:
                  the same with Numba's private interface, which takes less time, for versions that were tested
     caching      the folder that keeps compiled drivers
     interrupts   steps that an interrupt must not end halfway
-    llvm         building blocks of vector code
+    llvm         vector code: values whose operators write instructions
+    emitting     intrinsics of Numba whose code a vector block writes
 
 Each module is loaded twice: as `fastndcg.kernels` it is plain Python and imports no Numba, as
 `fastndcg.compiled` it is compiled.

@@ -12,7 +12,7 @@ import pytest
 from fastndcg.compiled.compile import compiling
 from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.compiled.flow.ranking import keep_all
-from fastndcg.compiled.vectors import keeping, ordering, summing
+from fastndcg.compiled.vectors import bounds, keeping, ordering, side_by_side, summing
 
 Array = npt.NDArray[Any]
 
@@ -61,7 +61,7 @@ def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bound_of_top(dtype: Any) -> None:
-    block = keeping.bound_of_top
+    block = bounds.bound_of_top
 
     @compiled
     def call(scores: Array, depth: int) -> Any:
@@ -70,7 +70,7 @@ def test_bound_of_top(dtype: Any) -> None:
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
         for depth in range(1, LANES + 1):
             bound = call(scores, depth)
-            assert bound == keeping.plain_bound_of_top(scores, depth)
+            assert bound == bounds.plain_bound_of_top(scores, depth)
             assert (scores >= bound).sum() >= depth
 
 
@@ -82,15 +82,15 @@ def end_to_end(parts: list[Array]) -> tuple[Array, Array, Array]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
-    fill, bound = keeping.greatest_by_bin, keeping.bounds_of_top
+    fill, bound = bounds.greatest_by_bin, bounds.bounds_of_top
 
     @compiled
     def call_fill(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
         fill(scores, starts, stops, greatest)
 
     @compiled
-    def call_bound(greatest: Array, depth: int, bounds: Array) -> None:
-        bound(greatest, depth, bounds)
+    def call_bound(greatest: Array, depth: int, limits: Array) -> None:
+        bound(greatest, depth, limits)
 
     some = [scores for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= BINS))]
     for first in range(0, len(some) - SIDE_BY_SIDE + 1, 5):
@@ -101,17 +101,17 @@ def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
         call_fill(together, starts, starts + BINS - 1, greatest.part)  # too few
         np.testing.assert_array_equal(greatest.part, same)
         call_fill(together, starts, stops, greatest.part)
-        keeping.plain_greatest_by_bin(together, starts, stops, same)
+        bounds.plain_greatest_by_bin(together, starts, stops, same)
         np.testing.assert_array_equal(greatest.part, same)
         greatest.check()
         for depth in range(1, BINS + 1):
-            bounds, expected = Guarded(SIDE_BY_SIDE, dtype), np.empty(SIDE_BY_SIDE, dtype)
-            call_bound(greatest.part, depth, bounds.part)
-            keeping.plain_bounds_of_top(same, depth, expected)
-            np.testing.assert_array_equal(bounds.part, expected)
-            bounds.check()
+            limits, expected = Guarded(SIDE_BY_SIDE, dtype), np.empty(SIDE_BY_SIDE, dtype)
+            call_bound(greatest.part, depth, limits.part)
+            bounds.plain_bounds_of_top(same, depth, expected)
+            np.testing.assert_array_equal(limits.part, expected)
+            limits.check()
             for lane, scores in enumerate(batch):
-                assert (scores >= bounds.part[lane]).sum() >= depth
+                assert (scores >= limits.part[lane]).sum() >= depth
 
 
 def ranked_side_by_side(call: Callable[..., int], dtype: Any, batch: Any, rows: int, *, check: bool) -> Any:
@@ -136,7 +136,7 @@ def ranked_side_by_side(call: Callable[..., int], dtype: Any, batch: Any, rows: 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [LANES, 2 * LANES, 3 * LANES, 7 * LANES, 16 * LANES, 19 * LANES])
 def test_rank_side_by_side(rows: int, dtype: Any) -> None:
-    block = ordering.rank_side_by_side
+    block = side_by_side.rank_side_by_side
 
     @compiled
     def call(
@@ -150,7 +150,7 @@ def test_rank_side_by_side(rows: int, dtype: Any) -> None:
         batch = [some[i] for i in random.integers(len(some), size=SIDE_BY_SIDE)]
         tied, kept, ranked, same = ranked_side_by_side(call, dtype, batch, rows, check=True)
         expected_tied, _, expected, expected_same = ranked_side_by_side(
-            ordering.plain_rank_side_by_side, dtype, batch, rows, check=False
+            side_by_side.plain_rank_side_by_side, dtype, batch, rows, check=False
         )
         for lane, (scores, _) in enumerate(batch):
             n = kept[lane]
@@ -176,7 +176,7 @@ def test_rank_side_by_side(rows: int, dtype: Any) -> None:
 
 
 def test_average_side_by_side() -> None:
-    block = summing.average_side_by_side
+    block = side_by_side.average_side_by_side
 
     @compiled
     def call(gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array) -> None:
@@ -198,7 +198,7 @@ def test_average_side_by_side() -> None:
         held.part[:] = gains
         call(held.part, same.copy(), kept, rows, sizes.part, out.part)
         same[0] = 0
-        summing.plain_average_side_by_side(gains, same, kept, rows, sizes.part, expected)
+        side_by_side.plain_average_side_by_side(gains, same, kept, rows, sizes.part, expected)
         for lane in range(SIDE_BY_SIDE):
             n = min(kept[lane], depth)
             np.testing.assert_array_equal(out.part[:n, lane], expected[:n, lane])

@@ -1,362 +1,349 @@
-"""Building blocks of vector code: loops, loads, stores and masks in LLVM IR.
+"""Vector code: values whose operators write LLVM instructions.
 
-Vectors of LANES documents are plain LLVM IR, so one source serves every processor: LLVM splits them where
-registers are narrower. The last, partial vector of a list is read as the last LANES documents of the list;
-lanes that were read before are masked.
+A vector block gets `code`, which writes loops and branches, and its arguments: numbers as `Value`, arrays as
+`Data`. It may use
+
+    total = code.variable(0.0)                    a value that changes: `total.value += gain`
+    with code.steps(0, n, LANES) as offset:       a loop; `code.when` and `code.either` are branches
+    scores.load(offset, LANES), kept.store(...)   a vector of LANES elements, in an array from an offset on
+    vector > bound                                a mask; numbers meet vectors in each lane
+    where(mask, one, other), mask.count()         lane by lane; how many lanes are set
+    vector.compressed(mask)                       the lanes where the mask is set, moved to the front
+    transpose(rows)                               a square of vectors
+
+Vectors are plain LLVM IR, so one source serves every processor: LLVM splits them where registers are
+narrower. The last, partial vector of a list is read as the last LANES documents of the list; lanes that were
+read before are masked (`code.last_of`).
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
-from .numba_parts import binding, ir, numba, types
+from .numba_parts import ir
 
 LANES = 16
 SIDE_BY_SIDE = 8  # queries whose rows are summed together
 BINS = 2 * LANES  # groups of documents, whose greatest scores give a bound for the first ranks
 
 
-def const(value: int, bits: int = 64) -> ir.Constant:
-    return ir.Constant(ir.IntType(bits), value)
+def _operator(whole: str, real: str = "", *sign: str) -> Callable[[Value, Value | float], Value]:
+    """The method of `Value` that writes the instruction `whole`, or `real` where the numbers are floats."""
+
+    def operate(self: Value, other: Value | float) -> Value:
+        one, two = self._met(other)
+        instruction = getattr(self.code.builder, real if one.is_real else whole)
+        return Value(self.code, instruction(*sign, one.raw, two.raw))
+
+    return operate
 
 
-def splat(builder: Any, value: Any, lanes: int) -> Any:
-    kind = ir.VectorType(value.type, lanes)
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, const(0, 32))
-    return builder.shuffle_vector(
-        one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-    )
+class Value:
+    """A number, or a vector of numbers, that code computes. A vector of truth values is a mask."""
+
+    def __init__(self, code: Code, raw: Any) -> None:
+        self.code, self.raw = code, raw
+
+    @property
+    def lanes(self) -> int | None:
+        return getattr(self.raw.type, "count", None)
+
+    @property
+    def element(self) -> Any:
+        """The LLVM type of a lane, or of the number."""
+        return getattr(self.raw.type, "element", self.raw.type)
+
+    @property
+    def is_real(self) -> bool:
+        return not isinstance(self.element, ir.IntType)
+
+    def of(self, number: float) -> Value:
+        """A constant of the same type, in every lane."""
+        lanes = self.lanes
+        return Value(self.code, ir.Constant(self.raw.type, number if lanes is None else [number] * lanes))
+
+    def splat(self, lanes: int) -> Value:
+        kind = ir.VectorType(self.raw.type, lanes)
+        nothing, first = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+        one = self.code.builder.insert_element(nothing, self.raw, first)
+        return Value(self.code, one).pick([0] * lanes)
+
+    def _met(self, other: Value | float) -> tuple[Value, Value]:
+        """Both as values of one type."""
+        if not isinstance(other, Value):
+            return self, self.of(other)
+        if self.lanes and not other.lanes:
+            return self, other.splat(self.lanes)
+        return (self.splat(other.lanes) if other.lanes and not self.lanes else self), other
+
+    __add__ = _operator("add", "fadd")
+    __sub__ = _operator("sub", "fsub")
+    __mul__ = _operator("mul", "fmul")
+    __truediv__ = _operator("", "fdiv")
+    __floordiv__ = _operator("sdiv")
+    __mod__ = _operator("srem")
+    __and__ = _operator("and_")
+    __or__ = _operator("or_")
+    __xor__ = _operator("xor")
+    __lshift__ = _operator("shl")
+    __rshift__ = _operator("lshr")  # zeros come in from above
+    shift_signed = _operator("ashr")
+    __lt__ = _operator("icmp_signed", "fcmp_ordered", "<")
+    __le__ = _operator("icmp_signed", "fcmp_ordered", "<=")
+    __gt__ = _operator("icmp_signed", "fcmp_ordered", ">")
+    __ge__ = _operator("icmp_signed", "fcmp_ordered", ">=")
+    equals = _operator("icmp_signed", "fcmp_ordered", "==")
+    reaches = _operator("icmp_unsigned", "", ">=")  # of numbers without a sign
+
+    def __rsub__(self, other: float) -> Value:
+        return self.of(other) - self
+
+    def __rlshift__(self, other: float) -> Value:
+        return self.of(other) << self
+
+    def __invert__(self) -> Value:
+        return Value(self.code, self.code.builder.not_(self.raw))
+
+    def to(self, bits: int) -> Value:
+        """A whole number, or truth value, of another width. Other numbers stay."""
+        if self.is_real or self.element.width == bits:
+            return self
+        kind = ir.IntType(bits) if self.lanes is None else ir.VectorType(ir.IntType(bits), self.lanes)
+        builder = self.code.builder
+        return Value(
+            self.code, (builder.zext if self.element.width < bits else builder.trunc)(self.raw, kind)
+        )
+
+    def read_as(self, kind: Any) -> Value:
+        """The same bits as another LLVM type."""
+        return Value(self.code, self.code.builder.bitcast(self.raw, kind))
+
+    def bits(self) -> Value:
+        """The lanes of a mask as bits of one number."""
+        return self.read_as(ir.IntType(self.lanes))
+
+    def count(self) -> Value:
+        """How many lanes of a mask, or bits of a number, are set: int64 for a mask."""
+        if self.lanes is None:
+            return Value(self.code, self.code.builder.ctpop(self.raw))
+        return self.bits().count().to(64)
+
+    def lowest_bit(self) -> Value:
+        """The place of the lowest bit of a number that is not 0."""
+        return Value(self.code, self.code.builder.cttz(self.raw, ir.Constant(ir.IntType(1), 1)))
+
+    def lane(self, place: Value | int) -> Value:
+        at = self.code.number(place, 32)
+        return Value(self.code, self.code.builder.extract_element(self.raw, at.raw))
+
+    def with_lane(self, place: int, value: Value) -> Value:
+        at = self.code.number(place, 32)
+        return Value(self.code, self.code.builder.insert_element(self.raw, value.raw, at.raw))
+
+    def pick(self, lanes: Sequence[int], other: Value | None = None) -> Value:
+        """The vector of these lanes of this vector and, after its last lane, of the other."""
+        order = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
+        return Value(self.code, self.code.builder.shuffle_vector(self.raw, (other or self).raw, order))
+
+    def compressed(self, mask: Value) -> Value:
+        kind = self.raw.type
+        name = f"llvm.experimental.vector.compress.v{kind.count}{'f' if self.is_real else 'i'}"
+        nothing = ir.Constant(kind, ir.Undefined)
+        return self.code.call(f"{name}{width_of(self.element)}", kind, self.raw, mask.raw, nothing)
+
+    def least(self) -> Value:
+        return self.code.call(f"llvm.vector.reduce.smin.v{self.lanes}i64", self.element, self.raw)
+
+    def greatest(self) -> Value:
+        return self.code.call(f"llvm.vector.reduce.smax.v{self.lanes}i64", self.element, self.raw)
 
 
-def lane_numbers(lanes: int, bits: int = 32) -> ir.Constant:
-    return ir.Constant(ir.VectorType(ir.IntType(bits), lanes), list(range(lanes)))
+class Variable:
+    """A value in memory, until the function returns."""
+
+    def __init__(self, memory: Data) -> None:
+        self._memory = memory
+
+    @property
+    def value(self) -> Value:
+        return self._memory[0]
+
+    @value.setter
+    def value(self, value: Value | float) -> None:
+        self._memory[0] = value
 
 
-class Pointer(NamedTuple):
-    """A pointer and the LLVM type of the values at it. LLVM's own pointers have no type of their values."""
+class Data:
+    """The elements of an array. LLVM's own pointers have no type of the elements."""
 
-    address: Any
-    kind: Any
+    def __init__(self, code: Code, address: Any, element: Any, shape: Sequence[Value] = ()) -> None:
+        self.code, self.address, self.element, self.shape = code, address, element, list(shape)
 
-    def at(self, builder: Any, offset: Any) -> Pointer:
-        return Pointer(builder.gep(self.address, [offset], source_etype=self.kind), self.kind)
+    @property
+    def bits(self) -> int:
+        return width_of(self.element)
 
-    def read(self, builder: Any, offset: Any = None) -> Any:
-        return builder.load((self if offset is None else self.at(builder, offset)).address, typ=self.kind)
+    @property
+    def lowest(self) -> float:
+        return -(1 << (self.bits - 1)) if isinstance(self.element, ir.IntType) else float("-inf")
 
-    def write(self, builder: Any, value: Any, offset: Any = None) -> None:
-        builder.store(value, (self if offset is None else self.at(builder, offset)).address)
+    def at(self, offset: Value | int) -> Any:
+        """The address of an element."""
+        places = [self.code.number(offset).raw]
+        return self.code.builder.gep(self.address, places, source_etype=self.element)
 
+    def part(self, start: Value | int, shape: Sequence[Value] = ()) -> Data:
+        return Data(self.code, self.at(start), self.element, shape)
 
-def room(builder: Any, kind: Any, n: int | None = None) -> Pointer:
-    """Memory for one value, or for `n`, until the function returns."""
-    with builder.goto_entry_block():
-        return Pointer(builder.alloca(kind, None if n is None else const(n)), kind)
+    def __getitem__(self, offset: Value | int) -> Value:
+        return Value(self.code, self.code.builder.load(self.at(offset), typ=self.element))
 
+    def __setitem__(self, offset: Value | int, value: Value | float) -> None:
+        raw = value.raw if isinstance(value, Value) else ir.Constant(self.element, value)
+        self.code.builder.store(raw, self.at(offset))
 
-def variable(builder: Any, value: Any) -> Pointer:
-    """Memory as by `room`, with a value in it."""
-    memory = room(builder, value.type)
-    memory.write(builder, value)
-    return memory
+    def load(self, offset: Value | int, lanes: int) -> Value:
+        kind = ir.VectorType(self.element, lanes)
+        return Value(self.code, self.code.builder.load(self.at(offset), typ=kind, align=self.bits // 8))
 
+    def store(self, value: Value, offset: Value | int) -> None:
+        self.code.builder.store(value.raw, self.at(offset), align=self.bits // 8)
 
-def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Pointer:
-    """A pointer to the elements of an array."""
-    data = context.make_array(kind)(context, builder, array).data
-    return Pointer(_untyped(builder, data), element_kind(kind.dtype))
+    def row(self, place: Value | int) -> Value:
+        """A row of an array whose last axis is SIDE_BY_SIDE long."""
+        return self.load(self.code.number(place) * SIDE_BY_SIDE, SIDE_BY_SIDE)
 
-
-def _untyped(builder: Any, pointer: Any) -> Any:
-    """A pointer without a type: Numba's pointers have one, which a copy through memory removes."""
-    return Pointer(variable(builder, pointer).address, ir.PointerType()).read(builder)
-
-
-def unpack(builder: Any, value: Any, n: int) -> list[Any]:
-    """The n parts of an LLVM structure or array."""
-    return [builder.extract_value(value, place) for place in range(n)]
-
-
-def element_kind(dtype: Any) -> Any:
-    """The LLVM type of an element of an array."""
-    if isinstance(dtype, types.Float):
-        return ir.FloatType() if dtype.bitwidth == 32 else ir.DoubleType()
-    return ir.IntType(8 if isinstance(dtype, types.Boolean) else dtype.bitwidth)
+    def set_row(self, place: Value | int, value: Value) -> None:
+        self.store(value, self.code.number(place) * SIDE_BY_SIDE)
 
 
-def load(builder: Any, pointer: Pointer, offset: Any, kind: Any, align: int) -> Any:
-    """Load a value of type `kind`, for example a vector, from an array, at an offset in elements."""
-    return builder.load(pointer.at(builder, offset).address, typ=kind, align=align)
+class Code:
+    """The instructions of a block, as they are written one after the other."""
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+
+    def number(self, value: Value | float, bits: int = 64) -> Value:
+        if isinstance(value, Value):
+            return value
+        kind = ir.DoubleType() if isinstance(value, float) else ir.IntType(bits)
+        return Value(self, ir.Constant(kind, value))
+
+    def full(self, value: float, lanes: int, bits: int = 64) -> Value:
+        """A vector of float64, or of whole numbers of some width, that are all the same."""
+        kind = ir.VectorType(self.number(value, bits).raw.type, lanes)
+        return Value(self, ir.Constant(kind, [value] * lanes))
+
+    def places(self, lanes: int, bits: int = 32, first: int = 0) -> Value:
+        """The number of each lane."""
+        numbers = list(range(first, first + lanes))
+        return Value(self, ir.Constant(ir.VectorType(ir.IntType(bits), lanes), numbers))
+
+    def last_of(self, n: Value, lanes: int, bits: int = 32) -> tuple[Value, Value]:
+        """Where the last vector of n >= lanes places begins, and its lanes that no vector before it has."""
+        end = n - lanes
+        return end, self.places(lanes, bits) >= (n // lanes * lanes - end).to(bits)
+
+    def room(self, kind: Any, n: int = 1) -> Data:
+        """Memory for values of an LLVM type, until the function returns."""
+        with self.builder.goto_entry_block():
+            return Data(self, self.builder.alloca(kind, self.number(n).raw if n > 1 else None), kind)
+
+    def variable(self, value: Value | float) -> Variable:
+        first = self.number(value)
+        variable = Variable(self.room(first.raw.type))
+        variable.value = first
+        return variable
+
+    def call(self, name: str, returned: Any, *arguments: Any) -> Value:
+        """Call an LLVM intrinsic."""
+        function = self.builder.module.globals.get(name)
+        if function is None:
+            kind = ir.FunctionType(returned, [each.type for each in arguments])
+            function = ir.Function(self.builder.module, kind, name)
+        return Value(self, self.builder.call(function, arguments))
+
+    def when(self, condition: Value, likely: bool | None = None) -> AbstractContextManager[Any]:
+        return self.builder.if_then(condition.raw, likely)
+
+    def either(self, condition: Value) -> AbstractContextManager[Any]:
+        """Two blocks: one where the condition holds, and one where not."""
+        return self.builder.if_else(condition.raw)
+
+    @contextmanager
+    def repeat(self, condition: Callable[[], Value]) -> Iterator[None]:
+        """A loop while the condition holds."""
+        check, body, done = (self.builder.append_basic_block(name) for name in ("check", "body", "done"))
+        self.builder.branch(check)
+        self.builder.position_at_end(check)
+        self.builder.cbranch(condition().raw, body, done)
+        self.builder.position_at_end(body)
+        yield
+        self.builder.branch(check)
+        self.builder.position_at_end(done)
+
+    @contextmanager
+    def steps(
+        self, start: Value | int, stop: Value, step: Value | int = 1, flags: tuple[str, ...] = ()
+    ) -> Iterator[Value]:
+        """A loop over the numbers from `start` to before `stop`; `flags` are LLVM's for the addition."""
+        builder, first = self.builder, self.number(start).raw
+        check, body, done = (builder.append_basic_block(name) for name in ("for.cond", "for.body", "for.end"))
+        before = builder.basic_block
+        builder.branch(check)
+        builder.position_at_end(check)
+        index = builder.phi(first.type, "index")
+        index.add_incoming(first, before)
+        builder.cbranch((Value(self, index) < stop).raw, body, done)
+        builder.position_at_end(body)
+        yield Value(self, index)
+        index.add_incoming(builder.add(index, self.number(step).raw, flags=flags), builder.basic_block)
+        builder.branch(check)
+        builder.position_at_end(done)
+
+    def range(self, count: Value) -> AbstractContextManager[Value]:
+        """A loop over the numbers from 0 to before `count`."""
+        return self.steps(0, count, flags=("nsw",))
 
 
-def store(builder: Any, value: Any, pointer: Pointer, offset: Any, align: int) -> None:
-    builder.store(value, pointer.at(builder, offset).address, align=align)
-
-
-def declare(builder: Any, name: str, kind: Any) -> Any:
-    """An LLVM intrinsic, or a function of this module, by name."""
-    found = builder.module.globals.get(name)
-    return ir.Function(builder.module, kind, name) if found is None else found
-
-
-@contextmanager
-def for_steps(builder: Any, start: Any, stop: Any, step: Any, flags: tuple[str, ...] = ()) -> Iterator[Any]:
-    """A loop over the numbers from `start` to before `stop`; `flags` are LLVM's for the addition."""
-    check, body, done = (builder.append_basic_block(name) for name in ("for.cond", "for.body", "for.end"))
-    before = builder.basic_block
-    builder.branch(check)
-    builder.position_at_end(check)
-    index = builder.phi(start.type, "index")
-    index.add_incoming(start, before)
-    builder.cbranch(builder.icmp_signed("<", index, stop), body, done)
-    builder.position_at_end(body)
-    yield index
-    index.add_incoming(builder.add(index, step, flags=flags), builder.basic_block)
-    builder.branch(check)
-    builder.position_at_end(done)
-
-
-def for_range(builder: Any, count: Any) -> AbstractContextManager[Any]:
-    """A loop over the numbers from 0 to before `count`."""
-    return for_steps(builder, const(0), count, const(1), flags=("nsw",))
-
-
-def bits_of(kind: Any) -> int:
+def width_of(kind: Any) -> int:
     """The width of an LLVM number type, in bits."""
     return {ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind)) or int(kind.width)
 
 
-def compress(builder: Any, value: Any, mask: Any) -> Any:
-    """The lanes where the mask is set, moved to the front."""
-    kind = value.type
-    element = "f" if isinstance(kind.element, ir.FloatType | ir.DoubleType) else "i"
-    name = f"llvm.experimental.vector.compress.v{kind.count}{element}{bits_of(kind.element)}"
-    function = declare(builder, name, ir.FunctionType(kind, [kind, mask.type, kind]))
-    return builder.call(function, [value, mask, ir.Constant(kind, ir.Undefined)])
+def where(condition: Value, one: Value | float, other: Value | float) -> Value:
+    """In each lane `one` where the condition holds, elsewhere `other`; at least one of them is a `Value`."""
+    if isinstance(one, Value):
+        one, other = one._met(other)
+    else:
+        other, one = other._met(one)  # type: ignore[union-attr]
+    return Value(condition.code, condition.code.builder.select(condition.raw, one.raw, other.raw))
 
 
-def compresses() -> bool:
-    """Whether the processor has an instruction for `compress`. If not, it writes through memory by lane."""
-    features = numba.config.CPU_FEATURES
-    if features is None:
-        with suppress(RuntimeError):  # LLVM does not know this processor
-            return bool(numba.config.ENABLE_AVX and binding.get_host_cpu_features().get("avx512f"))
-    return "+avx512f" in (features or "")
+def lesser(one: Value, other: Value) -> Value:
+    return where(one < other, one, other)
 
 
-@contextmanager
-def for_bits(builder: Any, word: Any) -> Iterator[Any]:
-    """A loop over the places of the bits of a word that are set, from the lowest."""
-    left = variable(builder, word)
-    check, body, done = (builder.append_basic_block(name) for name in ("check", "body", "done"))
-    builder.branch(check)
-    builder.position_at_end(check)
-    bits = left.read(builder)
-    builder.cbranch(builder.icmp_unsigned("!=", bits, const(0)), body, done)
-    builder.position_at_end(body)
-    yield builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
-    left.write(builder, builder.and_(bits, builder.sub(bits, const(1))))
-    builder.branch(check)
-    builder.position_at_end(done)
+def greater(one: Value, other: Value) -> Value:
+    return where(one > other, one, other)
 
 
-@contextmanager
-def for_reached(builder: Any, n: Any, lanes: int, reached: Callable[[Any], Any]) -> Iterator[Any]:
-    """A loop over the places, in order, at which the mask `reached(offset)` is set; there are n >= `lanes`
-    places.
-
-    It replaces `compress` where the processor has no instruction for it. It collects 64 places at a time in a
-    word, because the branch at the end of a word is hard to predict.
-    """
-
-    def bits_of(mask: Any) -> Any:
-        return builder.zext(builder.bitcast(mask, ir.IntType(lanes)), ir.IntType(64))
-
-    word = room(builder, ir.IntType(64))
-    with for_steps(builder, const(0), n, const(64)) as start:
-        word.write(builder, const(0))
-
-        def add(bits: Any) -> None:
-            word.write(builder, builder.or_(word.read(builder), bits))
-
-        stop = builder.add(start, const(64))
-        with builder.if_else(builder.icmp_signed("<=", stop, n)) as (whole, part):
-            with whole:
-                for first in range(0, 64, lanes):
-                    add(builder.shl(bits_of(reached(builder.add(start, const(first)))), const(first)))
-            with part:
-                left = builder.sub(n, start)
-                done = builder.sub(n, builder.srem(left, const(lanes)))
-                with for_steps(builder, start, done, const(lanes)) as offset:
-                    add(builder.shl(bits_of(reached(offset)), builder.sub(offset, start)))
-                with builder.if_then(builder.icmp_signed("<", done, n)):
-                    end = builder.sub(n, const(lanes))
-                    seen = splat(builder, builder.trunc(builder.sub(done, end), ir.IntType(32)), lanes)
-                    fresh = builder.icmp_signed(">=", lane_numbers(lanes), seen)
-                    last = bits_of(builder.and_(reached(end), fresh))
-                    # lanes that were read before are shifted out, or are 0 already
-                    below = builder.sub(start, end)
-                    is_below = builder.icmp_signed(">", below, const(0))
-                    up = builder.select(is_below, const(0), builder.neg(below))
-                    down = builder.select(is_below, below, const(0))
-                    add(builder.lshr(builder.shl(last, up), down))
-        with for_bits(builder, word.read(builder)) as place:
-            yield builder.add(start, place)
-
-
-def reduce_lanes(builder: Any, how: str, vector: Any) -> Any:
-    """Least ("smin") or greatest ("smax") lane of a vector of int64."""
-    name = f"llvm.vector.reduce.{how}.v{vector.type.count}i64"
-    function = declare(builder, name, ir.FunctionType(ir.IntType(64), [vector.type]))
-    return builder.call(function, [vector])
-
-
-def population(builder: Any, mask: Any) -> Any:
-    bits = builder.ctpop(builder.bitcast(mask, ir.IntType(mask.type.count)))
-    return bits if mask.type.count == 64 else builder.zext(bits, ir.IntType(64))
-
-
-class Data(NamedTuple):
-    """An array as an argument of an LLVM function."""
-
-    data: Pointer
-    shape: list[Any]
-
-
-def own_function(name: str, emit: Callable[..., Any], *, unrolled: bool = True) -> Callable[..., Any]:
-    """The code of an intrinsic as a separate LLVM function: `emit(builder, ...)` writes it and gets arrays as
-    `Data`.
-
-    Inside the caller the loops of a block would compete for registers with some forty arrays, and the caller
-    would compute their loop invariants for each query, whether the loops run or not. `unrolled` costs more
-    time before a loop over few vectors than it saves.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        passed = _take_all_apart(context, builder, signature, arguments)
-        nothing = signature.return_type in (types.void, types.none)
-        mangled = ".".join([name, *(str(kind) for kind in signature.args)])
-        function = builder.module.globals.get(mangled)
-        if function is None:
-            returned = ir.VoidType() if nothing else context.get_value_type(signature.return_type)
-            pointers = [ir.PointerType() if value.type.is_pointer else value.type for value in passed]
-            kind = ir.FunctionType(returned, pointers)
-            function = ir.Function(builder.module, kind, mangled)
-            function.linkage = "internal"
-            function.attributes.add("noinline")
-            function.attributes.add("nounwind")
-            if not unrolled:
-                function.attributes.add("optsize")
-            inside, values = ir.IRBuilder(function.append_basic_block("entry")), iter(function.args)
-            result = emit(inside, *(_put_together(kind, values) for kind in signature.args))
-            if nothing:
-                inside.ret_void()
-            else:
-                inside.ret(result)
-        called = builder.call(function, passed)
-        return context.get_dummy_value() if nothing else called
-
-    return generate
-
-
-def within_caller(emit: Callable[..., Any]) -> Callable[..., Any]:
-    """The code of an intrinsic as a part of its caller; `emit` is as for `own_function`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        passed = _take_all_apart(context, builder, signature, arguments)
-        values = iter([_untyped(builder, value) if value.type.is_pointer else value for value in passed])
-        found = emit(builder, *(_put_together(kind, values) for kind in signature.args))
-        return context.get_dummy_value() if found is None else found
-
-    return generate
-
-
-def like(plain: Callable[..., Any], generate: Callable[..., Any]) -> Callable[..., Any]:
-    """The typing function of an intrinsic that has the parameters and the result of a plain function.
-
-    Integers are int64 unless annotated as uint64; floats have the dtype of the first array. The result has
-    the annotated type; for Any, that dtype.
-    """
-    annotated = {"int": types.int64, "np.uint64": types.uint64, "bool": types.boolean, "None": types.void}
-    *of_parameters, of_result = plain.__annotations__.values()
-
-    def kind_of(kind: Any, annotation: str, dtype: Any) -> Any:
-        if isinstance(kind, types.Integer):
-            return annotated.get(annotation, types.int64)
-        return dtype if isinstance(kind, types.Float) else kind
-
-    def typed(typing: Any, *arguments: Any) -> Any:
-        dtype: Any = next((kind.dtype for kind in arguments if isinstance(kind, types.Array)), None)
-        kinds = [kind_of(*given, dtype) for given in zip(arguments, of_parameters, strict=True)]
-        return annotated.get(of_result, dtype)(*kinds), generate
-
-    first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(plain).parameters.values()
-    typed.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
-    typed.__name__ = plain.__name__
-    return typed
-
-
-def _take_all_apart(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
-    pairs = zip(signature.args, arguments, strict=True)
-    return [part for kind, value in pairs for part in _take_apart(context, builder, kind, value)]
-
-
-def _take_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
-    if isinstance(kind, types.Array):
-        if kind.layout != "C":
-            raise TypeError(f"{kind} is not contiguous; pass the array that it is a part of")
-        array = context.make_array(kind)(context, builder, value)
-        return [array.data, *unpack(builder, array.shape, kind.ndim)]
-    if isinstance(kind, types.BaseTuple):
-        parts = zip(kind.types, unpack(builder, value, len(kind.types)), strict=True)
-        return [each for part, inner in parts for each in _take_apart(context, builder, part, inner)]
-    return [value]
-
-
-def _put_together(kind: Any, values: Iterator[Any]) -> Any:
-    if isinstance(kind, types.Array):
-        return Data(Pointer(next(values), element_kind(kind.dtype)), [next(values) for _ in range(kind.ndim)])
-    if isinstance(kind, types.BaseTuple):
-        return [_put_together(part, values) for part in kind.types]
-    return next(values)
-
-
-class Element(NamedTuple):
-    """The LLVM type of scores of one dtype, and comparisons of vectors of them."""
-
-    kind: Any
-    size: int
-    whole: bool
-
-    def greater(self, builder: Any, left: Any, right: Any) -> Any:
-        return builder.icmp_signed(">", left, right) if self.whole else builder.fcmp_ordered(">", left, right)
-
-    def equal(self, builder: Any, left: Any, right: Any) -> Any:
-        return (
-            builder.icmp_signed("==", left, right) if self.whole else builder.fcmp_ordered("==", left, right)
-        )
-
-    def vector(self, lanes: int) -> Any:
-        return ir.VectorType(self.kind, lanes)
-
-    def constant(self, value: float, lanes: int) -> Any:
-        return ir.Constant(self.vector(lanes), [value] * lanes)
-
-    def extreme(self, sign: int) -> float:
-        if not self.whole:
-            return sign * float("inf")
-        return (1 << 63) - 1 if sign > 0 else -(1 << 63)
-
-
-def element_of(array: Data) -> Element:
-    """The `Element` of an array of scores."""
-    kind = array.data.kind
-    whole = isinstance(kind, ir.IntType)
-    return Element(kind, 4 if isinstance(kind, ir.FloatType) else 8, whole)
+def transpose(rows: Iterable[Value]) -> list[Value]:
+    """The columns of a square of vectors, as vectors; the number of rows is a power of two."""
+    rows = list(rows)
+    n = len(rows)
+    span = n // 2
+    while span:
+        for row in range(n):
+            if not row & span:
+                one, other = rows[row], rows[row + span]
+                upper = [lane if not lane & span else lane - span + n for lane in range(n)]
+                lower = [lane + span if not lane & span else lane + n for lane in range(n)]
+                rows[row], rows[row + span] = one.pick(upper, other), one.pick(lower, other)
+        span //= 2
+    return rows
 
 
 def sorting_steps(first: int, n: int) -> Iterator[tuple[int, int]]:
@@ -375,20 +362,3 @@ def _merging_steps(first: int, n: int, step: int) -> Iterator[tuple[int, int]]:
     yield from _merging_steps(first + step, n, 2 * step)
     for place in range(first + step, first + n - step, 2 * step):
         yield place, place + step
-
-
-def transpose(builder: Any, rows: list[Any]) -> list[Any]:
-    """The columns of a square of vectors, as vectors; the number of rows is a power of two."""
-    n = len(rows)
-    span = n // 2
-    while span:
-        for row in range(n):
-            if not row & span:
-                one, other = rows[row], rows[row + span]
-                words = ir.VectorType(ir.IntType(32), n)
-                upper = [lane if not lane & span else lane - span + n for lane in range(n)]
-                lower = [lane + span if not lane & span else lane + n for lane in range(n)]
-                rows[row] = builder.shuffle_vector(one, other, ir.Constant(words, upper))
-                rows[row + span] = builder.shuffle_vector(one, other, ir.Constant(words, lower))
-        span //= 2
-    return rows

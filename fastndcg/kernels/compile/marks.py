@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from . import llvm
+from . import emitting
 from .numba_parts import IS_COMPILED, binding, ir, numba, types
 
 __all__ = ["IS_COMPILED", "binding", "ir", "numba", "types"]
@@ -90,16 +90,15 @@ def vectors(plain: F, *, within: bool = False, unrolled: bool = True) -> Callabl
     """Mark a vector block: the plain function, or where kernels are compiled the code that `emit` writes in
     its place.
 
-    `emit(builder, ...)` gets arrays as `Data`. The code is a separate function, or a part of its caller where
-    `within`. Short loops should not be `unrolled`.
+    `emit(code, ...)` has the same parameters (see `llvm`). The code is a separate function, or a part of its
+    caller where `within`. Short loops should not be `unrolled`.
     """
 
     def decorate(emit: Callable[..., Any]) -> F:
         if not IS_COMPILED:
             return plain
-        code = (
-            llvm.within_caller(emit) if within else llvm.own_function(emit.__name__, emit, unrolled=unrolled)
-        )
-        return intrinsic(llvm.like(plain, code))
+        if within:
+            return intrinsic(emitting.like(plain, emitting.within_caller(emit)))
+        return intrinsic(emitting.like(plain, emitting.own_function(emit.__name__, emit, unrolled=unrolled)))
 
     return decorate

@@ -14,7 +14,6 @@ no thread of it can release.
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -36,7 +35,8 @@ from numba.extending import intrinsic
 from fastndcg.kernels.compile import caching
 from fastndcg.kernels.compile.interrupts import uninterrupted
 
-from .llvm import const, own_function, unpack
+from .emitting import named_as, own_function, unpack
+from .llvm import Code
 
 # ---- compiling ----
 
@@ -136,40 +136,34 @@ def apart(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         result = compiled.get_compile_result(signature)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            def emit(inside: Any, *given: Any) -> Any:
-                values = [
-                    _rebuild(context, inside, kind, value)
-                    for kind, value in zip(signature.args, given, strict=True)
-                ]
-                return context.call_internal_no_propagate(inside, result.fndesc, signature, values)[1]
+            def emit(code: Code, *given: Any) -> Any:
+                values = [_rebuild(context, code, *each) for each in zip(signature.args, given, strict=True)]
+                return context.call_internal_no_propagate(code.builder, result.fndesc, signature, values)[1]
 
             context.add_linking_libs([result.library])
             return own_function(function.__name__, emit)(context, builder, signature, arguments)
 
         return signature, generate
 
-    parameters = list(inspect.signature(function).parameters.values())
-    first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    typed.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
-    typed.__name__ = function.__name__
-    return intrinsic(typed)
+    return intrinsic(named_as(function, typed))
 
 
-def _rebuild(context: Any, builder: Any, kind: Any, given: Any) -> Any:
+def _rebuild(context: Any, code: Code, kind: Any, given: Any) -> Any:
     """The value that compiled code uses for a contiguous array, a tuple or a number, from its parts."""
     if isinstance(kind, types.BaseTuple):
-        parts = [_rebuild(context, builder, *each) for each in zip(kind.types, given, strict=True)]
-        return context.make_tuple(builder, kind, parts)
+        parts = [_rebuild(context, code, *each) for each in zip(kind.types, given, strict=True)]
+        return context.make_tuple(code.builder, kind, parts)
     if not isinstance(kind, types.Array):
-        return given
+        return given.raw
     from numba.np.arrayobj import populate_array  # here, because only compiling needs it: 20 ms
 
-    array = context.make_array(kind)(context, builder)
+    array = context.make_array(kind)(context, code.builder)
     itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-    strides = [const(itemsize)]
+    strides = [code.number(itemsize)]
     for length in reversed(given.shape[1:]):
-        strides.insert(0, builder.mul(strides[0], length))
-    populate_array(array, given.data.address, given.shape, strides, itemsize, None)
+        strides.insert(0, strides[0] * length)
+    shape, strides = ([each.raw for each in numbers] for numbers in (given.shape, strides))
+    populate_array(array, given.address, shape, strides, itemsize, None)
     return array._getvalue()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fastndcg.kernels.compile.worlds import kind_of
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
-from ..compile.llvm import Data, const
+from ..compile.llvm import Code, Data, Value
 from ..compile.marks import IS_COMPILED, driver, private, steps, vectors
 from .memory import batch_for, longest_list, scratch_for, work_for
 from .scoring import score_queries_of_levels, score_queries_of_values
@@ -80,8 +80,8 @@ def plain_take_next(taken: Array) -> int:
 
 
 @vectors(plain_take_next, within=True)
-def take_next(builder: Any, taken: Data) -> Any:
-    return builder.atomic_rmw("add", taken.data.address, const(1), "monotonic")
+def take_next(code: Code, taken: Data) -> Value:
+    return Value(code, code.builder.atomic_rmw("add", taken.at(0), code.number(1).raw, "monotonic"))
 
 
 @driver(parallel=True)

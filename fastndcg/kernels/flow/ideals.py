@@ -8,7 +8,8 @@ from fastndcg.kernels.flow.tables import JUDGED, LEAVES_OUT, SCORED, SOURCE, TAB
 
 from ..compile.llvm import LANES, SIDE_BY_SIDE
 from ..compile.marks import apart, block, inlined
-from ..vectors.keeping import bound_of_top, keep_values_from
+from ..vectors.bounds import bound_of_top
+from ..vectors.keeping import keep_values_from
 from ..vectors.ordering import rank_distinct, rank_tied
 from ..vectors.summing import fill_ideals, fill_ideals_of_one
 from .gains import fill_gains

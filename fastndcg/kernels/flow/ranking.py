@@ -10,7 +10,8 @@ from fastndcg.kernels.flow.tables import Array
 
 from ..compile.llvm import LANES
 from ..compile.marks import allocating, apart, block, empty, inlined, stoppable
-from ..vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
+from ..vectors.bounds import bound_of_top
+from ..vectors.keeping import find_from, keep_few_from, keep_from
 from ..vectors.ordering import count_ahead, count_among, rank_distinct, rank_tied
 from .memory import Work, vectors_of
 from .sorting import falling_keys, sort_by_key

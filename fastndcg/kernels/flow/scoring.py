@@ -36,9 +36,10 @@ from fastndcg.kernels.flow.tables import (
 
 from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from ..compile.marks import apart, block, inlined, stoppable
-from ..vectors.keeping import bounds_of_top, fetch, greatest_by_bin, keep_few_from, keep_from_lanes
-from ..vectors.ordering import rank_side_by_side
-from ..vectors.summing import COUNTED, average_side_by_side, gains_of_codes
+from ..vectors.bounds import bounds_of_top, greatest_by_bin
+from ..vectors.keeping import fetch, keep_few_from, keep_from_lanes
+from ..vectors.side_by_side import average_side_by_side, rank_side_by_side
+from ..vectors.summing import COUNTED, gains_of_codes
 from .folds import fold_lists
 from .gains import count_levels, fill_gains
 from .ideals import gains_of_judged, ideal_of_gains, ideals_of_levels, total_of_levels

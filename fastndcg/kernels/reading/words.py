@@ -11,7 +11,8 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.llvm import Data, load, pointer_of, splat, store
+from ..compile.emitting import within_caller
+from ..compile.llvm import Code, Data, Value
 from ..compile.marks import block, in_place_of, intrinsic, ir, types, vectors
 
 NEWLINE, BLANK, HASH, PLUS, MINUS, POINT, ZERO, COLON = 10, 32, 35, 43, 45, 46, 48, 58
@@ -44,8 +45,8 @@ def plain_element(array: Array, at: Any) -> Any:
 
 
 @vectors(plain_element, within=True)
-def element(builder: Any, array: Data, at: Any) -> Any:
-    return array.data.read(builder, at)
+def element(code: Code, array: Data, at: Value) -> Value:
+    return array[at]
 
 
 def plain_leading_zeros(bits: np.uint64) -> np.uint64:
@@ -53,8 +54,8 @@ def plain_leading_zeros(bits: np.uint64) -> np.uint64:
 
 
 @vectors(plain_leading_zeros, within=True)
-def leading_zeros(builder: Any, bits: Any) -> Any:
-    return builder.ctlz(bits, ir.Constant(ir.IntType(1), 0))
+def leading_zeros(code: Code, bits: Value) -> Value:
+    return Value(code, code.builder.ctlz(bits.raw, ir.Constant(ir.IntType(1), 0)))
 
 
 def plain_fold(value: np.uint64, key: np.uint64) -> np.uint64:
@@ -66,11 +67,9 @@ def plain_fold(value: np.uint64, key: np.uint64) -> np.uint64:
 
 
 @vectors(plain_fold, within=True)
-def fold(builder: Any, value: Any, key: Any) -> Any:
-    wide, word = ir.IntType(128), ir.IntType(64)
-    product = builder.mul(builder.zext(value, wide), builder.zext(key, wide))
-    upper = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), word)
-    return builder.xor(builder.trunc(product, word), upper)
+def fold(code: Code, value: Value, key: Value) -> Value:
+    product = value.to(128) * key.to(128)
+    return product.to(64) ^ (product >> 64).to(64)
 
 
 @block
@@ -87,16 +86,12 @@ def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: in
 def bits_of_64(typing: Any, data: Any, at: Any, most: Any, exactly: Any) -> Any:
     """Two words with a bit for each of the 64 bytes from `at`: those up to `most`, and equal to `exactly`."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.VectorType(ir.IntType(8), 64)
-        array, at, most, exactly = arguments
-        lanes = load(builder, pointer_of(context, builder, signature.args[0], array), at, kind, 1)
-        below = builder.icmp_unsigned("<=", lanes, splat(builder, builder.trunc(most, ir.IntType(8)), 64))
-        same = builder.icmp_unsigned("==", lanes, splat(builder, builder.trunc(exactly, ir.IntType(8)), 64))
-        masks = [builder.bitcast(mask, ir.IntType(64)) for mask in (below, same)]
-        return context.make_tuple(builder, signature.return_type, masks)
+    def emit(code: Code, data: Data, at: Value, most: Value, exactly: Value) -> list[Value]:
+        lanes = data.load(at, 64)
+        return [most.to(8).splat(64).reaches(lanes).bits(), lanes.equals(exactly.to(8)).bits()]
 
-    return types.UniTuple(types.uint64, 2)(data, types.int64, types.int64, types.int64), generate
+    kinds = data, types.int64, types.int64, types.int64
+    return types.UniTuple(types.uint64, 2)(*kinds), within_caller(emit)
 
 
 @intrinsic
@@ -126,8 +121,8 @@ def plain_word_at(data: Array, at: int) -> np.uint64:
 
 
 @vectors(plain_word_at, within=True)
-def word_at(builder: Any, data: Data, at: Any) -> Any:
-    return load(builder, data.data, at, ir.IntType(64), 1)
+def word_at(code: Code, data: Data, at: Value) -> Value:
+    return data.load(at, 8).read_as(ir.IntType(64))
 
 
 def plain_copy_32(data: Array, at: Any, out: Array, to: Any) -> None:
@@ -140,13 +135,13 @@ def plain_copy_8(data: Array, at: Any, out: Array, to: Any) -> None:
 
 
 @vectors(plain_copy_32, within=True)
-def copy_32(builder: Any, data: Data, at: Any, out: Data, to: Any) -> None:
-    store(builder, load(builder, data.data, at, ir.VectorType(ir.IntType(8), 32), 1), out.data, to, 1)
+def copy_32(code: Code, data: Data, at: Value, out: Data, to: Value) -> None:
+    out.store(data.load(at, 32), to)
 
 
 @vectors(plain_copy_8, within=True)
-def copy_8(builder: Any, data: Data, at: Any, out: Data, to: Any) -> None:
-    store(builder, load(builder, data.data, at, ir.VectorType(ir.IntType(8), 8), 1), out.data, to, 1)
+def copy_8(code: Code, data: Data, at: Value, out: Data, to: Value) -> None:
+    out.store(data.load(at, 8), to)
 
 
 @block
