@@ -352,8 +352,6 @@ def _report(
     systems: dict[str, Scored],
     held: dict[str, Any],
 ) -> None:
-    from fastndcg.decide.texts import one_baseline, plain
-
     for name, each in systems.items():
         tell(each.scores.n_queries, each.documents, each.columns, name)
     of_slices = [
@@ -364,12 +362,12 @@ def _report(
     moved = list(_movers(compared, movers)) if movers else []
     if layout is Layout.table:
         see = "--format json" if of_slices or moved else "--format csv"  # CSV is one table
-        parts = [plain(compared, see, "--format json")]
+        parts = [compared.text(see, "--format json")]
         if of_slices:
             numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high")
             shown, left = [*by, *numbers, "queries", "small"], len(by) + 3
             rows = slices_texts([{name: row[name] for name in shown} for row in of_slices], left)
-            drops = [*one_baseline(compared), ("queries",), ("mean",)]
+            drops = [*compared._one_baseline(), ("queries",), ("mean",)]
             parts.append(fit(rows, left, drops, terminal_width(), f"--format {'json' if moved else 'csv'}"))
         parts += [_movers_text(**pair) for pair in moved]
         write("\n\n".join(parts) + "\n")

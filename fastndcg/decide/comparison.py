@@ -7,16 +7,16 @@ import math
 from collections.abc import Sequence
 from itertools import combinations
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of
-from fastndcg.common.table import AsFrame, Table, without_nan
-from fastndcg.decide import texts
+from fastndcg.common.table import Table, without_nan
 from fastndcg.decide.matching import Bools, Float64, Int64, MatchedSamples, missing_text, rows_of
+from fastndcg.decide.texts import ComparisonTexts, Options
 from fastndcg.errors import ColumnError, InputError, check_system, suggest
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.scores import check_kept, check_unit, groups_of, is_unit
@@ -40,20 +40,7 @@ COLUMNS = {
 }
 
 
-class Options(NamedTuple):
-    baseline: str | None
-    test: str
-    correction: str | None
-    confidence: float
-    tolerance: float
-    paired: bool
-    resamples: int
-    seed: int
-    threads: int | None
-    interval: str
-
-
-class Comparison(AsFrame):
+class Comparison(ComparisonTexts):
     """The result of `compare`: a row of numbers for each measure and pair of systems. It prints as a table.
 
     Attributes
@@ -556,30 +543,8 @@ class Comparison(AsFrame):
         missing = {name: ids.to_pylist() for name, ids in self.missing.items()}
         whole = {**self._options._asdict(), "rows": self.rows, "cautions": self.cautions, "missing": missing}
         if self.anchors:
-            whole["anchors"] = texts.anchor_rows(self)
+            whole["anchors"] = self._rows_of_anchors()
         return json.dumps(without_nan(whole), default=str, indent=2)
-
-    def to_latex(self) -> str:
-        """Return a LaTeX table of the means, for booktabs. Systems have letters; the best mean is bold.
-
-        A mean has as superscripts the letters of the systems that it beats significantly: p_adjusted is at
-        most 1 - confidence. A comment above it says the number of queries, the test and the correction.
-        """
-        return texts.latex(self)
-
-    def to_markdown(self) -> str:
-        """Return the table of `to_latex` in Markdown."""
-        return texts.markdown(self)
-
-    def heading(self) -> str:
-        """How many systems and queries there are, and how p and intervals are computed."""
-        return texts.heading(self)
-
-    def __repr__(self) -> str:
-        return texts.plain(self)
-
-    def _repr_html_(self) -> str:
-        return texts.html_of(self)
 
 
 def _values_that_count(column: npt.NDArray[Any] | None, counts: Bools) -> Any:

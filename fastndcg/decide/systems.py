@@ -1,9 +1,4 @@
-"""`compare`: which of several systems is better, by how much, and how significant that is.
-
-matching  matches the scores of systems by query
-result    `Comparison`: the numbers of each measure and pair of systems
-texts     formats a comparison as a table in text, HTML, Markdown and LaTeX
-"""
+"""`compare`: which of several systems is better, by how much, and how significant that is."""
 
 from __future__ import annotations
 
@@ -13,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fastndcg.common.threads import check_threads
 from fastndcg.decide.anchoring import Anchors
 from fastndcg.decide.anchoring import anchors as anchors_of
-from fastndcg.decide.comparison import Comparison, Options
+from fastndcg.decide.comparison import Comparison
 from fastndcg.decide.matching import (
     common_measures,
     match_queries,
@@ -21,6 +16,7 @@ from fastndcg.decide.matching import (
     shares_that_differ,
     unmatched_samples,
 )
+from fastndcg.decide.texts import Options
 from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, check_system
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings

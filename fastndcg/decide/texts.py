@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastndcg.common.table import fit, html_table, html_text, markdown_table, markdown_text, terminal_width
+from fastndcg.common.table import (
+    AsFrame,
+    fit,
+    html_table,
+    html_text,
+    markdown_table,
+    markdown_text,
+    terminal_width,
+)
 from fastndcg.errors import visible
 
 if TYPE_CHECKING:
-    from fastndcg.decide.comparison import Comparison
+    from fastndcg.decide.anchoring import Anchors
+
+
+class Options(NamedTuple):
+    baseline: str | None
+    test: str
+    correction: str | None
+    confidence: float
+    tolerance: float
+    paired: bool
+    resamples: int
+    seed: int
+    threads: int | None
+    interval: str
+
 
 _TESTS = {
     "t": "paired t-test",
@@ -34,131 +57,130 @@ _NUMBERS = ("mean", "difference", "low", "high")
 _COUNTS = ("wins", "ties", "losses")
 
 
-def heading(compared: Comparison) -> str:
-    """Say how many systems and queries there are, and how p and intervals are computed."""
-    options = compared._options
-    test = _TESTS[options.test] if options.paired else "Welch's t-test"
-    counts = sorted({row["queries"] for row in compared.rows})
-    queries = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
-    return (
-        f"{len(compared.systems)} systems, {queries} queries; p of {test}{_CORRECTIONS[options.correction]}; "
-        f"intervals of {100 * options.confidence:g} %{_INTERVALS[options.interval]}"
-    )
-
-
 # columns that say least about a difference; how good an order is follows from the other anchors
 _DROPS = (("ties",), ("effect",), ("wins", "losses"), ("mean",))
 _DROPS_OF_ANCHORS = (("ceiling", "quality"), ("worst",))
 
 
-def one_baseline(compared: Comparison) -> list[tuple[str]]:
-    """The column of baselines, to be left out where each row has the same."""
-    return [("baseline",)] if len({row["baseline"] for row in compared.rows}) == 1 else []
+class ComparisonTexts(AsFrame):
+    """A comparison as text, HTML, Markdown and LaTeX, from its numbers."""
 
+    systems: tuple[str, ...]
+    rows: list[dict[str, Any]]
+    means: dict[str, dict[str, float]]
+    cautions: list[str]
+    anchors: dict[str, Anchors]
+    _options: Options
 
-def plain(compared: Comparison, see: str = "to_arrow()", see_anchors: str = "to_json()") -> str:
-    """The heading, the main numbers in the width of the terminal, the cautions and the anchors.
+    def heading(self) -> str:
+        """How many systems and queries there are, and how p and intervals are computed."""
+        options = self._options
+        test = _TESTS[options.test] if options.paired else "Welch's t-test"
+        counts = sorted({row["queries"] for row in self.rows})
+        queries = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+        return (
+            f"{len(self.systems)} systems, {queries} queries; p of {test}{_CORRECTIONS[options.correction]}; "
+            f"intervals of {100 * options.confidence:g} %{_INTERVALS[options.interval]}"
+        )
 
-    `see` and `see_anchors` show what a narrow terminal leaves out.
-    """
-    width = terminal_width()
-    shown = fit(_rows(compared), 3, [*_DROPS, *one_baseline(compared)], width, see)
-    notes = [f"caution: {visible(caution)}" for caution in compared.cautions]
-    anchors = []
-    if compared.anchors:
-        anchors = ["", fit(_rows_of_anchors(compared), 2, _DROPS_OF_ANCHORS, width, see_anchors)]
-    return "\n".join([heading(compared), shown, *notes, *anchors])
+    def to_latex(self) -> str:
+        """Return a LaTeX table of the means, for booktabs. Systems have letters; the best mean is bold.
 
-
-def html_of(compared: Comparison) -> str:
-    notes = "".join(f"<p>{html_text(note)}</p>" for note in compared.cautions)
-    anchors = html_table(_rows_of_anchors(compared), 2) if compared.anchors else ""
-    return f"<p>{html_text(heading(compared))}</p>{html_table(_rows(compared), 3)}{notes}{anchors}"
-
-
-def latex(compared: Comparison) -> str:
-    corrected = "" if compared._options.correction or compared._options.test == "tukey" else "; no correction"
-    lines = [
-        f"% {heading(compared)}{corrected}",
-        f"% superscripts: the systems that this one beats with p of at most {1 - compared.confidence:g}",
-    ]
-    lines += [f"\\begin{{tabular}}{{ll{'r' * len(compared.means)}}}", "\\toprule"]
-    lines += [" & ".join(["", "system", *map(_escape, compared.means)]) + " \\\\", "\\midrule"]
-    for letter, system, cells in _rank(compared):
-        shown = [
-            (f"\\textbf{{{mean}}}" if best else mean) + (f"$^{{{beaten}}}$" if beaten else "")
-            for mean, beaten, best in cells
+        A mean has as superscripts the letters of the systems that it beats significantly: p_adjusted is at
+        most 1 - confidence. A comment above it says the number of queries, the test and the correction.
+        """
+        options = self._options
+        is_corrected = options.correction or options.test == "tukey"
+        lines = [
+            f"% {self.heading()}{'' if is_corrected else '; no correction'}",
+            f"% superscripts: the systems that this one beats with p of at most {1 - options.confidence:g}",
+            f"\\begin{{tabular}}{{ll{'r' * len(self.means)}}}",
+            "\\toprule",
         ]
-        lines.append(" & ".join([letter, _escape(system), *shown]) + " \\\\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+        header, *rows = self._rank(_escape, "\\textbf{{{}}}", "$^{{{}}}$")
+        lines += [f"{' & '.join(header)} \\\\", "\\midrule", *(f"{' & '.join(row)} \\\\" for row in rows)]
+        return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
+    def to_markdown(self) -> str:
+        """Return the table of `to_latex` in Markdown."""
+        rows = self._rank(markdown_text, "**{}**", "<sup>{}</sup>")
+        return markdown_table(rows, 2, is_markdown=True) + "\n"
 
-def markdown(compared: Comparison) -> str:
-    rows = [["", "system", *map(markdown_text, compared.means)]]
-    for letter, system, cells in _rank(compared):
-        shown = [
-            (f"**{mean}**" if best else mean) + (f"<sup>{beaten}</sup>" if beaten else "")
-            for mean, beaten, best in cells
+    def text(self, see: str = "to_arrow()", see_anchors: str = "to_json()") -> str:
+        """The heading, the main numbers in the width of the terminal, the cautions and the anchors.
+
+        `see` and `see_anchors` show what a narrow terminal leaves out.
+        """
+        width = terminal_width()
+        shown = fit(self._texts(), 3, [*_DROPS, *self._one_baseline()], width, see)
+        notes = [f"caution: {visible(caution)}" for caution in self.cautions]
+        anchors = []
+        if self.anchors:
+            anchors = ["", fit(self._texts_of_anchors(), 2, _DROPS_OF_ANCHORS, width, see_anchors)]
+        return "\n".join([self.heading(), shown, *notes, *anchors])
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{html_text(note)}</p>" for note in self.cautions)
+        anchors = html_table(self._texts_of_anchors(), 2) if self.anchors else ""
+        return f"<p>{html_text(self.heading())}</p>{html_table(self._texts(), 3)}{notes}{anchors}"
+
+    def _one_baseline(self) -> list[tuple[str]]:
+        """The column of baselines, to be left out where each row has the same."""
+        return [("baseline",)] if len({row["baseline"] for row in self.rows}) == 1 else []
+
+    def _texts(self) -> list[list[str]]:
+        """The main numbers as strings; the first row is the header."""
+        rows = [["measure", "system", "baseline", *_NUMBERS, "p", "effect", *_COUNTS]]
+        for row in self.rows:
+            numbers = [f"{row[name]:.4f}" for name in _NUMBERS]
+            counts = ["" if row[name] is None else f"{row[name]:,}" for name in _COUNTS]
+            p, effect = f"{row['p_adjusted']:.2g}", f"{row['effect']:.2f}"
+            rows.append([row["measure"], row["system"], row["baseline"], *numbers, p, effect, *counts])
+        return rows
+
+    def _rows_of_anchors(self) -> list[dict[str, Any]]:
+        """For each measure and system, where its mean lies between the random and the best order."""
+        means = {system: found.means() for system, found in self.anchors.items()}
+        return [
+            {"measure": measure, "system": system, **of_system[measure]}
+            for measure in self.means
+            for system, of_system in means.items()
         ]
-        rows.append([letter, markdown_text(system), *shown])
-    return markdown_table(rows, 2, is_markdown=True) + "\n"
 
+    def _texts_of_anchors(self) -> list[list[str]]:
+        rows = self._rows_of_anchors()
+        texts = [
+            [f"{value:.4f}" if isinstance(value, float) else value for value in row.values()] for row in rows
+        ]
+        return [list(rows[0]), *texts]
 
-def anchor_rows(compared: Comparison) -> list[dict[str, Any]]:
-    """For each measure and system, where its mean lies between the random and the best order."""
-    means = {system: found.means() for system, found in compared.anchors.items()}
-    return [
-        {"measure": measure, "system": system, **of_system[measure]}
-        for measure in compared.means
-        for system, of_system in means.items()
-    ]
-
-
-def _rows(compared: Comparison) -> list[list[str]]:
-    """The main numbers as strings; the first row is the header."""
-    rows = [["measure", "system", "baseline", *_NUMBERS, "p", "effect", *_COUNTS]]
-    for row in compared.rows:
-        numbers = [f"{row[name]:.4f}" for name in _NUMBERS]
-        counts = ["" if row[name] is None else f"{row[name]:,}" for name in _COUNTS]
-        p, effect = f"{row['p_adjusted']:.2g}", f"{row['effect']:.2f}"
-        rows.append([row["measure"], row["system"], row["baseline"], *numbers, p, effect, *counts])
-    return rows
-
-
-def _rows_of_anchors(compared: Comparison) -> list[list[str]]:
-    rows = anchor_rows(compared)
-    texts = [
-        [f"{value:.4f}" if isinstance(value, float) else value for value in row.values()] for row in rows
-    ]
-    return [list(rows[0]), *texts]
-
-
-def _rank(compared: Comparison) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
-    """For each system its letter, its name, and for each measure a triple.
-
-    The triple: the mean, the letters of the systems that it beats significantly, and whether the mean is the
-    best.
-    """
-    letters = {
-        name: chr(ord("a") + place) if place < 26 else f"({place + 1})"
-        for place, name in enumerate(compared.systems)
-    }
-    beaten: dict[tuple[str, str], str] = {}
-    for row in compared.rows:
-        if row["p_adjusted"] <= 1 - compared.confidence and row["difference"]:
-            better, worse = row["system"], row["baseline"]
-            if row["difference"] < 0:
-                better, worse = worse, better
-            key = row["measure"], better
-            beaten[key] = beaten.get(key, "") + letters[worse]
-    ranked = []
-    for system, letter in letters.items():
-        cells = []
-        for measure, means in compared.means.items():
-            best = means[system] == max(means.values(), key=lambda mean: (not math.isnan(mean), mean))
-            cells.append((f"{means[system]:.4f}", "".join(sorted(beaten.get((measure, system), ""))), best))
-        ranked.append((letter, system, cells))
-    return ranked
+    def _rank(self, escape: Callable[[str], str], bold: str, above: str) -> list[list[str]]:
+        """The header; then for each system its letter, its name, and its means: the best of a measure is
+        bold, and the letters of the systems that it beats significantly stand above it.
+        """
+        letters = {
+            name: chr(ord("a") + place) if place < 26 else f"({place + 1})"
+            for place, name in enumerate(self.systems)
+        }
+        beaten: set[tuple[str, str, str]] = set()
+        for row in self.rows:
+            if row["p_adjusted"] <= 1 - self._options.confidence and row["difference"]:
+                pair = row["system"], row["baseline"]
+                beaten.add((row["measure"], *(pair if row["difference"] > 0 else pair[::-1])))
+        table = [["", "system", *map(escape, self.means)]]
+        for system, letter in letters.items():
+            cells = []
+            for measure, means in self.means.items():
+                best = max(means.values(), key=lambda mean: (not math.isnan(mean), mean))
+                mean = f"{means[system]:.4f}"
+                worse = "".join(each for name, each in letters.items() if (measure, system, name) in beaten)
+                shown = bold.format(mean) if means[system] == best else mean
+                cells.append(shown + (above.format(worse) if worse else ""))
+            table.append([letter, escape(system), *cells])
+        return table
 
 
 def _escape(text: str) -> str:
