@@ -24,7 +24,6 @@ Scoring, in `flow`, from the functions that Python calls down to vector instruct
     returned     nDCG over an ideal of the returned documents, which is not a sum over ranks
     intent_folds  measures of several intents
     exact        sums without rounding
-    windows      exact sums of values that lie close together, and their quartiles
     draws        random signs, orders and draws, for tests and intervals
 
 Reading and ordering, in `reading`:

@@ -21,11 +21,8 @@ from fastndcg.kernels.compile import worlds
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-_HALF = 26  # bits of the low part of a mantissa; the high part has 27
 _COMPILED = 1 << 16  # values that are worth loading a kernel for
 _BETWEEN_CARRIES = 1 << 28  # values that a kernel adds up at a time
-_USUAL = 400  # size of exponents of usual numbers
-_BLOCK = 1 << 20  # values summed at a time: 2**20 parts of 27 bits stay exact in a float64
 # share of the values by which results that are equal may differ, as sums of the same numbers in another order
 ROUNDING = 2.0**-44
 
@@ -70,51 +67,22 @@ def scaled(weight: Float64) -> Float64:
     return divided
 
 
-def exact_sum(values: npt.ArrayLike, largest: float | None = None) -> Fraction:
-    """The exact sum of values; `largest` is their largest absolute value, if it is known. Raises `InputError`
-    for values that are not finite.
+def exact_sum(values: npt.ArrayLike) -> Fraction:
+    """The exact sum of values. Raises `InputError` for values that are not finite.
 
     >>> float(exact_sum([1e100, 1.0, -1e100]))
     1.0
     """
-    array = np.asarray(values, dtype=np.float64)
-    if array.size >= _COMPILED and worlds.pays("flow.windows.add_parts", array.size):
-        close = _sum_of_close(array, largest, squared=False)
-        return _sum_of_digits(array) if close is None else close
-    total = Fraction(0)
-    with worlds.counted("flow.windows.add_parts", array.size):
-        for start in range(0, array.size, _BLOCK):
-            total += _sum_scaled(*_split(array[start : start + _BLOCK]))
-    return total
+    return _sum_of_digits(np.asarray(values, dtype=np.float64))
 
 
-def exact_sum_of_products(left: Float64, right: Float64, largest: float | None = None) -> Fraction:
-    """The exact sum of left[i] * right[i]; `largest` is the largest absolute value of left, if it is known.
-    Raises `InputError` for values that are not finite.
+def exact_sum_of_products(left: Float64, right: Float64) -> Fraction:
+    """The exact sum of left[i] * right[i]. Raises `InputError` for values that are not finite.
 
     >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
     True
     """
-    way = "flow.windows.add_squares" if left is right else "flow.exact.add_products"
-    if left.size >= _COMPILED and worlds.pays(way, left.size):
-        close = _sum_of_close(left, largest, squared=True) if left is right else None
-        return _sum_of_digits(left, right) if close is None else close
-    total = Fraction(0)
-    with worlds.counted(way, left.size):
-        for start in range(0, left.size, _BLOCK):
-            a, a_exponent = _split(left[start : start + _BLOCK])
-            b, b_exponent = _split(right[start : start + _BLOCK])
-            exponent = a_exponent + b_exponent
-            # 53 x 53 bits as four products of at most 27 x 27
-            low = (1 << _HALF) - 1
-            for a_part, b_part, shift in (
-                (a >> _HALF, b >> _HALF, 2 * _HALF),
-                (a >> _HALF, b & low, _HALF),
-                (a & low, b >> _HALF, _HALF),
-                (a & low, b & low, 0),
-            ):
-                total += _sum_scaled(a_part * b_part, exponent + shift)
-    return total
+    return _sum_of_digits(left, right)
 
 
 def mean(values: Float64, weight: Float64 | None = None) -> float:
@@ -128,7 +96,7 @@ def mean(values: Float64, weight: Float64 | None = None) -> float:
     if not values.size or not math.isfinite(largest):
         return float("nan")
     if weight is None:
-        return float(exact_sum(values, largest) / values.size)
+        return float(exact_sum(values) / values.size)
     if not math.isfinite(_largest(weight)):
         return float("nan")
     total = exact_sum(weight)
@@ -188,8 +156,7 @@ class Moments(NamedTuple):
                 int(np.count_nonzero(weight)),
                 *map(exact_sum_of_products, (weight, weight, weighted), (weight, weighted, weighted)),
             )
-        largest = max(high, -low)
-        sums = exact_sum(values, largest), exact_sum_of_products(values, values, largest)
+        sums = exact_sum(values), exact_sum_of_products(values, values)
         return cls._make([count, undefined, *sums, *of_weights, low, high])
 
     def merge(self, other: Moments) -> Moments:
@@ -244,89 +211,26 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
     """
     if not values.size or not math.isfinite(_largest(values)):
         return float("nan"), float("nan"), float("nan")
-    if values.size >= _COMPILED and worlds.pays("flow.windows.count_in_bins", values.size):
-        found = _select_quartiles(np.ascontiguousarray(values))
-        if found is not None:
-            return found
-    with worlds.counted("flow.windows.count_in_bins", values.size):
-        q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+    q25, median, q75 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
     return q25, median, q75
 
 
-def _sum_of_close(values: Float64, largest: float | None, *, squared: bool) -> Fraction | None:
-    """The sum of values or their squares, in a tenth of the time if exponents are close; otherwise None."""
-    from fastndcg.kernels.flow import windows
-
-    if squared:
-        kernel, bits, places = "flow.windows.add_squares", windows.SQUARED, 2 * windows.SQUARED_PARTS - 1
-    else:
-        kernel, bits, places = "flow.windows.add_parts", windows.PART, windows.PARTS
-    at_once = windows.MOST_SQUARED if squared else windows.MOST
-    values = np.ascontiguousarray(values)
-    if largest is None:
-        largest = _largest(values)
-    shift = bits - math.frexp(largest)[1]  # the power of two that brings all values below 2**bits
-    if not math.isfinite(largest) or abs(shift) >= _USUAL:
-        return None
-    total = 0
-    for start in range(0, values.size, at_once):
-        sums = np.zeros(places, np.int64)
-        if worlds.run(kernel, math.inf, values[start : start + at_once], 2.0**shift, sums):
-            return None
-        total += sum(int(part) << (bits * (places - 1 - place)) for place, part in enumerate(sums))
-    return Fraction(total) / Fraction(2) ** ((1 + squared) * shift + bits * (places - 1))
-
-
-def _select_quartiles(values: Float64) -> tuple[float, float, float] | None:
-    """Quartiles without a full sort: only the bins that contain them are sorted. None without bins."""
-    from fastndcg.kernels.flow import windows
-
-    low, high, n = float(values.min()), float(values.max()), values.size
-    if low == high:
-        return low, low, low
-    scale = (windows.BINS - 1) / (high - low)
-    if not (math.isfinite(scale) and math.isfinite(high - low)):
-        return None
-    counts = np.zeros(windows.BINS, np.int64)
-    worlds.run("flow.windows.count_in_bins", math.inf, values, low, scale, counts)
-    places = [share * (n - 1) for share in (0.25, 0.5, 0.75)]
-    asked = sorted({rank for place in places for rank in (int(place), min(int(place) + 1, n - 1))})
-    ends = np.cumsum(counts)
-    bins = np.searchsorted(ends, asked, side="right")
-    wanted = np.zeros(windows.BINS, np.int64)
-    wanted[bins] = 1
-    kept = np.empty(int(counts @ wanted) + 1)
-    worlds.run("flow.windows.keep_of_bins", math.inf, values, low, scale, wanted, kept)
-    kept = kept[:-1]
-    before = np.cumsum(np.where(wanted, 0, counts))  # values that were left out, of the bins so far
-    ranks = [rank - int(before[place]) for rank, place in zip(asked, bins, strict=True)]
-    kept.partition(ranks)
-    found = dict(zip(asked, kept[ranks].tolist(), strict=True))
-    q25, median, q75 = (_between(found, place, n) for place in places)
-    return q25, median, q75
-
-
-def _between(found: dict[int, float], place: float, n: int) -> float:
-    """As NumPy interpolates."""
-    rank = int(place)
-    share, one, other = place - rank, found[rank], found[min(rank + 1, n - 1)]
-    return one + (other - one) * share if share < 0.5 else other - (other - one) * (1 - share)
-
-
-def _sum_of_digits(*factors: Float64, at_once: int = _BETWEEN_CARRIES) -> Fraction:
-    """The same sums, by the kernels."""
+def _sum_of_digits(*factors: Float64) -> Fraction:
+    """The exact sum of values, or of products of two."""
     from fastndcg.kernels.flow import exact
 
-    add = "flow.exact.add_values" if len(factors) == 1 else "flow.exact.add_products"
-    total = 0
+    name, n = ("add_values", "add_products")[len(factors) - 1], factors[0].size
     for factor in factors:
         _check_finite(factor)
-    for start in range(0, factors[0].size, at_once):
+    total = 0
+    for start in range(0, n, _BETWEEN_CARRIES):
         digits = np.zeros(exact.DIGITS, np.int64)
-        parts = (factor[start : start + at_once] for factor in factors)
-        worlds.run(
-            add, math.inf, *(np.ascontiguousarray(part, np.float64).view(np.int64) for part in parts), digits
-        )
+        parts = (factor[start : start + _BETWEEN_CARRIES] for factor in factors)
+        bits = [np.ascontiguousarray(part, np.float64).view(np.int64) for part in parts]
+        if n < _COMPILED:
+            getattr(exact, name)(*bits, digits)
+        else:
+            worlds.run(f"flow.exact.{name}", len(bits[0]), *bits, digits, ahead=n)
         total += sum(digit << (exact.BITS * place) for place, digit in enumerate(digits.tolist()) if digit)
     return Fraction(total, 1 << (1074 * len(factors)))
 
@@ -342,22 +246,3 @@ def _check_finite(values: Float64) -> None:
             f"{np.count_nonzero(~np.isfinite(values)):,} of {values.size:,} numbers to sum are not finite; "
             "leave out those that are infinite or NaN"
         )
-
-
-def _split(values: Float64) -> tuple[Int64, Int64]:
-    """Whole numbers of at most 53 bits and exponents, so that value = whole * 2**exponent."""
-    _check_finite(values)
-    mantissa, exponent = np.frexp(values)
-    return (mantissa * 2.0**53).astype(np.int64), exponent.astype(np.int64) - 53
-
-
-def _sum_scaled(whole: Int64, exponent: Int64) -> Fraction:
-    """Sum of whole[i] * 2**exponent[i] for whole numbers of at most 54 bits."""
-    lowest = int(exponent.min())
-    place = exponent - lowest
-    high = np.bincount(place, weights=whole >> 27)
-    low = np.bincount(place, weights=whole & ((1 << 27) - 1))
-    total = sum(
-        (int(h) << 27) + int(v) << shift for shift, (h, v) in enumerate(zip(high, low, strict=True)) if h or v
-    )
-    return Fraction(total) * Fraction(2) ** lowest

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg.scores.scores import Scores
-from fastndcg.statistics import exact_sums
 from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import t_quantile, t_two_sided
 
@@ -220,28 +219,3 @@ def test_the_order_of_queries_changes_no_bit(seed: int) -> None:
         one = scores_of(values, weight=w).summary(0.95).rows[0]
         other = scores_of(values[order], weight=None if w is None else w[order]).summary(0.95).rows[0]
         assert one == other
-
-
-# ---- exact sums ----
-
-
-@pytest.mark.pure
-@given(st.lists(st.tuples(FINITE, FINITE), max_size=20), st.integers(1, 7))
-def test_exact_sums_of_kernels_are_those_of_fractions(pairs: list[tuple[float, float]], parts: int) -> None:
-    left, right = (
-        (np.array(side, np.float64) for side in zip(*pairs, strict=True)) if pairs else (np.empty(0),) * 2
-    )
-    wanted = sum(map(Fraction, left.tolist()), Fraction(0))
-    products = sum(
-        (Fraction(a) * Fraction(b) for a, b in zip(left.tolist(), right.tolist(), strict=True)), Fraction(0)
-    )
-    assert exact_sums._sum_of_digits(left, at_once=parts) == exact_sums.exact_sum(left) == wanted
-    found = exact_sums._sum_of_digits(left, right, at_once=parts)
-    assert found == exact_sums.exact_sum_of_products(left, right) == products
-
-
-def test_exact_sums_of_many_values() -> None:
-    values = np.random.default_rng(0).normal(size=70_000) * 10.0 ** np.random.default_rng(1).integers(
-        -300, 300, 70_000
-    )
-    assert exact_sums.exact_sum(values[::-1]) == sum(map(Fraction, values.tolist()))
