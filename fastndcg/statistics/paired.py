@@ -1,6 +1,6 @@
 """Two samples of values: the difference of their means, its significance, and its effect size.
 
-Arrays in, numbers out. `fastndcg.comparison` has the systems, queries and tables around them.
+Arrays in, numbers out. `fastndcg.decide.comparison` has the systems, queries and tables around them.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def in_terminal(code: str, *, columns: int = 100, **environment: str) -> tuple[s
     terminal, stderr = pty.openpty()
     fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
     done = subprocess.run(
-        [sys.executable, "-c", "from fastndcg import progress\nprogress._PATIENCE = 0.05\n" + textwrap.dedent(code)],
+        [sys.executable, "-c", "from fastndcg.common import progress\nprogress._PATIENCE = 0.05\n" + textwrap.dedent(code)],
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
@@ -95,7 +95,7 @@ def test_nothing_is_shown(code: str) -> None:
 def test_it_can_be_switched_off_and_pipes_have_none() -> None:
     out, shown = in_terminal(SLOW, FASTNDCG_PROGRESS="0")
     assert (out, shown) == ("done\n", "")
-    code = "from fastndcg import progress\nprogress._PATIENCE = 0\n" + SLOW
+    code = "from fastndcg.common import progress\nprogress._PATIENCE = 0\n" + SLOW
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})  # fmt: skip
     assert (done.stdout, done.stderr) == ("done\n", "")
 
@@ -205,7 +205,7 @@ def test_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         client.start_channels()
         client.wait_for_ready(timeout=120)
-        cell = "from fastndcg import progress\nprogress._PATIENCE = 0.05\n" + SLOW
+        cell = "from fastndcg.common import progress\nprogress._PATIENCE = 0.05\n" + SLOW
         reply = client.execute_interactive(cell, timeout=120, output_hook=shown.append)
         assert reply["content"]["status"] == "ok", reply["content"]
     finally:

@@ -23,7 +23,7 @@ COMPILES = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is
 USE = """
 import numpy as np
 import fastndcg as fn
-from fastndcg import progress
+from fastndcg.common import progress
 told = []
 progress.tell = told.append
 scores = np.arange(200_000, dtype=np.float32)[::-1].copy()

@@ -19,7 +19,7 @@ VALUES = """
 import hashlib
 import numpy as np
 import fastndcg as fn
-from fastndcg.compiled import compiling
+from fastndcg.compiled.compile import compiling
 random = np.random.default_rng(3)
 lengths = np.append(random.integers(0, 300, 2000), [700, 20000])
 grades = random.integers(0, 4, lengths.sum()).astype(np.uint8)
@@ -68,7 +68,7 @@ def test_blocks_of_vectors_without_private_parts(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not compiling.KNOWN, reason="this version is not known")
 def test_a_known_version_that_lacks_a_name() -> None:
-    code = "from fastndcg.compiled import compiling\nprint(compiling.private is None)"
+    code = "from fastndcg.compiled.compile import compiling\nprint(compiling.private is None)"
     assert run("-c", code) == "False\n"
     assert run("-c", "import public_numba\n" + code) == "True\n"
     lacking = "import numba.core.codegen\ndel numba.core.codegen.JITCodeLibrary\n"

@@ -335,7 +335,7 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
     code = """
         import logging
         import numpy as np
-        from fastndcg import progress
+        from fastndcg.common import progress
         from fastndcg.kernels.compile import worlds
         told = []
         progress.tell = told.append

@@ -195,7 +195,7 @@ def test_where_memory_is_short_the_page_has_numbers_and_says_what_it_lacks(tmp_p
     program = """
 import resource, warnings
 import fastndcg as fn
-import fastndcg.reporting
+import fastndcg.look.page
 systems = {name: fn.Rankings.from_lists([[0, 1, 2], [1, 0]]) for name in "ab"}
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 fn.report(systems, "report.html", measures=["nDCG@10", "RR"])

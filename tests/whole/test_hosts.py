@@ -480,7 +480,8 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
     """Without what only compiling needs, which the process still gets when it compiles something."""
     program = """
         import fastndcg as fn
-        from fastndcg.compiled import compiling, rows
+        from fastndcg.compiled.compile import compiling
+        from fastndcg.compiled.reading import rows
         known = [name for name in ("numba.np.linalg", "numba.typed.typeddict") if name in sys.modules]
         shuffled = fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
         assert shuffled.relevance.tolist() == [1, 0, 2]
@@ -585,7 +586,7 @@ def test_an_interrupt_during_a_call_of_llvm(name: str, tmp_path: Path) -> None:
 def test_a_block_is_refused_where_it_is_called_from_python() -> None:
     """Only drivers have it as machine code."""
     program = """
-        from fastndcg.compiled import gains
+        from fastndcg.compiled.flow import gains
         try:
             gains.place_of(1.0, np.zeros(3))
         except TypeError:
