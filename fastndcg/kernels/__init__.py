@@ -13,16 +13,21 @@ all cutoffs.
 Scoring, in `flow`, from the functions that Python calls down to vector instructions:
 
     drivers      the serial driver, which defines the values, and the parallel one, which runs it over chunks
-    scoring      batches of queries side by side, through the flow above
+    scoring      batches of queries, through the flow above
+    taking, lanes
+                 the steps that are done for all queries of a batch side by side
     gains, ideals, ranking, lists, folds, sums
-                 the steps of the flow, each a plain loop
+                 the steps of one query, each a plain loop
+    expectations
+                 expected values over the orders of tied documents
     sorting      sorting of values and keys
     vectors      blocks that LLVM does not vectorise by itself, each beside the plain function that defines it
     memory       the working memory of a thread
     tables       arguments that Python passes to kernels; imports no Numba
     powers       2^grade, for Python and for kernels; imports no Numba
     returned     nDCG over an ideal of the returned documents, which is not a sum over ranks
-    intent_folds  measures of several intents
+    intent_folds, intent_orders, intent_tables
+                 measures of several intents
     exact        sums without rounding
     draws        random signs, orders and draws, for tests and intervals
 

@@ -30,7 +30,7 @@ from fastndcg.scoring import launch, plan
 from fastndcg.scoring.plan import Worth
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.flow.intent_folds import IntentDocuments, IntentRows
+    from fastndcg.kernels.flow.intent_tables import IntentDocuments, IntentRows
     from fastndcg.measures import Measure
     from fastndcg.rankings.intents import IntentGrades
     from fastndcg.rankings.rankings import Rankings
@@ -160,7 +160,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
 
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
     """Documents with their entries of worth above 0, which are a small part of a matrix of grades."""
-    from fastndcg.kernels.flow.intent_folds import IntentDocuments
+    from fastndcg.kernels.flow.intent_tables import IntentDocuments
 
     distinct, places = _code_grades(intents.grades)
     table = np.array(
@@ -225,7 +225,7 @@ def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> 
 
 
 def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:
-    from fastndcg.kernels.flow import intent_folds as kernels
+    from fastndcg.kernels.flow import intent_tables as kernels
 
     discounts: list[Any] = []
     rows, perfect, scale = [], [], []

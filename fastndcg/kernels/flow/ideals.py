@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import JUDGED, LEAVES_OUT, SCORED, SOURCE, TABLE, Array, Documents, Plan
+from fastndcg.kernels.flow.tables import (
+    FULL,
+    IDEAL_CUTOFF,
+    JUDGED,
+    LEAVES_OUT,
+    OF_LIST,
+    POOL,
+    RETURNED,
+    SCORED,
+    SOURCE,
+    TABLE,
+    UNCUT,
+    Array,
+    Documents,
+    Plan,
+)
 
 from ..compile.llvm import LANES, SIDE_BY_SIDE
 from ..compile.marks import apart, block, inlined
@@ -116,3 +131,40 @@ def total_of_levels(
     if assumed and n_unjudged > 0:
         total += n_unjudged * gains[gains.shape[0] - 2]
     return total
+
+
+@apart
+def ideals_of_lists(
+    placed: int,
+    ideals: Array,
+    top: Array,
+    lists: Array,
+    list_lengths: Array,
+    out: Array,
+    lengths: Array,
+    gains: Array,
+) -> None:
+    """Fill the ideals that depend on returned documents; the lists and the other ideals are filled before."""
+    for i in range(ideals.shape[0]):
+        source, cutoff, of_list = ideals[i, SOURCE], ideals[i, IDEAL_CUTOFF], ideals[i, OF_LIST]
+        if source not in (RETURNED, FULL):
+            continue
+        for lane in range(placed):
+            length = list_lengths[of_list, lane]
+            if source == RETURNED:
+                length = min(cutoff, length)
+                for rank in range(length):
+                    gains[rank] = lists[of_list, rank, lane]
+                sort_falling(gains, length)
+                for rank in range(length):
+                    out[i, rank, lane] = gains[rank]
+            else:
+                length = length if cutoff == UNCUT else cutoff
+                best, pool = top[ideals[i, TABLE]], ideals[i, POOL]
+                if np.isnan(best) and lengths[pool, lane] > 0:
+                    best = out[pool, 0, lane]
+                if np.isnan(best):
+                    length = 0
+                for rank in range(length):
+                    out[i, rank, lane] = best
+            lengths[i, lane] = length

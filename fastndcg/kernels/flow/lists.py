@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from fastndcg.kernels.flow.tables import AVERAGE, BEST, INPUT, WORST, Array
+from fastndcg.kernels.flow.tables import (
+    ALL_MADE,
+    AVERAGE,
+    AVERAGED_MADE,
+    BEST,
+    CONDENSED,
+    COUNT,
+    FOLD,
+    GAIN,
+    INPUT,
+    TABLE,
+    TIES,
+    WORST,
+    Array,
+)
 
 from ..compile.llvm import LANES
 from ..compile.marks import apart, block, inlined
@@ -162,3 +176,52 @@ def gather_sums(
                 out[at + i] = before
         at += filled
     return at
+
+
+@inlined
+def is_linear(v: int, lists: Array) -> bool:
+    """Whether a list has gains or counts of all documents. Such lists are made side by side."""
+    return lists[v, FOLD] in (GAIN, COUNT) and lists[v, CONDENSED] == 0
+
+
+@inlined
+def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
+    """Whether a list that is made side by side is also right for tied documents."""
+    return (
+        is_linear(v, lists)
+        and lists[v, FOLD] == GAIN
+        and lists[v, TIES] == AVERAGE
+        and exact[lists[v, TABLE]]
+    )
+
+
+@inlined
+def gather_lists(
+    ranked: int,
+    distinct: bool,
+    unjudged: int,
+    made: int,
+    gains: Array,
+    lists: Array,
+    exact: Array,
+    work: Work,
+    out: Array,
+    lengths: Array,
+    lane: int,
+) -> None:
+    """Fill the lists of gains and counts of one lane, except those `made` for all queries side by side."""
+    for v in range(lists.shape[0]):
+        table, ties, condensed = lists[v, TABLE], lists[v, TIES], lists[v, CONDENSED] == 1
+        if (made == ALL_MADE and is_linear(v, lists)) or (
+            made == AVERAGED_MADE and averages_exactly(v, lists, exact)
+        ):
+            continue
+        if lists[v, FOLD] == GAIN:
+            lengths[v, lane] = gather(
+                ranked, distinct, ties, condensed, unjudged, gains[table], exact[table], work, out[v], lane
+            )
+        elif lists[v, FOLD] == COUNT:
+            lengths[v, lane] = gather_sums(
+                ranked, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, out[v],
+                lane
+            )  # fmt: skip
