@@ -117,7 +117,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import JudgedPool as JudgedPool
     from fastndcg.rankings.rankings import Rankings as Rankings
     from fastndcg.scores.scores import Scores as Scores
-    from fastndcg.scores.scores import Summary as Summary
+    from fastndcg.scores.summary import Summary as Summary
     from fastndcg.sources.csv import read_csv as read_csv
     from fastndcg.sources.ltr import read_ltr as read_ltr
     from fastndcg.sources.parquet import read_parquet as read_parquet
@@ -158,7 +158,8 @@ _HOMES = {
     "measures.tools": "Convention conventions",
     "rankings.intents": "IntentGrades IntentProbabilities",
     "rankings.rankings": "JudgedPool Rankings",
-    "scores.scores": "Scores Summary",
+    "scores.scores": "Scores",
+    "scores.summary": "Summary",
     "sources.csv": "read_csv",
     "sources.ltr": "read_ltr",
     "sources.parquet": "read_parquet",

@@ -31,7 +31,9 @@ from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_a
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.tools import Convention, as_convention
-from fastndcg.scores.scores import Scores, Summary, columns_of_means, groups_of, interval_of
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.slices import columns_of_means, groups_of
+from fastndcg.scores.summary import Summary, interval_of
 from fastndcg.sources.arrow import grouped_rows, rankings_from_table
 from fastndcg.sources.columns import Columns, Function, Roles, check_column, find_columns, with_roles
 from fastndcg.sources.values import no_ids, shown

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
     from fastndcg.measures import Measures
-    from fastndcg.scores.scores import Summary
+    from fastndcg.scores.summary import Summary
 
 
 @parts.of_engine

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from fastndcg.measures import Measures
-    from fastndcg.scores.scores import Summary
+    from fastndcg.scores.summary import Summary
     from fastndcg.typing import NaN
 
 _FOUND = "found binary"

@@ -14,7 +14,8 @@ from fastndcg.common.table import fit, markdown_table, name_of, shorten, termina
 from fastndcg.errors import SourceError, visible
 
 if TYPE_CHECKING:
-    from fastndcg.scores.scores import Scores, Summary
+    from fastndcg.scores.scores import Scores
+    from fastndcg.scores.summary import Summary
 
 
 def write(text: str) -> None:

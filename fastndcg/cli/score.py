@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from fastndcg import typing
     from fastndcg.decide.anchoring import Anchors
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.scores.scores import ResultsFile, Scores
+    from fastndcg.scores.scores import Scores
+    from fastndcg.scores.storage import ResultsFile
     from fastndcg.sources.given import Chosen, Opened
     from fastndcg.sources.results import Stored
     from fastndcg.sources.scan import FileStream
@@ -389,7 +390,7 @@ class How(NamedTuple):
 
 def _write_out(out: Path, scored: list[Scored]) -> None:
     """Write the values of each query; if there are several runs, the first column has the name of the run."""
-    from fastndcg.scores.scores import results_file
+    from fastndcg.scores.storage import results_file
 
     done, total = 0, sum(each.scores.n_queries for each in scored)
     with Task("Writing", "queries") as task, results_file(out) as file:
@@ -410,7 +411,7 @@ def _report(
     by: list[str],
     confidence: float | None,
 ) -> None:
-    from fastndcg.scores.scores import Summary
+    from fastndcg.scores.summary import Summary
 
     rows: list[dict[str, Any]] = []
     slices: list[dict[str, Any]] = []
@@ -478,7 +479,7 @@ def _score_stream(
     stream: FileStream, measures: list[Measure], convention: Convention | None, out: Path | None
 ) -> tuple[Scores, int]:
     """Scores and the number of documents."""
-    from fastndcg.scores.scores import results_file
+    from fastndcg.scores.storage import results_file
     from fastndcg.sources.streams import evaluate_stream
 
     with nullcontext() if out is None else results_file(out) as file:

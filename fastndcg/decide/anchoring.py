@@ -21,7 +21,8 @@ from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.measures.parameters import Function, Numbers
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scores.scores import Scores, Summary
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.summary import Summary
 from fastndcg.scoring import by_intent, plan, ways
 from fastndcg.scoring import laid_out as ideals
 from fastndcg.sources import streams

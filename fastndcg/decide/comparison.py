@@ -19,7 +19,8 @@ from fastndcg.decide.matching import Bools, Float64, Int64, MatchedSamples, miss
 from fastndcg.decide.texts import ComparisonTexts, Options
 from fastndcg.errors import ColumnError, InputError, check_system, suggest
 from fastndcg.measures import Measure, find_measure
-from fastndcg.scores.scores import check_kept, check_unit, groups_of, is_unit
+from fastndcg.scores.slices import check_kept, column_names, groups_of
+from fastndcg.scores.summary import check_unit, is_unit
 from fastndcg.statistics import exact_sums
 from fastndcg.statistics.exact_sums import ROUNDING
 from fastndcg.statistics.intervals import SMALL, check_size, logit_interval
@@ -398,7 +399,7 @@ class Comparison(ComparisonTexts):
         >>> {group: of_group.rows[0]["difference"] for group, of_group in compared.slices("country").items()}
         {('de',): 0.5, ('fr',): 0.0}
         """
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = column_names(columns)
         if not names:
             raise ColumnError('no column is named to group by; name one, as in slices("country")')
         for sample in self._samples.values():

@@ -16,7 +16,8 @@ from fastndcg.common.arrow_types import array_of, combine, decode
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, about, count_of
 from fastndcg.measures import Judged, Measure, as_measures
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scores.scores import Scores, check_kept
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.slices import check_kept
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]

@@ -35,7 +35,7 @@ from fastndcg.look.looks import (
 from fastndcg.measures import Measure, as_measure, as_measures
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scores.scores import check_kept, groups_of
+from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.scoring.plan import discount_of, discount_table, gain_of, worth_of
 from fastndcg.statistics.intervals import SMALL
 
@@ -233,7 +233,7 @@ def slices(
     >>> chart = plot.slices(evaluate(rankings, "RR"), "RR", by="country")
     """
     asked, named = as_measure(measure), _by_name(systems)
-    columns = [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    columns = column_names(by)
     names, keys, numbers = [], [], []
     for name, scores in named.items():
         of, found = scores._find(asked).label, scores.by(columns, confidence)

@@ -158,6 +158,7 @@ def _find(
     from fastndcg.look.charts import CUTOFFS
     from fastndcg.look.facts import facts_of
     from fastndcg.look.sections import Found, only
+    from fastndcg.scores.slices import column_names
 
     rankings = (
         {str(name): each for name, each in systems.items()}
@@ -203,7 +204,7 @@ def _find(
         {name: only(each, curve) for name, each in every.items()} if curve else {},
         compared,
         asked,
-        (by,) if isinstance(by, str) else tuple(by),
+        tuple(column_names(by)),
         confidence,
         {names[name,]: text for name, text in (sources or {}).items() if (name,) in names},
         threads,

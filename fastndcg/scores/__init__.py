@@ -1,4 +1,7 @@
 """What comes out.
 
-scores  `Scores`: values for each query, means, summaries, slices, tables and files
+scores   `Scores`: values for each query, and their tables
+summary  `Means` and `Summary`: the numbers of each measure over all queries
+slices   groups of queries by kept columns, and their means
+storage  results of queries as columns and in files
 """

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -14,21 +12,22 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.common.arrays import read_only
-from fastndcg.common.arrow_types import array_of, decode, places_of
-from fastndcg.common.files import kind_of, table_writer, whole_file
+from fastndcg.common.files import whole_file
 from fastndcg.common.later import pa
-from fastndcg.common.table import AsFrame, Table, fit, terminal_width
-from fastndcg.errors import Argument, ColumnError, FastndcgError, InputError, check_choice, count_of, suggest
-from fastndcg.measures import Measure, as_measure, find_measure
+from fastndcg.common.table import AsFrame, Table
+from fastndcg.errors import ColumnError, check_choice, count_of
+from fastndcg.measures import Measure, find_measure
+from fastndcg.scores.slices import check_kept, column_names, columns_of_means, groups_of
+from fastndcg.scores.storage import field_of
+from fastndcg.scores.summary import Means, Summary, check_unit, interval_of
 from fastndcg.statistics.exact_sums import Moments
-from fastndcg.statistics.intervals import SMALL, check_confidence, logit_interval, t_interval
+from fastndcg.statistics.intervals import SMALL, check_confidence, logit_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 
 if TYPE_CHECKING:
     from fastndcg.look.methods import ScoresPlots
 
 Float64 = npt.NDArray[np.float64]
-NOTATION = b"fastndcg.measure"  # metadata: the notation of a column that is named otherwise
 
 
 class Scores(AsFrame):
@@ -238,7 +237,7 @@ class Scores(AsFrame):
         >>> scores.by("country", confidence=0.95).column_names
         ['country', 'queries', 'small', 'RR', 'RR_low', 'RR_high', 'RR_empty']
         """
-        names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
+        names = column_names(columns)
         kept = self.queries.column_names
         check_kept(names, kept)
         for name in {"queries", *(() if confidence is None else ("small",))} & set(names):
@@ -352,7 +351,7 @@ class Scores(AsFrame):
     def to_arrow(self) -> pa.Table:
         """A row for each query: its columns, then a float64 column for each measure."""
         queries = self.queries
-        fields = [*queries.schema, *map(_field_of, self.measures)]
+        fields = [*queries.schema, *map(field_of, self.measures)]
         columns = [*queries.columns, *map(pa.array, self.values)]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields, queries.schema.metadata))
 
@@ -376,251 +375,3 @@ class SomeQueries(NamedTuple):
 
     queries: pa.Table
     rankings: Any
-
-
-class Means(dict[str, float]):
-    """Means by the notation of their measure. Any other spelling of the measure finds the mean too.
-
-    >>> from fastndcg import Rankings, evaluate
-    >>> means = evaluate(Rankings.from_lists([[1, 0], [0, 1]]), "recall@1").mean()
-    >>> means, means["Recall@1"]
-    ({'R@1': 0.5}, 0.5)
-    """
-
-    def __missing__(self, name: object) -> float:
-        try:
-            found = str(as_measure(name))
-        except FastndcgError:
-            raise KeyError(name) from None
-        if dict.__contains__(self, found):
-            return dict.__getitem__(self, found)
-        raise KeyError(name)
-
-    def __contains__(self, name: object) -> bool:
-        try:
-            self[name]  # type: ignore[index]
-        except KeyError:
-            return False
-        return True
-
-    def get(self, name: Any, default: Any = None) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            return default
-
-
-def _field_of(measure: Measure) -> pa.Field:
-    """The column of a measure, named as the user wrote it; the metadata hold the notation if it differs."""
-    notation = str(measure)
-    metadata = None if measure.label == notation else {NOTATION: notation}
-    return pa.field(measure.label, pa.float64(), metadata=metadata)
-
-
-def is_unit(measure: Measure) -> bool:
-    """Whether the values of a measure are declared to lie from 0 to 1."""
-    return measure.definition.range.partition(" for ")[0] == "0 to 1"
-
-
-def check_unit(measure: Measure, least: float, greatest: float) -> None:
-    """Raise `InputError` unless the values of a measure lie from 0 to 1, by declaration and in fact."""
-    if not is_unit(measure) or least < 0 or greatest > 1:
-        raise InputError(f'"logit" is an interval of measures from 0 to 1, and {measure} is none; use "t"')
-
-
-def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: bool) -> dict[str, float]:
-    """`low` and `high` of a mean, by Student's t."""
-    return t_interval(mean, *moments.error(weighted=weighted), check_confidence(confidence))._asdict()
-
-
-def columns_of_means(
-    name: str, means: Sequence[float], moments: Iterable[Moments], confidence: float | None, *, weighted: bool
-) -> dict[str, pa.Array]:
-    """The mean of each group, and with a confidence its ends, as columns of a measure."""
-    columns = {name: pa.array(means, pa.float64())}
-    if confidence is not None:
-        pairs = zip(means, moments, strict=True)
-        ends = [interval_of(*pair, confidence, weighted=weighted) for pair in pairs]
-        columns |= {
-            f"{name}_{end}": pa.array([each[end] for each in ends], pa.float64()) for end in ("low", "high")
-        }
-    return columns
-
-
-def check_kept(names: Sequence[str], kept: Sequence[str], purpose: str = "") -> None:
-    """Raise `ColumnError` for a column that was not kept."""
-    for name in names:
-        if name not in kept:
-            raise ColumnError(
-                f'there is no column "{name}"{purpose}; kept were: {", ".join(kept)}. Name it in ',
-                Argument("keep"),
-                f".{suggest(str(name), kept)}",
-            )
-
-
-def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[npt.NDArray[np.int64]]]:
-    """Distinct combinations of values: their columns, and the rows of each.
-
-    They ascend column by column: numbers, dates and times by value, texts by their code points; NaN and then
-    null come last.
-
-    >>> groups_of([pa.chunked_array([["b", None], ["a", "b"]])])[1]
-    [array([2]), array([0, 3]), array([1])]
-    """
-    codes, plain = np.zeros(len(columns[0]), np.int64), []
-    for given in columns:
-        plain.append(pa.chunked_array(decode(given)).combine_chunks())
-        try:
-            found = plain[-1].dictionary_encode(null_encoding="encode")
-        except pa.ArrowNotImplementedError:
-            kind = plain[-1].type
-            raise ColumnError(
-                f"queries cannot be grouped by values of type {kind}; name a column of others"
-            ) from None
-        places = places_of(found.dictionary)
-        codes = codes * len(places) + places[array_of(found.indices)]
-        codes = np.unique(codes, return_inverse=True)[1]  # keeps codes small for any number of columns
-    order = np.argsort(codes, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
-    first = pa.array([int(rows[0]) for rows in groups], pa.int64())
-    return [column.take(first) for column in plain], groups
-
-
-_ROW_GROUP = 1 << 17  # queries that are written together
-
-
-class ResultsFile:
-    """A file to which results of queries are written as they are computed."""
-
-    def __init__(self, path: os.PathLike[str], kind: str = "parquet", at_once: int = _ROW_GROUP) -> None:
-        self._path, self._kind, self._at_once = path, kind, at_once
-        self._waiting: list[pa.Table] = []
-        self._writer: Any = None
-
-    def write(self, results: pa.Table) -> None:
-        """Write the results of the next queries."""
-        self._waiting.append(results)
-        if sum(map(len, self._waiting)) >= self._at_once:
-            self._flush()
-
-    def restart(self) -> None:
-        """Discard everything that was written."""
-        self._waiting.clear()
-        self.close()
-
-    def close(self) -> None:
-        """Write the rest, and the footer."""
-        if self._waiting:
-            self._flush()
-        if self._writer is not None:
-            writer, self._writer = self._writer, None
-            writer.close()
-
-    def _flush(self) -> None:
-        table = pa.concat_tables(self._waiting)
-        self._waiting.clear()
-        if self._writer is None:
-            self._writer = table_writer(self._path, table.schema, self._kind)
-        self._writer.write_table(table)
-
-
-@contextmanager
-def results_file(path: str | os.PathLike[str], at_once: int = _ROW_GROUP) -> Iterator[ResultsFile]:
-    """Open a file for results in the format of its ending. It appears complete when closed, or not at all.
-
-    Raises `SourceError` where it cannot be written.
-    """
-    with whole_file(path) as draft:
-        results = ResultsFile(draft, kind_of(path), at_once)
-        try:
-            yield results
-            results.close()
-        finally:
-            with suppress(OSError, pa.ArrowException):  # the error that is being raised says more
-                results.restart()
-
-
-class Summary(Table):
-    """A row of numbers for each measure. Quartiles, intervals and anchors appear only if they were computed.
-
-    If there are several runs, each row begins with the name of its run.
-
-    Attributes
-    ----------
-    rows : list of dict
-        The numbers of each measure.
-    """
-
-    _NAMES = ("run", "measure")
-    _ANCHORS = ("worst", "random", "best", "position", "ceiling", "quality")
-    _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max", *_ANCHORS)
-    _COUNTS = ("queries", "empty")
-    _DROPS = (
-        ("std",),
-        ("q25", "median", "q75"),
-        ("min", "max"),
-        _ANCHORS[3:],
-        ("queries",),
-    )
-
-    def __init__(self, rows: list[dict[str, Any]]) -> None:
-        self.rows = rows
-        self._labels = [name for name in self._NAMES if all(name in row for row in rows)]
-        self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
-        self._keys, self._pages = len(self._labels), None
-
-    @cached_property
-    def _arrow(self) -> pa.Table:
-        """The table, made when it is first needed, since pyarrow imports pandas for it."""
-        types = (
-            dict.fromkeys(self._labels, pa.string())
-            | dict.fromkeys(self._numbers, pa.float64())
-            | {name: pa.int64() for name in self._COUNTS}
-        )
-        return pa.Table.from_pylist(self.rows, pa.schema(types))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Summary, (self.rows,)
-
-    def _texts(self) -> list[list[str]]:
-        """The table as strings; the first row is the header."""
-        header = [*self._labels, *self._numbers, *self._COUNTS]
-        rows = [
-            [
-                *(row[name] for name in self._labels),
-                *(
-                    f"{row[name]:.6f}" if row["queries"] else "no queries" if name == "mean" else "-"
-                    for name in self._numbers
-                ),
-                *("" if row[name] is None else f"{row[name]:,}" for name in self._COUNTS),
-            ]
-            for row in self.rows
-        ]
-        return [header, *rows]
-
-    def text(self, width: int = 0, see: str = "to_arrow()") -> str:
-        """As `Table.text`, with all means."""
-        table = fit(self._texts(), len(self._labels), self._DROPS, width, see)
-        return f"{table}\n{self.note}" if self.note else table
-
-    def under(self, heading: str) -> str:
-        """The table below a heading, as the scores print that it is of."""
-        return f"{heading}\n{self.text(terminal_width(), 'summary().to_arrow()')}"
-
-    def _repr_html_(self) -> str:
-        return super()._repr_html_() + (f"<p>{html.escape(self.note)}</p>" if self.note else "")
-
-    @property
-    def note(self) -> str:
-        """Which intervals reach beyond the range of their measure; empty if none does."""
-        beyond: dict[str, None] = {}
-        for row in self.rows:
-            name = row["measure"]
-            if (row.get("low", 0.0) < 0 or row.get("high", 1.0) > 1) and is_unit(as_measure(name)):
-                beyond[name] = None
-        if not beyond:
-            return ""
-        names = ", ".join(beyond)
-        return (
-            f'The interval of {names} reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.'
-        )

@@ -13,7 +13,8 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import array_of
 from fastndcg.errors import InputError, MeasureError, SourceError, count_of, suggest
 from fastndcg.measures import Measure, parse
-from fastndcg.scores.scores import NOTATION, Scores
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.storage import NOTATION
 from fastndcg.sources import csv, whole
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import fitting

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import fastndcg as fn
 from fastndcg.cli import app
 from fastndcg.common.table import Table, fit, markdown_table, shorten, terminal_width
-from fastndcg.scores.scores import Summary
+from fastndcg.scores.summary import Summary
 
 pytestmark = pytest.mark.auto
 

@@ -16,7 +16,10 @@ import pytest
 
 import fastndcg as fn
 from fastndcg import plot
-from fastndcg.scores.scores import Scores, check_kept, groups_of, interval_of, results_file
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.slices import check_kept, groups_of
+from fastndcg.scores.storage import results_file
+from fastndcg.scores.summary import interval_of
 from fastndcg.statistics.exact_sums import Moments
 
 pytestmark = pytest.mark.auto

@@ -17,7 +17,7 @@ import pytest
 
 import fastndcg as fn
 from fastndcg.errors import SourceError
-from fastndcg.scores.scores import results_file
+from fastndcg.scores.storage import results_file
 from fastndcg.sources import scan
 
 pytestmark = [

@@ -1,0 +1,77 @@
+"""Results of queries as columns and in files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from fastndcg.common.files import kind_of, table_writer, whole_file
+from fastndcg.common.later import pa
+
+if TYPE_CHECKING:
+    from fastndcg.measures import Measure
+
+NOTATION = b"fastndcg.measure"  # metadata: the notation of a column that is named otherwise
+
+
+def field_of(measure: Measure) -> pa.Field:
+    """The column of a measure, named as the user wrote it; the metadata hold the notation if it differs."""
+    notation = str(measure)
+    metadata = None if measure.label == notation else {NOTATION: notation}
+    return pa.field(measure.label, pa.float64(), metadata=metadata)
+
+
+_ROW_GROUP = 1 << 17  # queries that are written together
+
+
+class ResultsFile:
+    """A file to which results of queries are written as they are computed."""
+
+    def __init__(self, path: os.PathLike[str], kind: str = "parquet", at_once: int = _ROW_GROUP) -> None:
+        self._path, self._kind, self._at_once = path, kind, at_once
+        self._waiting: list[pa.Table] = []
+        self._writer: Any = None
+
+    def write(self, results: pa.Table) -> None:
+        """Write the results of the next queries."""
+        self._waiting.append(results)
+        if sum(map(len, self._waiting)) >= self._at_once:
+            self._flush()
+
+    def restart(self) -> None:
+        """Discard everything that was written."""
+        self._waiting.clear()
+        self.close()
+
+    def close(self) -> None:
+        """Write the rest, and the footer."""
+        if self._waiting:
+            self._flush()
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.close()
+
+    def _flush(self) -> None:
+        table = pa.concat_tables(self._waiting)
+        self._waiting.clear()
+        if self._writer is None:
+            self._writer = table_writer(self._path, table.schema, self._kind)
+        self._writer.write_table(table)
+
+
+@contextmanager
+def results_file(path: str | os.PathLike[str], at_once: int = _ROW_GROUP) -> Iterator[ResultsFile]:
+    """Open a file for results in the format of its ending. It appears complete when closed, or not at all.
+
+    Raises `SourceError` where it cannot be written.
+    """
+    with whole_file(path) as draft:
+        results = ResultsFile(draft, kind_of(path), at_once)
+        try:
+            yield results
+            results.close()
+        finally:
+            with suppress(OSError, pa.ArrowException):  # the error that is being raised says more
+                results.restart()

@@ -1,0 +1,150 @@
+"""`Means` and `Summary`: the numbers of each measure over all queries."""
+
+from __future__ import annotations
+
+import html
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from fastndcg.common.later import pa
+from fastndcg.common.table import Table, fit, terminal_width
+from fastndcg.errors import FastndcgError, InputError
+from fastndcg.measures import Measure, as_measure
+from fastndcg.statistics.intervals import check_confidence, t_interval
+
+if TYPE_CHECKING:
+    from fastndcg.statistics.exact_sums import Moments
+
+
+class Means(dict[str, float]):
+    """Means by the notation of their measure. Any other spelling of the measure finds the mean too.
+
+    >>> from fastndcg import Rankings, evaluate
+    >>> means = evaluate(Rankings.from_lists([[1, 0], [0, 1]]), "recall@1").mean()
+    >>> means, means["Recall@1"]
+    ({'R@1': 0.5}, 0.5)
+    """
+
+    def __missing__(self, name: object) -> float:
+        try:
+            found = str(as_measure(name))
+        except FastndcgError:
+            raise KeyError(name) from None
+        if dict.__contains__(self, found):
+            return dict.__getitem__(self, found)
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[name]  # type: ignore[index]
+        except KeyError:
+            return False
+        return True
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+class Summary(Table):
+    """A row of numbers for each measure. Quartiles, intervals and anchors appear only if they were computed.
+
+    If there are several runs, each row begins with the name of its run.
+
+    Attributes
+    ----------
+    rows : list of dict
+        The numbers of each measure.
+    """
+
+    _NAMES = ("run", "measure")
+    _ANCHORS = ("worst", "random", "best", "position", "ceiling", "quality")
+    _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max", *_ANCHORS)
+    _COUNTS = ("queries", "empty")
+    _DROPS = (
+        ("std",),
+        ("q25", "median", "q75"),
+        ("min", "max"),
+        _ANCHORS[3:],
+        ("queries",),
+    )
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+        self._labels = [name for name in self._NAMES if all(name in row for row in rows)]
+        self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
+        self._keys, self._pages = len(self._labels), None
+
+    @cached_property
+    def _arrow(self) -> pa.Table:
+        """The table, made when it is first needed, since pyarrow imports pandas for it."""
+        types = (
+            dict.fromkeys(self._labels, pa.string())
+            | dict.fromkeys(self._numbers, pa.float64())
+            | {name: pa.int64() for name in self._COUNTS}
+        )
+        return pa.Table.from_pylist(self.rows, pa.schema(types))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Summary, (self.rows,)
+
+    def _texts(self) -> list[list[str]]:
+        """The table as strings; the first row is the header."""
+        header = [*self._labels, *self._numbers, *self._COUNTS]
+        rows = [
+            [
+                *(row[name] for name in self._labels),
+                *(
+                    f"{row[name]:.6f}" if row["queries"] else "no queries" if name == "mean" else "-"
+                    for name in self._numbers
+                ),
+                *("" if row[name] is None else f"{row[name]:,}" for name in self._COUNTS),
+            ]
+            for row in self.rows
+        ]
+        return [header, *rows]
+
+    def text(self, width: int = 0, see: str = "to_arrow()") -> str:
+        """As `Table.text`, with all means."""
+        table = fit(self._texts(), len(self._labels), self._DROPS, width, see)
+        return f"{table}\n{self.note}" if self.note else table
+
+    def under(self, heading: str) -> str:
+        """The table below a heading, as the scores print that it is of."""
+        return f"{heading}\n{self.text(terminal_width(), 'summary().to_arrow()')}"
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + (f"<p>{html.escape(self.note)}</p>" if self.note else "")
+
+    @property
+    def note(self) -> str:
+        """Which intervals reach beyond the range of their measure; empty if none does."""
+        beyond: dict[str, None] = {}
+        for row in self.rows:
+            name = row["measure"]
+            if (row.get("low", 0.0) < 0 or row.get("high", 1.0) > 1) and is_unit(as_measure(name)):
+                beyond[name] = None
+        if not beyond:
+            return ""
+        names = ", ".join(beyond)
+        return (
+            f'The interval of {names} reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.'
+        )
+
+
+def is_unit(measure: Measure) -> bool:
+    """Whether the values of a measure are declared to lie from 0 to 1."""
+    return measure.definition.range.partition(" for ")[0] == "0 to 1"
+
+
+def check_unit(measure: Measure, least: float, greatest: float) -> None:
+    """Raise `InputError` unless the values of a measure lie from 0 to 1, by declaration and in fact."""
+    if not is_unit(measure) or least < 0 or greatest > 1:
+        raise InputError(f'"logit" is an interval of measures from 0 to 1, and {measure} is none; use "t"')
+
+
+def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: bool) -> dict[str, float]:
+    """`low` and `high` of a mean, by Student's t."""
+    return t_interval(mean, *moments.error(weighted=weighted), check_confidence(confidence))._asdict()
