@@ -111,9 +111,9 @@ class Anchors(AsFrame):
 
     def plot(self) -> Chart:
         """Plot the means of each measure. See `fastndcg.plot.anchors`. It needs the extra `plot`."""
-        from fastndcg.look.charts import anchors
+        from fastndcg import plot
 
-        return anchors(self)
+        return plot.anchors(self)
 
     def __repr__(self) -> str:
         return self.summary().under(f"Anchors of {count_of(len(self), 'query')}")

@@ -29,7 +29,7 @@ from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_c
 
 if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors
-    from fastndcg.look.methods import ComparisonPlots
+    from fastndcg.plot import ComparisonPlots
 
 _KEYS = ("measure", "system", "baseline")
 COLUMNS = {
@@ -273,7 +273,7 @@ class Comparison(ComparisonTexts):
     @property
     def plot(self) -> ComparisonPlots:
         """Pictures: `comparison.plot.differences("nDCG@10")`. It needs the extra `plot`."""
-        from fastndcg.look.methods import ComparisonPlots
+        from fastndcg.plot import ComparisonPlots
 
         return ComparisonPlots(self)
 

@@ -313,9 +313,9 @@ class Explanation(AsFrame):
 
     def plot(self, ranks: int = 50) -> Chart:
         """Plot the contribution of each rank, beside the ideal. See `fastndcg.plot.contributions`."""
-        from fastndcg.look.charts import contributions
+        from fastndcg import plot
 
-        return contributions(self, ranks)
+        return plot.contributions(self, ranks)
 
     def heading(self) -> str:
         said = f"{self.measure} of query {quoted(self.query)} is {self.value:.6f}"

@@ -88,9 +88,9 @@ class Ranges:
 
     def plot(self) -> Chart:
         """Plot the three means of each measure. See `fastndcg.plot.ties`. It needs the extra `plot`."""
-        from fastndcg.look.charts import ties
+        from fastndcg import plot
 
-        return ties(self)
+        return plot.ties(self)
 
     def __repr__(self) -> str:
         rows = self.summary().to_pylist()

@@ -1,6 +1,7 @@
 """Pictures and pages.
 
-charts    a function for each plot, public in `fastndcg.plot`
+mean_charts, query_charts, rank_charts  a function for each plot, public in `fastndcg.plot`
+chart_parts  what they share: curves, bars, intervals, names and numbers in words
 methods   `scores.plot` and `comparison.plot`: the same plots as methods
 looks     colours, axes and text of all plots; alone imports Altair
 page      `report`: a page of everything that is known of rankings

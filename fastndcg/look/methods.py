@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fastndcg.look import charts
+from fastndcg.look import mean_charts, query_charts
 
 if TYPE_CHECKING:
     from fastndcg.decide.comparison import Comparison
@@ -21,19 +21,19 @@ class ScoresPlots:
 
     def distribution(self, measure: object, bins: int = 40) -> Chart:
         """A histogram of the values of queries. See `fastndcg.plot.distribution`."""
-        return charts.distribution(self._scores, measure, bins)
+        return query_charts.distribution(self._scores, measure, bins)
 
     def cutoffs(self, measure: object = "nDCG", confidence: float = 0.95) -> Chart:
         """The mean at each cutoff that was evaluated. See `fastndcg.plot.cutoffs`."""
-        return charts.cutoffs(self._scores, measure, confidence)
+        return mean_charts.cutoffs(self._scores, measure, confidence)
 
     def slices(self, measure: object, by: str | Sequence[str], confidence: float = 0.95) -> Chart:
         """The mean of each group of queries, with its interval. See `fastndcg.plot.slices`."""
-        return charts.slices(self._scores, measure, by, confidence)
+        return mean_charts.slices(self._scores, measure, by, confidence)
 
     def against(self, measure: object, column: str) -> Chart:
         """The value of each query against a number that was measured online. See `fastndcg.plot.against`."""
-        return charts.against(self._scores, measure, column)
+        return query_charts.against(self._scores, measure, column)
 
 
 class ComparisonPlots:
@@ -46,8 +46,8 @@ class ComparisonPlots:
         self, measure: object, system: str | None = None, *, baseline: str | None = None
     ) -> Chart:
         """The difference of each query, largest gain first. See `fastndcg.plot.differences`."""
-        return charts.differences(self._comparison, measure, system, baseline=baseline)
+        return query_charts.differences(self._comparison, measure, system, baseline=baseline)
 
     def effects(self, measure: object = None) -> Chart:
         """The mean difference of each pair, with its interval. See `fastndcg.plot.effects`."""
-        return charts.effects(self._comparison, measure)
+        return mean_charts.effects(self._comparison, measure)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastndcg.common.files import check_writable, whole_file
-from fastndcg.common.table import labels_of, quoted
+from fastndcg.common.table import quoted
 from fastndcg.errors import (
     Argument,
     InputError,
@@ -155,34 +155,24 @@ def _find(
     from fastndcg.api.evaluate import evaluate
     from fastndcg.decide.systems import compare
     from fastndcg.look.blocks import LONGEST
-    from fastndcg.look.charts import CUTOFFS
+    from fastndcg.look.chart_parts import by_name
     from fastndcg.look.facts import facts_of
+    from fastndcg.look.mean_charts import CUTOFFS
     from fastndcg.look.sections import Found, only
     from fastndcg.scores.slices import column_names
 
-    rankings = (
-        {str(name): each for name, each in systems.items()}
-        if isinstance(systems, Mapping)
-        else {"system": systems}
-    )
-    for name, each in rankings.items():
+    rankings = by_name(systems, "rankings", LONGEST)
+    names = dict(zip(map(str, systems) if isinstance(systems, Mapping) else rankings, rankings, strict=True))
+    for name, each in zip(names, rankings.values(), strict=True):
         if not isinstance(each, Rankings):
             raise InputTypeError(
                 f'"{name}" is a {type(each).__name__}; wanted Rankings, as read_parquet returns them'
             )
         if not each.n_queries:
             raise InputError(f'"{name}" has no queries, so that there is nothing to report')
-    if not rankings:
-        raise InputError('no system is given; wanted a mapping of names, as in {"bm25": rankings}')
     if baseline is not None:
-        check_system(baseline, rankings, Argument("baseline", baseline))
-    if isinstance(systems, Mapping) and len(rankings) < len(systems):
-        raise InputError(
-            f"two systems have the same name as text: {', '.join(map(repr, systems))}; rename one"
-        )
-    names = labels_of(((name,) for name in rankings), LONGEST)
-    rankings = {names[name,]: each for name, each in rankings.items()}
-    baseline = None if baseline is None else names[baseline,]
+        check_system(baseline, names, Argument("baseline", baseline))
+        baseline = names[baseline]
     asked = as_measures(measures)
     main, longest = asked[0], max(each._longest for each in rankings.values())
     curve = []
@@ -206,7 +196,7 @@ def _find(
         asked,
         tuple(column_names(by)),
         confidence,
-        {names[name,]: text for name, text in (sources or {}).items() if (name,) in names},
+        {names[name]: text for name, text in (sources or {}).items() if name in names},
         threads,
     )
 

@@ -25,7 +25,7 @@ from fastndcg.statistics.intervals import SMALL, check_confidence, logit_interva
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 
 if TYPE_CHECKING:
-    from fastndcg.look.methods import ScoresPlots
+    from fastndcg.plot import ScoresPlots
 
 Float64 = npt.NDArray[np.float64]
 
@@ -342,7 +342,7 @@ class Scores(AsFrame):
     @property
     def plot(self) -> ScoresPlots:
         """Pictures: `scores.plot.distribution("nDCG@10")`. It needs the extra `plot`."""
-        from fastndcg.look.methods import ScoresPlots
+        from fastndcg.plot import ScoresPlots
 
         return ScoresPlots(self)
 

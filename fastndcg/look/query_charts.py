@@ -1,0 +1,270 @@
+"""Charts of the values of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.decide.rank_agreement import rank_agreement
+from fastndcg.errors import ColumnError, InputError, count_of
+from fastndcg.look.chart_parts import (
+    by_name,
+    unit_of,
+)
+from fastndcg.look.looks import (
+    BETTER,
+    HEIGHT,
+    MOST,
+    SAME,
+    STEPS,
+    WIDTH,
+    WORSE,
+    add_looks,
+    altair,
+    chart_of,
+    colours_of,
+    dashes_of,
+    text_of,
+    title_of,
+)
+from fastndcg.measures import as_measure
+from fastndcg.scores.slices import check_kept
+
+if TYPE_CHECKING:
+    from fastndcg.decide.comparison import Comparison
+    from fastndcg.scores.scores import Scores
+    from fastndcg.typing import Chart
+
+
+Float64 = npt.NDArray[np.float64]
+
+
+def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: int = 40) -> Chart:
+    """Plot a histogram of the values of queries, and below it the share of queries up to each value.
+
+    Parameters
+    ----------
+    systems : Scores, or a mapping of names to them
+    measure : Measure, notation, or ir_measures object
+        One that was evaluated.
+    bins : int
+        Number of bars of the histogram, of equal width.
+
+    Returns
+    -------
+    altair.VConcatChart
+        Queries without a value are left out; the title says how many. Weights are ignored.
+
+    Raises
+    ------
+    MeasureError, InputError, ExtraError
+        The measure was not evaluated; no query has a value; Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings, evaluate, plot
+    >>> chart = plot.distribution(evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), "nDCG@2"), "nDCG@2")
+    """
+    asked, named = as_measure(measure), by_name(systems)
+    values = {name: scores[asked] for name, scores in named.items()}
+    defined = {name: each[~np.isnan(each)] for name, each in values.items()}
+    every = np.concatenate(list(defined.values()))
+    if not every.size:
+        raise InputError(f"no query has a value of {asked}, so that there is nothing to draw")
+    if bins < 1:
+        raise InputError(f"bins must be a positive integer; got {bins!r}")
+    edges = np.histogram_bin_edges(every, bins)
+    alt, names, bars, curve, facts = altair(), list(named), [], [], []
+    for name, each in defined.items():
+        counts = np.histogram(each, edges)[0]
+        for low, high, count in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True):
+            bars.append({"system": name, "from": low, "to": high, "queries": count})
+        for value, share in _shares(each, every.min()):
+            curve.append({"system": name, "value": value, "share": share})
+        without = len(values[name]) - len(each)
+        facts.append(
+            (f"{name}: " if len(named) > 1 else "")
+            + f"{count_of(len(values[name]), 'query')}, median {np.median(each):.3f}"
+            + (f", {without:,} without a value" if without else "")
+        )
+    title = title_of(f"{asked} ({unit_of(asked)})")
+    histogram = chart_of(bars).encode(
+        alt.X("from:Q", title=title, scale=alt.Scale(zero=False)),
+        alt.Y("queries:Q", title="queries"),
+        colours_of(names),
+    )
+    if len(named) > 1:
+        histogram = histogram.mark_line(interpolate="step-after").encode(dashes_of(names))
+    else:
+        histogram = histogram.mark_bar().encode(alt.X2("to:Q"), y2=alt.Y2Datum(0))
+    shares = chart_of(curve).mark_line(interpolate="step-after")
+    shares = shares.encode(
+        alt.X("value:Q", title=title, scale=alt.Scale(zero=False)),
+        alt.Y("share:Q", title="share of queries up to it"),
+        colours_of(names),
+        dashes_of(names),
+    )
+    chart = alt.vconcat(*(each.properties(width=WIDTH, height=HEIGHT // 2) for each in (histogram, shares)))
+    said = "; ".join(facts)
+    return add_looks(chart, f"{asked} of queries", said, f"How {asked} is distributed. {said}.", height=None)
+
+
+def against(scores: Scores, measure: object, column: str) -> Chart:
+    """Plot the value of each query against a number that was measured online, with their rank correlation.
+
+    Parameters
+    ----------
+    scores : Scores
+    measure : Measure, notation, or ir_measures object
+        One that was evaluated.
+    column : str
+        A kept column of numbers, such as the clicks, revenue or satisfaction of a query.
+
+    Returns
+    -------
+    altair.Chart
+        A point for each query that has both numbers. More than 5,000 queries are drawn as squares, coloured
+        by how many queries they hold. The title gives Kendall's tau-b, which needs SciPy.
+
+    Raises
+    ------
+    MeasureError, ColumnError, InputError, ExtraError
+        The measure was not evaluated; the column was not kept, or does not hold numbers; no query has both
+        numbers; Altair or SciPy is not installed.
+    """
+    asked = as_measure(measure)
+    values, online = scores[asked], _numbers(scores.queries, column)
+    both = ~np.isnan(values) & ~np.isnan(online)
+    if not both.any():
+        raise InputError(f"no query has both a value of {asked} and one of {column}")
+    values, online = values[both], online[both]
+    said = f"Kendall's tau-b {rank_agreement(values, online):.3f} of {count_of(len(values), 'query')}"
+    alt = altair()
+    x = alt.X("value:Q", title=title_of(f"{asked} ({unit_of(asked)})"), scale=alt.Scale(zero=False))
+    y = alt.Y("online:Q", title=title_of(f"{column} (as measured)"), scale=alt.Scale(zero=False))
+    if len(values) <= MOST:
+        pairs = zip(values.tolist(), online.tolist(), strict=True)
+        chart = chart_of([{"value": value, "online": seen} for value, seen in pairs])
+        chart = chart.mark_point(filled=True, opacity=0.5, size=25, color=BETTER).encode(x, y)
+    else:
+        queries = alt.Color("queries:Q", title="queries", scale=alt.Scale(scheme="viridis", type="log"))
+        chart = chart_of(_squares(values, online)).mark_rect()
+        chart = chart.encode(x, alt.X2("value_to:Q"), y, alt.Y2("online_to:Q"), queries)
+    return add_looks(chart, f"{asked} and {column}", said, f"{asked} of each query beside {column}: {said}.")
+
+
+def differences(
+    comparison: Comparison, measure: object, system: str | None = None, *, baseline: str | None = None
+) -> Chart:
+    """Plot the difference between two systems for each query, from the largest gain to the largest loss.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    measure : Measure, notation, or ir_measures object
+        One that was compared.
+    system, baseline : str, optional
+        As in `Comparison.movers`.
+
+    Returns
+    -------
+    altair.Chart
+        A bar for each query. More than 5,000 queries are drawn as 500 bars: each is the mean of equally many
+        queries.
+
+    Raises
+    ------
+    MeasureError, InputError, ExtraError
+        The measure or systems were not compared; samples are independent; no query has a difference; Altair
+        is not installed.
+    """
+    asked = as_measure(measure)
+    found = comparison.differences(asked, system, baseline=baseline)["difference"].to_numpy()
+    own, theirs = map(text_of, comparison.pair(system, baseline))
+    found = -np.sort(-found[~np.isnan(found)])
+    if not found.size:
+        raise InputError(f"no query has a difference of {asked}, so that there is nothing to draw")
+    bars = STEPS if len(found) > MOST else len(found)
+    ends = np.linspace(0, len(found), bars + 1).astype(np.int64)
+    heights = np.add.reduceat(found, ends[:-1]) / np.diff(ends)
+    words = {1: f"{own} is better", 0: "equal", -1: f"{theirs} is better"}
+    rows = [
+        {"from": low, "to": high, "difference": height, "winner": words[int(np.sign(height))]}
+        for low, high, height in zip(ends[:-1].tolist(), ends[1:].tolist(), heights.tolist(), strict=True)
+    ]
+    wins, losses = int((found > 0).sum()), int((found < 0).sum())
+    alt = altair()
+    scale = alt.Scale(domain=[words[1], words[-1], words[0]], range=[BETTER, WORSE, SAME])
+    chart = chart_of(rows).mark_bar()
+    chart = chart.encode(
+        alt.X("from:Q", title="queries, by falling difference", scale=alt.Scale(nice=False)),
+        alt.X2("to:Q"),
+        alt.Y("difference:Q", title=title_of(f"difference of {asked} ({own} minus {theirs})")),
+        alt.Y2Datum(0),
+        alt.Color("winner:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
+    )
+    equal = len(found) - wins - losses
+    said = f"better for {count_of(wins, 'query')}, worse for {losses:,}, equal for {equal:,}"
+    each = f"; a bar is the mean of about {len(found) // bars:,} queries" if bars < len(found) else ""
+    return add_looks(
+        chart,
+        f"{asked}: {own} against {theirs}",
+        said + each,
+        f"Differences of {asked}, {own} minus {theirs}, of each query: {said}. "
+        f"Greatest gain {found[0]:.3f}, greatest loss {found[-1]:.3f}.",
+    )
+
+
+def _shares(values: Float64, least: float) -> Iterable[tuple[float, float]]:
+    """Return distinct values, at most `STEPS`, and the share of values up to each."""
+    ordered = np.sort(values)
+    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # the last of equal values
+    if len(last) > STEPS:
+        last = last[np.linspace(0, len(last) - 1, STEPS).astype(np.int64)]
+    return [
+        (float(least), 0.0),
+        *zip(ordered[last].tolist(), ((last + 1) / max(len(ordered), 1)).tolist(), strict=True),
+    ]
+
+
+def _squares(x: Float64, y: Float64, side: int = 40) -> list[dict[str, Any]]:
+    """Return the squares of a grid that contain points, and the number of points in each."""
+    counts, x_edges, y_edges = np.histogram2d(x, y, [_edges(x, side), _edges(y, side)])
+    return [
+        {
+            "value": float(x_edges[i]),
+            "value_to": float(x_edges[i + 1]),
+            "online": float(y_edges[j]),
+            "online_to": float(y_edges[j + 1]),
+            "queries": int(counts[i, j]),
+        }
+        for i, j in zip(*(axis.tolist() for axis in np.nonzero(counts)), strict=True)
+    ]
+
+
+def _edges(values: Float64, most: int) -> Float64:
+    """Return the edges of bins: one bin for each value if there are few, else bins of equal width."""
+    distinct = np.unique(values)
+    if 1 < len(distinct) <= most:
+        between = (distinct[1:] + distinct[:-1]) / 2
+        first, last = 2 * distinct[0] - between[0], 2 * distinct[-1] - between[-1]
+        return np.concatenate([[first], between, [last]])
+    edges: Float64 = np.histogram_bin_edges(values, most)
+    return edges
+
+
+def _numbers(queries: pa.Table, column: str) -> Float64:
+    """Return a kept column as float64, with NaN for null."""
+    check_kept([column], queries.column_names)
+    try:
+        numbers = queries[column].cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ColumnError(
+            f'column "{column}" has type {queries[column].type}; name a column of numbers'
+        ) from None
+    found: Float64 = numbers.to_numpy().astype(np.float64)
+    return found
