@@ -110,8 +110,8 @@ if TYPE_CHECKING:
     from fastndcg.measures import nERR_IA as nERR_IA
     from fastndcg.measures import parse as parse
     from fastndcg.measures import parse_many as parse_many
-    from fastndcg.measures.tools import Convention as Convention
-    from fastndcg.measures.tools import conventions as conventions
+    from fastndcg.measures.by_tool import Convention as Convention
+    from fastndcg.measures.by_tool import conventions as conventions
     from fastndcg.rankings.intents import IntentGrades as IntentGrades
     from fastndcg.rankings.intents import IntentProbabilities as IntentProbabilities
     from fastndcg.rankings.rankings import JudgedPool as JudgedPool
@@ -155,7 +155,7 @@ _HOMES = {
         "NumRet P R RBP RBPresidual RR Rprec SDCG SetAP SetF SetP SetR StRecall Success alpha_DCG "
         "alpha_nDCG infAP nDCG nDCG_IA nERR_IA parse parse_many"
     ),
-    "measures.tools": "Convention conventions",
+    "measures.by_tool": "Convention conventions",
     "rankings.intents": "IntentGrades IntentProbabilities",
     "rankings.rankings": "JudgedPool Rankings",
     "scores.scores": "Scores",

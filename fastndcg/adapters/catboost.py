@@ -24,7 +24,7 @@ from fastndcg.errors import InputError
 from fastndcg.rankings.grouping import group_by_query
 
 if TYPE_CHECKING:
-    from fastndcg.measures.tools import Convention
+    from fastndcg.measures.by_tool import Convention
     from fastndcg.rankings.rankings import Rankings
 
 Array = npt.NDArray[Any]

@@ -30,7 +30,7 @@ from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
-from fastndcg.measures.tools import Convention, as_convention
+from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import columns_of_means, groups_of
 from fastndcg.scores.summary import Summary, interval_of

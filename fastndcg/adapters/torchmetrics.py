@@ -19,7 +19,7 @@ from fastndcg.errors import InputError
 from fastndcg.rankings.rankings import Rankings
 
 if TYPE_CHECKING:
-    from fastndcg.measures.tools import Convention
+    from fastndcg.measures.by_tool import Convention
     from fastndcg.scores.scores import Scores
 
 

@@ -12,17 +12,17 @@ from fastndcg.common.arrays import read_only
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
+from fastndcg.rankings.oddities import Reach
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import ways
 from fastndcg.sources import streams
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
-from fastndcg.sources.oddities import Reach
 from fastndcg.sources.streams import RankingsStream
 
 if TYPE_CHECKING:
     from fastndcg.convention.evaluation import ConventionScores
     from fastndcg.measures import Measure
-    from fastndcg.measures.tools import Convention
+    from fastndcg.measures.by_tool import Convention
     from fastndcg.scores.scores import Scores
     from fastndcg.typing import (
         ColumnsAndIds,
@@ -172,7 +172,7 @@ def evaluate(
         )
     if convention is not None:
         from fastndcg.convention.evaluation import resolve_all
-        from fastndcg.measures.tools import as_convention
+        from fastndcg.measures.by_tool import as_convention
     if convention is not None and (own := [measure for measure in asked if measure.cutoff_column]):
         raise MeasureError(
             f"{own[0]} has a cutoff for each query, which no convention has; name one, as in {own[0].name}@10"

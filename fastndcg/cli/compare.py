@@ -52,7 +52,7 @@ from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
     from fastndcg.decide.comparison import Comparison
-    from fastndcg.measures.tools import Convention
+    from fastndcg.measures.by_tool import Convention
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.given import Opened
     from fastndcg.sources.results import Stored

@@ -30,8 +30,8 @@ from fastndcg.cli.reading import (
 from fastndcg.common.table import Table, in_columns, markdown_table, terminal_width, without_nan, wrapped
 from fastndcg.convention.differences import CHOICES, compare_conventions, describe, explain_conventions
 from fastndcg.errors import InputError, MeasureError, about, suggest
-from fastndcg.measures.tools import Convention
-from fastndcg.measures.tools import conventions as known_conventions
+from fastndcg.measures.by_tool import Convention
+from fastndcg.measures.by_tool import conventions as known_conventions
 from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:

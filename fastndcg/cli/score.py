@@ -48,10 +48,10 @@ from fastndcg.cli.reading import (
 from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError, about, count_of
 from fastndcg.measures import Measure
+from fastndcg.measures.by_tool import Convention
 from fastndcg.measures.spellings import is_of_trec_eval
-from fastndcg.measures.tools import Convention
+from fastndcg.rankings.oddities import Reach
 from fastndcg.sources.columns import Roles
-from fastndcg.sources.oddities import Reach
 from fastndcg.sources.results import find_stored
 
 if TYPE_CHECKING:

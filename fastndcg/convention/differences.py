@@ -13,7 +13,7 @@ from fastndcg.common.threads import check_threads
 from fastndcg.convention.evaluation import MeanSums, check_rankings, report, values_of
 from fastndcg.convention.preparation import find_left_out, prepare
 from fastndcg.errors import ConventionError, InputError, MeasureError
-from fastndcg.measures.tools import Convention, as_convention, conventions
+from fastndcg.measures.by_tool import Convention, as_convention, conventions
 
 if TYPE_CHECKING:
     import numpy as np

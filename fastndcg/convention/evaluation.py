@@ -15,13 +15,16 @@ from fastndcg import statistics
 from fastndcg.convention.preparation import find_left_out, prepare
 from fastndcg.errors import ConventionError, InputTypeError, count_of
 from fastndcg.measures import Measure, Measures, as_measure, as_measures
-from fastndcg.measures.tools import Convention, Rounding, as_convention, resolve
+from fastndcg.measures.by_tool import Convention, as_convention
+from fastndcg.measures.measure import resolve
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scoring import ways
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from fastndcg.measures.tools import Rounding
 
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

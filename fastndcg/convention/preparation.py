@@ -16,7 +16,7 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import laid_out, plan
 
 if TYPE_CHECKING:
-    from fastndcg.measures.tools import Convention
+    from fastndcg.measures.by_tool import Convention
 
 Bools = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]

@@ -23,8 +23,7 @@ from fastndcg.measures.parameters import Function, Numbers
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.summary import Summary
-from fastndcg.scoring import by_intent, plan, ways
-from fastndcg.scoring import laid_out as ideals
+from fastndcg.scoring import by_intent, laid_out, plan, ways
 from fastndcg.sources import streams
 from fastndcg.sources.streams import RankingsStream
 
@@ -272,13 +271,13 @@ def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float
         rows = [row for row, other in enumerate(kinds) if other == kind]
         if kind[0] is None:
             continue
-        laid_out = _lay_out(measures[rows[0]], rankings)
+        tied = _lay_out(measures[rows[0]], rankings)
         asked = [_measure_of_judged(measures[row]) for row in rows]
-        scores = ways.score(as_measures(asked), laid_out, threads)
+        scores = ways.score(as_measures(asked), tied, threads)
         for row, measure in zip(rows, asked, strict=True):
             # if no document gains, the value of an empty query, or 0
             nothing = np.where(actual._empty[row], actual.values[row], 0.0)
-            out[row] = np.where(laid_out.lengths > 0, scores[measure], nothing)
+            out[row] = np.where(tied.lengths > 0, scores[measure], nothing)
     return out
 
 
@@ -309,7 +308,7 @@ def _lay_out(measure: Measure, rankings: Rankings) -> Rankings:
         return Rankings._from_offsets(
             offsets, nothing, nothing, intents=intents, intent_probabilities=lists, queries=rankings.queries
         )
-    offsets, grades = ideals.judged_documents(rankings, measure)
+    offsets, grades = laid_out.judged_documents(rankings, measure)
     gaining = plan.gains_of_grades(measure, grades) > 0
     n = int(np.count_nonzero(gaining))
     return Rankings._from_offsets(

@@ -16,7 +16,7 @@ from fastndcg.decide.ranges import tie_range
 from fastndcg.errors import InputError, MeasureError, count_of
 from fastndcg.look.blocks import Folded, Section, Table, Text, cell_of, id_cells, picture_of, table_of
 from fastndcg.measures import Measure, table
-from fastndcg.measures.tools import conventions
+from fastndcg.measures.by_tool import conventions
 from fastndcg.scores.scores import Scores
 from fastndcg.scoring.plan import discount_of
 

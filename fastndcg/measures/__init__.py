@@ -9,7 +9,8 @@ definitions  a declaration of each measure; add measures here and to `tests/orac
 measure      the class `Measure`, and a measure for each definition
 notation     the parser of the notation
 spellings    names that people and other tools use for measures
-tools        how each established tool computes nDCG, as data: `conventions`
+tools        how each established tool computes nDCG, as data
+by_tool      each tool's measure, by name: `conventions`
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
 if TYPE_CHECKING:
     from fastndcg.common.table import Table
+    from fastndcg.measures.tools import Rule
 
 
 class Measure:
@@ -115,11 +116,11 @@ class Measure:
             cutoff = parameters.pop("cutoff")
             return self(**parameters) @ cutoff
         if "like" in parameters:
-            from fastndcg.measures.tools import as_convention, resolve
+            from fastndcg.measures.tools import rule_of
 
             plain = _MEASURES[self.name]
             at = plain if self._at is None else plain @ self._at
-            return resolve(at, as_convention(parameters.pop("like")), "like")(**parameters)
+            return resolve(at, rule_of(parameters.pop("like")), "like")(**parameters)
         values = dict(self.params)
         for name, value in read_spellings({**parameters}).items():
             if name not in values:
@@ -275,6 +276,24 @@ def measure_named(name: str) -> Measure:
         nearest = spellings.nearest(name, NAMES)
         raise MeasureError(f'no measure is called "{name}".{nearest} There are: {", ".join(DEFINITIONS)}.')
     return _MEASURES[name]
+
+
+def resolve(measure: Measure, rule: Rule, keyword: str = "convention") -> Measure:
+    """Return the measure with a tool's value for each parameter that has its default value.
+
+    >>> from fastndcg import conventions, nDCG
+    >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
+    nDCG(gain='exp2', ties='input', ideal='scored', empty='skip')@5
+    """
+    plain = _MEASURES["nDCG"]
+    if measure.name != plain.name:
+        raise MeasureError(
+            f"{measure} has no convention: {rule.name} is one for nDCG. Give {measure} without {keyword}=."
+        )
+    at = rule.default_cutoff if measure._at is None else measure._at
+    theirs = plain(**rule.parameters)
+    own = {name: value for name, value in measure.params.items() if value != plain.params[name]}
+    return (theirs if at is None else theirs @ at)(**own)
 
 
 class _Documentation:

@@ -1,24 +1,22 @@
-"""Conventions as data: one declaration for each tool.
+"""How each established tool computes nDCG, as data: one declaration for each.
 
-`Convention.measure` has the parameters of a measure: gain, discount, ideal, ties, empty, rel. The other
-fields are for a whole evaluation: types of scores, ties by document id, queries left out, rounding, weights.
+Gain, discount, ideal, ties, empty and rel are parameters of a measure. The other fields are for a whole
+evaluation: types of scores, ties by document id, queries left out, rounding, weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from dataclasses import replace as replaced
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import ConventionError, InputTypeError, MeasureError, suggest
-from fastndcg.measures.measure import Measure, measure_named
+from fastndcg.measures.parameters import DISCOUNT, EMPTY, GAIN, IDEAL, REL
 
 if TYPE_CHECKING:
-    from fastndcg.typing import Empty, Ideal, Ties
+    from typing import Self
 
-
-_NDCG = measure_named("nDCG")
+    from fastndcg.typing import Empty, Ideal, Parameters, Ties
 
 
 class Rounding(NamedTuple):
@@ -61,14 +59,8 @@ WEIGHTS = {
 
 
 @dataclass(frozen=True)
-class Convention:
-    """How one tool computes nDCG: immutable, hashable, comparable field by field.
-
-    >>> conventions["lightgbm"].measure(10)
-    nDCG(gain='exp2', ties='input', ideal='scored', empty=1)@10
-    >>> conventions["lightgbm"].replace(gain="linear").measure(10)
-    nDCG(ties='input', ideal='scored', empty=1)@10
-    """
+class Rule:
+    """What one tool does, field by field. A `Convention` also has the measure."""
 
     name: str
     _: KW_ONLY
@@ -89,18 +81,17 @@ class Convention:
     source: str = ""  # the files of the tool's code, or the paper
     caveats: tuple[str, ...] = ()
 
-    def measure(self, cutoff: int | str | None = None) -> Measure:
-        """Return nDCG with this convention's parameters, such as gain, discount and ties."""
-        measure = _NDCG(
-            gain=self.gain,
-            discount=self.discount,
-            ideal=self.ideal,
-            ties=self.measure_ties,
-            empty=self.empty,
-            rel=self.rel,
-        )
-        cutoff = self.default_cutoff if cutoff is None else cutoff
-        return measure if cutoff is None else measure @ cutoff
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of nDCG, which are "input" for ties by id: rows are ordered first."""
+        return {
+            "gain": self.gain,
+            "discount": self.discount,
+            "ideal": self.ideal,
+            "ties": self.measure_ties,
+            "empty": self.empty,
+            "rel": self.rel,
+        }
 
     @property
     def orders_by_id(self) -> bool:
@@ -117,7 +108,7 @@ class Convention:
     def beyond_measure(self) -> dict[str, Any]:
         """The choices that a measure has no parameter for. `evaluate(..., convention=)` applies them too.
 
-        >>> conventions["lightgbm"].beyond_measure
+        >>> rule_named("lightgbm").beyond_measure
         {'missing': 'skip', 'unjudged': 'skip', 'weights': 'lightgbm'}
         """
         ties = {"ties": self.ties} if self.ties not in ("average", "worst", "best", "input") else {}
@@ -127,7 +118,7 @@ class Convention:
         }
         return ties | {name: value for name, value in rules.items() if value is not None}
 
-    def replace(self, **changes: Any) -> Convention:
+    def replace(self, **changes: Any) -> Self:
         """Return this convention with other values of fields. Raise `MeasureError` if one is unknown."""
         known = [each.name for each in fields(self)]
         for name in changes:
@@ -156,76 +147,11 @@ class Convention:
                 "wanted None (the type of the scores) or 'float32'"
             )
         # convert values to their canonical, hashable form, as measures do
-        measure = _NDCG(
-            gain=self.gain, discount=self.discount, ideal=self.ideal, empty=self.empty, rel=self.rel
-        )
+        read = {
+            each.name: each.read(getattr(self, each.name)) for each in (GAIN, DISCOUNT, IDEAL, EMPTY, REL)
+        }
         for name in ("gain", "discount", "empty"):
-            object.__setattr__(self, name, measure.params[name])
-
-
-class Conventions(Mapping[str, Convention]):
-    """All conventions by name; immutable. The error for a tool that cannot be reproduced gives the reason.
-
-    >>> conventions["catboost"].ties
-    'worst'
-    """
-
-    def __init__(self, known: Iterable[Convention], refused: Mapping[str, str]) -> None:
-        self._known = {convention.name: convention for convention in known}
-        self._refused = dict(refused)
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """The reason for each tool that cannot be reproduced."""
-        return dict(self._refused)
-
-    def __getitem__(self, name: str) -> Convention:
-        if name in self._known:
-            return self._known[name]
-        if name in self._refused:
-            raise ConventionError(f'"{name}" cannot be reproduced: {self._refused[name]}')
-        raise ConventionError(
-            f'no convention is called "{name}"; there are: '
-            f"{', '.join(self._known)}.{suggest(str(name), [*self._known, *self._refused])}"
-        )
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def __repr__(self) -> str:
-        return "\n".join(f"{name:22} {convention.measure()}" for name, convention in self.items())
-
-
-def as_convention(convention: object) -> Convention:
-    """Return the convention with this name, or the `Convention` itself."""
-    if isinstance(convention, Convention):
-        return convention
-    if isinstance(convention, str):
-        return conventions[convention]
-    raise InputTypeError(
-        f"convention is a {type(convention).__name__}; wanted a name, as in convention='trec_eval', "
-        "or a Convention"
-    )
-
-
-def resolve(measure: Measure, convention: Convention, keyword: str = "convention") -> Measure:
-    """Return the measure with the convention's value for each parameter that has its default value.
-
-    >>> from fastndcg import conventions, nDCG
-    >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
-    nDCG(gain='exp2', ties='input', ideal='scored', empty='skip')@5
-    """
-    if measure.name != _NDCG.name:
-        raise MeasureError(
-            f"{measure} has no convention: {convention.name} is one for nDCG. "
-            f"Give {measure} without {keyword}=."
-        )
-    theirs = convention.measure(measure.cutoff_column or measure.cutoff)
-    own = {name: value for name, value in measure.params.items() if value != _NDCG.params[name]}
-    return theirs(**own)
+            object.__setattr__(self, name, read[name])
 
 
 # ---- declarations ----
@@ -237,7 +163,7 @@ _TREC_CAVEATS = (
         "(-m ndcg.1=0.9,2=0.3); not reproduced"
     ),
 )
-_SKLEARN = Convention(
+_SKLEARN = Rule(
     "sklearn", ideal="scored", ties="average", weights="weighted",
     tool="scikit-learn 1.9.1", source="sklearn/metrics/_ranking.py ndcg_score",
     caveats=(
@@ -246,7 +172,7 @@ _SKLEARN = Convention(
         "in 1.9.1, unsigned scores such as np.uint8 wrap around and give wrong values; cast them to float",
     ),
 )  # fmt: skip
-_TREC_EVAL = Convention(
+_TREC_EVAL = Rule(
     "trec_eval", ties="docid_desc", rel=0, rounding=Rounding(4, "printed"),
     tool="trec_eval 10.0", source="m_ndcg.c, m_ndcg_cut.c, form_res_rels.c",
     caveats=(
@@ -264,7 +190,7 @@ _PYTREC_EVAL = _TREC_EVAL_9.replace(
     tool="pytrec_eval-terrier 0.5.11",
     source="pytrec_eval, trec_eval 9.0.8 inside",
 )
-_RANX = Convention(
+_RANX = Rule(
     "ranx", ties="numba_argsort", rel=1, missing="value",
     tool="ranx 0.3.21", source="ranx/metrics/ndcg.py, ranx/data_structures/common.py",
     caveats=(
@@ -275,7 +201,7 @@ _RANX = Convention(
         "grades below 1, including fractions, are dropped",
     ),
 )  # fmt: skip
-_LIGHTGBM = Convention(
+_LIGHTGBM = Rule(
     "lightgbm", gain="exp2", ideal="scored", ties="input", empty=1.0, weights="lightgbm",
     tool="LightGBM 4.7.0", source="src/metric/dcg_calculator.cpp, rank_metric.hpp",
     caveats=(
@@ -295,13 +221,13 @@ _XGBOOST = _LIGHTGBM.replace(
         "ndcg_exp_gain=false: conventions['xgboost'].replace(gain='linear')",
     ),
 )  # fmt: skip
-_CATBOOST = Convention(
+_CATBOOST = Rule(
     "catboost", ideal="scored", ties="worst", empty=1.0, weights="weighted",
     tool="CatBoost 1.2.10", source="catboost/libs/metrics/dcg.cpp, doc_comparator.h",
     caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32",
         "tied documents are ordered by rising target"),
 )  # fmt: skip
-_TF_RANKING = Convention(
+_TF_RANKING = Rule(
     "tf_ranking", gain="exp2", ideal="scored", ties="average", score_dtype="float32", weights="tf_ranking",
     tolerance=1e-6,
     tool="TF-Ranking 0.5.5", source="python/metrics_impl.py NDCGMetric",
@@ -310,7 +236,7 @@ _TF_RANKING = Convention(
         "weights of queries are reproduced; weights of documents, which multiply gains, are not",
     ),
 )  # fmt: skip
-_RECSYS = Convention(
+_RECSYS = Rule(
     "recsys", gain="binary", ties="input", missing="value",
     tool=(
         "RePlay, RecPack, Cornac, implicit, RecBole, recommenders, sentence-transformers and pyvespa agree "
@@ -320,7 +246,7 @@ _RECSYS = Convention(
     caveats=("they differ in ties and in the users that they leave out; each also has its own convention",),
 )  # fmt: skip
 
-_DECLARED = (
+DECLARED: tuple[Rule, ...] = (
     _SKLEARN,
     _TREC_EVAL,
     _TREC_EVAL.replace(
@@ -329,7 +255,7 @@ _DECLARED = (
     ),
     _TREC_EVAL_9,
     _PYTREC_EVAL,
-    Convention(
+    Rule(
         "gdeval", gain="exp2", ties="docid_desc", empty="skip", rel=0, rounding=Rounding(5, "printed"),
         tool="gdeval.pl of the TREC Web track", source="gdeval.pl, as shipped with ir_measures 0.4.3",
         caveats=("queries without a relevant document are left out",
@@ -372,20 +298,20 @@ _DECLARED = (
         source="torchmetrics/functional/retrieval/ndcg.py, torchmetrics/retrieval/ndcg.py",
         caveats=("its sums are float32", "the functional form takes a matrix for a single query"),
     ),
-    Convention(
+    Rule(
         "ignite", gain="exp2", ideal="scored", ties="input", empty="skip", rel=1, score_dtype="float32",
         tolerance=1e-6,
         tool="pytorch-ignite 0.5.5", source="ignite/metrics/rec_sys/ndcg.py",
         caveats=("grades below relevance_threshold=1 gain nothing",
             "queries without a relevant document are left out (ignore_zero_hits=True)"),
     ),
-    Convention(
+    Rule(
         "allrank", gain="exp2", ideal="scored", ties="input_to_16", empty=1.0, score_dtype="float32",
         tolerance=1e-6,
         tool="allRank 1.4.3", source="allrank/models/metrics.py ndcg",
         caveats=("in longer lists torch.sort does not define the order of ties, so ties there are refused",),
     ),
-    Convention(
+    Rule(
         "ranklib", gain="exp2", ideal="scored", ties="input",
         tool="RankLib, read", source="ciir/umass/edu/metric/NDCGScorer.java",
         caveats=(("with -qrel the ideal ranking holds all judged documents: "
@@ -396,7 +322,7 @@ _DECLARED = (
         caveats=("binary: PySpark silently drops a column of relevance",
             "the discount has a natural logarithm; the base cancels in the ratio"),
     ),
-    Convention(
+    Rule(
         "elasticsearch", gain="exp2", ideal="judged_returned", ties="input", missing="value",
         unjudged="value",
         tool="Elasticsearch, read", source="index/rankeval/DiscountedCumulativeGain.java",
@@ -406,22 +332,22 @@ _DECLARED = (
             "unknown_doc_rating is not reproduced: it adds gain that the ideal ranking does not have",
         ),
     ),
-    Convention(
+    Rule(
         "opensearch", gain="exp2", ties="input", rounding=Rounding(2, "stored"), tolerance=1e-9,
         tool="OpenSearch search-relevance, read", source="metrics/calculator/Evaluation.java",
         caveats=("values are stored with 2 decimals", "queries without results store nothing"),
     ),
-    Convention(
+    Rule(
         "quepid", gain="exp2", ideal="judged_uncut", ties="input", missing="value",
         tool="Quepid nDCG@10, read", source="db/scorers/ndcg@10.js",
         caveats=(("the ideal ranking has no cutoff, so a perfect list stays below 1 if more than k documents "
             "are rated"),),
     ),
-    Convention(
+    Rule(
         "quepid_cut", gain="exp2", ties="input", missing="value", tool="Quepid NDCG_CUT@10, read",
         source="db/scorers/ndcg_cut@10.js"
     ),
-    Convention(
+    Rule(
         "rectools", gain="binary", ideal="full", ties="input", missing="value", unjudged="skip_irrelevant",
         tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG",
         caveats=("the ideal ranking has k relevant items even for users who have fewer",
@@ -476,38 +402,38 @@ _DECLARED = (
         name="pyvespa", empty="skip", tool="pyvespa 1.2.9", source="vespa/evaluation/_base.py",
         caveats=("grades are ignored even if they are given", "hits keep the order of the server"),
     ),
-    Convention(
+    Rule(
         "elliot", gain="exp2", rel=1, ties="input", empty="skip",
         tool="Elliot, read", source="elliot/evaluation/metrics/accuracy/ndcg/ndcg.py",
         caveats=(("threshold 1: gain 2^(grade - threshold + 1) - 1; for another threshold t give a mapping "
             "as gain, and rel=t"),),
     ),
-    Convention(
+    Rule(
         "lenskit", discount="jarvelin", ties="input", empty="skip", missing="value",
         tool="LensKit 2025.8.1", source="lenskit/metrics/ranking/_dcg.py NDCG(gain=...)",
         caveats=("ranks 1 and 2 are both undiscounted",
             "LogRankWeight(offset=1) gives log2: conventions['lenskit'].replace(discount='log2')"),
     ),
-    Convention(
+    Rule(
         "lenskit_binary", gain="binary", discount="jarvelin", ties="input", empty="skip", missing="value",
         tool="LensKit 2025.8.1", source="lenskit/metrics/ranking/_dcg.py NDCG()",
         caveats=(("every test item is relevant, whatever its grade; here only items of grade 1 and above "
             "are"),),
     ),
-    Convention(
+    Rule(
         "jarvelin2002", discount="jarvelin", ties="input", empty="skip",
         tool="Järvelin and Kekäläinen, TOIS 20(4), 2002", source="doi.org/10.1145/582415.582418",
         caveats=("the base is 2, so only ranks 1 and 2 are not discounted",
             "the paper also averages nDCG over the ranks 1 to k"),
     ),
-    Convention(
+    Rule(
         "burges2005", gain="exp2", ideal="scored", ties="input", empty="skip",
         tool="Burges et al., ICML 2005", source="doi.org/10.1145/1102351.1102363",
         caveats=("the discount is 1/log(1 + rank); the base cancels in the ratio",),
     ),
 )  # fmt: skip
 
-_REFUSED = {
+REFUSED = {
     "sklearn_ignore_ties": (
         "ignore_ties=True uses NumPy's default sort, which is unstable: "
         'the order of ties depends on the processor. Use "sklearn", which averages over ties, '
@@ -538,4 +464,28 @@ _REFUSED = {
     ),
 }
 
-conventions = Conventions(_DECLARED, _REFUSED)
+_RULES = {rule.name: rule for rule in DECLARED}
+
+
+def rule_named(name: str) -> Rule:
+    """Raise `ConventionError`, with the reason, for a tool that is unknown or cannot be reproduced."""
+    if name in _RULES:
+        return _RULES[name]
+    if name in REFUSED:
+        raise ConventionError(f'"{name}" cannot be reproduced: {REFUSED[name]}')
+    raise ConventionError(
+        f'no convention is called "{name}"; there are: '
+        f"{', '.join(_RULES)}.{suggest(str(name), [*_RULES, *REFUSED])}"
+    )
+
+
+def rule_of(convention: object) -> Rule:
+    """Return the rule with this name, or the rule itself."""
+    if isinstance(convention, Rule):
+        return convention
+    if isinstance(convention, str):
+        return rule_named(convention)
+    raise InputTypeError(
+        f"convention is a {type(convention).__name__}; wanted a name, as in convention='trec_eval', "
+        "or a Convention"
+    )

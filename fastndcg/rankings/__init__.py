@@ -1,7 +1,11 @@
 """The noun: what is evaluated.
 
-rankings  `Rankings`: the value and its constructors
-casts     arguments of the constructors as the arrays that it holds, checked once
+rankings  `Rankings` and its constructors
+value     what it holds: columns, views, facts, slices
+checks    checks of columns, each once
+blame     which row and query of the user's data a message is about
+oddities  warnings of data that look wrong
+casts     arguments of the constructors as the arrays that it holds
 intents   grades of documents for each intent of their query
 grouping  rows grouped by query
 """

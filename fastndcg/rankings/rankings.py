@@ -1,41 +1,25 @@
-"""`Rankings`: grades, scores and ids of many queries. All input is checked here; other code trusts it."""
+"""`Rankings`: grades, scores and ids of many queries, made by named constructors, which check all input."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import (
-    OR_UNJUDGED,
     arrow_column,
     as_array,
     offsets_from,
-    parts_of,
     read_only,
     split_unjudged,
     unmask,
 )
-from fastndcg.common.arrow_types import array_of, combine, decode
 from fastndcg.common.later import pa
-from fastndcg.common.table import quoted
-from fastndcg.errors import (
-    Argument,
-    At,
-    InputError,
-    InputTypeError,
-    Step,
-    check_choice,
-    check_length,
-    count_of,
-    warn,
-)
+from fastndcg.errors import At, InputError, InputTypeError, check_length, count_of
+from fastndcg.rankings.blame import Blame
 from fastndcg.rankings.casts import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
 from fastndcg.rankings.casts import (
-    cast_column,
     cast_flags,
     cast_integers,
     cast_offsets,
@@ -48,8 +32,18 @@ from fastndcg.rankings.casts import (
     check_end,
     flatten,
 )
+from fastndcg.rankings.checks import (
+    cast_propensity,
+    check_doc_ids,
+    check_grades,
+    check_pool,
+    checked_intents,
+    checked_scores,
+)
 from fastndcg.rankings.grouping import group_by_query
-from fastndcg.rankings.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
+from fastndcg.rankings.intents import intent_grades
+from fastndcg.rankings.oddities import Names, warn_of_oddities
+from fastndcg.rankings.value import Value
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
 
 if TYPE_CHECKING:
@@ -71,19 +65,9 @@ Int64 = npt.NDArray[np.int64]
 
 R = TypeVar("R", bound="Rankings")
 _FEWEST = 20  # queries that are examined for oddities
-_BLOCK = 1 << 20  # rows that a check looks at together, so that its temporary arrays stay small
-_TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
 
 
-class Grades(NamedTuple):
-    """Facts about all grades that kernels need: grades of scored documents and of the pool."""
-
-    lowest: float
-    highest: float
-    whole: bool  # every grade is an integer
-
-
-class Rankings:
+class Rankings(Value):
     """Ragged rankings of many queries. They are immutable, and only the named constructors make them.
 
     Query `q` owns the rows `offsets[q]:offsets[q + 1]` of `relevance` and `scores`. A query may have one
@@ -125,18 +109,6 @@ class Rankings:
     >>> Rankings.from_offsets([0, 2, 5], [1, 0, 2, 0, 1], [0.3, 0.9, 0.8, 0.7, 0.1])
     Rankings(2 queries, 5 documents, relevance int64, scores float64)
     """
-
-    offsets: Int64
-    relevance: Array
-    scores: Array
-    judged: JudgedPool | None
-    is_judged: npt.NDArray[np.bool_] | None
-    doc_ids: pa.Array | pa.ChunkedArray | None
-    weight: npt.NDArray[np.float64] | None
-    intents: IntentGrades | None
-    judged_intents: IntentGrades | None
-    intent_probabilities: IntentProbabilities | None
-    propensity: npt.NDArray[np.float64] | None
 
     def __init__(self, *_: object, **__: object) -> None:
         raise InputTypeError(
@@ -276,29 +248,41 @@ class Rankings:
         flags = None if is_judged is None else cast_flags(is_judged, n_docs)
         if unjudged == "null":
             grades, flags = split_unjudged(grades, flags)
-        self = cls._of(
+        ids = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
+        blame = Blame(checked, ids)
+        kept = cast_queries(queries, n_queries)
+        docs = None if doc_ids is None else arrow_column("doc_ids", doc_ids, n_docs)
+        pool = None if judged is None else cast_pool(judged, n_queries)
+        weights = None if weight is None else cast_weight(weight, n_queries, blame.name_of)
+        values = checked_scores(values, nan, blame)
+        check_grades(grades, pool, blame)
+        if pool is not None:
+            check_pool(grades, pool, flags, blame)
+        if docs is not None:
+            check_doc_ids(docs, blame)
+        of_intents = checked_intents(
+            n_docs,
+            pool,
+            blame,
+            intents=intents,
+            judged_intents=judged_intents,
+            intent_probabilities=intent_probabilities,
+        )
+        return cls._of(
             offsets=checked,
             relevance=read_only(grades),
             scores=values,
-            _query_ids=None if query_ids is None else arrow_column("query_ids", query_ids, n_queries),
-            _query_name="query_id",
-            _kept=cast_queries(queries, n_queries),
-            doc_ids=None if doc_ids is None else arrow_column("doc_ids", doc_ids, n_docs),
+            judged=pool,
             is_judged=flags,
-            judged=None if judged is None else cast_pool(judged, n_queries),
+            doc_ids=docs,
+            weight=weights,
+            propensity=None if propensity is None else cast_propensity(propensity, n_docs, blame),
+            _query_ids=ids,
+            _query_name="query_id",
+            _kept=kept,
             _first_row=0,
-            **dict.fromkeys(("weight", "intents", "judged_intents", "intent_probabilities", "propensity")),
+            **of_intents,
         )
-        if weight is not None:
-            self.__dict__["weight"] = cast_weight(weight, n_queries, self._name_of)
-        self._check_scores(nan)
-        self._check_grades()
-        self._check_pool()
-        self._check_doc_ids()
-        self._add_intents(intents, judged_intents, intent_probabilities)
-        if propensity is not None:
-            self.__dict__["propensity"] = _cast_propensity(propensity, self)
-        return self
 
     @classmethod
     def from_groups(
@@ -624,132 +608,7 @@ class Rankings:
         named = Roles.of(roles, "from_qrels_run", OF_ONE_TABLE)
         return rankings_from_qrels_run(qrels, run, named, missing, ties, intents)
 
-    def _add_intents(self, intents: Any, judged_intents: Any, intent_probabilities: Any) -> None:
-        fields = self.__dict__
-        if intents is None:
-            for name, value in (
-                ("judged_intents", judged_intents),
-                ("intent_probabilities", intent_probabilities),
-            ):
-                if value is not None:
-                    raise InputError(
-                        f"{name} is given without intents; give those of the scored documents too"
-                    )
-            return
-        fields["intents"] = intent_grades("intents", intents, self.n_docs)
-        if (judged_intents is None) != (self.judged is None):
-            given, missing = (
-                ("judged", "judged_intents") if judged_intents is None else ("judged_intents", "judged")
-            )
-            raise InputError(
-                f"{given} is given without {missing}; with intents, the pool has a grade and a list "
-                "of intent grades for each document"
-            )
-        if self.judged is not None:
-            fields["judged_intents"] = intent_grades(
-                "judged_intents", judged_intents, len(self.judged.relevance)
-            )
-        if intent_probabilities is not None:
-            fields["intent_probabilities"] = probabilities(
-                "intent_probabilities", intent_probabilities, self.n_queries, self._name_of
-            )
-            self._check_probabilities()
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"Rankings is immutable; make another one to change {name}")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        self.__setattr__(name, None)
-
-    @classmethod
-    def _of(cls, **fields: Any) -> Self:
-        """Rankings of these fields, which are not checked."""
-        rankings = object.__new__(cls)
-        rankings.__dict__.update(fields)
-        return rankings
-
-    def _with(self, **fields: Any) -> Self:
-        """The same rankings with other values of these fields, which are not checked."""
-        return self._of(**self.__dict__ | fields)
-
-    # ---- views ----
-
-    @property
-    def n_queries(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def n_docs(self) -> int:
-        return len(self.relevance)
-
-    @property
-    def lengths(self) -> Int64:
-        """Number of documents of each query, (n_queries,)."""
-        return np.diff(self.offsets)
-
-    @cached_property
-    def query_ids(self) -> pa.Array | pa.ChunkedArray:
-        """Id of each query; 0, 1, 2, ... where none were given."""
-        given = self.__dict__["_query_ids"]
-        return pa.array(np.arange(self.n_queries, dtype=np.int64)) if given is None else given
-
-    @cached_property
-    def queries(self) -> pa.Table:
-        """A row for each query: the id under its own name, or `query_id`, kept columns, and any `weight`."""
-        name_of_ids = self.__dict__["_query_name"]
-        columns = {name_of_ids: self.query_ids}
-        kept = self.__dict__["_kept"]
-        if kept is not None:
-            columns |= {name: kept[name] for name in kept.column_names if name != name_of_ids}
-        if self.weight is not None:
-            columns["weight"] = pa.array(self.weight)
-        return pa.table(columns)
-
-    @cached_property
-    def _grades(self) -> Grades:
-        """Range of the grades of all judged documents."""
-        lowest, highest, whole = float("inf"), float("-inf"), True
-        for values in self._judged_grades():
-            if len(values):
-                lowest, highest = min(lowest, values.min().item()), max(highest, values.max().item())
-                whole = whole and (values.dtype.kind != "f" or _are_whole(values))
-        return Grades(lowest, highest, whole) if lowest <= highest else Grades(0, 0, True)
-
-    @cached_property
-    def _distinct_grades(self) -> Array:
-        """All grades of scored and judged documents once, ascending, as float64 or their integer dtype."""
-        found = [
-            np.unique(values[block : block + _BLOCK])
-            for values in self._judged_grades()
-            for block in range(0, len(values), _BLOCK)
-        ]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, self.relevance.dtype)
-
-    @cached_property
-    def _longest(self) -> int:
-        """The number of documents of the longest list, scored or judged."""
-        sides = (self.offsets,) if self.judged is None else (self.offsets, self.judged.offsets)
-        return max(int(np.diff(offsets).max(initial=0)) for offsets in sides)
-
-    @property
-    def _with_pooled(self) -> Rankings | None:
-        """The rankings if unjudged documents of the pool have negative grades; otherwise None."""
-        if self.is_judged is None or self.relevance.dtype.kind not in "if":
-            return None
-        pooled = (self.relevance < 0) & ~self.is_judged
-        if not pooled.any():
-            return None
-        return Rankings._of(**self.__getstate__() | {"is_judged": read_only(self.is_judged | pooled)})
-
-    def _grade_arrays(self) -> tuple[Array, ...]:
-        return (self.relevance,) if self.judged is None else (self.relevance, self.judged.relevance)
-
-    def _judged_grades(self) -> tuple[Array, ...]:
-        """Grades of judged documents; `relevance` of unjudged documents is never used."""
-        scored, *pool = self._grade_arrays()
-        return (scored if self.is_judged is None else scored[self.is_judged], *pool)
-
-    def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Rankings:
+    def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
         """The same documents with the scores of another system. All other arrays are shared.
 
         Parameters
@@ -775,232 +634,18 @@ class Rankings:
         """
         return _examined(self._with_scores(scores, nan=nan, ascending=ascending), ascending=ascending)
 
-    def _with_scores(
-        self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False
-    ) -> Rankings:
+    def _with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
         """`with_scores` without a look at oddities, for a system that is still being trained."""
         values = cast_scores(scores, ascending=ascending)
         check_length("scores", len(values), self.n_docs, "document")
         # cached facts about grades and queries hold for all systems
         shared = {name: getattr(self, name) for name in ("_grades", "_longest", "query_ids", "queries")}
-        other = Rankings._of(**self.__dict__ | shared | {"scores": values})
-        other._check_scores(nan)
-        return other
-
-    def __len__(self) -> int:
-        return self.n_queries
-
-    def __getitem__(self, part: slice) -> Rankings:
-        """The rankings of consecutive queries, without a copy.
-
-        >>> Rankings.from_lists([[3, 0], [1, 2, 0]])[1:]
-        Rankings(1 query, 3 documents, relevance int64, scores int64)
-        """
-        if not isinstance(part, slice) or part.step not in (None, 1):
-            raise InputTypeError(
-                f"rankings[{part!r}] is not a run of queries; "
-                "wanted a slice of step 1, as in rankings[100:200]"
-            )
-        start, stop, _ = part.indices(self.n_queries)
-        stop = max(start, stop)
-        first, last = int(self.offsets[start]), int(self.offsets[stop])
-        fields = self.__getstate__() | {"_query_ids": self.query_ids}
-        if fields["_first_row"] is not None:
-            fields["_first_row"] += first
-        for names, rows in ((_OF_QUERIES, slice(start, stop)), (_OF_DOCUMENTS, slice(first, last))):
-            fields |= {name: fields[name][rows] for name in names if fields[name] is not None}
-        fields["offsets"] = read_only(self.offsets[start : stop + 1] - first)
-        if self.intents is not None:
-            fields["intents"] = self.intents.part(first, last)
-        if self.intent_probabilities is not None:
-            fields["intent_probabilities"] = self.intent_probabilities.part(start, stop)
-        if self.judged is not None:
-            pool_first, pool_last = (int(self.judged.offsets[query]) for query in (start, stop))
-            offsets = read_only(self.judged.offsets[start : stop + 1] - pool_first)
-            fields["judged"] = JudgedPool(offsets, self.judged.relevance[pool_first:pool_last])
-            if self.judged_intents is not None:
-                fields["judged_intents"] = self.judged_intents.part(pool_first, pool_last)
-        return Rankings._of(**fields)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in _STATE}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # pickles forget that arrays are read-only, and Numba would compile every kernel a second time for
-        # writeable ones
-        for name, value in state.items():
-            if isinstance(value, np.ndarray):
-                self.__dict__[name] = read_only(value)
-            elif isinstance(value, JudgedPool | IntentGrades | IntentProbabilities):
-                self.__dict__[name] = type(value)(*map(read_only, value))
-            else:
-                self.__dict__[name] = value
-
-    def __repr__(self) -> str:
-        notes = [count_of(self.n_queries, "query"), count_of(self.n_docs, "document")]
-        notes += [f"relevance {self.relevance.dtype}", f"scores {self.scores.dtype}"]
-        if self.judged is not None:
-            notes.append(f"{len(self.judged.relevance):,} judged")
-        if self.intents is not None:
-            notes.append("intents")
-        if self.propensity is not None:
-            notes.append("propensities")
-        if self.is_judged is not None:
-            notes.append("some unjudged" if not self.is_judged.all() else "all judged")
-        return f"Rankings({', '.join(notes)})"
-
-    def _repr_html_(self) -> str:
-        from fastndcg.common.table import html_table
-
-        grades = self._grades
-        facts = {"queries": f"{self.n_queries:,}", "documents": f"{self.n_docs:,}"}
-        facts["documents of the longest list"] = f"{int(self.lengths.max(initial=0)):,}"
-        facts["queries without documents"] = f"{int((self.lengths == 0).sum()):,}"
-        if self.n_docs:
-            facts["grades"] = f"{grades.lowest:g} to {grades.highest:g} ({self.relevance.dtype})"
-        facts["scores"] = str(self.scores.dtype)
-        if self.judged is not None:
-            facts["judged documents in the pool"] = f"{len(self.judged.relevance):,}"
-        if self.is_judged is not None:
-            facts["unjudged documents"] = f"{int((~self.is_judged).sum()):,}"
-        has = {"document ids": self.doc_ids, "intents": self.intents, "propensities": self.propensity}
-        facts["also"] = ", ".join(name for name, column in has.items() if column is not None)
-        facts["columns of queries"] = ", ".join(self.queries.column_names)
-        return html_table([["Rankings", ""], *([name, text] for name, text in facts.items() if text)], 1)
-
-    # ---- checks ----
-
-    def _check_scores(self, nan: NaN) -> None:
-        check_choice("nan", nan, ("refuse", "last"))
-        scores = self.scores
-        if scores.dtype.kind != "f" or not len(scores) or not np.isnan(scores.min()):
-            return
-        missing = np.isnan(scores)
-        if nan == "last":
-            self.__dict__["scores"] = read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
-            return
-        raise InputError(
-            f"scores has {count_of(int(missing.sum()), 'NaN value')}",
-            self._at(int(np.argmax(missing)), first=True),
-            ". Drop those rows",
-            Step(" or pass ", Argument("nan", "last")),
-            ".",
-        )
-
-    def _check_grades(self) -> None:
-        for name, values in zip(("relevance", "judged relevance"), self._grade_arrays(), strict=False):
-            if (
-                values.dtype.kind != "f"
-                or not len(values)
-                or (np.isfinite(values.min()) and np.isfinite(values.max()))
-            ):
-                continue
-            bad = ~np.isfinite(values)
-            first = int(np.argmax(bad))
-            where = self._at(first) if name == "relevance" else f" at row {first} of the pool"
-            raise InputError(
-                f"{name} has {count_of(int(bad.sum()), 'value that is not finite')}; "
-                f"the first is {values[first]}",
-                where,
-                ". Drop those rows",
-                *(OR_UNJUDGED if name == "relevance" and np.isnan(values[bad]).all() else ()),
-                ".",
-            )
-
-    def _check_pool(self) -> None:
-        """Warn if a pool has fewer relevant documents than were scored: R, AP and nDCG may exceed 1."""
-        if self.judged is None:
-            return
-        found = self.relevance > 0 if self.is_judged is None else (self.relevance > 0) & self.is_judged
-        returned = _counts_of(found, self.offsets)
-        pooled = _counts_of(self.judged.relevance > 0, self.judged.offsets)
-        lacking = np.flatnonzero(returned > pooled)
-        if len(lacking):
-            query = int(lacking[0])
-            warn(
-                f"judged lacks documents that were scored, in {count_of(len(lacking), 'query')}: "
-                f"query {self._name_of(query)} has {count_of(int(returned[query]), 'scored document')} with "
-                f"a grade above 0 and {pooled[query]} in its pool, so that R, AP and nDCG may pass 1. "
-                "The pool holds all judged documents of a query, returned or not: add these to it, or say ",
-                Argument("is_judged", False),
-                " of them.",
-            )
-
-    def _check_doc_ids(self) -> None:
-        """Raise `InputError` for a document that occurs twice in a query; null is not an id."""
-        if self.doc_ids is None:
-            return
-        for part in parts_of(self.lengths, _TOGETHER):
-            first, last = part.start, part.stop
-            start, stop = int(self.offsets[first]), int(self.offsets[last])
-            coded = combine(decode(self.doc_ids[start:stop]).dictionary_encode())
-            codes = array_of(coded.indices, -1)
-            query = np.repeat(np.arange(last - first), np.diff(self.offsets[first : last + 1]))
-            keys = query * len(coded.dictionary) + codes
-            keys = np.sort(keys[codes >= 0] if coded.indices.null_count else keys)
-            twice = np.flatnonzero(keys[1:] == keys[:-1])
-            if len(twice):
-                of_query, code = divmod(int(keys[twice[0]]), len(coded.dictionary))
-                name = coded.dictionary[code].as_py()
-                raise InputError(
-                    f"document {quoted(name)} of query {self._name_of(first + of_query)} is there twice. "
-                    "A document has one entry for a query: drop one of the two."
-                )
-
-    def _check_probabilities(self) -> None:
-        """Raise `InputError` for an intent without a probability."""
-        chances = self.intent_probabilities
-        if chances is None:
-            return
-        pools = [(self.offsets, self.intents)]
-        if self.judged is not None:
-            pools.append((self.judged.offsets, self.judged_intents))
-        for offsets, intents in pools:
-            if intents is None:
-                continue
-            entries = intents.offsets[offsets]
-            query = np.repeat(np.arange(self.n_queries), np.diff(entries))
-            beyond = intents.numbers >= np.diff(chances.offsets)[query]
-            if beyond.any():
-                entry = int(np.argmax(beyond))
-                known = int(np.diff(chances.offsets)[query[entry]])
-                raise InputError(
-                    f"intent_probabilities has {known} for query {self._name_of(int(query[entry]))}, "
-                    f"which has an intent number {intents.numbers[entry]}; "
-                    "give one for each intent, numbered from 0"
-                )
-
-    def _at(self, row: int, *, first: bool = False) -> At:
-        """Row and query of a document, for messages.
-
-        >>> str(Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9], query_ids=["a", "b"])._at(2))
-        ' at row 2, query "b"'
-        """
-        query = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        first_row = self.__dict__["_first_row"]
-        return At(None if first_row is None else row + first_row, self._name_of(query), first)
-
-    def _name_of(self, query: int) -> str:
-        """The id of a query for messages: strings are quoted."""
-        return quoted(self.query_ids[query].as_py())
-
-
-# attributes that a pickle holds: those that the class declares, and four more. `_first_row` is the number of
-# the first row in the user's data, for messages; None where that has another order of rows
-_STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept", "_first_row")
-# those with an entry for each query, and for each document
-_OF_QUERIES = ("_query_ids", "_kept", "weight")
-_OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity")
-
-
-# ---- small functions ----
+        return self._of(**self.__dict__ | shared | {"scores": checked_scores(values, nan, self._blame)})
 
 
 def _examined(rankings: R, *, ascending: bool) -> R:
     """Rankings of a user's arrays, after a warning if they look wrong."""
     if rankings.n_queries >= _FEWEST:
-        from fastndcg.sources.oddities import Names, warn_of_oddities
-
         names = Names(is_ordered=ascending, are_joined=rankings.judged is not None)
         warn_of_oddities(rankings, names)
     return rankings
@@ -1022,31 +667,3 @@ def _fault_of_rows(
     except InputError as error:
         return error
     return None
-
-
-def _cast_propensity(values: npt.ArrayLike, rankings: Rankings) -> npt.NDArray[np.float64]:
-    array = cast_column("propensity", values, "buif", "probabilities", rankings.n_docs, "document")
-    propensity = np.ascontiguousarray(array, dtype=np.float64)
-    bad = ~((propensity > 0) & (propensity <= 1))
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise InputError(
-            f"propensity has {count_of(int(bad.sum()), 'value that is not above 0 and up to 1')}; "
-            f"the first is {propensity[first]}",
-            rankings._at(first),
-            ". A propensity is the probability that the document was seen; give a small one, not 0, to "
-            "what was hardly ever seen, and cut its weight with clip=.",
-        )
-    return read_only(propensity)
-
-
-def _counts_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
-    """How many documents of each query are chosen."""
-    return np.diff(np.searchsorted(np.flatnonzero(chosen), offsets))
-
-
-def _are_whole(values: Array) -> bool:
-    return all(
-        bool((np.floor(values[i : i + _BLOCK]) == values[i : i + _BLOCK]).all())
-        for i in range(0, len(values), _BLOCK)
-    )

@@ -7,6 +7,8 @@ laid_out      ideal rankings whose length is not the cutoff
 by_intent     measures of several intents
 propensities  gains divided by the probability that they were observed
 assignments   grades of unjudged documents that make a measure least or greatest
+unjudged      unjudged documents in the order of their ranking, and the grades that they may have
+thresholds    grades that make nDCG least or greatest
 numbers       numbers of relevant unjudged documents that make a measure least or greatest
 ranks         the contribution of each rank of one query to its value
 """

@@ -21,13 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import offsets_of, parts_of, runs_of
-from fastndcg.scoring import laid_out as ideals
-from fastndcg.scoring import plan
+from fastndcg.scoring import laid_out, plan
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.scoring.assignments import Unjudged
+    from fastndcg.scoring.unjudged import Unjudged
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
@@ -69,7 +68,7 @@ def extreme_numbers(
     is_unjudged = np.zeros(rankings.n_docs, np.bool_)
     is_unjudged[unjudged.places] = True
     relevant = (plan.gains_of_documents(measure, rankings)[unjudged.order] > 0) & ~is_unjudged
-    offsets, grades = ideals.pool(rankings)
+    offsets, grades = laid_out.pool(rankings)
     known = np.diff(offsets_of(plan.gains_of_grades(measure, grades) > 0, offsets))
     queries = queries[np.argsort(rankings.lengths[queries], kind="stable")]
     for part in parts_of(rankings.lengths[queries], together):
@@ -128,7 +127,7 @@ def _sum_found(
     d = documents
     base, delta = d.reward * d.n_relevant / d.size, d.reward / d.size
 
-    def laid_out(values: Array) -> Array:
+    def in_rows(values: Array) -> Array:
         rows = np.zeros(there.shape, values.dtype)
         rows[there] = values
         return rows
@@ -141,7 +140,7 @@ def _sum_found(
             (d.relevant_above + 1) * d.reward + (d.n_relevant - 1) / among * d.later
         )
         of_others = d.n_relevant + (0 if from_top else d.n_unjudged)
-        below = laid_out(np.where(d.begins, of_others / d.size * d.reward, 0.0))[:, ::-1].cumsum(axis=1)[
+        below = in_rows(np.where(d.begins, of_others / d.size * d.reward, 0.0))[:, ::-1].cumsum(axis=1)[
             :, ::-1
         ]
         below = np.hstack([below, np.zeros((len(below), 1))])
@@ -150,8 +149,8 @@ def _sum_found(
         starts = np.flatnonzero(d.begins)
         after = (column[starts] + d.size[starts])[np.cumsum(d.begins) - 1]
         delta = ((above + 1) * d.reward + 2 * more / among * d.later) / d.size + below[row, after]
-    whole = laid_out(np.where(d.begins, base, 0.0)).sum(axis=1)
-    deltas, flags = laid_out(np.where(d.unjudged, delta, 0.0)), laid_out(d.unjudged)
+    whole = in_rows(np.where(d.begins, base, 0.0)).sum(axis=1)
+    deltas, flags = in_rows(np.where(d.unjudged, delta, 0.0)), in_rows(d.unjudged)
     if from_top:
         found, number = deltas.cumsum(axis=1), flags.cumsum(axis=1)
     else:

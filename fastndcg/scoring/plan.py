@@ -24,7 +24,8 @@ from fastndcg.measures.parameters import Function, GradeGains, Numbers
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
-    from fastndcg.rankings.rankings import Grades, Rankings
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.rankings.value import Grades
 
 Float64 = npt.NDArray[np.float64]
 

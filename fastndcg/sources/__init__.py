@@ -6,7 +6,6 @@ paths      the files of a path
 columns    roles of columns: named by the caller, or found by their usual names
 arrow, frames, values
            tables of any library, and their columns as arrays
-oddities   warnings of data that look wrong
 parquet, footers, pages
            Parquet files, their footers and pages
 csv, whole

@@ -25,10 +25,10 @@ from fastndcg.common.table import quoted
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, Step, count_of
 from fastndcg.rankings.grouping import Grouped, group_by_query
 from fastndcg.rankings.intents import intent_grades
+from fastndcg.rankings.oddities import warn_of_oddities
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.columns import Columns, Roles, find_columns
+from fastndcg.sources.columns import Columns, Roles, find_columns, names_for
 from fastndcg.sources.frames import source_of
-from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.values import (
     OR_LAST,
     UNJUDGED,
@@ -96,7 +96,7 @@ def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -
         )
     except ColumnError as error:
         raise error.within("", source.hint) from None
-    return warn_of_oddities(rankings_from_table(source.table(columns.names), columns), columns)
+    return warn_of_oddities(rankings_from_table(source.table(columns.names), columns), names_for(columns))
 
 
 @dataclass

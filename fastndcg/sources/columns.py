@@ -21,6 +21,7 @@ from fastndcg.errors import (
     check_flag,
     suggest,
 )
+from fastndcg.rankings.oddities import Names
 from fastndcg.typing import NaN, Unjudged
 
 if TYPE_CHECKING:
@@ -155,6 +156,13 @@ class Columns(Roles):
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(f'{role}={name!r}' for role, name in self.taken.items())})"
+
+
+def names_for(columns: Columns) -> Names:
+    """How warnings of oddities call these columns."""
+    is_ordered = columns.ascending or columns.rank is not None
+    named = f'column "{columns.relevance}"', f'column "{columns.score}"'
+    return Names(*named, columns.score, is_ordered, are_columns=True)
 
 
 def _check_grades(grades: object) -> None:

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from fastndcg.common.progress import Task
 from fastndcg.errors import ColumnError, SourceError
+from fastndcg.rankings.oddities import warn_of_oddities
 from fastndcg.sources.arrow import Files, integers_if_written_so, rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, with_roles
+from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, names_for, with_roles
 from fastndcg.sources.formats import CSV, is_number, stream_of
 from fastndcg.sources.messages import reading
-from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.parquet import as_list, naming, threads_of
 from fastndcg.sources.values import WORDS
 
@@ -168,7 +168,7 @@ class Opened(NamedTuple):
             doc_id = id_to_check(self.names, columns) if len(ends) > 1 else None
             files = None if doc_id is None else Files(ends, doc_id, partial(self._texts, doc_id, threads))
             rankings = rankings_from_table(table, columns, numbers=self.first_row, files=files)
-            return warn_of_oddities(rankings, columns)
+            return warn_of_oddities(rankings, names_for(columns))
 
     def _texts(self, name: str, threads: int | None, rows: Any) -> pa.ChunkedArray:
         """Rows of a column as text."""

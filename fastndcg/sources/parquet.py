@@ -20,10 +20,10 @@ from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, FastndcgError, InputTypeError, SourceError
 from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.grouping import encode
+from fastndcg.rankings.oddities import warn_of_oddities
 from fastndcg.sources.arrow import Files, rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, with_roles
+from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, names_for, with_roles
 from fastndcg.sources.messages import DAMAGE, reading, unreadable
-from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def read_dataset(dataset: Dataset, progress: Progress = None) -> Rankings:
         rankings = rankings_from_table(
             table, dataset.columns, to_decode=dataset.encoded, files=files_of(dataset)
         )
-    return warn_of_oddities(rankings, dataset.columns)
+    return warn_of_oddities(rankings, names_for(dataset.columns))
 
 
 def files_of(dataset: Dataset) -> Files | None:

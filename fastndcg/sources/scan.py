@@ -17,6 +17,7 @@ from fastndcg.common.arrow_types import array_of, column_of, combine, is_list, i
 from fastndcg.common.progress import Progress, advance
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.rankings.grouping import SECRET, Grouped, text_of
+from fastndcg.rankings.oddities import Oddities, warn_of_oddities
 from fastndcg.sources import parquet
 from fastndcg.sources.ahead import Reader, decoded_ahead
 from fastndcg.sources.arrow import (
@@ -28,9 +29,8 @@ from fastndcg.sources.arrow import (
     runs_of,
     several_rows_of_lists,
 )
-from fastndcg.sources.columns import Roles, with_roles
+from fastndcg.sources.columns import Roles, names_for, with_roles
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
-from fastndcg.sources.oddities import Oddities, warn_of_oddities
 from fastndcg.sources.streams import NotGroupedError, RankingsStream
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class FileStream(RankingsStream):
     def _in_order(self) -> Generator[Rankings, None, None]:
         """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
         self._tell(0)
-        oddities = Oddities(self.columns)
+        oddities = Oddities(names_for(self.columns))
         with closing(self._tables(list(self._types))) as tables:
             parts = self._whole_lists(tables) if self._is_lists else self._whole_queries(tables)
             yield from map(oddities.add, parts)
@@ -279,7 +279,7 @@ class FileStream(RankingsStream):
         """All rankings and the first row of each query, in the order of the queries' hashes."""
         self._tell(0)
         spill, n_parts = self._set_aside()
-        done, oddities = self.n_rows, Oddities(self.columns)
+        done, oddities = self.n_rows, Oddities(names_for(self.columns))
         with spill:
             if not done:
                 yield self._nothing(), np.empty(0, np.int64)
@@ -466,7 +466,9 @@ class ParquetStream(FileStream):
         if grouped.codes is not None and not self.columns.keep:  # which are shorter than the ids
             ids = pa.DictionaryArray.from_arrays(column_of(grouped.codes), combine(grouped.query_ids))
             table = table.set_column(table.column_names.index(self.columns.query), self.columns.query, ids)
-        return warn_of_oddities(self._rankings(table, 0, grouped), self.columns), grouped.first_rows
+        return warn_of_oddities(
+            self._rankings(table, 0, grouped), names_for(self.columns)
+        ), grouped.first_rows
 
     def _with_categories(self, table: pa.Table) -> pa.Table:
         """Convert kept columns that are dictionaries in the file back to dictionaries."""

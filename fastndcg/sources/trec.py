@@ -54,6 +54,7 @@ from fastndcg.errors import (
 from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.grouping import SECRET, encode, id_column, numbers_of, text_of
 from fastndcg.rankings.intents import IntentGrades
+from fastndcg.rankings.oddities import Names, warn_of_oddities
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import (
     OF_ONE_TABLE,
@@ -81,7 +82,6 @@ from fastndcg.sources.lines import (
     read_lines,
     report_progress,
 )
-from fastndcg.sources.oddities import Names, warn_of_oddities
 from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in, shown
 from fastndcg.typing import Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike

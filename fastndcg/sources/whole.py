@@ -15,11 +15,11 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import is_list
 from fastndcg.common.progress import Task
 from fastndcg.errors import ColumnError
+from fastndcg.rankings.oddities import warn_of_oddities
 from fastndcg.sources.arrow import Files, rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check
+from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, names_for
 from fastndcg.sources.formats import ARROW, ARROW_FILE, JSON, Format, start_of, stream_of
 from fastndcg.sources.messages import reading
-from fastndcg.sources.oddities import warn_of_oddities
 from fastndcg.sources.parquet import naming
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ class Opened(NamedTuple):
                 files = Files(
                     self.ends, doc_id, lambda rows: self.read_table([doc_id])[doc_id].take(pa.array(rows))
                 )
-            return warn_of_oddities(rankings_from_table(table, self.columns, files=files), self.columns)
+            return warn_of_oddities(
+                rankings_from_table(table, self.columns, files=files), names_for(self.columns)
+            )
 
 
 def open_files(paths: list[PathLike], files: list[File], kind: Format) -> Opened:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from fastndcg.errors import Argument, Part, Step, count_of, warn
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Array
     from fastndcg.measures import Measure
-    from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.columns import Columns
+    from fastndcg.rankings.value import Value
 
+V = TypeVar("V", bound="Value")
 _FEWEST = 20  # queries
 _FIRST = 1 << 16  # documents
 _MOST_LEVELS = 10  # whole numbers from 0 to this are taken for grades
@@ -41,12 +41,6 @@ class Names(NamedTuple):
     are_columns: bool = False  # grades and scores are columns, which an argument can name
     are_joined: bool = False  # from judgments and a run, whose unjudged documents are no oddity
 
-    @classmethod
-    def of(cls, columns: Columns) -> Names:
-        is_ordered = columns.ascending or columns.rank is not None
-        named = f'column "{columns.relevance}"', f'column "{columns.score}"'
-        return cls(*named, columns.score, is_ordered, are_columns=True)
-
     def unless(self, what: str, argument: str) -> list[Part]:
         """Advice to name the column that is meant."""
         if not self.are_columns:
@@ -65,13 +59,13 @@ class Oddities:
     ...     )
     """
 
-    def __init__(self, columns: Columns | Names) -> None:
-        self._names = columns if isinstance(columns, Names) else Names.of(columns)
+    def __init__(self, names: Names) -> None:
+        self._names = names
         self._queries = self._documents = self._judged = 0
         self._score: object = None  # the first score; the only one while `_tied` holds
         self._tied = self._irrelevant = self._swapped = self._ranks = True
 
-    def add(self, rankings: Rankings, ranks: tuple[Array, Array] | None = None) -> Rankings:
+    def add(self, rankings: V, ranks: tuple[Array, Array] | None = None) -> V:
         """Examine a part, and return it.
 
         `ranks` are scores and the offsets of queries in the order of the data, if rankings have another.
@@ -150,11 +144,9 @@ class Oddities:
             )
 
 
-def warn_of_oddities(
-    rankings: Rankings, columns: Columns | Names, ranks: tuple[Array, Array] | None = None
-) -> Rankings:
+def warn_of_oddities(rankings: V, names: Names, ranks: tuple[Array, Array] | None = None) -> V:
     """Warn of oddities in rankings that were read whole, and return them."""
-    found = Oddities(columns)
+    found = Oddities(names)
     found.add(rankings, ranks)
     found.warn()
     return rankings
@@ -176,7 +168,7 @@ class Reach:
         }
         self._queries, self._highest, self._whole = 0, 0.0, True
 
-    def add(self, rankings: Rankings) -> Rankings:
+    def add(self, rankings: V) -> V:
         """Examine the grades of a part, and return the part."""
         if self._wanted:
             grades = rankings._grades

@@ -1,0 +1,181 @@
+"""Checks of the columns of `Rankings`, each once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.arrays import OR_UNJUDGED, parts_of, read_only
+from fastndcg.common.arrow_types import array_of, combine, decode
+from fastndcg.common.table import quoted
+from fastndcg.errors import Argument, InputError, Step, check_choice, count_of, warn
+from fastndcg.rankings.casts import JudgedPool, cast_column
+from fastndcg.rankings.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
+
+if TYPE_CHECKING:
+    from fastndcg.common.later import pa
+    from fastndcg.rankings.blame import Blame
+    from fastndcg.typing import NaN
+
+Array = npt.NDArray[Any]
+Flags = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+
+_TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
+
+
+def checked_scores(scores: Array, nan: NaN, blame: Blame) -> Array:
+    """The scores, NaN as the lowest one where `nan` is "last"."""
+    check_choice("nan", nan, ("refuse", "last"))
+    if scores.dtype.kind != "f" or not len(scores) or not np.isnan(scores.min()):
+        return scores
+    missing = np.isnan(scores)
+    if nan == "last":
+        return read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
+    raise InputError(
+        f"scores has {count_of(int(missing.sum()), 'NaN value')}",
+        blame.at(int(np.argmax(missing)), first=True),
+        ". Drop those rows",
+        Step(" or pass ", Argument("nan", "last")),
+        ".",
+    )
+
+
+def check_grades(relevance: Array, judged: JudgedPool | None, blame: Blame) -> None:
+    """Raise `InputError` for a grade that is not finite, of a document or of the pool."""
+    pool = {} if judged is None else {"judged relevance": judged.relevance}
+    for name, values in {"relevance": relevance, **pool}.items():
+        if (
+            values.dtype.kind != "f"
+            or not len(values)
+            or (np.isfinite(values.min()) and np.isfinite(values.max()))
+        ):
+            continue
+        bad = ~np.isfinite(values)
+        first = int(np.argmax(bad))
+        where = blame.at(first) if name == "relevance" else f" at row {first} of the pool"
+        raise InputError(
+            f"{name} has {count_of(int(bad.sum()), 'value that is not finite')}; "
+            f"the first is {values[first]}",
+            where,
+            ". Drop those rows",
+            *(OR_UNJUDGED if name == "relevance" and np.isnan(values[bad]).all() else ()),
+            ".",
+        )
+
+
+def check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, blame: Blame) -> None:
+    """Warn if a pool has fewer relevant documents than were scored: R, AP and nDCG may exceed 1."""
+    found = relevance > 0 if is_judged is None else (relevance > 0) & is_judged
+    returned = _counts_of(found, blame.offsets)
+    pooled = _counts_of(judged.relevance > 0, judged.offsets)
+    lacking = np.flatnonzero(returned > pooled)
+    if len(lacking):
+        query = int(lacking[0])
+        warn(
+            f"judged lacks documents that were scored, in {count_of(len(lacking), 'query')}: "
+            f"query {blame.name_of(query)} has {count_of(int(returned[query]), 'scored document')} with "
+            f"a grade above 0 and {pooled[query]} in its pool, so that R, AP and nDCG may pass 1. "
+            "The pool holds all judged documents of a query, returned or not: add these to it, or say ",
+            Argument("is_judged", False),
+            " of them.",
+        )
+
+
+def check_doc_ids(doc_ids: pa.Array | pa.ChunkedArray, blame: Blame) -> None:
+    """Raise `InputError` for a document that occurs twice in a query; null is not an id."""
+    offsets = blame.offsets
+    for part in parts_of(np.diff(offsets), _TOGETHER):
+        first, last = part.start, part.stop
+        start, stop = int(offsets[first]), int(offsets[last])
+        coded = combine(decode(doc_ids[start:stop]).dictionary_encode())
+        codes = array_of(coded.indices, -1)
+        query = np.repeat(np.arange(last - first), np.diff(offsets[first : last + 1]))
+        keys = query * len(coded.dictionary) + codes
+        keys = np.sort(keys[codes >= 0] if coded.indices.null_count else keys)
+        twice = np.flatnonzero(keys[1:] == keys[:-1])
+        if len(twice):
+            of_query, code = divmod(int(keys[twice[0]]), len(coded.dictionary))
+            name = coded.dictionary[code].as_py()
+            raise InputError(
+                f"document {quoted(name)} of query {blame.name_of(first + of_query)} is there twice. "
+                "A document has one entry for a query: drop one of the two."
+            )
+
+
+def checked_intents(
+    n_docs: int,
+    judged: JudgedPool | None,
+    blame: Blame,
+    *,
+    intents: Any,
+    judged_intents: Any,
+    intent_probabilities: Any,
+) -> dict[str, Any]:
+    """The fields of intents, each None where it is not given."""
+    given = {"judged_intents": judged_intents, "intent_probabilities": intent_probabilities}
+    if intents is None:
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"{name} is given without intents; give those of the scored documents too")
+        return {"intents": None, **given}
+    fields: dict[str, Any] = {"intents": intent_grades("intents", intents, n_docs), **given}
+    if (judged_intents is None) != (judged is None):
+        here, missing = (
+            ("judged", "judged_intents") if judged_intents is None else ("judged_intents", "judged")
+        )
+        raise InputError(
+            f"{here} is given without {missing}; with intents, the pool has a grade and a list "
+            "of intent grades for each document"
+        )
+    if judged is not None:
+        fields["judged_intents"] = intent_grades("judged_intents", judged_intents, len(judged.relevance))
+    if intent_probabilities is not None:
+        chances = probabilities(
+            "intent_probabilities", intent_probabilities, len(blame.offsets) - 1, blame.name_of
+        )
+        fields["intent_probabilities"] = chances
+        _check_probabilities(chances, blame.offsets, fields["intents"], blame)
+        if judged is not None:
+            _check_probabilities(chances, judged.offsets, fields["judged_intents"], blame)
+    return fields
+
+
+def _check_probabilities(
+    chances: IntentProbabilities, offsets: Int64, intents: IntentGrades, blame: Blame
+) -> None:
+    """Raise `InputError` for an intent of these documents that has no probability."""
+    entries = intents.offsets[offsets]
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(entries))
+    beyond = intents.numbers >= np.diff(chances.offsets)[query]
+    if beyond.any():
+        entry = int(np.argmax(beyond))
+        known = int(np.diff(chances.offsets)[query[entry]])
+        raise InputError(
+            f"intent_probabilities has {known} for query {blame.name_of(int(query[entry]))}, "
+            f"which has an intent number {intents.numbers[entry]}; "
+            "give one for each intent, numbered from 0"
+        )
+
+
+def cast_propensity(values: npt.ArrayLike, n_docs: int, blame: Blame) -> npt.NDArray[np.float64]:
+    array = cast_column("propensity", values, "buif", "probabilities", n_docs, "document")
+    propensity = np.ascontiguousarray(array, dtype=np.float64)
+    bad = ~((propensity > 0) & (propensity <= 1))
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InputError(
+            f"propensity has {count_of(int(bad.sum()), 'value that is not above 0 and up to 1')}; "
+            f"the first is {propensity[first]}",
+            blame.at(first),
+            ". A propensity is the probability that the document was seen; give a small one, not 0, to "
+            "what was hardly ever seen, and cut its weight with clip=.",
+        )
+    return read_only(propensity)
+
+
+def _counts_of(chosen: npt.NDArray[np.bool_], offsets: Int64) -> Int64:
+    """How many documents of each query are chosen."""
+    return np.diff(np.searchsorted(np.flatnonzero(chosen), offsets))
