@@ -251,7 +251,8 @@ ROOMS = (
 )
 BESIDE = {"_version": "errors", "compiled": "kernels", "plot": "look", "__main__": "cli"}
 LONGEST = 400  # lines of a file
-DECLARATIONS = {"fastndcg.measures.tools", "fastndcg.measures.parameters"}  # tables of declarations, which may be longer
+# tables of declarations, which may be longer
+DECLARATIONS = {"fastndcg.measures.tools", "fastndcg.measures.parameters"}
 DOORS = {
     tuple(part.strip() for part in line.split("#")[0].split("->"))
     for line in (Path(__file__).parent.parent / "doors.txt").read_text(encoding="utf-8").splitlines()
