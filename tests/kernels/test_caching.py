@@ -86,7 +86,7 @@ def test_the_folder_that_numba_was_told_wins(tmp_path: Path) -> None:
     assert run(STARTS, site, **environment) == "[0, 2] 0\n"
     assert list((told / "fastndcg" / fastndcg.__version__).rglob("*.nbc"))
     assert not home.exists()
-    words = site / "fastndcg" / "kernels" / "words.py"
+    words = site / "fastndcg" / "kernels" / "reading" / "words.py"
     os.utime(words, (1, 1))
     assert run(READ_ONLY + STARTS, site, **environment) == "[0, 2] 1\n"
     text = words.read_text(encoding="utf-8")

@@ -296,7 +296,7 @@ def _both(name, *arguments):
 def _ids(texts):
     offsets = np.cumsum([0, *map(len, texts)])
     data, n = _bytes(b"".join(texts)), len(texts)
-    found = _both(("joining", "digest_ids"), offsets, data, SECRET, *np.zeros((2, n), np.int64))
+    found = _both(("reading.joining", "digest_ids"), offsets, data, SECRET, *np.zeros((2, n), np.int64))
     assert found[0][1][3].tolist() == found[1][1][3].tolist()
     assert found[0][1][4].tolist() == found[1][1][4].tolist()
     return joining.Ids(*found[0][1][3:], offsets, data)
@@ -320,7 +320,7 @@ def test_ids_are_hashed_joined_and_ordered_alike(data):
             none = np.zeros(0, np.int64), np.zeros(0, np.uint8)
             ids = [joining.Ids(each.leading & 0xFFFFFFFF, each.leading, *none) for each in ids]
         found = _both(
-            ("joining", "join_documents"),
+            ("reading.joining", "join_documents"),
             *(each for side in range(2) for each in (offsets[side], rows[side], ids[side])),
             np.full(len(rows[1]), -2),
         )
@@ -335,7 +335,7 @@ def test_ids_are_hashed_joined_and_ordered_alike(data):
         orders = [
             [named[row] for row in own[5].tolist()]
             for _, own in _both(
-                ("joining", "order_documents"),
+                ("reading.joining", "order_documents"),
                 offsets[1],
                 rows[1],
                 keys,
@@ -363,7 +363,7 @@ def test_lines_are_read_alike(run, fields):
     )  # fmt: skip
     found = []
     for world in ("compiled", "kernels"):
-        scan = import_module(f"fastndcg.{world}.lines").scan_trec
+        scan = import_module(f"fastndcg.{world}.reading.scanners").scan_trec
         own, filled = kernels.TextColumns(*(column.copy() for column in columns)), np.zeros(6, np.int64)
         malformed = scan(data, fields, own, filled)
         count, doc_end, runs, query_end, skipped, n_odd = filled.tolist()

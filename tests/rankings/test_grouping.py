@@ -181,7 +181,7 @@ def test_a_table_of_any_ids_is_linear(n: int) -> None:
 
 def test_the_tables_of_the_kernels_are_linear() -> None:
     is_compiled = worlds.world() == "compiled"
-    kernels = import_module(f"fastndcg.{'compiled' if is_compiled else 'kernels'}.rows")
+    kernels = import_module(f"fastndcg.{'compiled' if is_compiled else 'kernels'}.reading.rows")
     n = 1 << (16 if is_compiled else 10)
     for name, numbers in made(n).items():
         slots, codes, (first, counts) = (
