@@ -11,7 +11,8 @@ from docutils import nodes
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts import pages  # noqa: E402 - found by the path above
+from fastndcg import __version__ as release  # noqa: E402, F401 - found by the path above, and shown by Sphinx
+from scripts import pages  # noqa: E402
 
 project = html_title = "fastndcg"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

@@ -40,6 +40,7 @@ ELSEWHERE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
     "bench/README.md": "benchmarks.md",
 }
 _WIDTH = 100  # columns of a help text

@@ -1,4 +1,4 @@
-"""The code blocks of README.md and docs/, and how they are run: see "Documentation" in CONTRIBUTING.md."""
+"""The code blocks of README.md and docs/, and how they are run: see "Documentation" in docs/house.md."""
 
 from __future__ import annotations
 

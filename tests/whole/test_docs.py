@@ -7,6 +7,7 @@ import doctest
 import importlib.util
 import inspect
 import re
+import runpy
 import shlex
 import sys
 import types
@@ -86,7 +87,9 @@ def test_an_example_that_is_wrong_fails(
         examples.run_page(tmp_path / "page.md")
 
 
-@EVERY_PAGE
+@pytest.mark.parametrize(
+    "page", [page for page in examples.PAGES if page.stem != "history"], ids=lambda page: page.stem
+)
 def test_options_exist(page: Path) -> None:
     """Those of a command in the help of that command; those in the text in that of any command."""
     everywhere = "".join(help_text(name) for name in get_command(app).commands)
@@ -258,9 +261,100 @@ def test_values_of_parameters_are_those_that_are_read() -> None:
                     assert parameter.read(ast.literal_eval(value)) is not None
 
 
-def test_the_first_page_is_short() -> None:
-    assert len(README.splitlines()) <= 110
-    assert max(map(len, README.splitlines())) <= 170
+@pytest.mark.parametrize(
+    ("name", "lines", "columns"),
+    [("README.md", 110, 170), ("CONTRIBUTING.md", 120, 140), ("CHANGELOG.md", 60, 170)],
+)
+def test_first_pages_are_short(name: str, lines: int, columns: int) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    assert len(text) <= lines
+    assert max(map(len, text)) <= columns
+
+
+# ---- what pages say of the repository ----
+
+OURS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "bench" / "README.md"]
+FILES = {
+    path.relative_to(ROOT).as_posix()
+    for top in ("fastndcg", "tests", "docs", "scripts", "bench", ".ci", ".github")
+    for path in (ROOT / top).rglob("*")
+    if "__pycache__" not in path.parts
+} | {path.name for path in ROOT.iterdir()}
+OF_OTHERS = {"numba.py", "service.py", "tests/ROOM"}  # files of users, and words that stand for others
+
+
+FOLDERS = {part for path in FILES for part in path.split("/")[:-1]}
+
+
+def paths_named(text: str) -> Iterator[str]:
+    """Paths that begin with a folder of the repository, and names of Python files."""
+    for path in re.findall(r"(?<![\w/.{-])(?:[\w.-]+/)+[\w.-]*\w", text):
+        if path.partition("/")[0] in FOLDERS:
+            yield path
+    yield from re.findall(r"`([\w-]+\.py)`", text)
+
+
+@pytest.mark.parametrize("files", [*OURS, "fastndcg/**/*.py", "pyproject.toml"], ids=lambda of: str(of)[-20:])
+def test_files_that_are_named_are_there(files: Path | str) -> None:
+    found = [files] if isinstance(files, Path) else [*ROOT.glob(files)]
+    endings = {"/".join(path.split("/")[-n:]) for path in FILES for n in range(1, path.count("/") + 2)}
+    named = {path for file in found for path in paths_named(file.read_text(encoding="utf-8"))}
+    missing = {path for path in named if not {path, f"{path}.py"} & endings and fn.__version__ not in path}
+    assert not missing - OF_OTHERS
+
+
+def test_paths_are_found() -> None:
+    text = "`fastndcg/api/gone.py`, kernels/flow/gone.py, sklearn/metrics/_ranking.py, `gone.py`, ns/doc"
+    assert [*paths_named(text)] == ["fastndcg/api/gone.py", "kernels/flow/gone.py", "gone.py"]
+
+
+def test_pages_stand_in_four_groups() -> None:
+    """Those of the site, and the list of the first page."""
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    site = {caption: pages.split() for caption, pages in re.findall(r":caption: (.*)\n\n([^`]*)```", index)}
+    listed = {
+        group: [
+            pages.ELSEWHERE.get(path, path.removeprefix("docs/")).removesuffix(".md")
+            for path in re.findall(r"\]\(([^)]*\.md)\)", text)
+        ]
+        for group, text in re.findall(r"^- \*\*(.*)\*\*:(.*(?:\n  .*)*)", README, flags=re.MULTILINE)
+    }
+    assert list(site) == ["Learn", "Do", "Look up", "Understand"]
+    assert listed == site
+    every = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert sorted(name for names in site.values() for name in names) == sorted(every)
+
+
+def test_the_version_stands_once() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## ([\d.]+)", changes, flags=re.MULTILINE)[0] == fn.__version__
+    for name in ("pyproject.toml", "docs/conf.py", "README.md", "SECURITY.md", "CONTRIBUTING.md"):
+        assert fn.__version__ not in (ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_public_integration_runs_what_is_promised() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    promised = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', settings)
+    (tested,) = re.findall(r"python: \[(.*)\]", workflow)
+    assert re.findall(r"[\d.]+", tested) == promised
+    (lowest,) = re.findall(r"- run: (pip install 'numpy.*)", workflow)
+    assert lowest in (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    for library, bound in re.findall(r'^    "(numba|numpy|pyarrow)>=([\d.]+)"', settings, flags=re.MULTILINE):
+        assert f"{library}=={bound}." in lowest
+
+
+def test_the_picture_is_what_its_script_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("altair", "vl_convert", "scipy"):
+        pytest.importorskip(library)
+    monkeypatch.setattr(sys, "argv", ["picture.py", "--out", str(tmp_path / "new.svg")])
+    runpy.run_path(str(ROOT / "scripts" / "picture.py"), run_name="__main__")
+    new, old = (
+        re.findall(r'aria-label="([^"]*)"|>([^<]+)</text>', path.read_text(encoding="utf-8"))
+        for path in (tmp_path / "new.svg", ROOT / "docs" / "_static" / "comparison.svg")
+    )
+    assert new == old, "run python scripts/picture.py"
+    assert len(old) > 20
 
 
 def test_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
