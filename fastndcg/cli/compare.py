@@ -202,7 +202,7 @@ def compare(
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
       fastndcg compare base.parquet new.parquet --baseline base --fail-under nDCG@10=0.35
     """
-    from fastndcg.decide.comparison import COLUMNS
+    from fastndcg.decide.contrasts import COLUMNS
 
     gate = read_gate(no_worse_than, margin, statistics.baseline, queries, unpaired=statistics.unpaired)
     check_confidence(statistics.confidence)

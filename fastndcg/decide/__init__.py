@@ -2,7 +2,8 @@
 
 systems         `compare`: which of several systems is better, and how sure that is
 matching        scores of several systems, matched by query
-comparison      `Comparison`: the numbers of each measure and pair of systems
+contrasts       the numbers of each measure and pair of systems
+comparison      `Comparison`: these numbers, and questions about them
 texts           a comparison as text, HTML, Markdown and LaTeX
 anchoring       what the order of the returned documents could have made of a measure
 explanation     where the value of a query comes from, rank by rank

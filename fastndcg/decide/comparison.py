@@ -5,40 +5,27 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of
 from fastndcg.common.table import Table, without_nan
-from fastndcg.decide.matching import Bools, Float64, Int64, MatchedSamples, missing_text, rows_of
-from fastndcg.decide.texts import ComparisonTexts, Options
+from fastndcg.decide.contrasts import COLUMNS, KEYS, Contrasts, Options
+from fastndcg.decide.matching import MatchedSamples, missing_text
+from fastndcg.decide.texts import ComparisonTexts
 from fastndcg.errors import ColumnError, InputError, check_system, suggest
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
-from fastndcg.scores.summary import check_unit, is_unit
 from fastndcg.statistics import exact_sums
-from fastndcg.statistics.exact_sums import ROUNDING
-from fastndcg.statistics.intervals import SMALL, check_size, logit_interval
-from fastndcg.statistics.paired import CORRECTIONS, Difference, Spread, direction, wilcoxon
-from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips, tukey
+from fastndcg.statistics.intervals import check_size
 
 if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors
     from fastndcg.plot import ComparisonPlots
-
-_KEYS = ("measure", "system", "baseline")
-COLUMNS = {
-    **dict.fromkeys(_KEYS, pa.string()),
-    **dict.fromkeys(("mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted"), pa.float64()),
-    **dict.fromkeys(("effect", "effect_low", "effect_high"), pa.float64()),
-    **dict.fromkeys(("wins", "ties", "losses", "nonzero", "queries"), pa.int64()),
-    "detectable": pa.float64(),
-}
 
 
 class Comparison(ComparisonTexts):
@@ -63,205 +50,22 @@ class Comparison(ComparisonTexts):
     def __init__(self, measures: Sequence[Measure], matched: MatchedSamples, options: Options) -> None:
         self.measures, self.systems = tuple(measures), tuple(matched.samples)
         self.missing = matched.missing
-        self.cautions: list[str] = []
-        self._beyond = False  # whether a caution says that an interval leaves the measure's range
         self._samples, self._options = matched.samples, options
         self.anchors: dict[str, Anchors] = {}
-        self._differences: dict[tuple[str, str, str], Difference] = {}
-        self.means = {
-            str(measure): {
-                name: exact_sums.mean(
-                    _values_that_count(sample.values[row], sample.counts[row]),
-                    _values_that_count(sample.weight, sample.counts[row]),
-                )
-                for name, sample in matched.samples.items()
-            }
-            for row, measure in enumerate(self.measures)
-        }
-        if options.baseline is None:
-            self._pairs = [(system, baseline) for baseline, system in combinations(self.systems, 2)]
-        else:
-            self._pairs = [(name, options.baseline) for name in self.systems if name != options.baseline]
-        self.rows = [row for place in range(len(self.measures)) for row in self._rows_of(place)]
-        if self.missing:
-            self.cautions.insert(0, missing_text(self.missing))
+        found = Contrasts(self.measures, matched.samples, options)
+        self.means, self._pairs, self._numbers = found.means, found.pairs, found.rows
+        self._differences = found.differences
+        self.cautions = [missing_text(self.missing)] * bool(self.missing) + found.cautions
 
-    # ---- numbers ----
-
-    def _rows_of(self, place: int) -> list[dict[str, Any]]:
-        """The rows of all pairs for one measure."""
-        row_of = self._paired_row if self._options.paired else self._independent_row
-        measure = str(self.measures[place])
-        rows = [
-            {"measure": measure, "system": system, "baseline": baseline, **row_of(place, system, baseline)}
-            for system, baseline in self._pairs
-        ]
-        if self._options.test == "tukey":
-            self._p_of_all(place, rows)
-        correct = CORRECTIONS.get(self._options.correction or "", list)
-        for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
-            row["p_adjusted"] = adjusted
-            self._caution_of_interval(place, row)
-        return [{name: row[name] for name in COLUMNS} for row in rows]
-
-    def _values(self, place: int, system: str, baseline: str) -> tuple[Float64, Float64, Bools]:
-        """The values of two systems, and whether each query enters the means of both."""
-        one, other = self._samples[system], self._samples[baseline]
-        counts = one.counts[place] & other.counts[place]
-        own, theirs = (_values_that_count(each.values[place], counts) for each in (one, other))
-        return own, theirs, counts
-
-    def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
-        """The mean of a system over the queries that enter the means of both systems."""
-        whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
-        return self.means[str(self.measures[place])][name] if whole else exact_sums.mean(values, weight)
-
-    def _paired_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
-        own, theirs, counts = self._values(place, system, baseline)
-        weight = _values_that_count(self._samples[system].weight, counts)
-        differences, measure = exact_sums.differences_of(own, theirs), str(self.measures[place])
-        clusters = _values_that_count(self._samples[system].clusters, counts)
-        size = max(float(np.abs(each).max(initial=0.0)) for each in (own, theirs))
-        found = Difference(*Spread.of(differences, weight, clusters, size))
-        self._differences[measure, system, baseline] = found
-        tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
-        wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
-        if 0 < nonzero < SMALL:
-            exact = ", which is exact for so few" if nonzero <= EXACT else ""
-            self.cautions.append(
-                f"Only {nonzero} of {len(own):,} differences of {measure} between {system} and {baseline} "
-                "are not zero, too few for an interval to be relied on. "
-                f'Take more queries, or test="randomisation"{exact}.'
-            )
-        p = self._p(differences, weight, counts, found, size)
-        numbers = found.numbers(self._options.confidence)
-        if self._options.interval == "logit":
-            numbers |= self._bounded(place, found, own, theirs)
-        elif self._options.interval != "t":
-            numbers |= self._bootstrap(differences, weight, clusters, found.difference, size)
-        return {
-            "mean": self._mean(place, system, own, weight),
-            "baseline_mean": self._mean(place, baseline, theirs, weight),
-            "difference": found.difference,
-            "p": p,
-            **numbers,
-            "wins": wins,
-            "ties": len(own) - wins - losses,
-            "losses": losses,
-            "nonzero": nonzero,
-            "queries": len(own),
-        }
-
-    def _bounded(self, place: int, found: Difference, *values: Float64) -> dict[str, float]:
-        """The interval within the differences that a measure can have."""
-        least = min(float(each.min(initial=0.0)) for each in values)
-        check_unit(self.measures[place], least, max(float(each.max(initial=1.0)) for each in values))
-        numbers = found.difference, found.error, found.freedom, self._options.confidence
-        return logit_interval(*numbers, -1.0, 1.0)._asdict()
-
-    def _caution_of_interval(self, place: int, row: dict[str, Any]) -> None:
-        """Say what is wrong with the ends of an interval, the same of several intervals once."""
-        low, high, between = row["low"], row["high"], f"between {row['system']} and {row['baseline']}"
-        if not (math.isfinite(low) and math.isfinite(high)):
-            if row["queries"] > 1 and math.isfinite(row["difference"]):
-                self.cautions.append(
-                    f"The interval of {row['measure']} {between} is not finite, so that no gate holds by it. "
-                    "Take more queries, or another interval."
-                )
-            return
-        if self._beyond or max(-low, high) <= 1 or not is_unit(self.measures[place]):
-            return
-        self._beyond = True
-        self.cautions.append(
-            f"The interval of {row['measure']} {between} has an end that no difference can have. "
-            'The interval "logit" has only ends that are possible.'
-        )
-
-    def _bootstrap(
-        self,
-        differences: Float64,
-        weight: Float64 | None,
-        clusters: Int64 | None,
-        difference: float,
-        size: float,
-    ) -> dict[str, float]:
-        """The bootstrap interval. If system and baseline are exchanged, only its signs change."""
-        options = self._options
-        drawn = options.interval, options.resamples, options.seed, options.threads
-        turn = direction(difference, differences, ROUNDING * size) if len(differences) else 1.0
-        found = []
-        for way in (turn,) if turn else (1.0, -1.0):  # both of what is symmetrical
-            values, w = way * differences, weight
-            if clusters is not None:
-                values, w = means_of_clusters(values, w, clusters)
-            ends = bootstrap_interval(
-                values, w, options.confidence, *drawn, middle=way * difference, size=size
-            )
-            found.append(sorted((way * ends.low, way * ends.high)))
-        return {
-            "low": sum(low / len(found) for low, _ in found),
-            "high": sum(high / len(found) for _, high in found),
-        }
-
-    def _p(
-        self,
-        differences: Float64,
-        weight: Float64 | None,
-        counts: Bools,
-        found: Difference,
-        size: float,
-    ) -> float:
-        """The p-value of one pair."""
-        options, test = self._options, self._options.test
-        if test == "t" or math.isnan(found.difference):
-            return found.p()
-        if test == "wilcoxon":
-            return wilcoxon(differences, size)
-        if test == "tukey":
-            return math.nan  # computed for all pairs together
-        weighted = differences
-        if weight is not None:
-            weight = exact_sums.scaled(weight)
-            weighted, size = differences * weight, size * weight[differences != 0].max(initial=0.0)
-        clusters = rows_of(next(iter(self._samples.values())).clusters, counts)
-        drawn = options.resamples, options.seed, options.threads
-        return sign_flips(weighted, clusters, *drawn, size=size)
-
-    def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
-        """Set p of one measure by the randomised Tukey test, over queries that count for all systems."""
-        samples = list(self._samples.values())
-        counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
-        values = np.stack([sample.values[place][counts] for sample in samples])
-        if not np.isfinite(values).all() or not values.size:
-            return
-        of_systems = rows_of(samples[0].weight, counts), rows_of(samples[0].clusters, counts)
-        p = tukey(values, *of_systems, self._options.resamples, self._options.seed, self._options.threads)
-        for row in rows:
-            row["p"] = p(self.systems.index(row["system"]), self.systems.index(row["baseline"]))
-
-    def _independent_row(self, place: int, system: str, baseline: str) -> dict[str, Any]:
-        spreads = []
-        for name in (system, baseline):
-            sample = self._samples[name]
-            columns = sample.values[place], sample.weight, sample.clusters
-            spreads.append(Spread.of(*(rows_of(column, sample.counts[place]) for column in columns)))
-        found, measure = Difference.independent(*spreads), str(self.measures[place])
-        self._differences[measure, system, baseline] = found
-        numbers = found.numbers(self._options.confidence)
-        if self._options.interval == "logit":
-            values = (self._samples[name] for name in (system, baseline))
-            numbers |= self._bounded(
-                place, found, *(each.values[place][each.counts[place]] for each in values)
-            )
-        return {
-            "mean": spreads[0].mean,
-            "baseline_mean": spreads[1].mean,
-            "difference": found.difference,
-            "p": found.p(),
-            **numbers,
-            **dict.fromkeys(("wins", "ties", "losses", "nonzero")),
-            "queries": found.queries,
-        }
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of `to_arrow`; intervals of effects are computed when they are first asked for."""
+        rows = []
+        for row, found in zip(self._numbers, self._differences.values(), strict=True):
+            low, high = found.effect_interval(self.confidence)
+            numbers = row | {"effect_low": low, "effect_high": high}
+            rows.append({name: numbers[name] for name in COLUMNS})
+        return rows
 
     # ---- questions ----
 
@@ -456,7 +260,7 @@ class Comparison(ComparisonTexts):
         """
         margin = check_size("margin", margin, "a loss to accept", 0.002)
         found: dict[str, list[bool]] = {str(measure): [] for measure in self.measures}
-        for row in self.rows:
+        for row in self._numbers:
             loss = None
             if row["baseline"] == baseline and system in (None, row["system"]):
                 loss = -row["low"]
@@ -516,13 +320,13 @@ class Comparison(ComparisonTexts):
             raise InputError("the number of queries is computed for a paired test; compare with paired=True")
         rows = [
             {
-                **dict(zip(_KEYS, key, strict=True)),
+                **dict(zip(KEYS, key, strict=True)),
                 "queries": found.queries_needed(difference, self._options.confidence, power),
             }
             for key, found in self._differences.items()
         ]
-        schema = pa.schema(dict.fromkeys(_KEYS, pa.string()) | {"queries": pa.int64()})
-        return Table(pa.Table.from_pylist(rows, schema), keys=len(_KEYS))
+        schema = pa.schema(dict.fromkeys(KEYS, pa.string()) | {"queries": pa.int64()})
+        return Table(pa.Table.from_pylist(rows, schema), keys=len(KEYS))
 
     # ---- tables ----
 
@@ -546,8 +350,3 @@ class Comparison(ComparisonTexts):
         if self.anchors:
             whole["anchors"] = self._rows_of_anchors()
         return json.dumps(without_nan(whole), default=str, indent=2)
-
-
-def _values_that_count(column: npt.NDArray[Any] | None, counts: Bools) -> Any:
-    """The values that enter the mean; the column itself, without a copy, if all do."""
-    return column if column is None or counts.all() else column[counts]

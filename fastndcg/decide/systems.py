@@ -9,6 +9,7 @@ from fastndcg.common.threads import check_threads
 from fastndcg.decide.anchoring import Anchors
 from fastndcg.decide.anchoring import anchors as anchors_of
 from fastndcg.decide.comparison import Comparison
+from fastndcg.decide.contrasts import Options
 from fastndcg.decide.matching import (
     common_measures,
     match_queries,
@@ -16,7 +17,6 @@ from fastndcg.decide.matching import (
     shares_that_differ,
     unmatched_samples,
 )
-from fastndcg.decide.texts import Options
 from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, check_system
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.table import (
     AsFrame,
@@ -19,19 +19,7 @@ from fastndcg.errors import visible
 
 if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors
-
-
-class Options(NamedTuple):
-    baseline: str | None
-    test: str
-    correction: str | None
-    confidence: float
-    tolerance: float
-    paired: bool
-    resamples: int
-    seed: int
-    threads: int | None
-    interval: str
+    from fastndcg.decide.contrasts import Options
 
 
 _TESTS = {
@@ -66,17 +54,17 @@ class ComparisonTexts(AsFrame):
     """A comparison as text, HTML, Markdown and LaTeX, from its numbers."""
 
     systems: tuple[str, ...]
-    rows: list[dict[str, Any]]
     means: dict[str, dict[str, float]]
     cautions: list[str]
     anchors: dict[str, Anchors]
     _options: Options
+    _numbers: list[dict[str, Any]]
 
     def heading(self) -> str:
         """How many systems and queries there are, and how p and intervals are computed."""
         options = self._options
         test = _TESTS[options.test] if options.paired else "Welch's t-test"
-        counts = sorted({row["queries"] for row in self.rows})
+        counts = sorted({row["queries"] for row in self._numbers})
         queries = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
         return (
             f"{len(self.systems)} systems, {queries} queries; p of {test}{_CORRECTIONS[options.correction]}; "
@@ -129,12 +117,12 @@ class ComparisonTexts(AsFrame):
 
     def _one_baseline(self) -> list[tuple[str]]:
         """The column of baselines, to be left out where each row has the same."""
-        return [("baseline",)] if len({row["baseline"] for row in self.rows}) == 1 else []
+        return [("baseline",)] if len({row["baseline"] for row in self._numbers}) == 1 else []
 
     def _texts(self) -> list[list[str]]:
         """The main numbers as strings; the first row is the header."""
         rows = [["measure", "system", "baseline", *_NUMBERS, "p", "effect", *_COUNTS]]
-        for row in self.rows:
+        for row in self._numbers:
             numbers = [f"{row[name]:.4f}" for name in _NUMBERS]
             counts = ["" if row[name] is None else f"{row[name]:,}" for name in _COUNTS]
             p, effect = f"{row['p_adjusted']:.2g}", f"{row['effect']:.2f}"
@@ -166,7 +154,7 @@ class ComparisonTexts(AsFrame):
             for place, name in enumerate(self.systems)
         }
         beaten: set[tuple[str, str, str]] = set()
-        for row in self.rows:
+        for row in self._numbers:
             if row["p_adjusted"] <= 1 - self._options.confidence and row["difference"]:
                 pair = row["system"], row["baseline"]
                 beaten.add((row["measure"], *(pair if row["difference"] > 0 else pair[::-1])))

@@ -143,29 +143,31 @@ class Difference(NamedTuple):
         return t_two_sided(self.difference / self.error, self.freedom)
 
     def numbers(self, confidence: float) -> dict[str, float]:
-        """Interval, effect size with its interval, and the difference detected with a power of 0.8.
-
-        The interval of the effect is widened to contain the effect, which it may not if confidence is low.
-        """
-        low, high = t_interval(self.difference, self.error, self.freedom, confidence)
-        effect = effect_low = effect_high = NAN
-        if self.std > 0 and self.freedom > 1:
-            # Hedges' correction of the bias
-            corrected = 1 - 3 / (4 * self.freedom - 1)
-            effect = effect_low = effect_high = corrected * self.difference / self.std
-            if self.error:  # otherwise the means of all clusters are equal
-                ends = noncentralities(self.difference / self.error, self.freedom, confidence)
-                scale = self.error / self.std
-                effect_low = min(effect, corrected * ends.low * scale)
-                effect_high = max(effect, corrected * ends.high * scale)
+        """Interval, effect size, and the difference detected with a power of 0.8."""
         return {
-            "low": low,
-            "high": high,
-            "effect": effect,
-            "effect_low": effect_low,
-            "effect_high": effect_high,
+            **t_interval(self.difference, self.error, self.freedom, confidence)._asdict(),
+            "effect": self.effect,
             "detectable": self.error and self.error * shift_to_detect(self.freedom, confidence, 0.8),
         }
+
+    @property
+    def _correction(self) -> float:
+        """Hedges' correction of the bias of effects."""
+        return 1 - 3 / (4 * self.freedom - 1) if self.freedom > 1 else NAN
+
+    @property
+    def effect(self) -> float:
+        """The difference in standard deviations, corrected."""
+        return self._correction * self.difference / self.std if self.std > 0 else NAN
+
+    def effect_interval(self, confidence: float) -> Interval:
+        """The interval of the effect, widened to contain it, which it may not if confidence is low."""
+        effect, corrected = self.effect, self._correction
+        if math.isnan(effect) or not self.error:  # without an error the means of all clusters are equal
+            return Interval(effect, effect)
+        ends = noncentralities(self.difference / self.error, self.freedom, confidence)
+        scale = self.error / self.std
+        return Interval(min(effect, corrected * ends.low * scale), max(effect, corrected * ends.high * scale))
 
     def queries_needed(self, difference: float, confidence: float, power: float) -> int | None:
         """Queries that a test needs to detect this difference with this power; None if values do not vary."""

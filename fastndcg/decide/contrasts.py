@@ -1,0 +1,246 @@
+"""The numbers of each measure and pair of systems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.scores.summary import check_unit, is_unit
+from fastndcg.statistics import exact_sums
+from fastndcg.statistics.exact_sums import ROUNDING
+from fastndcg.statistics.intervals import SMALL, Interval, logit_interval
+from fastndcg.statistics.paired import CORRECTIONS, Difference, Spread, direction, wilcoxon
+from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips, tukey
+
+if TYPE_CHECKING:
+    from fastndcg.decide.matching import Bools, Float64, Int64, Sample
+    from fastndcg.measures import Measure
+
+KEYS = ("measure", "system", "baseline")
+COLUMNS = {
+    **dict.fromkeys(KEYS, pa.string()),
+    **dict.fromkeys(("mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted"), pa.float64()),
+    **dict.fromkeys(("effect", "effect_low", "effect_high"), pa.float64()),
+    **dict.fromkeys(("wins", "ties", "losses", "nonzero", "queries"), pa.int64()),
+    "detectable": pa.float64(),
+}
+
+
+class Options(NamedTuple):
+    baseline: str | None
+    test: str
+    correction: str | None
+    confidence: float
+    tolerance: float
+    paired: bool
+    resamples: int
+    seed: int
+    threads: int | None
+    interval: str
+
+
+class Contrasts:
+    """The means of systems, and what their pairs differ by.
+
+    Attributes
+    ----------
+    means : by measure, the mean of each system
+    pairs : systems and their baselines
+    rows : the columns of a comparison but the intervals of effects, a row for each measure and pair
+    differences : by measure, system and baseline
+    cautions : reasons not to rely on some of the numbers
+    """
+
+    def __init__(self, measures: Sequence[Measure], samples: dict[str, Sample], options: Options) -> None:
+        self._measures, self._samples, self._options = measures, samples, options
+        self.means = {
+            str(measure): {
+                name: exact_sums.mean(*_that_count(sample.counts[row], sample.values[row], sample.weight))
+                for name, sample in samples.items()
+            }
+            for row, measure in enumerate(measures)
+        }
+        if options.baseline is None:
+            self.pairs = [(system, baseline) for baseline, system in combinations(samples, 2)]
+        else:
+            self.pairs = [(name, options.baseline) for name in samples if name != options.baseline]
+        self.rows: list[dict[str, Any]] = []
+        self.differences: dict[tuple[str, str, str], Difference] = {}
+        self.cautions: list[str] = []
+        self._beyond = False  # whether a caution says that an interval leaves the measure's range
+        for place in range(len(measures)):
+            self.rows += self._rows_of(place)
+
+    def _rows_of(self, place: int) -> list[dict[str, Any]]:
+        """The rows of all pairs for one measure."""
+        contrast, rows = self._paired if self._options.paired else self._independent, []
+        for pair in self.pairs:
+            found, numbers = contrast(place, *pair)
+            key = str(self._measures[place]), *pair
+            self.differences[key] = found
+            of_both = {"difference": found.difference, **found.numbers(self._options.confidence)}
+            rows.append(dict(zip(KEYS, key, strict=True)) | of_both | numbers)
+        if self._options.test == "tukey":
+            self._p_of_all(place, rows)
+        correct = CORRECTIONS.get(self._options.correction or "", list)
+        for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
+            row["p_adjusted"] = adjusted
+            self._caution_of_interval(place, row)
+        return rows
+
+    def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
+        """The mean of a system over the queries that enter the means of both systems."""
+        whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
+        return self.means[str(self._measures[place])][name] if whole else exact_sums.mean(values, weight)
+
+    def _paired(self, place: int, system: str, baseline: str) -> tuple[Difference, dict[str, Any]]:
+        one, other = self._samples[system], self._samples[baseline]
+        counts = one.counts[place] & other.counts[place]
+        own, theirs, weight, clusters = _that_count(
+            counts, one.values[place], other.values[place], one.weight, one.clusters
+        )
+        differences = exact_sums.differences_of(own, theirs)
+        size = max(float(np.abs(each).max(initial=0.0)) for each in (own, theirs))
+        found = Difference(*Spread.of(differences, weight, clusters, size))
+        tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
+        wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
+        if 0 < nonzero < SMALL:
+            exact = ", which is exact for so few" if nonzero <= EXACT else ""
+            self.cautions.append(
+                f"Only {nonzero} of {len(own):,} differences of {self._measures[place]} between {system} and "
+                f"{baseline} are not zero, too few for an interval to be relied on. "
+                f'Take more queries, or test="randomisation"{exact}.'
+            )
+        p = self._p(differences, weight, clusters, found, size)
+        ends: dict[str, float] = {}
+        if self._options.interval == "logit":
+            ends = self._bounded(place, found, own, theirs)._asdict()
+        elif self._options.interval != "t":
+            ends = self._bootstrap(differences, weight, clusters, found.difference, size)._asdict()
+        return found, {
+            "mean": self._mean(place, system, own, weight),
+            "baseline_mean": self._mean(place, baseline, theirs, weight),
+            "p": p,
+            **ends,
+            "wins": wins,
+            "ties": len(own) - wins - losses,
+            "losses": losses,
+            "nonzero": nonzero,
+            "queries": len(own),
+        }
+
+    def _independent(self, place: int, system: str, baseline: str) -> tuple[Difference, dict[str, Any]]:
+        samples = [
+            _that_count(each.counts[place], each.values[place], each.weight, each.clusters)
+            for each in (self._samples[system], self._samples[baseline])
+        ]
+        spreads = [Spread.of(*sample) for sample in samples]
+        found = Difference.independent(*spreads)
+        ends: dict[str, float] = {}
+        if self._options.interval == "logit":
+            ends = self._bounded(place, found, *(values for values, *_ in samples))._asdict()
+        return found, {
+            "mean": spreads[0].mean,
+            "baseline_mean": spreads[1].mean,
+            "p": found.p(),
+            **ends,
+            **dict.fromkeys(("wins", "ties", "losses", "nonzero")),
+            "queries": found.queries,
+        }
+
+    # ---- intervals ----
+
+    def _bounded(self, place: int, found: Difference, *values: Float64) -> Interval:
+        """The interval within the differences that a measure can have."""
+        least = min(float(each.min(initial=0.0)) for each in values)
+        check_unit(self._measures[place], least, max(float(each.max(initial=1.0)) for each in values))
+        numbers = found.difference, found.error, found.freedom, self._options.confidence
+        return logit_interval(*numbers, -1.0, 1.0)
+
+    def _bootstrap(
+        self,
+        differences: Float64,
+        weight: Float64 | None,
+        clusters: Int64 | None,
+        difference: float,
+        size: float,
+    ) -> Interval:
+        """The bootstrap interval. If system and baseline are exchanged, only its signs change."""
+        options = self._options
+        drawn = options.interval, options.resamples, options.seed, options.threads
+        turn = direction(difference, differences, ROUNDING * size) if len(differences) else 1.0
+        found = []
+        for way in (turn,) if turn else (1.0, -1.0):  # both of what is symmetrical
+            values, w = way * differences, weight
+            if clusters is not None:
+                values, w = means_of_clusters(values, w, clusters)
+            ends = bootstrap_interval(
+                values, w, options.confidence, *drawn, middle=way * difference, size=size
+            )
+            found.append(sorted((way * ends.low, way * ends.high)))
+        return Interval._make(sum(end / len(found) for end in ends) for ends in zip(*found, strict=True))
+
+    def _caution_of_interval(self, place: int, row: dict[str, Any]) -> None:
+        """Say what is wrong with the ends of an interval, the same of several intervals once."""
+        low, high, between = row["low"], row["high"], f"between {row['system']} and {row['baseline']}"
+        if not (math.isfinite(low) and math.isfinite(high)):
+            if row["queries"] > 1 and math.isfinite(row["difference"]):
+                self.cautions.append(
+                    f"The interval of {row['measure']} {between} is not finite, so that no gate holds by it. "
+                    "Take more queries, or another interval."
+                )
+        elif not self._beyond and max(-low, high) > 1 and is_unit(self._measures[place]):
+            self._beyond = True
+            self.cautions.append(
+                f"The interval of {row['measure']} {between} has an end that no difference can have. "
+                'The interval "logit" has only ends that are possible.'
+            )
+
+    # ---- tests ----
+
+    def _p(
+        self,
+        differences: Float64,
+        weight: Float64 | None,
+        clusters: Int64 | None,
+        found: Difference,
+        size: float,
+    ) -> float:
+        """The p-value of one pair."""
+        options, test = self._options, self._options.test
+        if test == "t" or math.isnan(found.difference):
+            return found.p()
+        if test == "wilcoxon":
+            return wilcoxon(differences, size)
+        if test == "tukey":
+            return math.nan  # computed for all pairs together
+        weighted = differences
+        if weight is not None:
+            weight = exact_sums.scaled(weight)
+            weighted, size = differences * weight, size * weight[differences != 0].max(initial=0.0)
+        return sign_flips(weighted, clusters, options.resamples, options.seed, options.threads, size=size)
+
+    def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
+        """Set p of one measure by the randomised Tukey test, over queries that count for all systems."""
+        samples, options = list(self._samples.values()), self._options
+        counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
+        values = np.stack([sample.values[place][counts] for sample in samples])
+        if not np.isfinite(values).all() or not values.size:
+            return
+        of_queries = _that_count(counts, samples[0].weight, samples[0].clusters)
+        p = tukey(values, *of_queries, options.resamples, options.seed, options.threads)
+        systems = list(self._samples)
+        for row in rows:
+            row["p"] = p(systems.index(row["system"]), systems.index(row["baseline"]))
+
+
+def _that_count(counts: Bools, *columns: npt.NDArray[Any] | None) -> list[Any]:
+    """What enters the mean of columns, which are not copied if all does."""
+    whole = counts.all()
+    return [column if column is None or whole else column[counts] for column in columns]
