@@ -21,7 +21,8 @@ from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, c
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.statistics.intervals import check_confidence, check_size
-from fastndcg.statistics.paired import CORRECTIONS, scipy
+from fastndcg.statistics.noncentral import scipy
+from fastndcg.statistics.paired import CORRECTIONS
 from fastndcg.statistics.resampling import METHODS, check_resamples
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 exact_sums  sums and means, correctly rounded; those of parts merge into exactly those of the whole
 intervals   confidence intervals of means
 paired      the difference of two systems, its significance and its effect
+noncentral  the noncentral t distribution: what a test detects, and intervals of effects
 resampling  tests and intervals by random signs, orders and draws
 agreement   agreement of two rankings, and of judges
 """

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import InputError, InputTypeError, check_choice
-from fastndcg.statistics.paired import scipy
+from fastndcg.statistics.noncentral import scipy
 
 Float64 = npt.NDArray[np.float64]
 

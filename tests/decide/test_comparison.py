@@ -16,14 +16,8 @@ from test_intervals import scores_of
 
 import fastndcg as fn
 from fastndcg.decide.systems import TESTS
-from fastndcg.statistics.paired import (
-    Spread,
-    benjamini_hochberg,
-    bonferroni,
-    holm,
-    noncentralities,
-    queries_needed,
-)
+from fastndcg.statistics.noncentral import noncentralities, queries_needed
+from fastndcg.statistics.paired import Spread, benjamini_hochberg, bonferroni, holm
 from fastndcg.statistics.resampling import bootstrap_interval
 
 if TYPE_CHECKING:
