@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg import errors
-from fastndcg.api.evaluate import evaluate_part
+from fastndcg.api.evaluate import scoring_by
 from fastndcg.common.arrays import JOINED, runs_of
 from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
@@ -227,7 +227,7 @@ def make_task(schema: pa.Schema, measures: Measures, options: Options) -> Task:
         raise no_ids(columns.query, kind)
     nothing = schema.empty_table().select(task.names)
     rankings = rankings_from_table(nothing, columns)
-    evaluate_part(rankings, task.measures, task.convention, 1)
+    scoring_by(task.convention)(task.measures, rankings, 1)
     return task
 
 
@@ -271,7 +271,7 @@ def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
         lists = is_list(table.schema.field(task.columns.relevance).type)
         grouped = None if lists else grouped_rows(table, task.columns)
         rankings = rankings_from_table(table, task.columns, grouped=grouped)
-        scores = evaluate_part(rankings, task.measures, task.convention, 1)
+        scores = scoring_by(task.convention)(task.measures, rankings, 1)
     if grouped is None:
         return scores, np.arange(len(table))
     first = grouped.first_rows
@@ -630,7 +630,7 @@ def values_of_lists(
     roles = Columns(None if queries is None else "query", "relevance", "score", nan=nan)
     with _without_rows():
         rankings = rankings_from_table(pa.table(columns), roles)
-        values: Float64 = evaluate_part(rankings, (measure,), None, 1).values[0]
+        values: Float64 = scoring_by(None)((measure,), rankings, 1).values[0]
         return values
 
 

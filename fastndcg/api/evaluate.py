@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -17,7 +17,7 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import ways
 from fastndcg.sources import streams
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
-from fastndcg.sources.streams import RankingsStream
+from fastndcg.sources.streams import RankingsStream, Sink
 
 if TYPE_CHECKING:
     from fastndcg.convention.evaluation import ConventionScores
@@ -51,6 +51,7 @@ def evaluate(
     cutoff: int | str | None = None,
     convention: None = None,
     threads: int | None = None,
+    sink: Sink | None = None,
     **roles: Unpack[RoleKeywords],
 ) -> Scores: ...
 
@@ -63,6 +64,7 @@ def evaluate(
     cutoff: int | str | None = None,
     convention: str | Convention,
     threads: int | None = None,
+    sink: Sink | None = None,
     **roles: Unpack[RoleKeywords],
 ) -> ConventionScores: ...
 
@@ -77,6 +79,7 @@ def evaluate(
     cutoff: int | str | None = None,
     convention: str | Convention | None = None,
     threads: int | None = None,
+    sink: Sink | None = None,
     **roles: Unpack[JoinKeywords],
 ) -> Scores: ...
 
@@ -90,6 +93,7 @@ def evaluate(
     cutoff: int | str | None = None,
     convention: str | Convention | None = None,
     threads: int | None = None,
+    sink: Sink | None = None,
     **roles: Unpack[RoleKeywords],
 ) -> Scores:
     """Compute the value of each measure for each query. Each query is ranked once for all measures.
@@ -118,6 +122,10 @@ def evaluate(
         `fastndcg.conventions` lists all of them.
     threads : int, optional
         Default: all threads that Numba has. The values do not depend on it.
+    sink : object with write(table) and restart(), optional
+        It is given results as they are computed, so that they can be stored while a stream is still being
+        read: Arrow tables as `Scores.to_arrow` makes them, with the queries in order. `restart` says that all
+        results come again, because a stream turned out to be scattered or to have other types.
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
     nan, rank, ascending, unjudged, grades
         Only for tables and paths, as in `read_parquet`. If a convention orders tied documents by id and
@@ -166,18 +174,23 @@ def evaluate(
         )
     asked = as_measures(measures if of_run is None else of_run)
     if cutoff is not None:
-        takes = [measure.definition.cut == "rank" and not measure.is_cut for measure in asked]
         asked = tuple(
-            measure @ cutoff if cuts else measure for measure, cuts in zip(asked, takes, strict=True)
-        )
-    if convention is not None:
-        from fastndcg.convention.evaluation import resolve_all
-        from fastndcg.measures.by_tool import as_convention
-    if convention is not None and (own := [measure for measure in asked if measure.cutoff_column]):
-        raise MeasureError(
-            f"{own[0]} has a cutoff for each query, which no convention has; name one, as in {own[0].name}@10"
+            measure @ cutoff if measure.definition.cut == "rank" and not measure.is_cut else measure
+            for measure in asked
         )
     kept = [measure.cutoff_column for measure in asked if measure.cutoff_column]
+    resolved, rule = asked, None
+    if convention is not None:
+        from fastndcg.convention.evaluation import resolve_all
+        from fastndcg.measures.tools import rule_of
+
+        if kept:
+            own = next(measure for measure in asked if measure.cutoff_column)
+            raise MeasureError(
+                f"{own} has a cutoff for each query, which no convention has; name one, as in {own.name}@10"
+            )
+        rule = rule_of(convention)
+        resolved = resolve_all(asked, rule)
     if of_run is not None:
         from fastndcg.sources.trec import rankings_from_qrels_run
 
@@ -187,44 +200,40 @@ def evaluate(
     elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.given import rankings_or_stream
 
-        named = Roles.of(roles, "evaluate")
-        rankings = rankings_or_stream(
-            rankings,
-            named.keeping(kept),
-            threads=threads,
-            with_doc_id=convention is not None and as_convention(convention).orders_by_id,
-        )
+        named = Roles.of(roles, "evaluate").keeping(kept)
+        by_id = rule is not None and rule.orders_by_id
+        rankings = rankings_or_stream(rankings, named, threads=threads, with_doc_id=by_id)
     elif roles:
         raise InputTypeError(
             Argument(next(iter(roles))),
             f" is for tables and paths; {type(rankings).__name__} already has its columns",
         )
-    resolved = asked if convention is None else resolve_all(asked, convention)
-    reach = Reach(resolved)
+    score, reach = scoring_by(convention), Reach(resolved)
     if isinstance(rankings, RankingsStream):
         threads = rankings._scoring_threads if threads is None else threads
         with hold_functions(resolved):
             scores = streams.evaluate_stream(
-                rankings, lambda part: evaluate_part(reach.add(part), asked, convention, threads)
+                rankings, lambda part: score(asked, reach.add(part), threads), sink
             )
     else:
-        scores = evaluate_part(reach.add(rankings), asked, convention, threads)
+        scores = score(asked, reach.add(rankings), threads)
+        if sink is not None:
+            sink.write(scores.to_arrow())
     reach.warn()
     return scores
 
 
-def evaluate_part(
-    rankings: Rankings,
-    measures: tuple[Measure, ...],
+def scoring_by(
     convention: str | Convention | None,
-    threads: int | None,
-) -> Scores:
-    """Evaluate a part of the rankings as `evaluate` does, but without warnings, which need all parts."""
+) -> Callable[[tuple[Measure, ...], Rankings, int | None], Scores]:
+    """The function that scores rankings in memory, or a part of a stream, without warnings."""
     if convention is None:
-        return ways.score(measures, rankings, threads)
+        return ways.score
     from fastndcg.convention.evaluation import evaluate_by_convention
 
-    return evaluate_by_convention(rankings, measures, convention, threads=threads)
+    return lambda measures, rankings, threads: evaluate_by_convention(
+        rankings, measures, convention, threads=threads
+    )
 
 
 def ndcg(
@@ -312,5 +321,5 @@ def ndcg(
     else:
         rankings = Rankings.from_offsets([0, len(relevance)], relevance, scores, **options)  # type: ignore[arg-type]
     measure = nDCG(gain=gain, discount=discount, ties=ties, ideal=ideal, empty=empty)
-    values, _ = ways.defined_values((measure if k is None else measure @ k,), rankings, threads)
-    return read_only(values[0])
+    asked = measure if k is None else measure @ k
+    return read_only(ways.defined_values((asked,), rankings, threads)[0][0])

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from fastndcg.api.evaluate import evaluate, evaluate_part
+from fastndcg.api.evaluate import evaluate
 from fastndcg.cli.application import command, refuse
 from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.gates import hold, means_below
@@ -50,7 +50,7 @@ from fastndcg.errors import SourceError, about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.by_tool import Convention
 from fastndcg.measures.spellings import is_of_trec_eval
-from fastndcg.rankings.oddities import Reach
+from fastndcg.scoring import ways
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.results import find_stored
 
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
-    from fastndcg.scores.storage import ResultsFile
     from fastndcg.sources.given import Chosen, Opened
     from fastndcg.sources.results import Stored
     from fastndcg.sources.scan import FileStream
@@ -253,7 +252,7 @@ def _ties_of_trec_eval(rankings: Rankings, scores: Scores, threads: int | None) 
     }
     if not asked:
         return ()
-    theirs = evaluate_part(rankings, tuple(asked.values()), None, threads)
+    theirs = ways.score(tuple(asked.values()), rankings, threads)
     notes = []
     for measure, by_id in asked.items():
         differs = int((np.abs(scores[measure] - theirs[by_id]) > _ROUNDING).sum())
@@ -367,13 +366,16 @@ class How(NamedTuple):
 
     def score_chosen(self, chosen: Chosen, measures: list[Measure], out: Path | None) -> Scored:
         """As `score_opened`, of files whose columns are chosen."""
+        from fastndcg.scores.storage import results_file
         from fastndcg.sources.parquet import names_of
 
         taken = chosen.columns.taken
         with about(names_of(chosen.paths)):
             stream = scan_rankings(chosen, self.memory, self.threads)
             if stream is not None:
-                scores, documents = _score_stream(stream, measures, self.convention, out)
+                with nullcontext() if out is None else results_file(out) as file:
+                    scores = evaluate(stream, measures, convention=self.convention, sink=file)
+                documents = stream._documents
                 return Scored(scores, documents, taken, anchors=self._anchors(stream, measures))
             scored = self.score(read_rankings(chosen, self.threads), measures, taken)
         if out is not None:
@@ -456,39 +458,3 @@ def _check_results(out: Path | None, keep: list[str] | None, paths: list[str]) -
             "For a summary as text use --format csv or json."
         )
     check_out(out, paths)
-
-
-class _Results:
-    """Counts the results of a stream and passes them on to a file."""
-
-    def __init__(self, file: ResultsFile | None) -> None:
-        self._file = file
-        self.documents = 0
-
-    def write(self, results: pa.Table) -> None:
-        if self._file is not None:
-            self._file.write(results)
-
-    def restart(self) -> None:
-        self.documents = 0
-        if self._file is not None:
-            self._file.restart()
-
-
-def _score_stream(
-    stream: FileStream, measures: list[Measure], convention: Convention | None, out: Path | None
-) -> tuple[Scores, int]:
-    """Scores and the number of documents."""
-    from fastndcg.scores.storage import results_file
-    from fastndcg.sources.streams import evaluate_stream
-
-    with nullcontext() if out is None else results_file(out) as file:
-        results, reach = _Results(file), Reach(measures)
-
-        def score_part(rankings: Rankings) -> Scores:
-            results.documents += rankings.n_docs
-            return evaluate_part(reach.add(rankings), tuple(measures), convention, stream._scoring_threads)
-
-        scores = evaluate_stream(stream, score_part, results)
-    reach.warn()
-    return scores, results.documents

@@ -11,13 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.api.evaluate import evaluate, evaluate_part
+from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrow_types import array_of, combine, decode
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, about, count_of
 from fastndcg.measures import Judged, Measure, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept
+from fastndcg.scoring import ways
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -113,7 +114,7 @@ def shares_that_differ(
     cautions: list[str] = []
     for k, of_cutoff in cutoffs.items() if len(known) > 1 else ():
         judged = Judged(empty="skip") @ k
-        shares = {name: evaluate_part(each, (judged,), None, None)._mean(0) for name, each in known.items()}
+        shares = {name: ways.score((judged,), each)._mean(0) for name, each in known.items()}
         others = shares.values() if baseline not in shares else [shares[str(baseline)]]
         if max(abs(share - other) for share in shares.values() for other in others) > _UNJUDGED:
             listed = ", ".join(f"{100 * share:.1f} % of {name}" for name, share in shares.items())

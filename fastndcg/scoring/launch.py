@@ -109,20 +109,6 @@ def _driver_of(coding: Coding) -> str:
     return f"flow.drivers.score_{'levels' if coding.levels else 'values'}_serial"
 
 
-def replace_undefined(
-    measures: tuple[Measure, ...], values: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.bool_], int]:
-    """Replace NaN by each measure's `empty`, in place. Returns a mask, and how many are infinite."""
-    finite = np.isfinite(values)
-    if finite.all():
-        return np.zeros(values.shape, np.bool_), 0
-    empty = [measure.params.get("empty", 0.0) for measure in measures]
-    instead = np.array([np.nan if isinstance(value, str) else value for value in empty], np.float64)
-    undefined = np.isnan(values)
-    np.copyto(values, instead[:, None], where=undefined)
-    return undefined, values.size - int(np.count_nonzero(finite) + np.count_nonzero(undefined))
-
-
 def threads_of(threads: int | None) -> int:
     """The number of threads for scoring: by default all threads of Numba."""
     threads, limit = check_threads(threads), worlds.cores()

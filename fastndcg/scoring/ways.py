@@ -1,18 +1,8 @@
-"""From measures and rankings to values. Other packages call `values`; the declaration of a measure names the
-module for it.
-
-plan          turns measures and grades into tables
-launch        runs kernels: serial or parallel, in chunks, safe inside any host
-ideals        ideal rankings whose length is not the cutoff
-by_intent     measures of several intents
-propensities  gains divided by the probability that they were observed
-assignments   grades of unjudged documents that make a measure least or greatest
-numbers       numbers of relevant unjudged documents that make a measure least or greatest
-ranks         the contribution of each rank of one query to its value
-"""
+"""From measures and rankings to values, in the way that the declaration of each measure names."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -42,13 +32,16 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     if any(measure.cutoff_column is not None for measure in measures):
         return _of_own_cutoffs(measures, rankings, threads)
     ways = [measure.way for measure in measures]
-    distinct = dict.fromkeys(ways)
-    if len(distinct) == 1:
-        return _by_way(ways[0], measures, rankings, threads)
-    out = np.empty((len(measures), rankings.n_queries))
-    for way in distinct:
+    out = np.empty((0, rankings.n_queries))
+    for way in dict.fromkeys(ways):
+        if way not in _WAYS:
+            _WAYS[way] = import_module(f"fastndcg.scoring.{_MODULES[way]}").values
         rows = [row for row, other in enumerate(ways) if other == way]
-        out[rows] = _by_way(way, tuple(measures[row] for row in rows), rankings, threads)
+        found = _WAYS[way](tuple(measures[row] for row in rows), rankings, threads)
+        if len(rows) == len(measures):
+            return found
+        out = out if len(out) else np.empty((len(measures), rankings.n_queries))
+        out[rows] = found
     return out
 
 
@@ -114,30 +107,41 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     """`values`, with each measure's `empty` in place of NaN."""
     from fastndcg.scores.scores import Scores
 
-    return Scores(measures, *defined_values(measures, rankings, threads), rankings, rankings.weight)
+    found = values(measures, rankings, threads)
+    return Scores(measures, found, replace_undefined(measures, found, rankings), rankings, rankings.weight)
 
 
 def defined_values(
     measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None
 ) -> tuple[Float64, npt.NDArray[np.bool_]]:
-    """Values with each measure's `empty` for NaN, and a mask of these; both (n_measures, n_queries)."""
+    """What `score` finds, as arrays: values, and a mask of those that are `empty`."""
     found = values(measures, rankings, threads)
-    empty, n_infinite = launch.replace_undefined(measures, found)
-    if n_infinite:
-        raise _too_many_orders(measures, found, rankings)
-    return found, empty
+    return found, replace_undefined(measures, found, rankings)
 
 
-def _too_many_orders(measures: tuple[Measure, ...], found: Float64, rankings: Rankings) -> InputError:
-    """The error for an expectation with too many terms, for which the kernels return infinity."""
-    row, query = np.argwhere(np.isinf(found))[0]
-    return InputError(
-        (
+def replace_undefined(
+    measures: tuple[Measure, ...], values: Float64, rankings: Rankings
+) -> npt.NDArray[np.bool_]:
+    """Replace NaN by each measure's `empty`, in place; returns a mask.
+
+    Raises `InputError` for an expectation with too many terms, for which the kernels return infinity.
+    """
+    finite = np.isfinite(values)
+    if finite.all():
+        return np.zeros(values.shape, np.bool_)
+    empty = [measure.params.get("empty", 0.0) for measure in measures]
+    instead = np.array([np.nan if isinstance(value, str) else value for value in empty], np.float64)
+    undefined = np.isnan(values)
+    if not (finite | undefined).all():
+        row, query = np.argwhere(np.isinf(values))[0]
+        raise InputError(
             f"{measures[row]} has too many ways to order the tied documents of query "
-            f'{rankings._name_of(int(query))} for an exact expectation. Use ties="input", "worst" or "best"'
+            f"{rankings._name_of(int(query))} for an exact expectation. "
+            'Use ties="input", "worst" or "best"'
+            + (', or ideal="judged".' if "ideal" in measures[row].params else ".")
         )
-        + (', or ideal="judged".' if "ideal" in measures[row].params else ".")
-    )
+    np.copyto(values, instead[:, None], where=undefined)
+    return undefined
 
 
 def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
@@ -150,12 +154,7 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
     return out
 
 
-_WAYS = {"kernels": launch.score, "pooled": _with_pooled}
+_Way = Callable[["tuple[Measure, ...]", "Rankings", "int | None"], "Float64"]
+_WAYS: dict[str, _Way] = {"kernels": launch.score, "pooled": _with_pooled}
+# modules that are imported on first use
 _MODULES = {"laid out": "laid_out", "intents": "by_intent", "propensities": "propensities"}
-
-
-def _by_way(way: str, measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
-    """Values of measures that are computed in the same way; the module for it is imported on first use."""
-    if way not in _WAYS:
-        _WAYS[way] = import_module(f"fastndcg.scoring.{_MODULES[way]}").values
-    return _WAYS[way](measures, rankings, threads)

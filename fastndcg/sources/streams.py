@@ -52,6 +52,7 @@ class RankingsStream(ABC):
     grouped: bool | None
     _scoring_threads: int = 1  # used where `evaluate` is called without `threads`
     _progress: Progress = None
+    _documents: int = 0  # of the last evaluation
 
     @abstractmethod
     def __iter__(self) -> Iterator[Rankings]:
@@ -71,7 +72,7 @@ class RankingsStream(ABC):
 
 
 class Sink(Protocol):
-    """Writes the results of queries as they are computed."""
+    """What `evaluate(..., sink=)` gives results of queries to as they are computed."""
 
     def write(self, results: pa.Table) -> None:
         """Write the results of the next queries."""
@@ -98,11 +99,13 @@ def evaluate_stream(
 
 
 def _evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None) -> Scores:
+    stream._documents = 0
     try:
         parts = _Parts()
         with closing(stream._in_order()) as whole:
             for rankings in whole:
                 scored = _detach(score(rankings))
+                stream._documents += rankings.n_docs
                 del rankings  # frees them before the next part is awaited
                 parts.add(scored)
                 if sink is not None:
@@ -117,9 +120,11 @@ def _evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink:
     if sink is not None:
         sink.restart()
     parts, first_rows = _Parts(), []
+    stream._documents = 0
     with closing(stream._regroup()) as regrouped:
         for rankings, rows in regrouped:
             parts.add(_detach(score(rankings)))
+            stream._documents += rankings.n_docs
             first_rows.append(rows)
     whole_scores = parts.join_all() or score(stream._nothing())
     scores = _reorder(whole_scores, np.argsort(np.concatenate(first_rows)))

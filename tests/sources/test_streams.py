@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_parquet
 from fastndcg.common import files
+from fastndcg.scores.storage import results_file
 from fastndcg.sources import parquet, scan
 from fastndcg.sources.scan import _Seen, bytes_of, keys_of
 
@@ -850,12 +851,11 @@ def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
 
 
 def test_results_are_written_as_they_come(tmp_path: Path) -> None:
-    from fastndcg.scores import scores
     from fastndcg.sources import streams
 
     path = write(rows(300), tmp_path / "a.parquet")
     out, seen = tmp_path / "out.parquet", []
-    with scores.results_file(out, at_once=20) as file:
+    with results_file(out, at_once=20) as file:
 
         def score(rankings: Rankings) -> fn.Scores:
             seen.append(Path(file._path).stat().st_size)
@@ -866,6 +866,52 @@ def test_results_are_written_as_they_come(tmp_path: Path) -> None:
     assert seen[0] == 0 < seen[len(seen) // 2] < seen[-1]
     assert pq.read_table(out).to_pylist() == kept.to_arrow().to_pylist()
     assert sorted(os.listdir(tmp_path)) == ["a.parquet", "out.parquet"]
+
+
+class Kept:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.tables: list[pa.Table] = []
+        self.restarts = 0
+
+    def write(self, table: pa.Table) -> None:
+        self.tables.append(table)
+
+    def restart(self) -> None:
+        self.tables.clear()
+        self.restarts += 1
+
+
+@pytest.mark.parametrize("convention", [None, "lightgbm", "xgboost"])
+@pytest.mark.parametrize("order", ["grouped", "scattered", "nothing"])
+def test_a_sink_is_given_what_evaluate_returns(tmp_path: Path, order: str, convention: str | None) -> None:
+    table = rows(0 if order == "nothing" else 300)
+    if order == "scattered":
+        table = table.take(np.random.default_rng(0).permutation(len(table)))
+    path = write(table, tmp_path / "a.parquet")
+    whole, parts, stored = Kept(), Kept(), tmp_path / "out.parquet"
+    asked: dict[str, Any] = {"convention": convention}
+    fn.evaluate(fn.read_parquet(path, keep="lang"), "nDCG@3", sink=whole, **asked)
+    assert len(whole.tables) == 1 and not whole.restarts
+    stream = scan_parquet(path, keep="lang", memory=SMALL)
+    scores = fn.evaluate(stream, "nDCG@3", sink=parts, **asked)
+    assert pa.concat_tables(parts.tables).equals(scores.to_arrow())
+    assert scores.to_arrow().equals(whole.tables[0])
+    assert (len(parts.tables) > 1, parts.restarts) == (order == "grouped", order == "scattered")
+    with results_file(stored) as file:
+        fn.evaluate(str(path), "nDCG@3", sink=file, **asked)
+    assert pq.read_table(stored).equals(scores.to_arrow().drop_columns("lang"))
+
+
+def test_the_error_of_a_sink_ends_the_evaluation(tmp_path: Path) -> None:
+    path = write(rows(300), tmp_path / "a.parquet")
+    sink = Kept()
+    sink.write = lambda table: sink.tables.append(table) or 1 / 0  # type: ignore[method-assign, func-returns-value]
+    for source in (str(path), scan_parquet(path, memory=SMALL)):
+        with pytest.raises(ZeroDivisionError):
+            fn.evaluate(source, "nDCG@3", sink=sink)
+    assert len(sink.tables) == 2
 
 
 def test_a_kept_value_is_null_before_a_file_ends_and_not_after(
