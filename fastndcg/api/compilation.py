@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fastndcg.common.children import run_child
 from fastndcg.errors import FastndcgError, InputError
 from fastndcg.measures import Measures, as_measures
 
@@ -105,16 +106,12 @@ def compile_kernels(
     if kept is None:
         raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
     before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
-    # -P and a PYTHONPATH without relative entries leave out the current folder, whose modules are not ours
-    known = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if Path(each).is_absolute()]
-    paths = os.pathsep.join([str(Path(__file__).absolute().parent.parent.parent), *known])
-    kernels = {"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": paths}
-    done = subprocess.run(  # noqa: S603 - this Python, and words that were checked
-        [sys.executable, "-P", "-m", "fastndcg.api.compilation", " ".join(types), *asked],
-        env=os.environ | kernels | environment,
+    done = run_child(
+        ["-m", "fastndcg.api.compilation", " ".join(types), *asked],
+        Path(__file__).absolute().parent.parent.parent,
+        environment={"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0"} | environment,
         stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"]

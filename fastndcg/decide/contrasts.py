@@ -233,8 +233,8 @@ class Contrasts:
         values = np.stack([sample.values[place][counts] for sample in samples])
         if not np.isfinite(values).all() or not values.size:
             return
-        of_queries = _that_count(counts, samples[0].weight, samples[0].clusters)
-        p = tukey(values, *of_queries, options.resamples, options.seed, options.threads)
+        weight, clusters = _that_count(counts, samples[0].weight, samples[0].clusters)
+        p = tukey(values, weight, clusters, options.resamples, options.seed, options.threads)
         systems = list(self._samples)
         for row in rows:
             row["p"] = p(systems.index(row["system"]), systems.index(row["baseline"]))

@@ -41,13 +41,13 @@ def _ask(lines: Sequence[str]) -> tuple[list[Drawn], str]:
     """Return the answers of a child, and how it ended."""
     import vl_convert
 
+    from fastndcg.common.children import run_child  # here, because the child itself imports nothing of ours
+
     folder = str(Path(vl_convert.__file__).parent.parent)
-    # -P: nothing is imported from the folder of this file, nor from the current one
-    command = [sys.executable or "", "-P", __file__, folder]
     seconds = _SECONDS[0] + _SECONDS[1] * len(lines)
     try:
-        done = subprocess.run(  # noqa: S603 - this Python and this file
-            command, input="\n".join(lines).encode(), capture_output=True, timeout=seconds, check=False
+        done = run_child(
+            [__file__, folder], input="\n".join(lines).encode(), capture_output=True, timeout=seconds
         )
         output, why = done.stdout, _end_of(done)
     except subprocess.TimeoutExpired as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -177,6 +178,7 @@ def test_a_picture_that_ends_its_process_is_named_and_the_others_are_drawn(
     deadly = good | {"title": {"text": "\x00"}}
     (tmp_path / "json.py").write_text("raise SystemExit('a module of the current folder was imported')")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", str(tmp_path / "missing")]))
     found = drawing.drawn([good, deadly, good | {"layer": None}, deadly, good])
     assert ["<svg" in each.svg for each in found] == [True, False, False, False, True]
     assert "SIGABRT" in found[1].why and "conversion failed" in found[2].why and not found[4].why
