@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pytrec_eval
 
 from fastndcg import Rankings
-from fastndcg.sources.trec import _text_side, read_trec
+from fastndcg.sources.trec import read_trec, text_side
 
 DEPTH = 1000
 
@@ -151,8 +151,8 @@ def main() -> None:
         times = best(
             {
                 "pytrec_eval parse_run": lambda: parse_run(run),
-                "scan": lambda: _text_side(run, has_rank=True, threads=None),
-                "scan, 1 thread": lambda: _text_side(run, has_rank=True, threads=1),
+                "scan": lambda: text_side(run, "score", None),
+                "scan, 1 thread": lambda: text_side(run, "score", 1),
                 "pytrec_eval parse_qrel and parse_run": lambda: parse_both(qrels, run),
                 "read_trec": lambda: read_trec(qrels, run),
                 "read_trec, 1 thread": lambda: read_trec(qrels, run, threads=1),

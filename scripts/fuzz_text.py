@@ -21,6 +21,7 @@ import numpy as np
 
 import fastndcg as fn
 from fastndcg.sources import ltr, trec
+from fastndcg.sources.lines import INTENTS, RUN, read_lines
 from scripts.fuzz import Target, mutate
 from scripts.fuzz_parquet import _lists_of, _try
 
@@ -111,8 +112,9 @@ def _bytes(scalar: Any) -> bytes:
 
 
 def _side_rows(path: Path, has_rank: bool) -> list[tuple[Any, ...]]:
-    side = trec._text_side(path, has_rank=has_rank, threads=1)
-    seconds = [None] * len(side.values) if has_rank else trec._second_fields(side)
+    side = trec.text_side(path, "score" if has_rank else "relevance", 1)
+    lines = read_lines(path, RUN if has_rank else INTENTS, threads=1)
+    seconds = [None] * len(side.values) if has_rank else lines.intents
     return [
         (_bytes(side.queries[int(code)]), second and _bytes(second), _bytes(doc), np.float64(value).tobytes())
         for code, second, doc, value in zip(side.codes, seconds, side.docs, side.values, strict=True)
@@ -401,9 +403,9 @@ def judge_notation(path: Path) -> str | None:
 _LINES = "fastndcg.sources.lines:_join"
 
 TARGETS = (
-    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.kernels.reading.scanners:scan_trec")),
-    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.kernels.reading.scanners:scan_trec")),
-    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.kernels.reading.scanners:scan_ltr")),
+    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.sources.lines:_by_arrow", "fastndcg.sources.lines:_by_python")),
+    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.sources.lines:_by_arrow", "fastndcg.sources.lines:_by_python")),
+    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.sources.lines:block_of_letor")),
     Target("npy", _npy, judge_npy, ".npy", ("fastndcg.sources.ltr:_npy",)),
     Target("numbers", _numbers, judge_numbers, ".scores", ("fastndcg.sources.ltr:_one_number_a_line",)),
     Target("csv", _csv, judge_csv, ".csv", ("fastndcg.sources.csv:parse",)),

@@ -342,7 +342,7 @@ STDIN = "standard input"
 
 def read_once(path: str) -> str:
     """The path of a file. Standard input (`-`) and pipes are kept in memory: they can be read only once."""
-    from fastndcg.sources.lines import Held
+    from fastndcg.sources.opening import Held
 
     if path == "-":
         if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():

@@ -35,8 +35,7 @@ Reading and ordering, in `reading`:
 
     rows         rows by query
     decoders     pages of Parquet
-    scanners, decimals, words
-                 TREC and LETOR files, the numbers in them, and their bytes
+    words        bytes of text, eight at a time
     joining      judgments and a run, by document id
 
 Compiling, in `compile`:

@@ -15,5 +15,6 @@ trec, ltr, lines
 results    stored results, as `Scores` again
 streams, scan, scan_csv, ahead
            rankings of any size, a part at a time
+opening    a file, a URI or standard input, plain or packed
 messages   errors of Arrow and of the system, in one line that names the file
 """

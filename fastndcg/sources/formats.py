@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import SourceError
 from fastndcg.sources.columns import USUAL_NAMES, fitting
-from fastndcg.sources.lines import Held, fields_of, unpack
+from fastndcg.sources.lines import fields_of
 from fastndcg.sources.messages import reading
+from fastndcg.sources.opening import Held, unpack
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,33 +18,21 @@ import pyarrow as pa
 from fastndcg.common.arrays import as_array
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputError, SourceError, count_of
-from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.formats import LETOR, Format
-from fastndcg.sources.lines import (
-    Lines,
-    bytes_of,
-    cannot_read,
-    open_unpacking,
-    path_of,
-    read_lines,
-    report_progress,
-)
-from fastndcg.sources.trec import whole
+from fastndcg.sources.lines import LETOR_LINE, Lines, read_lines, whole
+from fastndcg.sources.opening import cannot_read, open_unpacking, path_of, report_progress
 from fastndcg.sources.values import first_line, with_nulls_as_nan
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
-    from fastndcg.kernels.reading.scanners import TextColumns
     from fastndcg.sources import columns
     from fastndcg.typing import Columns
     from fastndcg.typing import Path as PathLike
 
 Array = npt.NDArray[Any]
-
-LTR_LINE = "label qid:query feature:value ..."
 
 
 def read_ltr(
@@ -115,7 +103,9 @@ def read_ltr(
     check_threads(threads)
     name = path_of(path, "path")
     with report_progress(progress, name):
-        lines = _read(name, threads)
+        lines = read_lines(name, None, threads=threads)
+    if not len(lines.values):
+        raise SourceError(f"{name} has no rows; wanted at least one: {LETOR_LINE}")
     labels = whole(lines.values)
     without = pc.index(lines.queries, "").as_py()
     if query_file is None and without >= 0:
@@ -165,7 +155,7 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
     if len(lines.queries) > 1:
         row = int(np.argmax(lines.query_codes == without))
         raise SourceError(
-            f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; wanted {LTR_LINE}"
+            f"{name}, line {lines.line_of(row)}: no qid: where other lines have one; wanted {LETOR_LINE}"
         )
     beside = f"{name}.query"
     if not Path(beside).exists():
@@ -174,20 +164,6 @@ def _query_file_beside(name: str, lines: Lines, without: int) -> str:
             "pass query_file= with the number of rows of each query"
         )
     return beside
-
-
-def _read(name: str, threads: int | None) -> Lines:
-    all_bytes = bytes_of(name)
-
-    def scan(block: Array, columns: TextColumns, filled: Array) -> int:
-        return int(
-            worlds.run("reading.scanners.scan_ltr", len(block), block, columns, filled, ahead=all_bytes)
-        )
-
-    lines = read_lines(name, scan, LTR_LINE, threads=threads)
-    if not len(lines.values):
-        raise SourceError(f"{name} has no rows; wanted at least one: {LTR_LINE}")
-    return lines
 
 
 def _group_sizes(path: str, of: str, rows: int) -> Array:

@@ -15,8 +15,8 @@ from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
 from fastndcg.sources.formats import PARQUET, TABLE, TABLES, Format, check_alike, format_of_name
-from fastndcg.sources.lines import Held
 from fastndcg.sources.messages import reading
+from fastndcg.sources.opening import Held
 
 if TYPE_CHECKING:
     from fastndcg.typing import Path as PathLike

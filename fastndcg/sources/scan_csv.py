@@ -11,8 +11,8 @@ import pyarrow as pa
 from fastndcg.sources import csv
 from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import Roles, with_roles
-from fastndcg.sources.lines import unpack
 from fastndcg.sources.messages import reading
+from fastndcg.sources.opening import unpack
 from fastndcg.sources.scan import FileStream, StreamOptions, threads_ahead
 from fastndcg.sources.streams import ReadAgainError
 

@@ -70,18 +70,8 @@ from fastndcg.sources.columns import (
 )
 from fastndcg.sources.formats import LOOK, NESTED, TABLE, TREC, Format, format_of, is_ranked
 from fastndcg.sources.frames import is_table, source_of
-from fastndcg.sources.lines import (
-    Lines,
-    Scanner,
-    bytes_of,
-    cannot_read,
-    fields_of,
-    file_system,
-    open_unpacking,
-    path_of,
-    read_lines,
-    report_progress,
-)
+from fastndcg.sources.lines import INTENTS, QRELS, RANKED, RUN, Lines, fields_of, read_lines, whole
+from fastndcg.sources.opening import cannot_read, file_system, open_unpacking, path_of, report_progress
 from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in, shown
 from fastndcg.typing import Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike
@@ -89,7 +79,6 @@ from fastndcg.typing import Path as PathLike
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
     from fastndcg.kernels.reading.joining import Ids
-    from fastndcg.kernels.reading.scanners import TextColumns
     from fastndcg.typing import JoinKeywords
 
 Array = npt.NDArray[Any]
@@ -103,9 +92,6 @@ _LEAST_FOUND = (
 _BLANK = re.compile(r"\s*")
 _NESTED = "one JSON object: query -> document -> number, or query -> list of documents"
 _LONGEST_FIRST = 1 << 20  # bytes of the first line that are looked at
-QRELS_LINE = "a line of a TREC qrels file: query iteration doc grade"
-RUN_LINE = "a line of a TREC run: query Q0 doc rank score tag"
-RANKED_LINE = "a line of an MS MARCO run: query doc rank"
 
 
 class Side(NamedTuple):
@@ -205,9 +191,7 @@ def read_trec(
     if dtype not in (np.float32, np.float64):
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
     with report_progress(progress, qrels, run):
-        judged = _text_side(qrels, has_rank=False, threads=threads)
-        if intents:
-            judged = _by_document(judged, _second_fields(judged))
+        judged = text_side(qrels, "relevance", threads, intents=intents)
         scored = _run_side(run, Roles(ascending=ascending), threads)
     scored = scored._replace(values=scored.values.astype(dtype, copy=False))
     return _examined(judged, scored, missing, ties, nan, threads)
@@ -352,8 +336,8 @@ def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
     name = path_of(path, "run")
     _refuse_columns(name, "score", roles, "a run whose fields have no names")
     if not is_ranked(_first_fields(name)):
-        return _in_order(_text_side(name, has_rank=True, threads=threads), "score", roles)
-    lines = read_lines(name, _scanner(3, bytes_of(name)), RANKED_LINE, threads=threads)
+        return text_side(name, "score", threads, roles)
+    lines = read_lines(name, RANKED, threads=threads)
     place = _line_namer(lines)
     with np.errstate(invalid="ignore"):
         is_rank = (lines.values >= 0) & (lines.values == np.floor(lines.values)) & (lines.values < 1 << 53)
@@ -361,7 +345,7 @@ def _run_side(path: PathLike, roles: Roles, threads: int | None) -> Side:
         row = int(np.argmin(is_rank))
         raise SourceError(
             f"{place(row)}: the rank is {lines.values[row]:g}; wanted a whole number, 1 for the best: "
-            f"{RANKED_LINE}"
+            f"{RANKED.wanted}"
         )
     ranked = negate(lines.values)
     return Side(name, lines.queries, lines.query_codes, lines.docs, ranked, place, is_ordered=True)
@@ -391,40 +375,24 @@ def _beginning(name: str) -> Iterator[Any]:
             raise cannot_read(name, error) from None
 
 
-def _scanner(fields: int, all_bytes: int = 0) -> Scanner:
-    def scan(block: Array, columns: TextColumns, filled: Array) -> int:
-        arguments = block, fields, columns, filled
-        return int(worlds.run("reading.scanners.scan_trec", len(block), *arguments, ahead=all_bytes))
-
-    return scan
-
-
-def _text_side(path: PathLike, *, has_rank: bool, threads: int | None) -> Side:
-    name, wanted = path_of(path, "run" if has_rank else "qrels"), RUN_LINE if has_rank else QRELS_LINE
-    lines = read_lines(name, _scanner(6 if has_rank else 4, bytes_of(name)), wanted, threads=threads)
+def text_side(
+    path: PathLike, role: Role, threads: int | None, roles: Roles | None = None, *, intents: bool = False
+) -> Side:
+    """Judgments or a run of a TREC file."""
+    form = RUN if role == "score" else INTENTS if intents else QRELS
+    name = path_of(path, "run" if role == "score" else "qrels")
+    lines = read_lines(name, form, threads=threads)
     if not len(lines.values):
-        what = "documents" if has_rank else "judgments"
-        raise SourceError(f"{name} has no {what}; wanted at least one: {wanted}")
-    return Side(
-        name,
-        lines.queries,
-        lines.query_codes,
-        lines.docs,
-        lines.values if has_rank else whole(lines.values),
-        _line_namer(lines),
-        lines.last[5] if has_rank else "",
-    )
+        what = "documents" if role == "score" else "judgments"
+        raise SourceError(f"{name} has no {what}; wanted at least one: {form.wanted}")
+    values, tag = (lines.values, lines.last[5]) if role == "score" else (whole(lines.values), "")
+    side = Side(name, lines.queries, lines.query_codes, lines.docs, values, _line_namer(lines), tag)
+    side = side if roles is None else _in_order(side, role, roles)
+    return _by_document(side, lines.intents) if intents else side
 
 
 def _line_namer(lines: Lines) -> Callable[[int], str]:
     return lambda row: f"{lines.path}, line {lines.line_of(row)}"
-
-
-def whole(values: npt.NDArray[np.float64]) -> Array:
-    """Grades as integers where all of them are."""
-    with np.errstate(invalid="ignore"):
-        integers = values.astype(np.int64)
-    return integers if np.array_equal(integers, values) and (abs(integers) < 1 << 53).all() else values
 
 
 def format_of_side(name: str, *, has_rank: bool) -> Format:
@@ -477,8 +445,7 @@ def _file_side(
         if role == "score":
             return _run_side(name, roles, threads), None
         _refuse_columns(name, role, roles, "a qrels file whose fields have no names")
-        side = _in_order(_text_side(name, has_rank=False, threads=threads), role, roles)
-        return (_by_document(side, _second_fields(side)) if intents else side), None
+        return text_side(name, role, threads, roles, intents=intents), None
     from fastndcg.sources import csv, given
 
     if kind is NESTED:
@@ -787,38 +754,29 @@ def _side(
     values: Array,
     first_row: int = 0,
 ) -> Side:
-    ids = id_column(_encode(query))
+    ids = id_column(encode_runs(query))
     numbers = numbers_of(ids)
     codes = numbers.codes.astype(np.int64, copy=False)
     queries = ids.dictionary.take(ids.indices.take(pa.array(numbers.first_rows)))
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row + first_row}")
 
 
-def _encode(ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids as dictionaries. Where rows of a query stand together, only the first of each run is looked up."""
-    kind = ids.type
-    if isinstance(ids, pa.Array):
-        ids = pa.chunked_array([ids])
-    if not (pa.types.is_integer(kind) or (_is_text(kind) and not pa.types.is_binary_view(kind))):
+def encode_runs(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Ids as a dictionary. Where rows of a query stand together, only the first of each run is looked up.
+
+    Ids other than whole numbers and texts are returned as they are.
+    """
+    import pyarrow.compute as pc
+
+    ids = combine(ids)
+    if not (pa.types.is_integer(ids.type) or (_is_text(ids.type) and not pa.types.is_binary_view(ids.type))):
         return ids
-    return pa.chunked_array(
-        [_encoded_by_runs(chunk) for chunk in ids.chunks], pa.dictionary(pa.int32(), kind)
-    )
-
-
-def _encoded_by_runs(ids: pa.Array) -> pa.DictionaryArray:
-    if pa.types.is_integer(ids.type):
-        numbers = array_of(ids)
-        starts = np.flatnonzero(
-            np.append(np.ones(min(len(numbers), 1), np.bool_), numbers[1:] != numbers[:-1])
-        )
-    else:
-        starts = worlds.run("reading.joining.starts_of_runs", len(ids), *text_of(ids))
-    if 2 * len(starts) > len(ids):
+    runs = pc.run_end_encode(ids, run_end_type=pa.int64())
+    if 2 * len(runs.values) > len(ids):
         return encode(ids)
-    runs = encode(ids.take(column_of(starts)))
-    indices = np.repeat(array_of(runs.indices), np.diff(np.append(starts, len(ids))))
-    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), runs.dictionary)
+    found, lengths = encode(runs.values), np.diff(array_of(runs.run_ends), prepend=0)
+    indices = np.repeat(array_of(found.indices), lengths)
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), found.dictionary)
 
 
 def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
@@ -874,19 +832,6 @@ def _find(name: str, present: list[str], role: Role, roles: Roles, *, intents: b
 
 
 # ---- judgments of intents ----
-
-
-def _second_fields(side: Side) -> pa.Array:
-    """The second field of each line of a qrels file, whose lines are valid, since `side` was read."""
-    with open_unpacking(side.name) as stream:
-        lines = map(fields_of, bytes(stream.read()).removeprefix(b"\xef\xbb\xbf").split(b"\n"))
-    fields = [line[1] for line in lines if line and not line[0].startswith(b"#")]
-    if len(fields) != len(side.values):
-        raise SourceError(
-            f"{side.name} gave {len(side.values):,} lines and then {len(fields):,}; "
-            "intents are read in a second pass, so give a file and no pipe"
-        )
-    return pa.array(fields, pa.large_binary())
 
 
 def _by_document(side: Side, names: pa.Array) -> Side:

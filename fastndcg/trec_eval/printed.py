@@ -23,7 +23,7 @@ from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
 from fastndcg.sources import trec
 from fastndcg.sources.formats import CSV, TABLE, TREC
-from fastndcg.sources.lines import path_of, report_progress
+from fastndcg.sources.opening import path_of, report_progress
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
@@ -836,7 +836,7 @@ def _side(path: PathLike, has_rank: bool, threads: int | None) -> trec.Side:
         raise SourceError(
             f"{name} is {kind.name}; wanted a TREC file. fastndcg score --qrels --run reads {kind.name}."
         )
-    return trec._text_side(name, has_rank=has_rank, threads=threads)
+    return trec.text_side(name, "score" if has_rank else "relevance", threads)
 
 
 def _rank(

@@ -23,9 +23,11 @@ compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is
 # what a driver with blocks in another file finds, and how often it was found compiled
 STARTS = """
 import numpy as np
-from fastndcg.compiled.reading.joining import starts_of_runs
-starts = starts_of_runs(np.array([0, 1, 2, 3]), np.frombuffer(b"aab", np.uint8))
-print(starts.tolist(), sum(starts_of_runs.stats.cache_hits.values()))
+from fastndcg.compiled.reading.rows import codes_of_texts
+def firsts(offsets):
+    slots, rows, secret = np.zeros((16, 2), np.int64), np.empty((3, 8), np.int64), (np.uint64(5), np.uint64(7))
+    return rows[1, :codes_of_texts(offsets, np.frombuffer(b"aab", np.uint8), secret, slots, *rows)]
+print(firsts(np.array([0, 1, 2, 3])).tolist(), sum(codes_of_texts.stats.cache_hits.values()))
 """
 # as in an image that is read-only: permissions would not stop root
 READ_ONLY = """
@@ -217,7 +219,7 @@ def test_what_others_planted_is_not_loaded(tmp_path: Path) -> None:
     kept, trace = tmp_path / "kept", tmp_path / "was-run"
     environment = {"NUMBA_CACHE_DIR": str(kept)}
     assert run(STARTS, ROOT.parent, **environment) == "[0, 2] 0\n"
-    (index,) = kept.rglob("*.starts_of_runs-*.nbi")
+    (index,) = kept.rglob("*.codes_of_texts-*.nbi")
     index.write_bytes(pickle.dumps(Planted(str(trace))))
     index.parent.chmod(0o777)
     assert (
@@ -242,7 +244,7 @@ import warnings
 warnings.simplefilter("always")
 with warnings.catch_warnings(record=True) as caught:
 {textwrap.indent(STARTS, "    ")}
-    starts_of_runs(np.array([0, 1], np.int32), np.frombuffer(b"a", np.uint8))
+    firsts(np.array([0, 1], np.int32))
 print([str(each.message) for each in caught if each.category.__name__ == "FastndcgWarning"])
 """
     (tmp_path / "file").touch()

@@ -1,8 +1,7 @@
-"""The scanner of TREC files, beside Python's own reading, and compiled drivers beside the plain way."""
+"""Lines of TREC files, beside Python's own reading, and compiled drivers beside the plain way."""
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from importlib import import_module
@@ -10,37 +9,14 @@ from importlib import import_module
 import numba
 import numpy as np
 import pytest
-from fastndcg.compiled.reading import decimals
-from fastndcg.compiled.reading import scanners as kernels
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastndcg.kernels.reading import joining
 from fastndcg.rankings.grouping import SECRET
 from fastndcg.sources import lines
 
-compiled = numba.njit(error_model="numpy")
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-
-
-@compiled
-def round_decimal(whole, exponent):
-    return decimals.round_decimal(whole, exponent)
-
-
-@compiled
-def find_blanks(data, start, stop, out):
-    return kernels.find_blanks(data, start, stop, out)
-
-
-@compiled
-def keep_documents(data, table, lines, each, row, out, offsets, end):
-    return kernels.keep_documents(data, table, lines, each, row, out, offsets, end)
-
-
-@compiled
-def read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd):
-    return decimals.read_numbers(data, table, lines, each, before, words, row, values, odd, n_odd)
 
 
 # ---- numbers ----
@@ -53,49 +29,6 @@ def _halfway(bits):
     with localcontext() as context:
         context.prec = 1200
         return format(Decimal(middle.numerator) / Decimal(middle.denominator), "f")
-
-
-@given(st.integers(0, 2**64 - 1) | st.integers(0, 10**17 - 1), st.integers(-350, 320))
-@example(9007199254740993, 0)  # halfway between two
-@example(9007199254740995, 0)
-@example(2**64 - 1, -342)
-@example(2**64 - 1, 308)
-@example(45035996273704985, -1)  # halfway, and ten divides it
-@example(17976931348623157, 292)
-@example(22250738585072014, -324)
-@example(6, -325)
-def test_a_decimal_is_rounded_as_python_does(whole, exponent):
-    value, is_certain = round_decimal(np.uint64(whole), exponent)
-    if is_certain:
-        assert value == float(f"{whole}e{exponent}")
-    assert decimals.plain_round_decimal(whole, exponent) == (float(f"{whole}e{exponent}"), True)
-
-
-@given(st.floats(2.3e-308, 8e307))
-def test_the_shortest_form_of_a_normal_float_is_certain(value):
-    digits, exponent = f"{value:.16e}".split("e")
-    whole = np.uint64(int(digits.replace(".", "")))
-    assert round_decimal(whole, int(exponent) - 16) == (value, True)
-
-
-@given(
-    st.integers(0, 2046),
-    st.integers(0, 2**52 - 1),
-    st.integers(16, 19),
-    st.integers(-2, 2),
-)
-def test_decimals_near_the_middle_of_two_floats(exponent, mantissa, digits, off):
-    text = _halfway((exponent << 52) + mantissa)
-    point = text.find(".") if "." in text else len(text)
-    plain = text.replace(".", "")
-    first = len(plain) - len(plain.lstrip("0"))
-    whole = int(plain[first : first + digits] or 0) + off
-    if whole < 0:
-        return
-    power = point - first - len(plain[first : first + digits])
-    value, is_certain = round_decimal(np.uint64(whole), power)
-    if is_certain:
-        assert value == float(f"{whole}e{power}")
 
 
 _NUMBERS = (
@@ -116,68 +49,8 @@ _NUMBERS = (
 def test_any_number_has_the_bits_that_python_gives_it(tmp_path_factory, numbers):
     path = tmp_path_factory.mktemp("numbers") / "run"
     path.write_text("".join(f"q Q0 d{row} 1 {number} t\n" for row, number in enumerate(numbers)))
-    read = lines.read_lines(path, _scan_run, "").values
+    read = lines.read_lines(path, lines.RUN).values
     assert read.tobytes() == np.array([float(number) for number in numbers]).tobytes()
-
-
-def _scan_run(block, columns, filled):
-    return kernels.scan_trec(block, 6, columns, filled)
-
-
-def _scan_qrels(block, columns, filled):
-    return kernels.scan_trec(block, 4, columns, filled)
-
-
-# ---- blocks ----
-
-
-def _bytes(text):
-    return np.frombuffer(text, np.uint8).copy()
-
-
-@given(st.binary(max_size=400) | st.text(" \n\ta#\u00e9", max_size=400).map(str.encode), st.integers(0, 70))
-def test_blanks(text, start):
-    data = _bytes(text)
-    start = min(start, len(data))
-    out = np.full(len(data) + 64, -1, np.int32)
-    count, ends = find_blanks(data, start, len(data), out)
-    blanks = np.flatnonzero(data[start:] <= 32) + start
-    assert out[:count].tolist() == blanks.tolist()
-    assert ends == (data[blanks] == 10).sum()
-
-
-@given(st.lists(st.integers(1, 140), min_size=1, max_size=12), st.integers(0, 70))
-def test_documents_of_any_length_fill_their_column_and_no_more(lengths, room):
-    data = _bytes(
-        b"".join(b"q 0 " + bytes([97 + row]) * length + b" 1\n" for row, length in enumerate(lengths))
-    )
-    table = np.flatnonzero(data <= 32).astype(np.int32)
-    n = sum(lengths)
-    held = np.full(n + room + 64, 255, np.uint8)
-    out, offsets = held[: n + room], np.zeros(len(lengths) + 1, np.int64)
-    assert keep_documents(data, table, len(lengths), 4, 0, out, offsets, 0) == n
-    assert (held[n + room :] == 255).all()
-    assert out[:n].tobytes() == b"".join(bytes([97 + row]) * length for row, length in enumerate(lengths))
-    assert offsets.tolist() == [0, *np.cumsum(lengths).tolist()]
-
-
-@given(
-    st.lists(
-        _NUMBERS | st.sampled_from([".", "-", "+.", "1.2.3", "1-", "inf", "x" * 30]), min_size=1, max_size=40
-    )
-)
-def test_numbers_of_a_chunk(numbers):
-    """Those that are read have the right bits, and the others are named for the reader that comes after."""
-    data = _bytes("".join(f"q 0 d {number}\n" for number in numbers).encode())
-    table = np.flatnonzero(data <= 32).astype(np.int32)
-    words = np.zeros((decimals.N_WORDS, len(numbers)), np.uint64)
-    values, odd = np.zeros(len(numbers)), np.zeros((len(numbers), 3), np.int64)
-    n_odd = read_numbers(data, table, len(numbers), 4, 2, words, 0, values, odd, 0)
-    left = {row: data[start:stop].tobytes().decode() for row, start, stop in odd[:n_odd].tolist()}
-    assert left.items() <= dict(enumerate(numbers)).items()
-    for row, number in enumerate(numbers):
-        if row not in left:
-            assert values[row : row + 1].tobytes() == np.array([float(number)]).tobytes()
 
 
 # ---- files ----
@@ -214,7 +87,7 @@ def test_lines_of_any_form(tmp_path_factory, run, block):
     text, rows, tag = run
     path = tmp_path_factory.mktemp("runs") / "run"
     path.write_bytes(text.encode())
-    read = lines.read_lines(path, _scan_run, "", sizes=lines.Sizes(block))
+    read = lines.read_lines(path, lines.RUN, sizes=lines.Sizes(block))
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
     assert read.last[5] == tag
@@ -225,7 +98,7 @@ def test_lines_of_any_form(tmp_path_factory, run, block):
 def test_judgments_in_more_than_a_chunk(tmp_path, n, end):
     rows = [(f"q{row // 7}", f"doc{row * 37}", row % 4) for row in range(n)]
     (tmp_path / "qrels").write_text("".join(f"{query} 0 {doc} {grade}{end}" for query, doc, grade in rows))
-    read = lines.read_lines(tmp_path / "qrels", _scan_qrels, "")
+    read = lines.read_lines(tmp_path / "qrels", lines.QRELS)
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
 
@@ -237,7 +110,7 @@ def test_fields_longer_than_a_chunk(tmp_path, field, length):
     fields[field] = "0" * length if field == 4 else "x" * length
     rows = [["q", "Q0", "a", "1", "2.5", "t"], fields, ["q", "Q0", "z", "1", "1.5", "t"]]
     (tmp_path / "run").write_text("".join(" ".join(row) + "\n" for row in rows))
-    read = lines.read_lines(tmp_path / "run", _scan_run, "")
+    read = lines.read_lines(tmp_path / "run", lines.RUN)
     assert read.docs.to_pylist() == [row[2] for row in rows]
     assert read.values.tolist() == [float(row[4]) for row in rows]
     assert read.queries.to_pylist() == list(dict.fromkeys(row[0] for row in rows))
@@ -248,7 +121,7 @@ def test_a_line_without_end(tmp_path):
     with pytest.raises(
         lines.SourceError, match=r"run has a line of more than 1,023 bytes; is it a text file\?"
     ):
-        lines.read_lines(tmp_path / "run", _scan_run, "a line", sizes=lines.Sizes(block=64, longest=1000))
+        lines.read_lines(tmp_path / "run", lines.RUN, sizes=lines.Sizes(block=64, longest=1000))
 
 
 def test_the_shortest_lines(tmp_path):
@@ -256,10 +129,10 @@ def test_the_shortest_lines(tmp_path):
     (tmp_path / "qrels").write_text("q 0 d 1\n" * 9000)
     (tmp_path / "blanks").write_text("q 0 d 1\n" + "\n" * 70_000 + "q 0 e 1\n" + " " * 70_000)
     (tmp_path / "open").write_text("q Q0 d 1 2 " + "t " * 30_000 + "\n")
-    assert len(lines.read_lines(tmp_path / "qrels", _scan_qrels, "").values) == 9000
-    read = lines.read_lines(tmp_path / "blanks", _scan_qrels, "")
+    assert len(lines.read_lines(tmp_path / "qrels", lines.QRELS).values) == 9000
+    read = lines.read_lines(tmp_path / "blanks", lines.QRELS)
     assert (read.docs.to_pylist(), read.line_of(1)) == (["d", "e"], 70_002)
-    assert lines.read_lines(tmp_path / "open", _scan_run, "").values.tolist() == [2.0]
+    assert lines.read_lines(tmp_path / "open", lines.RUN).values.tolist() == [2.0]
 
 
 @pytest.mark.parametrize(("text", "fields"), [("q 0 d\n", 3), ("q 0 d 1 2\n", 5), (" q 0\n", 2)])
@@ -267,7 +140,11 @@ def test_the_shortest_lines(tmp_path):
 def test_the_line_of_a_malformed_judgment(tmp_path, text, fields, before):
     (tmp_path / "qrels").write_text("q 0 d 1\n" * before + text + "q 0 d 1\n" * 5)
     with pytest.raises(lines.SourceError, match=rf"qrels, line {before + 1}: {fields} fields in"):
-        lines.read_lines(tmp_path / "qrels", _scan_qrels, "")
+        lines.read_lines(tmp_path / "qrels", lines.QRELS)
+
+
+def _bytes(text):
+    return np.frombuffer(text, np.uint8).copy()
 
 
 # ---- the plain way of the drivers, against the compiled one ----
@@ -347,43 +224,34 @@ def test_ids_are_hashed_joined_and_ordered_alike(data):
         assert orders[0] == orders[1]
 
 
-@compiles
 @given(
     _run_lines() | st.binary(max_size=300).map(lambda text: (text.decode("latin-1"), [], "")),
-    st.sampled_from([3, 4, 6]),
+    st.sampled_from([lines.RANKED, lines.QRELS, lines.INTENTS, lines.RUN]),
 )
-def test_lines_are_read_alike(run, fields):
-    """Whatever is in a block: rows, queries, comments, and the first line that is malformed."""
+def test_lines_are_read_alike(run, form):
+    """Where pyarrow reads a block, Python reads the same, or names a line that has another form."""
     data = _bytes(run[0].encode() + b"\n")
-    n = len(data) + 80
-    columns = kernels.TextColumns(
-        *(np.zeros(n, np.uint8) if name.endswith("_bytes") else np.zeros(n, np.float64 if name == "values" else np.int64)
-          for name in kernels.TextColumns._fields[:-1]),
-        np.zeros((n, 3), np.int64),
-    )  # fmt: skip
-    found = []
-    for world in ("compiled", "kernels"):
-        scan = import_module(f"fastndcg.{world}.reading.scanners").scan_trec
-        own, filled = kernels.TextColumns(*(column.copy() for column in columns)), np.zeros(6, np.int64)
-        malformed = scan(data, fields, own, filled)
-        count, doc_end, runs, query_end, skipped, n_odd = filled.tolist()
-        values = own.values[:count].tolist()
-        for row, start, stop in own.odd[:n_odd].tolist():
-            values[row] = bytes(data[start:stop])
-        numbers = [value if isinstance(value, bytes) else float(value) for value in values]
-        texts = own.doc_bytes[:doc_end].tobytes(), own.query_bytes[:query_end].tobytes()
-        places = (
-            own.doc_offsets[: count + 1].tolist(),
-            own.query_ends[:runs].tolist(),
-            own.query_rows[:runs].tolist(),
-        )
-        found.append((malformed, texts, places, own.skipped[:skipped].tolist(), numbers))
-    for one, other in zip(found[0][-1], found[1][-1], strict=True):
-        read = [
-            float(each)
-            if isinstance(each, bytes) and re.fullmatch(rb"[+-]?\d+(\.\d*)?(e[+-]?\d+)?", each)
-            else each
-            for each in (one, other)
-        ]
-        assert repr(read[0]) == repr(read[1])
-    assert found[0][:-1] == found[1][:-1]
+    found = lines._by_arrow(form, data)
+    if found is None:
+        return
+    wanted = lines._by_python(form, data.tobytes())
+    assert found.values.tobytes() == wanted.values.tobytes()
+    assert [_column(each) for each in found] == [_column(each) for each in wanted]
+
+
+def _column(column):
+    return repr(column.tolist())
+
+
+@pytest.mark.parametrize("blank", [" ", "\t"])
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_lines_of_one_form_need_no_python(tmp_path, monkeypatch, blank, end):
+    """Quotes, commas, signs of comments within fields, backslashes, what is no UTF-8, and a last line without an end."""
+    docs = ['"a"', "a,b", "a#b", "\\", "'", "NULL", "nan", "caf\u00e9", '"', "\ufeff"]
+    rows = [blank.join(["q#1", "Q0", doc, "1", "1e-3", "t"]).encode() for doc in docs]
+    rows.append(rows[0].replace(b'"a"', b"\xff"))
+    (tmp_path / "run").write_bytes(b"\n".join(rows) + end.encode())
+    monkeypatch.setattr(lines, "_by_python", None)
+    read = lines.read_lines(tmp_path / "run", lines.RUN)
+    assert read.docs.to_pylist() == [*(doc.encode() for doc in docs), b"\xff"]
+    assert read.queries.to_pylist() == ["q#1"] and set(read.values.tolist()) == {1e-3}

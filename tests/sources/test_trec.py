@@ -26,7 +26,7 @@ import fastndcg as fn
 from fastndcg.cli import app
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import lines, paths, trec
+from fastndcg.sources import lines, opening, paths, trec
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
@@ -132,7 +132,7 @@ def test_what_only_python_takes_for_a_blank_is_a_part_of_a_field(both):
     nbsp, wide = "\u00a0", "\u3000"
     paths = both(f"q {nbsp} {nbsp} 1\n", f"q Q0 {nbsp} 1 0.5 {wide}\n")
     assert read_trec(*paths, intents=True).doc_ids.to_pylist() == [nbsp]
-    assert trec._text_side(paths[1], has_rank=True, threads=1).tag == wide
+    assert trec.text_side(paths[1], "score", 1).tag == wide
 
 
 def _zstd(data):
@@ -308,8 +308,8 @@ def test_files_are_read_in_parts_and_blocks_of_any_size(both):
     qrels, run = both("".join(f"q{i} 0 doc-{i * 7} 1\n" for i in range(100)), run)
 
     def read(threads, sizes):
-        for path, fields in ((qrels, 4), (run, 6)):
-            found = lines.read_lines(path, trec._scanner(fields), "a line", threads=threads, sizes=sizes)
+        for path, form in ((qrels, lines.INTENTS), (run, lines.RUN)):
+            found = lines.read_lines(path, form, threads=threads, sizes=sizes)
             for column in found[1:]:
                 yield column.tolist() if hasattr(column, "tolist") else column
             yield [found.line_of(row) for row in range(len(found.values))]
@@ -345,8 +345,8 @@ def stored(tmp_path, monkeypatch):
     def from_uri(uri):
         return (store, unquote(uri.removeprefix("store://"))) if uri.startswith("store:") else known(uri)
 
-    known = lines.file_system
-    for module, name in ((lines, "file_system"), (trec, "file_system"), (paths, "_filesystem")):
+    known = opening.file_system
+    for module, name in ((opening, "file_system"), (trec, "file_system"), (paths, "_filesystem")):
         monkeypatch.setattr(module, name, from_uri)
     return {"file": folder.as_uri(), "store": "store://a%20folder"}
 
@@ -479,7 +479,7 @@ def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, 
 def test_ids_of_any_length_are_taken_and_encoded_as_pyarrow_does(runs, kind, cut, seed):
     ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
     rows = np.random.default_rng(seed).integers(0, max(len(ids), 1), len(ids) * 2)
-    encoded, wanted = trec._encode(ids).combine_chunks(), ids.dictionary_encode()
+    encoded, wanted = trec.encode_runs(ids), ids.dictionary_encode()
     assert encoded.indices.equals(wanted.indices) or not len(ids)
     assert encoded.cast(kind).equals(ids)
     with pytest.MonkeyPatch.context() as patch:
@@ -1083,8 +1083,7 @@ def test_the_line_of_a_fault_in_a_later_part(write):
         with pytest.raises(InputError, match=rf"run, line {line}: .*{message}"):
             lines.read_lines(
                 write("run", "\n".join(broken) + "\n"),
-                trec._scanner(6),
-                trec.RUN_LINE,
+                lines.RUN,
                 threads=3,
                 sizes=lines.Sizes(64, part=256),
             )

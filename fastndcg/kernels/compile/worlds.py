@@ -46,7 +46,6 @@ GUESSES = {
     "drivers": (5e-7, 7.0),
     "intent_folds": (1e-5, 5.0),
     "returned": (2.5e-6, 4.0),
-    "scanners": (4e-8, 3.0),
     "decoders": (2e-8, 4.0),
     "joining": (3e-7, 0.6),
     "draws": (3e-7, 1.0),

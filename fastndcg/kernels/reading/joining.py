@@ -11,7 +11,7 @@ from fastndcg.kernels.flow.tables import Array
 
 from ..compile.marks import block, driver, in_place_of, intrinsic, types
 from ..flow.sorting import INSERTION, move_by_byte, sort_by_key
-from .words import copy_text, copy_widely, first_word, fold, leading_zeros, plain_fold, same_text, word_at
+from .words import copy_text, copy_widely, first_word, fold, leading_zeros, plain_fold, word_at
 
 
 class Ids(NamedTuple):
@@ -136,19 +136,6 @@ def digest_ids(offsets: Array, data: Array, secret: Secret, hashes: Array, leadi
     """Hash and first seven bytes of each id."""
     for row in range(hashes.shape[0]):
         hashes[row], leading[row] = digest(data, offsets[row], offsets[row + 1], secret)
-
-
-@driver()
-def starts_of_runs(offsets: Array, data: Array) -> Array:
-    """Rows whose text differs from that of the row before, and row 0."""
-    starts = np.empty(offsets.shape[0], np.int64)
-    found = 0
-    for row in range(offsets.shape[0] - 1):
-        before, start, stop = offsets[max(row - 1, 0)], offsets[row], offsets[row + 1]
-        if row == 0 or not same_text(data, start, stop, data, before, start):
-            starts[found] = row
-            found += 1
-    return starts[:found]
 
 
 @driver()

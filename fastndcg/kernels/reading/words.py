@@ -1,7 +1,4 @@
-"""Bytes of text, eight at a time: a word is a number whose lowest byte is the first character.
-
-Loops over single characters took three quarters of the time of reading a line.
-"""
+"""Bytes of text, eight at a time: a word is a number whose lowest byte is the first character."""
 
 from __future__ import annotations
 
@@ -11,32 +8,8 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.emitting import within_caller
 from ..compile.llvm import Code, Data, Value
-from ..compile.marks import block, in_place_of, intrinsic, ir, types, vectors
-
-NEWLINE, BLANK, HASH, PLUS, MINUS, POINT, ZERO, COLON = 10, 32, 35, 43, 45, 46, 48, 58
-
-
-@block
-def skip_blanks(data: Array, at: int) -> int:
-    while data[at] <= BLANK and data[at] != NEWLINE:
-        at += 1
-    return at
-
-
-@block
-def skip_field(data: Array, at: int) -> int:
-    while data[at] > BLANK:
-        at += 1
-    return at
-
-
-@block
-def skip_line(data: Array, at: int) -> int:
-    while data[at] != NEWLINE:
-        at += 1
-    return at + 1
+from ..compile.marks import block, in_place_of, ir, vectors
 
 
 def plain_element(array: Array, at: Any) -> Any:
@@ -80,36 +53,6 @@ def same_bytes(text: Array, start: int, stop: int, other: Array, other_start: in
         same = text[start + i] == other[other_start + i]
         i += 1
     return same
-
-
-@intrinsic
-def bits_of_64(typing: Any, data: Any, at: Any, most: Any, exactly: Any) -> Any:
-    """Two words with a bit for each of the 64 bytes from `at`: those up to `most`, and equal to `exactly`."""
-
-    def emit(code: Code, data: Data, at: Value, most: Value, exactly: Value) -> list[Value]:
-        lanes = data.load(at, 64)
-        return [most.to(8).splat(64).reaches(lanes).bits(), lanes.equals(exactly.to(8)).bits()]
-
-    kinds = data, types.int64, types.int64, types.int64
-    return types.UniTuple(types.uint64, 2)(*kinds), within_caller(emit)
-
-
-@intrinsic
-def lowest_bit(typing: Any, bits: Any) -> Any:
-    """Place of the lowest bit that is set; 64 if none is set."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
-
-
-@intrinsic
-def count_bits(typing: Any, bits: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
 
 
 def plain_word_at(data: Array, at: int) -> np.uint64:
