@@ -6,7 +6,8 @@ contrasts       the numbers of each measure and pair of systems
 comparison      `Comparison`: these numbers, and questions about them
 texts           a comparison as text, HTML, Markdown and LaTeX
 anchoring       what the order of the returned documents could have made of a measure
-explanation     where the value of a query comes from, rank by rank
+explained       a query document by document: gains, contributions, what was missed, exchanges
+explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          how far ties and unjudged documents could move a measure
 counterfactual  estimates from click logs over all queries
 rank_agreement  how far two rankings agree
