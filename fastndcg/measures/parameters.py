@@ -219,7 +219,8 @@ def _read_gain(value: Any) -> str | Numbers | GradeGains | Function:
         return value
     if isinstance(value, Mapping):
         return _grade_gains("gain", value, overrides=False)
-    wanted = "'linear', 'exp2', 'binary', a sequence or mapping grade -> gain, or a function of the grade"
+    words = ", ".join(map(repr, _GAINS))
+    wanted = f"{words}, a sequence or mapping grade -> gain, or a function of the grade"
     return _read_table("gain", value, _GAINS, wanted)
 
 
@@ -231,10 +232,8 @@ def _grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
 
 
 def _read_discount(value: Any) -> str | float | Numbers | Function:
-    wanted = (
-        "'log2', 'jarvelin', 'reciprocal', 'ln', a base of the logarithm above 1, a sequence, "
-        "or a function of the rank"
-    )
+    words = ", ".join(map(repr, _DISCOUNTS))
+    wanted = f"{words}, a base of the logarithm above 1, a sequence, or a function of the rank"
     if isinstance(value, bool | str | Iterable | Function) or callable(value):
         return _read_table("discount", value, _DISCOUNTS, wanted)
     base = _finite("discount", value)

@@ -180,7 +180,8 @@ def _code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArra
     if grades.dtype.kind in "ui" and len(grades):
         lowest, highest = int(grades.min()), int(grades.max())
         if highest - lowest < _CLOSE and highest < plan.EXACT:
-            above = grades if lowest == 0 else grades.astype(np.int64) - lowest
+            # NumPy 2.0 and 2.1 count no uint64
+            above = grades.astype(np.int64) - lowest if lowest or grades.dtype == np.uint64 else grades
             occurring = np.bincount(above) > 0
             return np.flatnonzero(occurring) + lowest, (np.cumsum(occurring) - 1)[above]
     distinct, places = np.unique(grades, return_inverse=True)

@@ -168,10 +168,9 @@ def _gain_of_unjudged(worth: Worth) -> float:
 
 
 def _looks_at_each_grade(worth: Worth, coding: Coding) -> bool:
-    return not isinstance(worth.gain, str) or (not coding.levels and worth.gain in _LOOKED_UP)
+    return not isinstance(worth.gain, str) or (not coding.levels and _kind(worth) == tables.LOOKUP)
 
 
-_LOOKED_UP = ("judgment", "nonrelevant", "stop", "scaled")
 _ONES = ("binary", "relevant", "unjudged")
 _WHOLE_WHEN_CODED = (*_ONES, "judgment", "nonrelevant")
 
@@ -702,4 +701,4 @@ def _kind(worth: Worth) -> int:
 
 def _threshold(worth: Worth) -> float:
     # tables with a gain for each grade contain the threshold
-    return -math.inf if worth.rel is None or worth.gain in _LOOKED_UP else worth.rel
+    return -math.inf if worth.rel is None or _kind(worth) == tables.LOOKUP else worth.rel
