@@ -22,33 +22,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from commands import Result, command, in_process_of_its_own, only_line, run
 
 import fastndcg as fn
-from fastndcg.cli import COMMANDS, app
+from fastndcg.cli import COMMANDS
 from fastndcg.cli.sample import write_sample
 
 pytestmark = pytest.mark.auto
 
 LABELS, SCORES = [3, 0, 2, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4]
 QUERY_IDS, COUNTRIES = [7, 7, 7, 8, 8, 9, 9], ["DE", "DE", "DE", "FR", "FR", "FR", "FR"]
-
-
-def run(*arguments: object) -> Result:
-    """The command line in this process; what it does not foresee is raised here."""
-    return CliRunner().invoke(
-        app, [str(argument) for argument in arguments], catch_exceptions=False, prog_name="fastndcg"
-    )
-
-
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "fastndcg", *map(str, arguments)]
-
-
-def in_process_of_its_own(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=300, check=False, **options
-    )  # type: ignore[call-overload,no-any-return]
 
 
 def table(**columns: object) -> pa.Table:
@@ -68,13 +51,6 @@ def expected(*measures: str) -> dict[str, float]:
 
 def means(result: Result) -> dict[str, float]:
     return {row["measure"]: row["mean"] for row in json.loads(result.stdout)["measures"]}
-
-
-def only_line(text: str) -> str:
-    """The one line that a failing command leaves on stderr."""
-    lines = text.splitlines()
-    assert len(lines) == 1, text
-    return lines[0]
 
 
 # ---- results ----

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from test_cli import only_line, run
+from commands import only_line, run
 
 import fastndcg as fn
 from fastndcg.common.table import name_of

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import run
 from rivals import random_queries
-from test_cli import run
 
 import fastndcg as fn
 

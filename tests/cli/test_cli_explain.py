@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_cli import only_line, run
+from commands import only_line, run
 
 import fastndcg as fn
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 
+import commands
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,6 @@ import fastndcg as fn
 from fastndcg.sources.trec import read_qrels_run
 
 typer = pytest.importorskip("typer")
-typer_testing = pytest.importorskip("typer.testing")
 
 from fastndcg.cli import app  # noqa: E402 - after the question whether typer is there
 
@@ -31,13 +31,9 @@ def paths(tmp_path):
     return str(tmp_path / "qrels.txt"), str(tmp_path / "run.txt")
 
 
-def run_cli(*arguments):
-    return typer_testing.CliRunner().invoke(app, list(arguments), prog_name="fastndcg")
-
-
 def test_text_files(paths, tmp_path):
     out = tmp_path / "out.parquet"
-    result = run_cli(
+    result = commands.run(
         "score",
         "--qrels",
         paths[0],
@@ -58,7 +54,7 @@ def test_text_files(paths, tmp_path):
     assert result.stderr == "3 queries, 3 documents\n"
     assert pq.read_table(out)["query_id"].to_pylist() == ["301", "302", "303"]
     skipped = json.loads(
-        run_cli(
+        commands.run(
             "score", "--qrels", paths[0], "--run", paths[1], "--missing", "skip", "--format", "json"
         ).stdout
     )
@@ -69,7 +65,7 @@ def test_parquet_files(tmp_path):
     qrels, run = str(tmp_path / "q.parquet"), str(tmp_path / "r.parquet")
     pq.write_table(pa.table({"topic": [1, 1], "docid": [7, 8], "rel": [1, 2]}), qrels)
     pq.write_table(pa.table({"topic": [1, 1], "docid": [7, 9], "score": [1.0, 2.0]}), run)
-    result = run_cli("score", "--qrels", qrels, "--run", run, "--query", "topic", "--format", "json")
+    result = commands.run("score", "--qrels", qrels, "--run", run, "--query", "topic", "--format", "json")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["columns"] == {
         "query": "topic",
@@ -82,11 +78,11 @@ def test_parquet_files(tmp_path):
         pa.table({"query_id": [1, 1], "docid": [7, 9], "score": [1.0, 2.0]}), tmp_path / "other.parquet"
     )
     pq.write_table(pa.table({"qid": [1, 1], "docid": [7, 8], "rel": [1, 2]}), tmp_path / "judged.parquet")
-    result = run_cli(
+    result = commands.run(
         "score", "--qrels", str(tmp_path / "judged.parquet"), "--run", str(tmp_path / "other.parquet")
     )
     assert "columns: query of qrels=qid, query of run=query_id, doc_id=docid" in result.stderr
-    failed = run_cli("score", "--qrels", qrels, "--run", run)
+    failed = commands.run("score", "--qrels", qrels, "--run", run)
     assert failed.exit_code == 3
     assert "q.parquet: " in failed.stderr
     assert failed.stderr.count("\n") == 1
@@ -108,19 +104,19 @@ def test_parquet_files(tmp_path):
 )
 def test_wrong_usage(paths, arguments, message):
     given = [{"Q": paths[0], "R": paths[1]}.get(argument, argument) for argument in arguments]
-    result = run_cli("score", *given)
+    result = commands.run("score", *given)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
 def test_faults_are_one_line(paths, tmp_path):
     (tmp_path / "run.txt").write_text("301 Q0 C 1 2.5\n")
-    result = run_cli("score", "--qrels", paths[0], "--run", paths[1])
+    result = commands.run("score", "--qrels", paths[0], "--run", paths[1])
     assert result.exit_code == 3
     assert "run.txt, line 1: 5 fields" in result.stderr
     assert result.stderr.count("\n") == 1
     assert (
-        run_cli("score", "--qrels", paths[0], "--run", "absent").stderr
+        commands.run("score", "--qrels", paths[0], "--run", "absent").stderr
         == "absent does not exist. Check the path.\n"
     )
 
@@ -136,12 +132,12 @@ def test_several_runs(paths, tmp_path):
     }
     rows = [(name, measure, mean) for name, each in means.items() for measure, mean in each.items()]
 
-    printed = json.loads(run_cli(*arguments, "--format", "json", "--out", str(out)).stdout)
+    printed = json.loads(commands.run(*arguments, "--format", "json", "--out", str(out)).stdout)
     assert [(row["run"], row["measure"], row["mean"]) for row in printed["measures"]] == rows
     assert [(each["run"], each["documents"]) for each in printed["runs"]] == [("run", 3), ("other.run", 2)]
-    text = list(csv.DictReader(run_cli(*arguments, "--format", "csv").stdout.splitlines()))
+    text = list(csv.DictReader(commands.run(*arguments, "--format", "csv").stdout.splitlines()))
     assert [(row["run"], row["measure"], float(row["mean"])) for row in text] == rows
-    shown = run_cli(*arguments)
+    shown = commands.run(*arguments)
     assert [line.split()[:2] for line in shown.stdout.splitlines()] == [
         ["run", "measure"],
         *map(list, (row[:2] for row in rows)),
@@ -151,7 +147,7 @@ def test_several_runs(paths, tmp_path):
     assert table.column_names == ["run", "query_id", "P@1", "RR"]
     assert table["run"].to_pylist() == ["run"] * 3 + ["other.run"] * 3
 
-    failed = run_cli(*arguments, "--fail-under", f"RR={means['run']['RR']}")
+    failed = commands.run(*arguments, "--fail-under", f"RR={means['run']['RR']}")
     assert failed.exit_code == 1
     assert failed.stderr.splitlines()[-1].startswith("--fail-under: other.run: the mean of RR is 0.33")
 
@@ -160,7 +156,7 @@ def test_paths_beside_qrels_are_runs(paths, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text(RUN.replace("2.5", "0.5"))
     rows = [
-        json.loads(run_cli("score", "--qrels", paths[0], *runs, "--format", "json").stdout)["measures"]
+        json.loads(commands.run("score", "--qrels", paths[0], *runs, "--format", "json").stdout)["measures"]
         for runs in (
             (paths[1], str(other)),
             ("--run", paths[1], str(other)),
@@ -168,15 +164,15 @@ def test_paths_beside_qrels_are_runs(paths, tmp_path):
         )
     ]
     assert rows[0] == rows[1] == rows[2] and [row["run"] for row in rows[0]] == ["run", "other"]
-    assert "no_such" in run_cli("score", "--qrels", paths[0], "no_such.txt").stderr
+    assert "no_such" in commands.run("score", "--qrels", paths[0], "no_such.txt").stderr
 
 
 @pytest.mark.parametrize("options", [[], ["-q"], ["-q", "-c", "-m", "map", "-m", "runid"], ["-n", "-q"]])
 def test_trec_eval_of_several_runs_is_that_of_each(paths, tmp_path, options):
     other = tmp_path / "other.txt"
     other.write_text(RUN.replace("2.5", "0.5").replace("me", "you"))
-    each = [run_cli("trec_eval", *options, paths[0], run).stdout for run in (paths[1], str(other))]
-    assert run_cli("trec_eval", *options, paths[0], paths[1], str(other)).stdout == "".join(each)
+    each = [commands.run("trec_eval", *options, paths[0], run).stdout for run in (paths[1], str(other))]
+    assert commands.run("trec_eval", *options, paths[0], paths[1], str(other)).stdout == "".join(each)
 
 
 def test_runs_of_one_name(paths, tmp_path):
@@ -184,9 +180,9 @@ def test_runs_of_one_name(paths, tmp_path):
     (tmp_path / "b").mkdir()
     other = tmp_path / "b" / "run.trec"
     other.write_text(RUN)
-    result = run_cli("score", "--qrels", qrels, "--run", run, "--run", str(other), "--format", "csv")
+    result = commands.run("score", "--qrels", qrels, "--run", run, "--run", str(other), "--format", "csv")
     assert [line.split(",")[0] for line in result.stdout.splitlines()] == ["run", run, str(other)]
-    twice = run_cli("score", "--qrels", qrels, "--run", run, "--run", run)
+    twice = commands.run("score", "--qrels", qrels, "--run", run, "--run", run)
     assert (twice.exit_code, twice.stderr) == (2, f"{run} is given 2 times; give each file once\n")
 
 
@@ -197,7 +193,7 @@ def test_an_option_of_one_value_is_given_once(command, paths):
         if option.param_type_name != "option" or option.is_flag:
             continue
         given = [option.opts[0], *["1"] * option.nargs] * 2
-        result = run_cli(command, *([] if command != "trec_eval" else paths), *given)
+        result = commands.run(command, *([] if command != "trec_eval" else paths), *given)
         name = max(option.opts, key=len)
         message = f"{name} is given 2 times; it takes one value. Keep the one that is meant."
         assert result.stderr.startswith(message) is not option.multiple, option.name
@@ -207,7 +203,7 @@ def test_an_option_of_one_value_is_given_once(command, paths):
 def test_few_queries_in_common(paths, tmp_path):
     qrels = paths[0]
     (tmp_path / "few.txt").write_text("301 Q0 B 1 2.5 me\n")
-    result = run_cli("score", "--qrels", qrels, "--run", str(tmp_path / "few.txt"))
+    result = commands.run("score", "--qrels", qrels, "--run", str(tmp_path / "few.txt"))
     assert result.exit_code == 0
     warning, counts = result.stderr.splitlines()
     assert warning.startswith(f"Warning: {qrels} has 3 queries and ")
@@ -215,6 +211,6 @@ def test_few_queries_in_common(paths, tmp_path):
     assert counts == "3 queries, 1 document"
     (tmp_path / "few.txt").write_text("q301 Q0 B 1 2.5 me\n")
     for command in (["score", "--qrels", qrels, "--run"], ["trec_eval", qrels]):
-        refused = run_cli(*command, str(tmp_path / "few.txt"))
+        refused = commands.run(*command, str(tmp_path / "few.txt"))
         assert refused.exit_code == 3
         assert 'have no query in common: "301", "302", "303" there, "q301" here.' in refused.stderr

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import commands
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import fastndcg as fn
-from fastndcg.cli import app
 from fastndcg.common.table import Table, fit, markdown_table, shorten, terminal_width
 from fastndcg.scores.summary import Summary
 
@@ -79,7 +78,7 @@ def shown_of(width: int, shows: Callable[[], str]) -> str:
 
 def shown_at(width: int, words: list[str]) -> str:
     def invoked() -> str:
-        result = CliRunner().invoke(app, words)
+        result = commands.run(*words)
         assert result.exit_code == 0, result.output
         return result.stdout
 
@@ -251,7 +250,7 @@ def test_what_matters_is_shown_at_any_width_and_a_line_names_the_rest(
     assert tables.split().count("small") == whole.split().count("small")
     assert columns - set(tables.split()) - set(NAMES) <= named <= columns
     for names, see in notes:
-        has = CliRunner().invoke(app, [*words, *see.split()])
+        has = commands.run(*words, *see.split())
         assert has.exit_code == 0 and all(name.strip() in has.stdout for name in names.split(",")), see
     # no name and no number of what is shown is cut
     lengths = [

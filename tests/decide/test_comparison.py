@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_intervals import scores_of
+from systems import DEXTRO, LAEVO, compared, drawn, row_of, scores_of
 
 import fastndcg as fn
 from fastndcg.decide.systems import TESTS
@@ -25,26 +25,6 @@ if TYPE_CHECKING:
 
 stats = pytest.importorskip("scipy.stats")
 pytestmark = pytest.mark.auto
-
-# hours of sleep that ten patients gained by two drugs (Student, Biometrika 1908)
-DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
-LAEVO = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
-
-
-def compared(a: Any, b: Any, **options: Any) -> fn.Comparison:
-    return fn.compare({"a": scores_of(a), "b": scores_of(b)}, **options)
-
-
-def row_of(a: Any, b: Any, **options: Any) -> dict[str, Any]:
-    (row,) = compared(a, b, **options).to_arrow().to_pylist()
-    return row
-
-
-def drawn(seed: int, n: int, systems: int = 2) -> np.ndarray:
-    random = np.random.default_rng(seed)
-    level = random.beta(2, 2, n)
-    return np.clip(level + random.normal(0, 0.1, (systems, n)) * (random.random((systems, n)) < 0.6), 0, 1)
-
 
 # ---- numbers ----
 

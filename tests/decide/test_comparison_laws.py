@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_intervals import scores_of
+from systems import scores_of
 
 import fastndcg as fn
 from fastndcg.decide.systems import TESTS

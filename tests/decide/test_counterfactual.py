@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import oracle
 import pyarrow as pa
@@ -14,10 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import fastndcg as fn
-from fastndcg.cli import app
 from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
@@ -186,13 +185,13 @@ def test_command_line(tmp_path: Path) -> None:
     )
     pq.write_table(table.take(pa.array(np.random.default_rng(0).permutation(600))), tmp_path / "log.parquet")
     command = ["score", str(tmp_path / "log.parquet"), "-m", "DCG(ips=True)@5", "--format", "csv"]
-    result = CliRunner().invoke(app, command)
+    result = commands.run(*command)
     assert result.exit_code == 3 and "name its column, as in --propensity propensity" in result.stderr
-    result = CliRunner().invoke(app, [*command, "--propensity", "seen"])
+    result = commands.run(*command, "--propensity", "seen")
     mean = fn.evaluate(clicks, "DCG(ips=True)@5").mean()["DCG(ips=True)@5"]
     assert result.exit_code == 0 and f"DCG(ips=True)@5,{mean!r}" in result.stdout
     assert "propensity=seen" in result.stderr
-    result = CliRunner().invoke(app, [*command, "--propensity", "score"])
+    result = commands.run(*command, "--propensity", "score")
     assert result.exit_code == 3 and 'column "score" has' in result.stderr
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from browser import CHROMIUM, MISSING, Browser
-from test_report import HOSTILE, UNSEEN, systems_of
+from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
 from fastndcg.look import drawing

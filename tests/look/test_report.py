@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_cli import run
+from commands import run
+from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
 from fastndcg import plot
@@ -27,30 +28,6 @@ pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 pytest.importorskip("jinja2")
 pytest.importorskip("scipy")
-
-HOSTILE = '<script>window.hacked=1</script>"><img src=x onerror="window.hacked=1">'
-QUERIES = 120
-
-
-def systems_of(queries: int = QUERIES) -> dict[str, fn.Rankings]:
-    """Two systems over the same queries: one with ties, names and ids that are markup, a query without a relevant document."""
-    random = np.random.default_rng(0)
-    grades = random.integers(0, 4, (queries, 12))
-    grades[5] = 0
-    offsets = np.arange(queries + 1) * 12
-    first = fn.Rankings.from_offsets(
-        offsets,
-        grades.ravel(),
-        np.round(grades + random.normal(0, 3, grades.shape)).ravel(),
-        query_ids=[HOSTILE if place == 7 else f"q-{place}" for place in range(queries)],
-        queries={"country": [["de", "fr", f"us{HOSTILE}"][place % 3] for place in range(queries)]},
-        doc_ids=[f"{HOSTILE}{place % 12}" for place in range(queries * 12)],
-        is_judged=np.arange(queries * 12) % 10 > 0,
-    )
-    return {
-        "bm25": first,
-        f"rerank {HOSTILE}": first.with_scores((grades + random.normal(0, 2, grades.shape)).ravel()),
-    }
 
 
 class Page(HTMLParser):
@@ -142,9 +119,6 @@ def test_numbers_are_those_of_the_package(page: Page) -> None:
     assert set(worst) <= set(page.texts)
     assert "q-5" not in page.texts  # without a relevant document, which is no fault of the order
     assert "bm25, without 1 query where nDCG@10 is undefined:" in page.texts
-
-
-UNSEEN = "\x00\x07\x1b[31m\x85\n\u2028\u202e\ufffe\ufeff"
 
 
 def test_no_name_can_harm_the_page(tmp_path: Path) -> None:

@@ -6,15 +6,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import fastndcg as fn
-from fastndcg.cli import app
 
 pytestmark = pytest.mark.auto
 
@@ -108,7 +107,7 @@ def test_ranks_and_distances_that_are_said_to_be_are_not() -> None:
 
 def test_the_command_line_warns_in_its_own_words(tmp_path: Path) -> None:
     pq.write_table(pa.table(table(label=SCORES, score=GRADES)), tmp_path / "data.parquet")
-    result = CliRunner().invoke(app, ["score", str(tmp_path / "data.parquet"), "-m", "nDCG@10"])
+    result = commands.run("score", tmp_path / "data.parquet", "-m", "nDCG@10")
     assert result.exit_code == 0
     assert "as if grades and scores were swapped" in result.stderr
     assert "--relevance and --score" in " ".join(result.stderr.split())
@@ -171,8 +170,6 @@ def test_the_command_line_names_measures_once(tmp_path: Path, memory: list[str])
     columns = table(label=FRACTIONS) | {"qid": np.repeat(np.arange(QUERIES * copies), DOCUMENTS)}
     columns |= {name: np.tile(columns[name], copies) for name in ("label", "score")}
     pq.write_table(pa.table(columns), tmp_path / "data.parquet")
-    result = CliRunner().invoke(
-        app, ["score", str(tmp_path / "data.parquet"), "-m", "AP", "--anchors", *memory]
-    )
+    result = commands.run("score", tmp_path / "data.parquet", "-m", "AP", "--anchors", *memory)
     assert result.exit_code == 0
     assert result.stderr.count("no grade reaches rel=1;") == 1

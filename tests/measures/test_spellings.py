@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_cli import run
+from commands import run
 
 import fastndcg as fn
 from fastndcg import MeasureError

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import strategies as ours
-from test_cli import run
+from commands import run
 
 import fastndcg as fn
 from fastndcg.measures import DEFINITIONS

@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import oracle
 import pyarrow as pa
@@ -20,10 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import fastndcg as fn
-from fastndcg.cli import app
 from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
@@ -602,26 +601,24 @@ def test_parquet_and_streams(tmp_path: Path) -> None:
 
 def test_command_line(tmp_path: Path) -> None:
     qrels, run = write_trec(tmp_path, *invented(11))
-    result = CliRunner().invoke(
-        app, ["score", "--qrels", str(qrels), "--run", str(run), "-m", "alpha_nDCG@20", "--format", "json"]
-    )
+    result = commands.run("score", "--qrels", qrels, "--run", run, "-m", "alpha_nDCG@20", "--format", "json")
     assert result.exit_code == 0, result.output
     wanted = fn.evaluate(fn.read_trec(qrels, run, intents=True), "alpha_nDCG@20").mean()["alpha_nDCG@20"]
     assert json.loads(result.stdout)["measures"][0]["mean"] == wanted
     assert "iteration" not in result.stderr
     (tmp_path / "plain").write_text("1 0 d1 1\n1 0 d2 1\n")
     plain = ["score", "--qrels", str(tmp_path / "plain"), "--run", str(run), "-m", "StRecall@5"]
-    assert "no query has more than one intent" in CliRunner().invoke(app, plain).stderr
+    assert "no query has more than one intent" in commands.run(*plain).stderr
     table = pa.table({"qid": [1, 1], "rel": [1, 1], "score": [0.5, 0.1], "per_intent": [[1, 0], [1, None]]})
     pq.write_table(table, tmp_path / "rows.parquet")
     score = ["score", str(tmp_path / "rows.parquet"), "-m", "alpha_nDCG@2"]
-    result = CliRunner().invoke(app, score)
+    result = commands.run(*score)
     assert (result.exit_code, result.stdout) == (3, "")
     assert "name a list column, as in --intents grades" in result.stderr
-    result = CliRunner().invoke(app, [*score, "--intents", "per_intent", "--format", "csv"])
+    result = commands.run(*score, "--intents", "per_intent", "--format", "csv")
     assert result.exit_code == 0 and "alpha_nDCG@2,1.0" in result.stdout
     assert "intents=per_intent" in result.stderr
-    result = CliRunner().invoke(app, ["score", "x", "-m", "alpha_nDCG(ties='best')@2"])
+    result = commands.run("score", "x", "-m", "alpha_nDCG(ties='best')@2")
     assert result.exit_code == 2 and "is not computed for several intents" in result.stderr
 
 

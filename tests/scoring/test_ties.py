@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from test_folds import all_asked, measure_of, tables
+from variants import all_asked, measure_of, tables
 
 import fastndcg as fn
 

@@ -7,16 +7,15 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import fastndcg as fn
-from fastndcg.cli import app
 from fastndcg.errors import ColumnError, FastndcgError, SourceError
 from fastndcg.sources.formats import CSV, format_of_name
 from fastndcg.sources.trec import read_qrels_run, read_trec
@@ -256,7 +255,7 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
         for more in ([], ["--convention", "trec_eval"]):
-            result = CliRunner().invoke(app, ["score", str(path), "-m", "nDCG@10", "--format", "csv", *more])
+            result = commands.run("score", path, "-m", "nDCG@10", "--format", "csv", *more)
             assert result.exit_code == 0, result.stderr
             assert result.stdout.splitlines()[1].startswith("nDCG@10," if not more else "nDCG")
             assert "1 query, 2 documents; columns: query=qid, relevance=label, score=score" in result.stderr
@@ -266,7 +265,7 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
         "--run",
         str(_written(tmp_path, RUN, "r.csv")),
     ]
-    result = CliRunner().invoke(app, ["score", *pair])
+    result = commands.run("score", *pair)
     assert result.exit_code == 0, result.stderr
     assert "columns: query=qid, doc_id=docno, relevance=rel, score=score" in result.stderr
 
@@ -285,7 +284,7 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
 )
 def test_what_csv_has_not(tmp_path: Path, words: list[str], code: int, message: str) -> None:
     paths = (str(_written(tmp_path, TEXT)), "a.parquet")
-    result = CliRunner().invoke(app, ["score", *(word.format(*paths) for word in words)])
+    result = commands.run("score", *(word.format(*paths) for word in words))
     assert (result.exit_code, result.stdout) == (code, "")
     assert message.format(*paths) in result.stderr
 

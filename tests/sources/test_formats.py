@@ -15,15 +15,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import commands
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather as pf
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import fastndcg as fn
-from fastndcg.cli import app
 from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.formats import format_of
 
@@ -100,7 +99,7 @@ def _coded(table: pa.Table) -> pa.Table:
 
 
 def scored(*words: Any, stdin: bytes | None = None, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, ["score", *map(str, words)], input=stdin)
+    result = commands.run("score", *words, input=stdin)
     assert result.exit_code == code, result.stderr
     return result
 
@@ -223,7 +222,7 @@ def test_other_commands_take_standard_input(tmp_path: Path, command: str) -> Non
     }[command]
     if command == "report":
         pytest.importorskip("altair")
-    result = CliRunner().invoke(app, [command, *words], input=WRITTEN["a.feather"](LONG))
+    result = commands.run(command, *words, input=WRITTEN["a.feather"](LONG))
     assert result.exit_code == 0, result.stderr
     assert "standard input" in result.output or command in ("explain", "conventions", "report")
 
@@ -242,7 +241,7 @@ def test_other_commands_take_standard_input(tmp_path: Path, command: str) -> Non
     ],
 )  # fmt: skip
 def test_faulty_standard_input(words: list[str], stdin: bytes, code: int, message: str) -> None:
-    result = CliRunner().invoke(app, words, input=stdin)
+    result = commands.run(*words, input=stdin)
     assert (result.exit_code, result.stdout) == (code, ""), result.output
     assert message in result.stderr
     assert result.stderr.count("\n") == 1

@@ -14,15 +14,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import commands
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
 import fastndcg as fn
-from fastndcg.cli import app
 
 pytestmark = pytest.mark.auto
 
@@ -130,9 +130,7 @@ def mean_of(
     content = sides[stdin].read_bytes() if way == "standard input" else b""
     if content:
         words[2 + 2 * stdin] = "-"
-    ran = CliRunner().invoke(
-        app, [*words, *(word for measure in MEASURES for word in ("-m", measure))], input=content
-    )
+    ran = commands.run(*words, *(word for measure in MEASURES for word in ("-m", measure)), input=content)
     assert ran.exit_code == 0, ran.stderr
     return {row["measure"]: row["mean"] for row in json.loads(ran.stdout)["measures"]}
 
@@ -153,10 +151,6 @@ def test_holdouts(shape: str, way: str, tmp_path: Path) -> None:
 def test_runs(shape: str, way: str, tmp_path: Path) -> None:
     qrels = JUDGMENTS["ranx JSON" if shape != "floats" else "numbers"]
     assert mean_of(tmp_path, way, qrels, RUNS[shape], 1) == wanted()
-
-
-def run(*words: object, **options: Any) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words], **options)
 
 
 def test_files_of_ranx_and_values_of_other_tools(tmp_path: Path) -> None:

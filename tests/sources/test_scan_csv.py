@@ -10,17 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import fastndcg as fn
 from fastndcg import FastndcgError, InputError, SourceError, evaluate, read_csv, scan_csv
-from fastndcg.cli import app
 
 pytestmark = pytest.mark.auto
 SMALL = 1 << 20
@@ -286,10 +285,10 @@ def test_rows_that_grow_narrower_than_the_first(tmp_path: Path) -> None:
 def test_the_command_scores_a_large_csv_in_parts(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.csv.gz", _table(60_000, shuffled=True))
     words = ["score", str(path), "-m", "nDCG@10", "--format", "csv"]
-    whole, parts = (CliRunner().invoke(app, [*words, *more]) for more in ([], ["--memory", "1MB"]))
+    whole, parts = (commands.run(*words, *more) for more in ([], ["--memory", "1MB"]))
     assert (parts.exit_code, parts.stdout, parts.stderr) == (0, whole.stdout, whole.stderr)
     (tmp_path / "a.jsonl").write_text('{"qid": 1, "label": 1, "score": 0.5}\n')
-    refused = CliRunner().invoke(app, ["score", str(tmp_path / "a.jsonl"), "--memory", "1MB"])
+    refused = commands.run("score", tmp_path / "a.jsonl", "--memory", "1MB")
     assert refused.exit_code == 2 and "--memory has no meaning with JSON Lines" in refused.stderr
 
 

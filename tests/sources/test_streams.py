@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -822,9 +823,6 @@ def test_memory_is_flat(tmp_path: Path, text: bool) -> None:
 
 
 def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from fastndcg.cli import app
 
     for name, table in {"grouped": rows(300), "shuffled": shuffled(rows(300))}.items():
         docs = pa.array([f"d{row * 7919 % 100_003}" for row in range(len(table))])
@@ -836,7 +834,7 @@ def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
                 out = tmp_path / f"{number}.parquet"
                 words = ["score", str(path), "--keep", "lang", "-m", "nDCG@3,5", *like]
                 words += ["--memory", memory, "--out", str(out)]
-                result = CliRunner().invoke(app, words, catch_exceptions=False)
+                result = commands.run(*words)
                 assert result.exit_code == 0
                 texts.append(
                     (result.stdout, result.stderr, pq.read_table(out).to_pylist(), pq.read_schema(out).names)
@@ -845,7 +843,7 @@ def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
             assert texts[0][0] != plain
             assert ("doc_id=docid" in result.stderr) == ("trec_eval" in like)
             plain = plain or texts[0][0]
-    result = CliRunner().invoke(app, ["score", str(path), "--memory", "lots"])
+    result = commands.run("score", path, "--memory", "lots")
     assert result.exit_code == 2
     assert '--memory: memory="lots" is not an amount of memory' in result.stderr
 

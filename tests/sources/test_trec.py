@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import unquote
 
+import commands
 import numba
 import numpy as np
 import pyarrow as pa
@@ -20,10 +21,8 @@ from fastndcg.compiled.reading import joining
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs
-from typer.testing import CliRunner
 
 import fastndcg as fn
-from fastndcg.cli import app
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources import lines, opening, paths, trec
@@ -362,7 +361,7 @@ def test_two_tables_as_uris(stored, scheme, qrels, run):
     if qrels.endswith("txt") and not run.endswith("parquet"):
         assert facts(read_trec(*both)) == PLAIN
     words = ["score", "--qrels", both[0], "--run", both[1], "--format", "json"]
-    result = CliRunner().invoke(app, words)
+    result = commands.run(*words)
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["queries"] == 3
 

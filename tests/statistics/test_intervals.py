@@ -10,25 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from systems import scores_of
 
 import fastndcg as fn
-from fastndcg.scores.scores import Scores
 from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import t_quantile, t_two_sided
 
 pytestmark = pytest.mark.auto
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-
-
-def scores_of(values: Any, *, measure: str = "nDCG", weight: Any = None, **columns: Any) -> Scores:
-    """Scores with such values, (n_queries,), as `evaluate` would return them."""
-    values = np.atleast_2d(np.asarray(values, dtype=np.float64)).copy()
-    rankings = fn.Rankings.from_groups(
-        [1] * values.shape[1], [1] * values.shape[1], [1.0] * values.shape[1], weight=weight, **columns
-    )
-    measures = [fn.parse(measure) @ k for k in range(1, len(values) + 1)]
-    return Scores(measures, values, np.zeros(values.shape, np.bool_), rankings, rankings.weight)
 
 
 def reciprocal_ranks(random: np.random.Generator, size: Any) -> np.ndarray:

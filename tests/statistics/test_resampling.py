@@ -12,8 +12,7 @@ import pytest
 from fastndcg.compiled.flow import draws as kernels
 from hypothesis import given
 from hypothesis import strategies as st
-from test_comparison import DEXTRO, LAEVO, drawn, row_of
-from test_intervals import scores_of
+from systems import DEXTRO, LAEVO, drawn, row_of, scores_of
 
 import fastndcg as fn
 from fastndcg.common.progress import Task

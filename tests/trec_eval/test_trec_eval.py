@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import commands
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,8 +17,6 @@ import fastndcg as fn
 from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.sources.trec import read_trec
 from fastndcg.trec_eval import printed as trec_eval
-
-typer_testing = pytest.importorskip("typer.testing")
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
 RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n303 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"
@@ -167,7 +166,7 @@ def test_printed_means_are_sums_in_order(both, options):
     qrels |= {"only-judged": {"d1": 1}, "x": {"d2": 1, "d3": 0}}
     run |= {"only-returned": {"d1": 1.0}}
     paths = written(both, qrels, run)
-    result = cli("trec_eval", "--release", "9", "-m", "P", "-m", "map", "-m", "set_F", "-m", "num_ret", "-m", "gm_map", *options, *map(str, paths))  # fmt: skip
+    result = commands.run("trec_eval", "--release", "9", "-m", "P", "-m", "map", "-m", "set_F", "-m", "num_ret", "-m", "gm_map", *options, *map(str, paths))  # fmt: skip
     assert result.exit_code == 0, result.stderr
     if "-M" in options:
         # pytrec_eval cannot cut: its order is falling score as float32, then falling id
@@ -397,30 +396,24 @@ def test_recall_levels_in_any_order(lists, shares):
 # ---- the command ----
 
 
-def cli(*arguments):
-    from fastndcg.cli import app
-
-    return typer_testing.CliRunner().invoke(app, list(arguments), prog_name="fastndcg")
-
-
 def test_queries_and_summaries(both):
     paths = [str(path) for path in both(QRELS, RUN)]
-    both_parts = cli("trec_eval", "-q", "-mmap", "-m", "num_q", *paths)
+    both_parts = commands.run("trec_eval", "-q", "-mmap", "-m", "num_q", *paths)
     assert both_parts.stdout == (
         f"{'map':<22}\t301\t0.2500\n{'map':<22}\t303\t0.0000\n{'num_q':<22}\tall\t2\n{'map':<22}\tall\t0.1250\n"
     )
     assert both_parts.stderr == ""
-    assert cli("trec_eval", "-q", "-n", "-mmap", *paths).stdout == "".join(
+    assert commands.run("trec_eval", "-q", "-n", "-mmap", *paths).stdout == "".join(
         both_parts.stdout.splitlines(keepends=True)[:2]
     )
-    complete = values_of(cli("trec_eval", "-qc", "-m", "map", "-m", "utility.1,-1,0,0", "-m", "num_ret", "-m", "relstring", *paths).stdout)  # fmt: skip
+    complete = values_of(commands.run("trec_eval", "-qc", "-m", "map", "-m", "utility.1,-1,0,0", "-m", "num_ret", "-m", "relstring", *paths).stdout)  # fmt: skip
     assert complete["map", "302"] == "0.0000"
     assert complete["map", "all"] == "0.0833"
     assert complete["num_ret", "302"] == "0"
     assert complete["relstring", "302"] == "''"
     # a stand-in that trec_eval 10 forgets to take back where a name has parameters
     assert complete["utility_1,-1,0,0", "302"] == "-1.0000"
-    older = values_of(cli("trec_eval", "-qc", "--release", "9", "-m", "map", *paths).stdout)
+    older = values_of(commands.run("trec_eval", "-qc", "--release", "9", "-m", "map", *paths).stdout)
     assert ("map", "302") not in older
     assert older["map", "all"] == "0.0833"
 
@@ -473,7 +466,7 @@ def test_standard_input(both):
 
 def test_what_trec_eval_passes_over_in_silence_is_said(both):
     paths = [str(path) for path in both("301 0 A 1.5\n", "301 Q0 A 1 2 me\n")]
-    result = cli("trec_eval", "-m", "P.5", "-m", "P.10", "-m", "set.3", *paths)
+    result = commands.run("trec_eval", "-m", "P.5", "-m", "P.10", "-m", "set.3", *paths)
     assert result.exit_code == 0
     assert "P_5 " in result.stdout
     assert "P_10" not in result.stdout
@@ -510,7 +503,7 @@ def test_measures_that_there_are_not(both, measure, message):
     with pytest.raises(MeasureError) as error:
         trec_eval.read_names([measure])
     assert message in str(error.value)
-    result = cli("trec_eval", "-m", measure, *(str(path) for path in both(QRELS, RUN)))
+    result = commands.run("trec_eval", "-m", measure, *(str(path) for path in both(QRELS, RUN)))
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
 
@@ -534,13 +527,13 @@ def test_files_that_are_not_what_was_meant(both, tmp_path):
     run.write_bytes(b"PAR1")
     with pytest.raises(SourceError, match="run is Parquet; wanted a TREC file"):
         printed(qrels, run)
-    result = cli("trec_eval", str(qrels), str(tmp_path / "nothing"))
+    result = commands.run("trec_eval", str(qrels), str(tmp_path / "nothing"))
     assert (result.exit_code, result.stdout) == (3, "")
     assert "nothing does not exist" in result.stderr
 
 
 def test_help_lists_the_options_and_the_measures():
     for option in ("-h", "--help"):
-        assert "--level_for_rel" in cli("trec_eval", option).stdout
-    listed = cli("trec_eval", "--measures").stdout
+        assert "--level_for_rel" in commands.run("trec_eval", option).stdout
+    listed = commands.run("trec_eval", "--measures").stdout
     assert all(f"\n{name} " in f"\n{listed}" for name in (*trec_eval.DECLARED, *trec_eval.SETS))

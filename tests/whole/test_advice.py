@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from commands import run
 
 import fastndcg as fn
 from fastndcg import typing
-from fastndcg.cli import app
 from fastndcg.errors import Argument, InputError
 from fastndcg.sources.trec import read_qrels_run
 
@@ -29,10 +28,6 @@ SCORES = [0.5, None, 0.25, 1.0]
 LAST = [0.5, -np.inf, 0.25, 1.0]
 TABLE = pa.table({"qid": QUERIES, "docid": DOCS, "label": GRADES, "score": SCORES})
 WITH_NAN = TABLE.set_column(3, "score", pa.array([0.5, np.nan, 0.25, 1.0], from_pandas=False))
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="fastndcg")
 
 
 def _lists(table: pa.Table) -> pa.Table:

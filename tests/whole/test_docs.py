@@ -14,11 +14,11 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import commands
 import engines
 import examples
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
 import fastndcg as fn
 from fastndcg.cli import app
@@ -35,7 +35,7 @@ EVERY_PAGE = pytest.mark.parametrize("page", examples.PAGES, ids=lambda page: pa
 
 
 def help_text(*command: str) -> str:
-    return CliRunner().invoke(app, [*command, "--help"], prog_name="fastndcg").output
+    return commands.run(*command, "--help").output
 
 
 # ---- examples ----

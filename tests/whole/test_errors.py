@@ -9,16 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import fastndcg as fn
 from fastndcg import errors
-from fastndcg.cli import app
 from fastndcg.cli.application import in_options
 from fastndcg.errors import Argument, At, Call, Step
 
@@ -539,7 +538,7 @@ def test_mistakes_on_the_command_line_that_are_rare(
     ):
         (tmp_path / name).write_bytes(data)
     before = (tmp_path / "a.parquet").read_bytes()
-    result = CliRunner().invoke(app, words.split())
+    result = commands.run(*words.split())
     assert (
         message in " ".join(result.stderr.split())
         and result.exit_code == (3 if message.startswith("--queries:") else 2)

@@ -1,0 +1,77 @@
+"""Every measure with its parameters, and heavily tied queries with and without pools, for all tests that cross them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from strategies import Asked, Ragged
+
+import fastndcg as fn
+
+TIES = ("average", "input", "worst", "best")
+BINARY = ("AP", "RR", "P", "R", "F", "Rprec", "Success", "RBP", "SetP", "SetR", "SetF", "SetAP")
+UNCUT = ("Rprec", "SetP", "SetR", "SetF", "SetAP", "Bpref", "infAP", "NumRel", "IPrec")
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in (*BINARY, "ERR", "Bpref", "infAP", "NumRel", "NumRet")),
+    *((name, {"rel": 2}) for name in (*BINARY, "Bpref", "infAP", "NumRel", "NumRet")),
+    *((name, {"judged_only": True}) for name in (*BINARY, "ERR", "SDCG", "NumRet")),
+    *((name, {"unjudged": 1}) for name in (*BINARY, "ERR", "nDCG", "DCG", "IDCG", "CG", "NumRel")),
+    *((name, {"empty": "nan"}) for name in (*BINARY, "ERR", "Bpref", "infAP", "Judged", "RBPresidual")),
+    ("AP", {"denominator": "min(n_relevant, k)"}),
+    ("F", {"beta": 0.5}),
+    ("SetF", {"beta": 2.0}),
+    ("SetP", {"relative": True}),
+    ("RBP", {"p": 0.5}),
+    ("RBPresidual", {}),
+    ("RBPresidual", {"p": 0.95}),
+    ("Judged", {}),
+    ("ERR", {"max_rel": 5}),
+    ("SDCG", {"max_rel": 4}),
+    ("SDCG", {"max_rel": 3, "min_rel": 1}),
+    ("SDCG", {"max_rel": 4, "discount": "reciprocal"}),
+    ("nDCG", {"unjudged": 3, "gain": "exp2"}),
+    ("nDCG", {"unjudged": 2, "ideal": "scored"}),
+    *(("IPrec", {"recall": recall}) for recall in (0.0, 0.3, 0.5, 1.0)),
+    ("IPrec", {"recall": 0.5, "rel": 2}),
+]
+
+
+def measure_of(name: str, words: dict[str, Any], cutoff: int | None) -> fn.Measure:
+    measure = fn.parse(name)(**words | ({"max_rel": 4} if name == "SDCG" and "max_rel" not in words else {}))
+    return measure if cutoff is None else measure @ cutoff
+
+
+def all_asked(ties: str) -> list[Asked]:
+    asked = []
+    for name, given in VARIANTS:
+        words = given | ({"max_rel": 4} if name == "SDCG" and "max_rel" not in given else {})
+        words |= {} if name == "NumRel" else {"ties": ties}
+        asked += [
+            Asked(name, cutoff, tuple(words.items()))
+            for cutoff in ([None] if name in UNCUT else [None, 1, 2, 4])
+        ]
+    return asked
+
+
+def tables(
+    seed: int, queries: int, *, grades: Any = (0, 0, 1, 2, 4), dtype: str = "uint8", longest: int = 6
+) -> dict[str, Ragged]:
+    """The same heavily tied queries in three layouts: no pool, flags only, flags and pool."""
+    rng = np.random.default_rng(seed)
+    lengths = [0, 1, *rng.integers(1, longest + 1, queries).tolist()]
+    size = sum(lengths)
+    relevance = rng.choice(np.array(grades), size).astype(dtype)
+    scores = rng.integers(0, 3, size).astype(np.float32)
+    flags = rng.random(size) < 0.7
+    bare, flagged = Ragged(lengths, relevance, scores), Ragged(lengths, relevance, scores, flags)
+    judged = [
+        query.judged_grades() + rng.choice(np.array(grades), rng.integers(0, 4)).tolist()
+        for query in flagged.queries()
+    ]
+    pool = np.array([grade for one in judged for grade in one], dtype)
+    return {
+        "bare": bare,
+        "flagged": flagged,
+        "pooled": Ragged(lengths, relevance, scores, flags, [len(one) for one in judged], pool),
+    }
