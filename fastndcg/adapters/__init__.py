@@ -1,6 +1,8 @@
 """Adapters for engines and tools. Nothing else in the package imports them.
 
+engines       the functions of Spark, Dask and Ray, with their signatures
 parts         shared by all engines: how a worker scores its part of the data
+totals        shared by all engines: sums of parts, and what they add up to
 grouped       shared by all engines: data in which the rows of each query are contiguous
 spark         Spark DataFrames
 dask          Dask DataFrames

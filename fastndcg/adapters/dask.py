@@ -8,13 +8,25 @@
 
     rows -> shuffle by query -> partitions of whole queries -> the serial kernel
 
-Each partition must fit into memory, as everywhere in Dask, and so must each query.
+Each partition must fit into memory, as everywhere in Dask, and so must each query. To find the type of a
+column of objects, `evaluate` computes the first partition with rows.
+
+Examples
+--------
+>>> import dask.dataframe as dd
+>>> import pandas as pd
+>>> rows = pd.DataFrame({"qid": [7, 8, 7], "label": [1, 2, 0], "score": [0.1, 0.5, 0.9]})
+>>> df = dd.from_pandas(rows, npartitions=2)
+>>> evaluate(df, "nDCG@10").compute().sort_values("qid")["nDCG@10"].tolist()
+[0.6309297535714574, 1.0]
+>>> summary(df, "nDCG@10")
+measure      mean       std       min       max  queries  empty
+nDCG@10  0.815465  0.260972  0.630930  1.000000        2      0
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import dask
 import numpy as np
@@ -23,8 +35,9 @@ import pyarrow as pa
 from dask.dataframe import from_delayed
 
 from fastndcg.adapters import grouped as together
-from fastndcg.adapters import parts
-from fastndcg.common.arrow_types import decode, is_list
+from fastndcg.adapters import parts, totals
+from fastndcg.adapters.engines import Engine
+from fastndcg.common.arrow_types import decode
 from fastndcg.errors import ColumnError
 from fastndcg.sources.arrow import table_of
 
@@ -32,100 +45,6 @@ if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
     from fastndcg.measures import Measures
-    from fastndcg.scores.summary import Summary
-
-
-@parts.of_engine
-def evaluate(df: DataFrame, measures: Measures, **options: Unpack[parts.Keywords]) -> DataFrame:
-    """Compute the value of each measure for each query, as a lazy DataFrame with a row for each query.
-
-    Parameters
-    ----------
-    df : dask.dataframe.DataFrame
-        A row for each document, in any order, or a row for each query with lists. To find the type of a
-        column of objects, the first partition with rows is computed.
-    {parameters}
-
-    Returns
-    -------
-    dask.dataframe.DataFrame
-        The query id and kept columns under their own names and in their own types, the weight if there is
-        one, and a float64 column for each measure under its notation. The order of rows is not defined.
-
-    {raises}
-
-    Examples
-    --------
-    >>> import dask.dataframe as dd
-    >>> import pandas as pd
-    >>> rows = pd.DataFrame({"qid": [7, 8, 7], "label": [1, 2, 0], "score": [0.1, 0.5, 0.9]})
-    >>> result = evaluate(dd.from_pandas(rows, npartitions=2), "nDCG@10").compute()
-    >>> result.sort_values("qid")["nDCG@10"].tolist()
-    [0.6309297535714574, 1.0]
-    """
-    task, rows, is_apart = _rows(df, measures, parts.Options.of(options, "evaluate"))
-    meta = _results(df._meta, task)
-    if is_apart:
-        pieces = _pieces(rows, task, None)
-        found = [piece[0] for piece in pieces] + [
-            _delay(_at_edges)([piece[1] for piece in pieces], task, None)
-        ]
-        with dask.config.set(
-            {"dataframe.convert-string": False}
-        ):  # otherwise objects, such as bytes, become text
-            return from_delayed(found, meta=meta, verify_meta=False)
-    return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
-
-
-@parts.of_engine
-def summary(
-    df: DataFrame,
-    measures: Measures,
-    *,
-    quartiles: bool = False,
-    confidence: float | None = None,
-    **options: Unpack[parts.Keywords],
-) -> Summary:
-    """{summary}
-
-    Examples
-    --------
-    >>> import dask.dataframe as dd
-    >>> import pandas as pd
-    >>> rows = pd.DataFrame({"qid": [7, 8, 7], "label": [1, 2, 0], "score": [0.1, 0.5, 0.9]})
-    >>> summary(dd.from_pandas(rows, npartitions=2), "nDCG@10")
-    measure      mean       std       min       max  queries  empty
-    nDCG@10  0.815465  0.260972  0.630930  1.000000        2      0
-    """
-    task, rows, is_apart = _rows(df, measures, parts.options_of_summary(options, confidence))
-    if is_apart:
-        pieces = _pieces(rows, task, quartiles)
-        edges = _delay(_at_edges)([piece[1] for piece in pieces], task, quartiles)
-        found = [*dask.compute(*(piece[0] for piece in pieces), edges)]
-    else:
-        found = _of_each_partition(_sums, rows, task, quartiles)
-    return parts.summary_of(task, found, values=quartiles, confidence=confidence)
-
-
-@parts.of_engine
-def means(
-    scores: DataFrame,
-    measures: Measures,
-    *,
-    by: str | Sequence[str] | None = None,
-    weight: str | None = None,
-    confidence: float | None = None,
-) -> pa.Table:
-    """{means}"""
-    _check_frame("scores", scores)
-    asked = parts.check_means(list(scores.columns), measures, by=by, weight=weight, confidence=confidence)
-    found = _of_each_partition(_groups, scores[asked.names], asked)
-    # the type of a column is unknown in a partition in which all values are null
-    kinds = [
-        next((kind for kind in of_parts if not pa.types.is_null(kind)), pa.null())
-        for of_parts in zip(*(kinds for kinds, _ in found), strict=True)
-    ]
-    return parts.means_of(asked, kinds, [groups for _, groups in found])
 
 
 # ---- in a worker ----
@@ -142,8 +61,8 @@ def _results(frame: pd.DataFrame, task: parts.Task) -> pd.DataFrame:
     return pd.concat([*kept, *map(pd.Series, values)], axis=1, keys=task.results)
 
 
-def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> parts.Sums:
-    return parts.add_up(task, [table_of(frame, task.names)] if len(frame) else [], values=values)
+def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> totals.Sums:
+    return totals.add_up(task, [table_of(frame, task.names)] if len(frame) else [], values=values)
 
 
 def _piece(
@@ -173,58 +92,98 @@ def _at_edges(
     return _results(rows, task) if quartiles is None else _sums(rows, task, quartiles)
 
 
-def _groups(frame: pd.DataFrame, asked: parts.Means) -> tuple[list[pa.DataType], parts.Groups]:
+def _groups(frame: pd.DataFrame, asked: totals.Means) -> tuple[list[pa.DataType], totals.Groups]:
     table = table_of(frame, asked.names)
-    return [decode(table[name]).type for name in asked.by], parts.sums_by(asked, table)
+    return [decode(table[name]).type for name in asked.by], totals.sums_by(asked, table)
 
 
 # ---- in the client ----
 
 
-def _check_frame(name: str, frame: Any) -> None:
-    parts.check_frame(name, frame, ("_meta", "map_partitions", "shuffle", "dtypes"), "DataFrame of Dask")
+class Dask(Engine["DataFrame"]):
+    """How Dask computes the parts of its DataFrames."""
+
+    table = "DataFrame of Dask"
+    attributes = ("_meta", "map_partitions", "shuffle", "dtypes")
+
+    def _task(self, df: DataFrame, measures: Measures, options: parts.Options) -> parts.Task:
+        try:
+            return super()._task(df, measures, options)
+        except ColumnError as error:
+            index = df._meta.index.name
+            hint = "" if index is None else f' The index is "{index}": call reset_index() first.'
+            raise error.within("", hint) from None
+
+    def _schema(self, df: DataFrame) -> pa.Schema:
+        """The types of the columns. For columns of objects, the first partition with rows is computed."""
+        meta = df._meta
+        fields = []
+        objects = [name for name in meta.columns if meta[name].dtype == object]
+        sample = df[objects].head(1, npartitions=-1, compute=True) if objects else meta
+        for name in meta.columns:
+            looked_up = sample if name in objects else meta
+            fields.append(pa.field(str(name), table_of(looked_up, [name]).schema.field(0).type))
+        return pa.schema(fields)
+
+    def _names(self, scores: DataFrame) -> list[str]:
+        return list(scores.columns)
+
+    def _results(self, df: DataFrame, task: parts.Task, options: parts.Options) -> DataFrame:
+        rows, is_apart = _rows(df, task, options)
+        meta = _results(df._meta, task)
+        if is_apart:
+            found, edges = _pieces(rows, task, None)
+            # otherwise objects, such as bytes, become text
+            with dask.config.set({"dataframe.convert-string": False}):
+                return from_delayed([*found, edges], meta=meta, verify_meta=False)
+        return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
+
+    def _sums(
+        self, df: DataFrame, task: parts.Task, options: parts.Options, *, values: bool
+    ) -> list[totals.Sums]:
+        rows, is_apart = _rows(df, task, options)
+        if is_apart:
+            found, edges = _pieces(rows, task, values)
+            return [*dask.compute(*found, edges)]
+        return _of_each_partition(_sums, rows, task, values)
+
+    def _groups(
+        self, scores: DataFrame, asked: totals.Means
+    ) -> tuple[list[pa.DataType], list[totals.Groups]]:
+        found = _of_each_partition(_groups, scores[asked.names], asked)
+        # the type of a column is unknown in a partition in which all values are null
+        kinds = [
+            next((kind for kind in of_parts if not pa.types.is_null(kind)), pa.null())
+            for of_parts in zip(*(kinds for kinds, _ in found), strict=True)
+        ]
+        return kinds, [groups for _, groups in found]
 
 
-def _rows(df: DataFrame, measures: Measures, options: parts.Options) -> tuple[parts.Task, DataFrame, bool]:
-    """Return the task, its columns with queries in one partition each, and whether edges may cut queries."""
-    _check_frame("df", df)
+_dask = Dask()
+evaluate, summary, means = _dask.evaluate, _dask.summary, _dask.means
+
+
+def _rows(df: DataFrame, task: parts.Task, options: parts.Options) -> tuple[DataFrame, bool]:
+    """The columns of a task with queries in one partition each, and whether edges may cut queries."""
     partitions = options.partitions
-    schema = _schema(df)
-    try:
-        task = parts.make_task(schema, measures, options)
-    except ColumnError as error:
-        index = df._meta.index.name
-        hint = "" if index is None else f' The index is "{index}": call reset_index() first.'
-        raise error.within("", hint) from None
     rows = df[task.names]
-    if is_list(schema.field(task.columns.relevance).type):
-        return task, rows if partitions is None else rows.repartition(npartitions=partitions), False
     if rows.npartitions == 1 and partitions is None:
-        return task, rows, False
-    if options.grouped:
-        return task, rows if partitions is None else rows.repartition(npartitions=partitions), True
-    return task, rows.shuffle(on=task.query, npartitions=partitions, ignore_index=True), False
-
-
-def _schema(df: DataFrame) -> pa.Schema:
-    """Return the types of the columns. For columns of objects, the first partition with rows is computed."""
-    meta = df._meta
-    fields = []
-    objects = [name for name in meta.columns if meta[name].dtype == object]
-    sample = df[objects].head(1, npartitions=-1, compute=True) if objects else meta
-    for name in meta.columns:
-        looked_up = sample if name in objects else meta
-        fields.append(pa.field(str(name), table_of(looked_up, [name]).schema.field(0).type))
-    return pa.schema(fields)
+        return rows, False
+    if task.lists or options.grouped:
+        return rows if partitions is None else rows.repartition(npartitions=partitions), not task.lists
+    return rows.shuffle(on=task.query, npartitions=partitions, ignore_index=True), False
 
 
 def _delay(function: Any, **options: Any) -> Any:
     return dask.delayed(function, pure=False, **options)
 
 
-def _pieces(rows: DataFrame, task: parts.Task, quartiles: bool | None) -> list[Any]:
+def _pieces(rows: DataFrame, task: parts.Task, quartiles: bool | None) -> tuple[list[Any], Any]:
+    """Results, or sums, of the queries inside each partition; and those of the queries at edges."""
     piece = _delay(_piece, nout=2)
-    return [piece(part, task, quartiles) for part in rows.to_delayed()]
+    found = [piece(part, task, quartiles) for part in rows.to_delayed()]
+    edges = _delay(_at_edges)([of_part[1] for of_part in found], task, quartiles)
+    return [of_part[0] for of_part in found], edges
 
 
 def _of_each_partition(function: Any, rows: DataFrame, *arguments: Any) -> list[Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.adapters import parts
-from fastndcg.adapters.parts import Sums, Task
+from fastndcg.adapters.totals import Sums, add_up
 from fastndcg.common.arrow_types import decode
 from fastndcg.errors import InputError
 from fastndcg.sources.values import shown
+
+if TYPE_CHECKING:
+    from fastndcg.adapters.parts import Task
 
 Int64 = npt.NDArray[np.int64]
 
@@ -124,7 +128,7 @@ def whole_sums(task: Task, table: pa.Table, *, values: bool) -> Sums:
     within, rows = _check(task, table)
     found = [pickle.loads(each) for each in within[SUMS].drop_null().to_pylist()]  # noqa: S301 - our own
     if rows is not None:
-        found.append(parts.add_up(task, [rows], values=values))
+        found.append(add_up(task, [rows], values=values))
     return Sums.total(len(task.measures), found)
 
 

@@ -13,14 +13,15 @@ PySpark 3.5 and 4, classic and Spark Connect. fastndcg must be installed where e
 
 A worker holds about a million rows, or one query if it is longer. Spark before 4.3 can limit the number of
 queries of a batch but not its bytes, so there single rows are shuffled and sorted.
+
+Columns of results with a point or brackets in their names are selected with backticks, as in "`nDCG@10`".
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -29,126 +30,92 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, DoubleType, StructField, StructType
 
 from fastndcg.adapters import grouped as together
-from fastndcg.adapters import parts
-from fastndcg.common.arrow_types import is_list
+from fastndcg.adapters import parts, totals
+from fastndcg.adapters.engines import Engine
 from fastndcg.errors import InputError, MeasureError, check_choice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from fastndcg.measures import Measures
-    from fastndcg.scores.summary import Summary
     from fastndcg.typing import NaN
+
+Batches = Iterator[pa.RecordBatch]
 
 _FOUND = "found binary"
 # from this version on, the size of Arrow batches has a limit in bytes (arrow.maxBytesPerBatch)
 _BOUNDS_BATCHES = (4, 3)
 
 
-@parts.of_engine
-def evaluate(df: DataFrame, measures: Measures, **options: Unpack[parts.Keywords]) -> DataFrame:
-    """Compute the value of each measure for each query, as a DataFrame with a row for each query.
+class Spark(Engine["DataFrame"]):
+    """How Spark computes the partitions of its DataFrames."""
 
-    Spark computes it when an action needs the result, and raises errors of the data then: `plain_errors`
-    shows them without Spark's traces.
+    table = "DataFrame of Spark"
+    attributes = ("mapInArrow", "sortWithinPartitions")
 
-    Parameters
-    ----------
-    df : DataFrame
-        A row for each document, in any order, or a row for each query with arrays.
-    {parameters}
+    def _schema(self, df: DataFrame) -> pa.Schema:
+        return pa.schema([_arrow_field(field) for field in df.schema.fields])
 
-    Returns
-    -------
-    DataFrame
-        The query id and kept columns under their own names and in their own types, the weight if there is
-        one, and a double for each measure under its notation. Select these with backticks, as in "`nDCG@10`".
-        The order of rows is not defined.
+    def _names(self, scores: DataFrame) -> list[str]:
+        return list(scores.columns)
 
-    {raises}
-    """
-    asked = parts.Options.of(options, "evaluate")
-    task, rows, split, is_packed = _rows(df, measures, asked)
-    fields = [df.schema[task.query], *(df.schema[name] for name in task.columns.keep)]
-    types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
-    schema = StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
-    if split is not None:
-        with_rows = StructType([*schema, StructField(together.ROWS, BinaryType())])
-        pieces = _pieces(task, rows, split, None, with_rows, asked.partitions)
-
-        def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for table in _whole_partition(batches, [*task.results, together.ROWS]):
-                yield from together.whole(task, table).to_batches()
-
-        return pieces.mapInArrow(join, schema)
-
-    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in parts.whole_queries(task, _read(task, batches, is_packed)):
-            yield from parts.results(task, table).to_batches()
-
-    return rows.mapInArrow(of_partition, schema)
-
-
-@parts.of_engine
-def summary(
-    df: DataFrame,
-    measures: Measures,
-    *,
-    quartiles: bool = False,
-    confidence: float | None = None,
-    **options: Unpack[parts.Keywords],
-) -> Summary:
-    """{summary}"""
-    asked = parts.options_of_summary(options, confidence)
-    task, rows, split, is_packed = _rows(df, measures, asked)
-    if split is not None:
-        names = [df.schema[task.query].dataType, BinaryType(), BinaryType()]
-        fields = [StructField(name, kind) for name, kind in zip(together.SUMMARY_COLUMNS, names, strict=True)]
-        rows = _pieces(task, rows, split, quartiles, StructType(fields), asked.partitions)
-
-    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _results(self, df: DataFrame, task: parts.Task, options: parts.Options) -> DataFrame:
+        rows, split, is_packed = _rows(df, task, options)
+        fields = [df.schema[task.query], *(df.schema[name] for name in task.columns.keep)]
+        types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
+        schema = StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
         if split is not None:
-            for table in _whole_partition(batches, together.SUMMARY_COLUMNS):
-                yield from parts.pickle_row(together.whole_sums(task, table, values=quartiles)).to_batches()
-            return
-        tables = parts.whole_queries(task, _read(task, batches, is_packed))
-        yield from parts.pickle_row(parts.add_up(task, tables, values=quartiles)).to_batches()
+            with_rows = StructType([*schema, StructField(together.ROWS, BinaryType())])
+            pieces = _pieces(task, rows, split, None, with_rows, options.partitions)
 
-    found = _collect(rows, of_partition)
-    return parts.summary_of(task, found, values=quartiles, confidence=confidence)
+            def join(batches: Batches) -> Batches:
+                for table in _whole_partition(batches, [*task.results, together.ROWS]):
+                    yield from together.whole(task, table).to_batches()
+
+            return pieces.mapInArrow(join, schema)
+
+        def of_partition(batches: Batches) -> Batches:
+            for table in parts.whole_queries(task, _read(task, batches, is_packed)):
+                yield from parts.results(task, table).to_batches()
+
+        return rows.mapInArrow(of_partition, schema)
+
+    def _sums(
+        self, df: DataFrame, task: parts.Task, options: parts.Options, *, values: bool
+    ) -> list[totals.Sums]:
+        rows, split, is_packed = _rows(df, task, options)
+        if split is not None:
+            names = [df.schema[task.query].dataType, BinaryType(), BinaryType()]
+            fields = [
+                StructField(name, kind) for name, kind in zip(together.SUMMARY_COLUMNS, names, strict=True)
+            ]
+            rows = _pieces(task, rows, split, values, StructType(fields), options.partitions)
+
+        def of_partition(batches: Batches) -> Iterator[totals.Sums]:
+            if split is not None:
+                for table in _whole_partition(batches, together.SUMMARY_COLUMNS):
+                    yield together.whole_sums(task, table, values=values)
+                return
+            tables = parts.whole_queries(task, _read(task, batches, is_packed))
+            yield totals.add_up(task, tables, values=values)
+
+        return _collect(rows, of_partition)
+
+    def _groups(
+        self, scores: DataFrame, asked: totals.Means
+    ) -> tuple[list[pa.DataType], list[totals.Groups]]:
+        def of_partition(batches: Batches) -> Iterator[totals.Groups]:
+            for table in parts.join_batches(_rename(batches, asked.names)):
+                yield totals.sums_by(asked, table)
+
+        kinds = [_arrow_field(scores.schema[name]).type for name in asked.by]
+        return kinds, _collect(_select(scores, asked.names), of_partition)
+
+    def _is_own(self, error: Exception) -> bool:
+        return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
 
 
-@parts.of_engine
-def means(
-    scores: DataFrame,
-    measures: Measures,
-    *,
-    by: str | Sequence[str] | None = None,
-    weight: str | None = None,
-    confidence: float | None = None,
-) -> pa.Table:
-    """{means}"""
-    _check_frame("scores", scores)
-    asked = parts.check_means(scores.columns, measures, by=by, weight=weight, confidence=confidence)
-    rows = _select(scores, asked.names)
-    kinds = [_arrow_field(scores.schema[name]).type for name in asked.by]
-
-    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in parts.join_batches(_rename(batches, asked.names)):
-            yield from parts.pickle_row(parts.sums_by(asked, table)).to_batches()
-
-    return parts.means_of(asked, kinds, _collect(rows, of_partition))
-
-
-def plain_errors() -> AbstractContextManager[None]:
-    """Re-raise errors of fastndcg from Spark's tasks as they are, in one line, without the traces of Spark.
-
-        with plain_errors():
-            scores.write.parquet("scores.parquet")
-
-    Other errors pass unchanged. Spark's own error is the `__context__` of the one that is raised.
-    """
-    return parts.plain_errors(_is_of_spark)
+_spark = Spark()
+evaluate, summary, means, plain_errors = _spark.evaluate, _spark.summary, _spark.means, _spark.plain_errors
 
 
 # ---- functions for one's own expressions ----
@@ -252,14 +219,6 @@ def _user_defined_function(
 # ---- between the driver and its workers ----
 
 
-def _is_of_spark(error: BaseException) -> bool:
-    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
-
-
-def _check_frame(name: str, frame: Any) -> None:
-    parts.check_frame(name, frame, ("mapInArrow", "sortWithinPartitions"), "DataFrame of Spark")
-
-
 def _arrow_field(field: StructField) -> pa.Field:
     # from PySpark 4.3 on, a timestamp has an Arrow type only if a time zone is passed
     zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
@@ -279,11 +238,11 @@ def _select(df: DataFrame, names: Sequence[str]) -> DataFrame:
     return df.select(*(_column(name).alias(str(number)) for number, name in enumerate(names)))
 
 
-def _rename(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+def _rename(batches: Batches, names: list[str]) -> Batches:
     return (batch.rename_columns(names) for batch in batches)
 
 
-def _read(task: parts.Task, batches: Iterator[pa.RecordBatch], is_packed: bool) -> Iterator[pa.RecordBatch]:
+def _read(task: parts.Task, batches: Batches, is_packed: bool) -> Batches:
     """Yield batches with a row for each document, from such batches or from lists (`is_packed`)."""
     if not is_packed:
         yield from _rename(batches, task.names)
@@ -292,28 +251,23 @@ def _read(task: parts.Task, batches: Iterator[pa.RecordBatch], is_packed: bool) 
         yield from parts.unpack(task, batch).to_batches()
 
 
-def _rows(
-    df: DataFrame, measures: Measures, options: parts.Options
-) -> tuple[parts.Task, DataFrame, str | None, bool]:
-    """Return the task, its rows with contiguous queries, the column of splits, and whether rows are packed.
+def _rows(df: DataFrame, task: parts.Task, options: parts.Options) -> tuple[DataFrame, str | None, bool]:
+    """Return rows with contiguous queries, the column of splits, and whether rows are packed.
 
     With `grouped=True` rows are not shuffled, and the column of splits, which says where parts of files
     begin, is added to them.
     """
-    _check_frame("df", df)
     partitions = options.partitions
-    schema = pa.schema([_arrow_field(field) for field in df.schema.fields])
-    task = parts.make_task(schema, measures, options)
     rows = _select(df, task.names)
-    if is_list(schema.field(task.columns.relevance).type):
-        return task, rows if partitions is None else rows.repartition(partitions), None, False
+    if task.lists:
+        return rows if partitions is None else rows.repartition(partitions), None, False
     if options.grouped:
-        return task, *_with_splits(df, task), False
+        return *_with_splits(df, task), False
     if tuple(map(int, df.sparkSession.version.split(".")[:2])) >= _BOUNDS_BATCHES:
-        return task, _pack(task, rows, partitions), None, True
+        return _pack(task, rows, partitions), None, True
     query, *by = (str(task.names.index(name)) for name in (task.query, task.order) if name is not None)
     rows = rows.repartition(query) if partitions is None else rows.repartition(partitions, query)
-    return task, rows.sortWithinPartitions(query, *by), None, False
+    return rows.sortWithinPartitions(query, *by), None, False
 
 
 def _pack(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFrame:
@@ -357,7 +311,7 @@ def _pieces(
     """Return the pieces of each partition, shuffled by query id."""
     names = [*task.names, split]
 
-    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def of_partition(batches: Batches) -> Batches:
         for table in together.pieces(task, _rename(batches, names), split=split, values=values):
             yield from table.to_batches()
 
@@ -365,15 +319,16 @@ def _pieces(
     return found.repartition("0") if partitions is None else found.repartition(partitions, "0")
 
 
-def _whole_partition(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+def _whole_partition(batches: Batches, names: list[str]) -> Iterator[pa.Table]:
     """Yield all batches of a partition as one table, if it has rows."""
     found = [batch for batch in _rename(batches, names) if batch.num_rows]
     if found:
         yield pa.Table.from_batches(found)
 
 
-def _collect(
-    rows: DataFrame, of_partition: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-) -> list[Any]:
-    with plain_errors():
-        return parts.unpickle_rows(rows.mapInArrow(of_partition, _FOUND).collect())
+def _collect(rows: DataFrame, of_partition: Callable[[Batches], Iterator[Any]]) -> list[Any]:
+    def pickled(batches: Batches) -> Batches:
+        for found in of_partition(batches):
+            yield from totals.pickle_row(found).to_batches()
+
+    return totals.unpickle_rows(rows.mapInArrow(pickled, _FOUND).collect())

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
 from fastndcg.adapters import grouped as together
-from fastndcg.adapters import parts
+from fastndcg.adapters import parts, totals
+from fastndcg.scores.summary import Summary
 from fastndcg.statistics import Moments
 
 pytestmark = pytest.mark.auto
@@ -217,7 +218,7 @@ def test_queries_that_stand_together_in_any_partitions(name: str) -> None:
     rows = pa.concat_tables(found) if found else expected.to_arrow()
     assert engines.rows_of(rows) == engines.rows_of(expected.to_arrow())
     sums = [together.whole_sums(task, table, values=True) for table in brought_together(task, tables, True)]
-    summary = parts.summary_of(task, sums, values=True)
+    summary = totals.summary_of(task, sums, values=True)
     assert engines.rows_of(summary.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
 
 
@@ -274,9 +275,9 @@ def test_summaries_of_parts_are_that_of_the_whole(n_queries: int, n_parts: int, 
     part_of = np.random.default_rng(n_parts).integers(0, n_parts, 10_000)[table["qid"].to_numpy() + 50]
     tables = [table.filter(pa.array(part_of == part)) for part in range(n_parts)]
     for values in (False, True):
-        found = [parts.add_up(task, [part], values=values) for part in tables if len(part)]
+        found = [totals.add_up(task, [part], values=values) for part in tables if len(part)]
         sums = pickle.loads(pickle.dumps(found))
-        summary = parts.summary_of(task, sums, values=values, confidence=0.9).to_arrow()
+        summary = totals.summary_of(task, sums, values=values, confidence=0.9).to_arrow()
         expected = engines.here(table, task.measures, weight=weight).summary(confidence=0.9).to_arrow()
         assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
         assert ("median" in summary.column_names) == values
@@ -296,11 +297,11 @@ def test_conventions(name: str, weight: str | None) -> None:
         expected = engines.here(table, engines.BY_CONVENTION, convention=name, **columns)
     except MeasureError:
         with pytest.raises(MeasureError, match=f"^{name} does not define the order of ties"):
-            parts.add_up(task, tables, values=False)
+            totals.add_up(task, tables, values=False)
         return
     found = pa.concat_tables([parts.results(task, part) for part in tables])
     assert engines.rows_of(found) == engines.rows_of(expected.to_arrow())
-    each = [parts.add_up(task, [part], values=True) for part in tables]
+    each = [totals.add_up(task, [part], values=True) for part in tables]
     sums = pickle.loads(pickle.dumps(each))
     try:
         summary = expected.summary().to_arrow()
@@ -308,9 +309,9 @@ def test_conventions(name: str, weight: str | None) -> None:
         with pytest.raises(
             MeasureError, match=f"^{name} ends with an error here: it counts empty queries as 1"
         ):
-            parts.summary_of(task, sums, values=True)
+            totals.summary_of(task, sums, values=True)
         return
-    assert engines.rows_of(parts.summary_of(task, sums, values=True).to_arrow()) == engines.rows_of(summary)
+    assert engines.rows_of(totals.summary_of(task, sums, values=True).to_arrow()) == engines.rows_of(summary)
 
 
 def test_conventions_that_need_an_order() -> None:
@@ -332,7 +333,7 @@ def test_conventions_that_need_an_order() -> None:
 
 
 def test_summaries_without_quartiles_show_none() -> None:
-    summary = fn.scores.Summary([{"measure": "AP", "mean": 0.5, "queries": 2, "empty": 0}])
+    summary = Summary([{"measure": "AP", "mean": 0.5, "queries": 2, "empty": 0}])
     assert repr(summary) == "measure      mean  queries  empty\nAP       0.500000        2      0"
     assert "median" not in summary._repr_html_()
 
@@ -353,10 +354,10 @@ def test_means_of_parts_are_those_of_the_whole(
         table, measures, weight="traffic" if weighted else None, keep=["country", "traffic"]
     )
     results = scores.to_arrow()
-    asked = parts.check_means(results.column_names, measures, by=by, weight=weight, confidence=0.9)
+    asked = totals.check_means(results.column_names, measures, by=by, weight=weight, confidence=0.9)
     kinds = [results.schema.field(name).type for name in asked.by]
     cut = [results.slice(start, n_parts) for start in range(0, len(results), n_parts)]
-    found = parts.means_of(asked, kinds, [parts.sums_by(asked, part) for part in cut])
+    found = totals.means_of(asked, kinds, [totals.sums_by(asked, part) for part in cut])
     if by is None:
         summary = scores.summary(0.9).rows
         expected = [{"queries": scores.n_queries, "small": scores.n_queries < 30}]
@@ -374,16 +375,16 @@ def _exact(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_means_of_no_part() -> None:
-    asked = parts.check_means(["AP", "country"], "AP", by=None, weight=None)
-    assert parts.means_of(asked, [], [])["queries"].to_pylist() == [0]
-    asked = parts.check_means(["AP", "country"], "AP", by="country", weight=None)
-    assert parts.means_of(asked, [pa.string()], []).num_rows == 0
+    asked = totals.check_means(["AP", "country"], "AP", by=None, weight=None)
+    assert totals.means_of(asked, [], [])["queries"].to_pylist() == [0]
+    asked = totals.check_means(["AP", "country"], "AP", by="country", weight=None)
+    assert totals.means_of(asked, [pa.string()], []).num_rows == 0
 
 
 def test_groups_of_nan_are_one() -> None:
-    asked = parts.check_means(["AP", "price"], "AP", by="price", weight=None)
+    asked = totals.check_means(["AP", "price"], "AP", by="price", weight=None)
     part = pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]})
-    found = parts.means_of(asked, [pa.float64()], [parts.sums_by(asked, part), parts.sums_by(asked, part)])
+    found = totals.means_of(asked, [pa.float64()], [totals.sums_by(asked, part), totals.sums_by(asked, part)])
     assert found["queries"].to_pylist() == [2, 2]
 
 
