@@ -3,10 +3,11 @@
 A failing command prints the reason in one line and exits with 3. A gate that fails exits with 1, wrong usage
 with 2, Ctrl-C with 130. A file that a command writes appears complete or not at all.
 
-application  what all commands share: how they end, and how they show errors
+application  what all commands share: how they are registered, and how they show errors
+arguments    words of the command line as values
 options      options that several commands take
 reading      the input of a command: files of every kind, and the columns that were used
-output       tables, JSON and CSV on stdout
+output       tables, JSON and CSV on stdout, and how a command ends
 gates        what fails unless a system is no worse than another
 sample       the generated predictions of `demo`
 score, compare, explain, report, conventions, demo, trec_eval, measures, compile

@@ -8,48 +8,49 @@ import re
 import signal
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, Any, NoReturn, ParamSpec, get_args, get_type_hints
+from typing import Annotated, Any, NoReturn, ParamSpec, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.models import OptionInfo
 
 from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
-from fastndcg.cli.output import note, write
-from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Given, Message, visible
+from fastndcg.cli.arguments import Command, UsageError
+from fastndcg.cli.output import FAILED, end, note, write
+from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Given, Message
 
 P = ParamSpec("P")
-GATE, FAILED = 1, 3  # exit codes: a gate that failed, and a command that failed; `__main__` has the others
 
-
+_HELP = {"help_option_names": ["-h", "--help"]}
 # plain help and errors without boxes, which would wrap a message over several lines
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
 )
-
-
-# the base of all errors of usage, which this version of typer takes from click or has itself
-_USAGE: type[Any] = typer.BadParameter.__mro__[2]
 
 
 def main() -> int:
     """Run the command line; returns its exit code."""
     signal.signal(signal.SIGTERM, _terminate)
+    arguments = sys.argv[1:]
+    run, name = typer.main.get_command(app), "fastndcg"
+    if arguments and arguments[0] in COMMANDS:  # by itself: the group would import pydantic
+        name = f"{name} {arguments[0]}"
+        run, *arguments = run.commands[arguments[0]], *arguments[1:]  # type: ignore[attr-defined]
     try:
-        return int(app(prog_name="fastndcg", standalone_mode=False) or 0)
-    except _USAGE as error:
-        error.message = visible(error.message)
-        error.show()
+        return int(run.main(arguments, prog_name=name, standalone_mode=False) or 0)
+    except UsageError as error:
+        if not arguments:
+            error.show()
+        else:
+            note(f"{error.format_message()} `fastndcg -h` shows all commands.")
         return 2
     except typer.Abort:
         return 130
@@ -57,18 +58,6 @@ def main() -> int:
 
 def _terminate(*_: object) -> NoReturn:
     sys.exit(143)  # an exception, unlike the signal itself, removes drafts on its way
-
-
-def end(code: int, *messages: str) -> NoReturn:
-    """End the command with an exit code and messages, each of which is one line."""
-    for message in messages:
-        note(message)
-    raise typer.Exit(code)
-
-
-def refuse(message: str) -> NoReturn:
-    """End the command with an error of usage."""
-    end(2, message)
 
 
 def _parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, type]]:
@@ -159,7 +148,7 @@ def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
 
     run_guarded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run_guarded.__annotations__ = {each.name: each.annotation for each in parameters}
-    return app.command(cls=_Once, **settings)(run_guarded)
+    return app.command(cls=Command, context_settings=_HELP, **settings)(run_guarded)
 
 
 @contextmanager
@@ -181,92 +170,11 @@ def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
         yield
 
 
-class _Plain:
-    """Convert values that are always valid without pydantic, whose import takes 0.1 s."""
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        is_many = param.multiple or param.nargs == -1
-        if value is None:
-            return () if is_many else None
-        kind = param.type_descriptor.annotation
-        if is_many and get_args(kind) == (str,):
-            return list(value)
-        if not is_many and isinstance(kind, type):
-            if isinstance(value, kind):
-                return value
-            if issubclass(kind, StrEnum) and value in [member.value for member in kind]:
-                return kind(value)
-        param._runtime_param = None
-        return param.get_runtime_param().coerce(value, param, ctx)
-
-
-class _WithPlain:
-    def get_params(self, ctx: Any) -> list[Any]:
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for param in params:
-            if (
-                getattr(param, "_runtime_param", param) is None
-            ):  # other versions of typer have no such attribute
-                param._runtime_param = _Plain()
-        return params
-
-
-class _Commands(_WithPlain, TyperGroup):
+class _Commands(TyperGroup):
     """All commands, in the order of `COMMANDS` whatever module was imported first."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=COMMANDS.index)
-
-
-class _Once(_WithPlain, TyperCommand):
-    """A command that refuses a repeated option of one value; all values but the last would be ignored."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        args = _with_todays_names(args, {name for param in self.params for name in param.opts})
-        _refuse_parameters(args, {name for param in self.params for name in param.opts})
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for param, times in Counter(order).items():
-            if times > 1 and param.param_type_name == "option" and not (param.multiple or param.is_flag):  # type: ignore[attr-defined]
-                name = max(param.opts, key=len)
-                several = " `fastndcg compare` takes several." if name == "--score" else ""
-                refuse(
-                    f"{name} is given {times} times; it takes one value. Keep the one that is meant.{several}"
-                )
-        return super().parse_args(ctx, args)
-
-
-# options that had another name before; the help does not show them
-_OLD_NAMES = {"--like": "--convention", "--query-column": "--query"}
-
-
-def _with_todays_names(args: list[str], options: set[str]) -> list[str]:
-    """Arguments with the present names of options; what follows `--` is not an option."""
-    end = args.index("--") if "--" in args else len(args)
-    renamed = []
-    for argument in args[:end]:
-        name, equals, value = argument.partition("=")
-        new = _OLD_NAMES.get(name, name)
-        renamed.append(new + equals + value if new in options and name not in options else argument)
-    return renamed + args[end:]
-
-
-# parameters of measures that people give as options, and how they are written
-_OF_MEASURES = {
-    **dict.fromkeys(("-k", "--k", "--topk", "--top-k", "--cutoff", "--at"), "nDCG@{}"),
-    **{f"--{name}": f"nDCG({name}='{{}}')@10" for name in ("gain", "discount", "ties", "ideal")},
-}
-
-
-def _refuse_parameters(args: list[str], options: set[str]) -> None:
-    """End the command if an option is a parameter of measures; say how it is written."""
-    for place, argument in enumerate(args[: args.index("--")] if "--" in args else args):
-        name, _, value = argument.partition("=")
-        if re.fullmatch("-k[0-9]+", name):
-            name, value = name[:2], name[2:]
-        if name in _OF_MEASURES and name not in options and "--measure" in options:
-            value = value or next(iter(args[place + 1 : place + 2]), "") or "10"
-            written = _OF_MEASURES[name].format(value)
-            refuse(f'{name} is no option: it belongs to the measure; write -m "{written}"')
 
 
 def _version(wanted: bool) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from fastndcg.cli.application import command, refuse
+from fastndcg.cli.application import command
 from fastndcg.cli.gates import hold, means_below, read_gate
 from fastndcg.cli.options import (
     ConfidenceOption,
@@ -27,7 +27,7 @@ from fastndcg.cli.options import (
     Test,
     ThreadsOption,
 )
-from fastndcg.cli.output import note, slices_texts, write, write_csv, write_json
+from fastndcg.cli.output import note, refuse, slices_texts, write, write_csv, write_json
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     Sources,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pyarrow as pa
 import typer
 
-from fastndcg.cli.application import command, refuse
+from fastndcg.cli.application import command
 from fastndcg.cli.options import (
     DocIdOption,
     Format,
@@ -18,7 +18,7 @@ from fastndcg.cli.options import (
     ThreadsOption,
     WeightOption,
 )
-from fastndcg.cli.output import write, write_csv, write_json
+from fastndcg.cli.output import refuse, write, write_csv, write_json
 from fastndcg.cli.reading import (
     check_sources,
     choose_columns,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastndcg.cli.application import GATE, end, refuse
+from fastndcg.cli.output import GATE, end, refuse
 from fastndcg.errors import InputError, SourceError
 
 if TYPE_CHECKING:

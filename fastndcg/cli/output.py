@@ -1,4 +1,4 @@
-"""Writing to stdout: tables, JSON, CSV."""
+"""What a command writes: tables, JSON and CSV on stdout, lines on stderr; and how it ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
 
 from fastndcg.cli.options import Format
 from fastndcg.common.files import csv_rows
@@ -26,6 +28,21 @@ def write(text: str) -> None:
 def note(text: str) -> None:
     """Write one line to stderr."""
     sys.stderr.write(visible(text.replace("\n", " ")) + "\n")
+
+
+GATE, USAGE, FAILED = 1, 2, 3  # exit codes; `__main__` has the others
+
+
+def end(code: int, *messages: str) -> NoReturn:
+    """End the command with an exit code and messages, each of which is one line."""
+    for message in messages:
+        note(message)
+    raise typer.Exit(code)
+
+
+def refuse(message: str) -> NoReturn:
+    """End the command with an error of usage."""
+    end(USAGE, message)
 
 
 Rows = list[dict[str, Any]]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from fastndcg.cli.application import in_options, refuse
+from fastndcg.cli.application import in_options
 from fastndcg.cli.options import (
     DocIdOption,
     NaN,
@@ -25,7 +25,7 @@ from fastndcg.cli.options import (
     Unjudged,
     WeightOption,
 )
-from fastndcg.cli.output import note
+from fastndcg.cli.output import note, refuse
 from fastndcg.common.files import check_writable, handle_of, target_of
 from fastndcg.errors import InputError, MeasureError, SourceError, count_of
 from fastndcg.measures import Measure, parse_many
@@ -322,7 +322,7 @@ def check_sources(
             + ("give --qrels too" if qrels is None else "give runs too, as PATH or --run")
         )
     if qrels is None and not paths:
-        refuse("Error: nothing to score. Give PATH, or --qrels and --run.")
+        refuse("nothing to score. Give PATH, or --qrels and --run.")
     for option, value in (of_qrels if qrels is None else of_paths).items():
         if value:
             refuse(f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")

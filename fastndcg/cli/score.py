@@ -12,7 +12,7 @@ import pyarrow as pa
 import typer
 
 from fastndcg.api.evaluate import evaluate
-from fastndcg.cli.application import command, refuse
+from fastndcg.cli.application import command
 from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.gates import hold, means_below
 from fastndcg.cli.options import (
@@ -25,7 +25,7 @@ from fastndcg.cli.options import (
     QrelsOption,
     ThreadsOption,
 )
-from fastndcg.cli.output import note, slices_of, write_summary
+from fastndcg.cli.output import note, refuse, slices_of, write_summary
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     check_confidence,

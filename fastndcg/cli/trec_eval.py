@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastndcg.cli.application import command, refuse
+from fastndcg.cli.application import command
 from fastndcg.cli.options import ThreadsOption
-from fastndcg.cli.output import note, write
+from fastndcg.cli.output import note, refuse, write
 from fastndcg.errors import MeasureError
 
 if TYPE_CHECKING:

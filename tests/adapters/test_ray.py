@@ -267,7 +267,7 @@ def test_refused_before_anything_runs() -> None:
         fnr.summary(rows, "AP", score="country")
     with pytest.raises(MeasureError, match="name a column that numbers the documents of a query"):
         fnr.evaluate(rows, "AP(ties='input')")
-    with pytest.raises(InputTypeError, match="dataset is a pyarrow Table; wanted a Dataset of Ray"):
+    with pytest.raises(InputTypeError, match="df is a pyarrow Table; wanted a Dataset of Ray"):
         fnr.evaluate(engines.documents(5), "AP")
     with pytest.raises(ColumnError, match='there is no column "AP" for measures'):
         fnr.means(rows, "AP")

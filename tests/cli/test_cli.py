@@ -340,20 +340,33 @@ def test_wrong_values_are_one_line_and_exit_2(predictions: Path, words: list[str
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "said"),
     [
-        [],
-        ["{path}", "--nonsense"],
-        ["{path}", "--format", "xml"],
-        ["{path}", "--threads", "0"],
-        ["{path}", "--threads", "two"],
+        ([], "nothing to score. Give PATH"),
+        (["--nonsense"], "No such option: --nonsense"),
+        (["--format"], "Option '--format' requires an argument"),
+        (["--format", "maarkdown"], '--format: "maarkdown" is not known; wanted table, json, csv or markdown. Did you mean "markdown"?'),
+        (["--threads", "0"], '--threads is "0"; wanted a whole number, 1 or more'),
+        (["--threads", "two"], '--threads is "two"; wanted a whole number, 1 or more'),
+        (["--confidence", "x"], '--confidence is "x"; wanted a number'),
     ],
-)
-def test_wrong_usage_is_exit_2(predictions: Path, words: list[str]) -> None:
-    result = run("score", *(word.format(path=predictions) for word in words))
+)  # fmt: skip
+def test_wrong_usage_is_exit_2_and_one_line(predictions: Path, words: list[str], said: str) -> None:
+    result = run("score", *([predictions] if words else []), *words)
     assert result.exit_code == 2
-    assert "Error: " in result.stderr
+    assert result.stderr.startswith(said) and result.stderr.count("\n") == 1
     assert not result.stdout
+
+
+def test_bounds_and_number_of_arguments() -> None:
+    for words, said in (
+        (("trec_eval", "--release", "12", "a", "b"), '--release is "12"; wanted a whole number from 9 to 10'),
+        (("trec_eval", "-l", "-1", "a", "b"), '--level_for_rel is "-1"; wanted a whole number, 0 or more'),
+        (("trec_eval", "a"), "RUN... is missing; wanted fastndcg trec_eval QRELS RUN..."),
+        (("compile", "a"), '"a" is more than `fastndcg compile` takes'),
+    ):
+        result = run(*words)
+        assert (result.exit_code, result.stdout) == (2, "") and result.stderr.startswith(said)
 
 
 @pytest.mark.parametrize("name", ["no/such/folder.parquet", "file/inside.parquet", "."])

@@ -99,7 +99,7 @@ def test_parquet_files(tmp_path):
             "--is-judged has no meaning with --qrels and --run",
         ),
         (["p.parquet", "--missing", "skip"], "--missing has no meaning without --qrels and --run"),
-        ([], "Error: nothing to score. Give PATH, or --qrels and --run."),
+        ([], "nothing to score. Give PATH, or --qrels and --run."),
     ],
 )
 def test_wrong_usage(paths, arguments, message):
