@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType
@@ -80,10 +81,9 @@ def _converted(name: str, value: Any, annotation: Any) -> Any:
             wanted = f"{', '.join(words[:-1])} or {words[-1]}"
             refuse(f'{name}: "{visible(value)}" is not known; wanted {wanted}.{suggest(value, words)}')
         return kind(value)
-    try:
-        number = kind(value)
-    except ValueError:
-        number = None
+    number: float | None = None
+    with suppress(ValueError):
+        number = int(value) if kind is int else float(value)
     least, most = (-math.inf if info.min is None else info.min), (math.inf if info.max is None else info.max)
     if number is None or not least <= number <= most:
         bounds = f" from {least} to {most}" if math.isfinite(most) else f", {least} or more"
