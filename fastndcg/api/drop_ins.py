@@ -15,6 +15,7 @@ from fastndcg.common.arrays import unmask
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, nDCG
 from fastndcg.rankings.rankings import Rankings
+from fastndcg.rankings.shapes import flat_of_matrices
 from fastndcg.scoring.plan import discount_table
 
 Float64 = npt.NDArray[np.float64]
@@ -155,9 +156,8 @@ def _mean_of_rows(
         )
     elif score.dtype.itemsize > 8:
         score = np.unique(score, return_inverse=True)[1].reshape(score.shape)
-    values = evaluate(
-        Rankings._from_dense(true, score), measure if k is None else measure @ min(int(k), true.shape[1])
-    ).values[0]
+    rankings = Rankings._of_lists(*flat_of_matrices(true, score, None, "refuse"))
+    values = evaluate(rankings, measure if k is None else measure @ min(int(k), true.shape[1])).values[0]
     if weight is None:
         return statistics.mean(values)
     if not np.isfinite(weight).all():

@@ -2,7 +2,8 @@
 
 rankings  `Rankings` and its constructors
 value     what it holds: columns, views, facts, slices
-checks    checks of columns, each once
+shapes    groups, ids of rows, matrices and lists as flat columns
+checks    columns, cast and checked, each once
 blame     which row and query of the user's data a message is about
 oddities  warnings of data that look wrong
 casts     arguments of the constructors as the arrays that it holds

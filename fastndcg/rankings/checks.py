@@ -1,29 +1,158 @@
-"""Checks of the columns of `Rankings`, each once."""
+"""The columns of `Rankings`: cast to the arrays that it holds, and checked, each once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import OR_UNJUDGED, parts_of, read_only
+from fastndcg.common.arrays import OR_UNJUDGED, arrow_column, parts_of, read_only, split_unjudged
 from fastndcg.common.arrow_types import array_of, combine, decode
 from fastndcg.common.table import quoted
 from fastndcg.errors import Argument, InputError, Step, check_choice, count_of, warn
-from fastndcg.rankings.casts import JudgedPool, cast_column
+from fastndcg.rankings.blame import Blame
+from fastndcg.rankings.casts import (
+    JudgedPool,
+    cast_column,
+    cast_flags,
+    cast_offsets,
+    cast_pool,
+    cast_queries,
+    cast_relevance,
+    cast_scores,
+    cast_weight,
+    check_end,
+)
 from fastndcg.rankings.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 
 if TYPE_CHECKING:
     from fastndcg.common.later import pa
-    from fastndcg.rankings.blame import Blame
-    from fastndcg.typing import NaN
+    from fastndcg.typing import NaN, Unjudged
 
 Array = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
+
+
+def cast_columns(
+    offsets: npt.ArrayLike,
+    relevance: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    *,
+    judged: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    is_judged: npt.ArrayLike | None = None,
+    doc_ids: Any = None,
+    query_ids: Any = None,
+    weight: npt.ArrayLike | None = None,
+    queries: Any = None,
+    nan: NaN = "refuse",
+    ascending: bool = False,
+    unjudged: Unjudged = "refuse",
+    intents: Any = None,
+    judged_intents: Any = None,
+    intent_probabilities: Any = None,
+    propensity: npt.ArrayLike | None = None,
+) -> dict[str, Any]:
+    """The fields of `Rankings` from what `Rankings.from_offsets` takes, cast and checked."""
+    ends = cast_offsets("offsets", offsets)
+    grades = cast_relevance("relevance", relevance, unjudged)
+    values = cast_scores(scores, ascending=ascending)
+    n_queries, n_docs = len(ends) - 1, len(grades)
+    if n_docs != len(values):
+        raise InputError(
+            f"relevance has {count_of(n_docs, 'value')} and scores {len(values):,}; "
+            "give both for each document"
+        )
+    check_end("offsets", ends, n_docs, "relevance")
+    flags = None if is_judged is None else cast_flags(is_judged, n_docs)
+    if unjudged == "null":
+        grades, flags = split_unjudged(grades, flags)
+    fields = checked_columns(
+        ends,
+        grades,
+        values,
+        query_ids=None if query_ids is None else arrow_column("query_ids", query_ids, n_queries),
+        queries=cast_queries(queries, n_queries),
+        doc_ids=None if doc_ids is None else arrow_column("doc_ids", doc_ids, n_docs),
+        is_judged=flags,
+        judged=None if judged is None else cast_pool(judged, n_queries),
+        weight=weight,
+        nan=nan,
+    )
+    blame = Blame(ends, fields["_query_ids"])
+    if intents is not None or judged_intents is not None or intent_probabilities is not None:
+        fields |= checked_intents(
+            n_docs,
+            fields["judged"],
+            blame,
+            intents=intents,
+            judged_intents=judged_intents,
+            intent_probabilities=intent_probabilities,
+        )
+    if propensity is not None:
+        fields["propensity"] = cast_propensity(propensity, n_docs, blame)
+    return fields
+
+
+def with_columns(function: Function) -> Function:
+    """Show the `**columns` of a constructor as keywords in `help` and in notebooks."""
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    more = [
+        each
+        for each in inspect.signature(cast_columns).parameters.values()
+        if each.kind is each.KEYWORD_ONLY and each.name not in signature.parameters
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    return function
+
+
+def checked_columns(
+    offsets: Int64,
+    relevance: Array,
+    scores: Array,
+    *,
+    judged: JudgedPool | None = None,
+    is_judged: Flags | None = None,
+    doc_ids: pa.Array | pa.ChunkedArray | None = None,
+    query_ids: pa.Array | pa.ChunkedArray | None = None,
+    query_name: str = "query_id",
+    queries: pa.Table | None = None,
+    first_row: int | None = 0,
+    weight: npt.ArrayLike | None = None,
+    nan: NaN = "refuse",
+    **of_documents: Any,
+) -> dict[str, Any]:
+    """The fields of `Rankings` from columns whose types and lengths are right: their values are checked."""
+    blame = Blame(offsets, query_ids, first_row)
+    weight = None if weight is None else cast_weight(weight, len(offsets) - 1, blame.name_of)
+    scores = checked_scores(scores, nan, blame)
+    check_grades(relevance, judged, blame)
+    if judged is not None:
+        check_pool(relevance, judged, is_judged, blame)
+    if doc_ids is not None:
+        check_doc_ids(doc_ids, blame)
+    return {
+        "offsets": offsets,
+        "relevance": read_only(relevance),
+        "scores": read_only(scores),
+        "judged": judged,
+        "is_judged": is_judged,
+        "doc_ids": doc_ids,
+        "weight": weight,
+        "_query_ids": query_ids,
+        "_query_name": query_name,
+        "_kept": queries,
+        "_first_row": first_row,
+        **dict.fromkeys(("intents", "judged_intents", "intent_probabilities", "propensity")),
+        **of_documents,
+    }
 
 
 def checked_scores(scores: Array, nan: NaN, blame: Blame) -> Array:
@@ -114,7 +243,7 @@ def checked_intents(
     judged_intents: Any,
     intent_probabilities: Any,
 ) -> dict[str, Any]:
-    """The fields of intents, each None where it is not given."""
+    """The fields of intents, of which at least one is given."""
     given = {"judged_intents": judged_intents, "intent_probabilities": intent_probabilities}
     if intents is None:
         for name, value in given.items():

@@ -9,8 +9,8 @@ grades are fractions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -149,6 +149,14 @@ def warn_of_oddities(rankings: V, names: Names, ranks: tuple[Array, Array] | Non
     found = Oddities(names)
     found.add(rankings, ranks)
     found.warn()
+    return rankings
+
+
+def examined(rankings: V, columns: Mapping[str, Any]) -> V:
+    """Rankings of a user's arrays and other columns, after a warning if they look wrong."""
+    if rankings.n_queries >= _FEWEST:
+        names = Names(is_ordered=columns.get("ascending", False), are_joined=rankings.judged is not None)
+        warn_of_oddities(rankings, names)
     return rankings
 
 

@@ -2,52 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-import numpy.typing as npt
-
-from fastndcg.common.arrays import (
-    arrow_column,
-    as_array,
-    offsets_from,
-    read_only,
-    split_unjudged,
-    unmask,
-)
-from fastndcg.common.later import pa
-from fastndcg.errors import At, InputError, InputTypeError, check_length, count_of
-from fastndcg.rankings.blame import Blame
+from fastndcg.errors import InputError, InputTypeError
 from fastndcg.rankings.casts import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
-from fastndcg.rankings.casts import (
-    cast_flags,
-    cast_integers,
-    cast_offsets,
-    cast_pool,
-    cast_queries,
-    cast_relevance,
-    cast_rows,
-    cast_scores,
-    cast_weight,
-    check_end,
-    flatten,
-)
-from fastndcg.rankings.checks import (
-    cast_propensity,
-    check_doc_ids,
-    check_grades,
-    check_pool,
-    checked_intents,
-    checked_scores,
-)
+from fastndcg.rankings.checks import with_columns
 from fastndcg.rankings.grouping import group_by_query
-from fastndcg.rankings.intents import intent_grades
-from fastndcg.rankings.oddities import Names, warn_of_oddities
+from fastndcg.rankings.oddities import examined
+from fastndcg.rankings.shapes import (
+    fault_of_rows,
+    flat_of_lists,
+    flat_of_matrices,
+    in_query_order,
+    offsets_of_groups,
+)
 from fastndcg.rankings.value import Value
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
 
 if TYPE_CHECKING:
     from typing import Self
+
+    import numpy.typing as npt
 
     from fastndcg.typing import (
         Columns,
@@ -57,14 +32,7 @@ if TYPE_CHECKING:
         NaN,
         RoleKeywords,
         TieOrder,
-        Unjudged,
     )
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
-
-R = TypeVar("R", bound="Rankings")
-_FEWEST = 20  # queries that are examined for oddities
 
 
 class Rankings(Value):
@@ -119,25 +87,13 @@ class Rankings(Value):
     # ---- constructors ----
 
     @classmethod
+    @with_columns
     def from_offsets(
         cls,
         offsets: npt.ArrayLike,
         relevance: npt.ArrayLike,
         scores: npt.ArrayLike,
-        *,
-        judged: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        is_judged: npt.ArrayLike | None = None,
-        doc_ids: Any = None,
-        query_ids: Any = None,
-        weight: npt.ArrayLike | None = None,
-        queries: Any = None,
-        nan: NaN = "refuse",
-        ascending: bool = False,
-        unjudged: Unjudged = "refuse",
-        intents: Any = None,
-        judged_intents: Any = None,
-        intent_probabilities: Any = None,
-        propensity: npt.ArrayLike | None = None,
+        **columns: Unpack[ColumnsAndIds],
     ) -> Self:
         """Rankings from CSR offsets: query `q` owns rows `offsets[q]:offsets[q + 1]`.
 
@@ -193,98 +149,10 @@ class Rankings(Value):
         >>> Rankings.from_offsets([0, 1, 3], [1, 0, 2], [0.5, 0.1, 0.9]).lengths
         array([1, 2])
         """
-        rankings = cls._from_offsets(
-            offsets,
-            relevance,
-            scores,
-            judged=judged,
-            is_judged=is_judged,
-            doc_ids=doc_ids,
-            query_ids=query_ids,
-            weight=weight,
-            queries=queries,
-            nan=nan,
-            ascending=ascending,
-            unjudged=unjudged,
-            intents=intents,
-            judged_intents=judged_intents,
-            intent_probabilities=intent_probabilities,
-            propensity=propensity,
-        )
-        return _examined(rankings, ascending=ascending)
+        return examined(cls._from_offsets(offsets, relevance, scores, **columns), columns)
 
     @classmethod
-    def _from_offsets(
-        cls,
-        offsets: npt.ArrayLike,
-        relevance: npt.ArrayLike,
-        scores: npt.ArrayLike,
-        *,
-        judged: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        is_judged: npt.ArrayLike | None = None,
-        doc_ids: Any = None,
-        query_ids: Any = None,
-        weight: npt.ArrayLike | None = None,
-        queries: Any = None,
-        nan: NaN = "refuse",
-        ascending: bool = False,
-        unjudged: Unjudged = "refuse",
-        intents: Any = None,
-        judged_intents: Any = None,
-        intent_probabilities: Any = None,
-        propensity: npt.ArrayLike | None = None,
-    ) -> Self:
-        """`from_offsets` without a look at oddities, for what is not a user's array."""
-        checked = cast_offsets("offsets", offsets)
-        grades = cast_relevance("relevance", relevance, unjudged)
-        values = cast_scores(scores, ascending=ascending)
-        n_queries, n_docs = len(checked) - 1, len(grades)
-        if n_docs != len(values):
-            raise InputError(
-                f"relevance has {count_of(n_docs, 'value')} and scores {len(values):,}; "
-                "give both for each document"
-            )
-        check_end("offsets", checked, n_docs, "relevance")
-        flags = None if is_judged is None else cast_flags(is_judged, n_docs)
-        if unjudged == "null":
-            grades, flags = split_unjudged(grades, flags)
-        ids = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
-        blame = Blame(checked, ids)
-        kept = cast_queries(queries, n_queries)
-        docs = None if doc_ids is None else arrow_column("doc_ids", doc_ids, n_docs)
-        pool = None if judged is None else cast_pool(judged, n_queries)
-        weights = None if weight is None else cast_weight(weight, n_queries, blame.name_of)
-        values = checked_scores(values, nan, blame)
-        check_grades(grades, pool, blame)
-        if pool is not None:
-            check_pool(grades, pool, flags, blame)
-        if docs is not None:
-            check_doc_ids(docs, blame)
-        of_intents = checked_intents(
-            n_docs,
-            pool,
-            blame,
-            intents=intents,
-            judged_intents=judged_intents,
-            intent_probabilities=intent_probabilities,
-        )
-        return cls._of(
-            offsets=checked,
-            relevance=read_only(grades),
-            scores=values,
-            judged=pool,
-            is_judged=flags,
-            doc_ids=docs,
-            weight=weights,
-            propensity=None if propensity is None else cast_propensity(propensity, n_docs, blame),
-            _query_ids=ids,
-            _query_name="query_id",
-            _kept=kept,
-            _first_row=0,
-            **of_intents,
-        )
-
-    @classmethod
+    @with_columns
     def from_groups(
         cls,
         group: npt.ArrayLike,
@@ -300,24 +168,11 @@ class Rankings(Value):
         >>> Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9]).offsets
         array([0, 2, 3])
         """
-        sizes = cast_integers("group", group)
-        if sizes.size and sizes.min() < 0:
-            first = int(np.argmax(sizes < 0))
-            raise InputError(
-                f"group has a negative size, {sizes[first]} at position {first}; "
-                "each is the number of documents of a query"
-            )
-        total = int(sizes.sum())
-        rows = len(as_array("relevance", relevance, columns.get("unjudged", "refuse")))
-        if total != rows:
-            raise InputError(
-                f"group adds up to {count_of(total, 'document')}, but relevance has {rows:,}; "
-                "give the size of every query, in row order"
-            )
-        rankings = cls._from_offsets(offsets_from(sizes), relevance, scores, **columns)
-        return _examined(rankings, ascending=columns.get("ascending", False))
+        offsets = offsets_of_groups(group, relevance, columns.get("unjudged", "refuse"))
+        return cls.from_offsets(offsets, relevance, scores, **columns)
 
     @classmethod
+    @with_columns
     def from_query_ids(
         cls, query_ids: Any, relevance: npt.ArrayLike, scores: npt.ArrayLike, **columns: Unpack[Columns]
     ) -> Self:
@@ -347,38 +202,19 @@ class Rankings(Value):
         (['b', 'a'], array([1, 0, 2]))
         """
         grouped = group_by_query(query_ids)
-        given = (relevance, scores, columns.copy())
-        if grouped.codes is not None:
-            n_rows = len(grouped.codes)
-            grades = cast_relevance("relevance", relevance, columns.get("unjudged", "refuse"))
-            relevance, scores = grouped.in_order(
-                cast_rows("relevance", grades, n_rows), cast_rows("scores", scores, n_rows)
-            )
-        if any(name in columns for name in ("is_judged", "propensity", "intents", "doc_ids")) and (
-            (rows := grouped.rows) is not None
-        ):
-            if columns.get("is_judged") is not None:
-                columns["is_judged"] = cast_rows("is_judged", columns["is_judged"], len(rows))[rows]
-            if columns.get("propensity") is not None:
-                columns["propensity"] = cast_rows("propensity", columns["propensity"], len(rows))[rows]
-            if columns.get("intents") is not None:
-                columns["intents"] = intent_grades("intents", columns["intents"], len(rows)).take(rows)
-            if columns.get("doc_ids") is not None:
-                doc_ids = arrow_column("doc_ids", columns["doc_ids"], len(rows))
-                columns["doc_ids"] = doc_ids.take(pa.array(rows))
-        try:
-            rankings = cls._from_offsets(
+        if grouped.codes is None:
+            return cls.from_offsets(
                 grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns
             )
+        ordered = in_query_order(grouped, relevance, scores, columns)
+        try:
+            rankings = cls._from_offsets(grouped.offsets, *ordered[:2], **ordered[2])
         except InputError as error:
-            if grouped.codes is not None:
-                error = _fault_of_rows(grouped.query_ids.take(pa.array(grouped.codes)), *given) or error
-            raise error from None
-        if grouped.codes is not None:
-            rankings = rankings._with(_first_row=None)
-        return _examined(rankings, ascending=columns.get("ascending", False))
+            raise fault_of_rows(grouped, relevance, scores, columns) or error from None
+        return examined(rankings._with(_first_row=None), columns)
 
     @classmethod
+    @with_columns
     def from_dense(
         cls,
         y_true: npt.ArrayLike,
@@ -408,39 +244,11 @@ class Rankings(Value):
         >>> Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
         Rankings(2 queries, 6 documents, relevance int64, scores float64)
         """
-        rankings = cls._from_dense(y_true, y_score, mask, **columns)
-        return _examined(rankings, ascending=columns.get("ascending", False))
+        flat = flat_of_matrices(y_true, y_score, mask, columns.get("unjudged", "refuse"))
+        return examined(cls._of_lists(*flat, **columns), columns)
 
     @classmethod
-    def _from_dense(
-        cls,
-        y_true: npt.ArrayLike,
-        y_score: npt.ArrayLike,
-        mask: npt.ArrayLike | None = None,
-        **columns: Unpack[ColumnsAndIds],
-    ) -> Self:
-        """`from_dense` without a look at oddities."""
-        true = np.asarray(unmask("y_true", y_true, columns.get("unjudged", "refuse")))
-        score = np.asarray(unmask("y_score", y_score))
-        if true.ndim != 2 or true.shape != score.shape:
-            raise InputError(
-                f"y_true has shape {true.shape} and y_score {score.shape}; "
-                "wanted two equal shapes (n_queries, n_docs_per_query)"
-            )
-        n_queries, width = true.shape
-        if mask is not None:
-            kept = np.asarray(unmask("mask", mask))
-            if kept.shape != true.shape or kept.dtype != np.bool_:
-                raise InputError(
-                    f"mask has shape {kept.shape} and dtype {kept.dtype}; "
-                    f"wanted True and False in the shape of y_true, {true.shape}"
-                )
-            places = np.nonzero(kept)[1]
-            return cls._of_lists(offsets_from(kept.sum(axis=1)), true[kept], score[kept], columns, places)
-        offsets = np.arange(n_queries + 1, dtype=np.int64) * width
-        return cls._of_lists(offsets, true.ravel(), score.ravel(), columns)
-
-    @classmethod
+    @with_columns
     def from_lists(cls, relevance: Any, scores: Any = None, **columns: Unpack[ColumnsAndIds]) -> Self:
         """Rankings from a list for each query. Without `scores`, the lists are in rank order, best first.
 
@@ -461,54 +269,7 @@ class Rankings(Value):
         >>> Rankings.from_lists([[3, 0], [1, 2, 0]]).scores
         array([1, 0, 2, 1, 0])
         """
-        lengths, flat = flatten("relevance", relevance, columns.get("unjudged", "refuse"))
-        offsets = offsets_from(lengths)
-        if scores is None:
-            if columns.get("ascending"):
-                raise InputError(
-                    "ascending is True and there are no scores; lists without scores stand in rank order, "
-                    "best first"
-                )
-            rank_order = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
-            return _examined(cls._of_lists(offsets, flat, rank_order, columns), ascending=False)
-        score_lengths, flat_scores = flatten("scores", scores)
-        if len(score_lengths) != len(lengths):
-            raise InputError(
-                f"scores has {count_of(len(score_lengths), 'list')} and relevance {len(lengths):,}; "
-                "give one of each for every query"
-            )
-        if not np.array_equal(lengths, score_lengths):
-            query = int(np.argmax(lengths != score_lengths))
-            raise InputError(
-                f"query {query} has {count_of(lengths[query], 'grade')} "
-                f"and {count_of(score_lengths[query], 'score')}; give one score for each document"
-            )
-        rankings = cls._of_lists(offsets, flat, flat_scores, columns)
-        return _examined(rankings, ascending=columns.get("ascending", False))
-
-    @classmethod
-    def _of_lists(
-        cls,
-        offsets: Int64,
-        relevance: Array,
-        scores: Array,
-        columns: ColumnsAndIds,
-        places: Int64 | None = None,
-    ) -> Self:
-        """`from_offsets`, whose messages name positions in lists: `places` of documents, if with gaps."""
-
-        def placed(at: At, row: int) -> At:
-            start = offsets[np.searchsorted(offsets, row, side="right") - 1]
-            return at._replace(row=None, position=int(row - start if places is None else places[row]))
-
-        try:
-            return cls._from_offsets(offsets, relevance, scores, **columns)
-        except InputError as error:
-            parts = (
-                placed(part, part.row) if isinstance(part, At) and part.row is not None else part
-                for part in error.parts
-            )
-            raise type(error)(*parts) from None
+        return examined(cls._of_lists(*flat_of_lists(relevance, scores, columns), **columns), columns)
 
     @classmethod
     @with_roles
@@ -632,38 +393,5 @@ class Rankings(Value):
         >>> rerank.scores, rerank.relevance is bm25.relevance
         (array([0.5, 0.1, 0.2, 0.3]), True)
         """
-        return _examined(self._with_scores(scores, nan=nan, ascending=ascending), ascending=ascending)
-
-    def _with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
-        """`with_scores` without a look at oddities, for a system that is still being trained."""
-        values = cast_scores(scores, ascending=ascending)
-        check_length("scores", len(values), self.n_docs, "document")
-        # cached facts about grades and queries hold for all systems
-        shared = {name: getattr(self, name) for name in ("_grades", "_longest", "query_ids", "queries")}
-        return self._of(**self.__dict__ | shared | {"scores": checked_scores(values, nan, self._blame)})
-
-
-def _examined(rankings: R, *, ascending: bool) -> R:
-    """Rankings of a user's arrays, after a warning if they look wrong."""
-    if rankings.n_queries >= _FEWEST:
-        names = Names(is_ordered=ascending, are_joined=rankings.judged is not None)
-        warn_of_oddities(rankings, names)
-    return rankings
-
-
-def _fault_of_rows(
-    query_ids: pa.Array, relevance: npt.ArrayLike, scores: npt.ArrayLike, columns: Columns
-) -> InputError | None:
-    """The first fault of documents in the user's order of rows: each row is checked as a query of its own."""
-    of_rows: Any = {
-        name: columns[name]
-        for name in ("is_judged", "propensity", "nan", "ascending", "unjudged")
-        if name in columns
-    }
-    try:
-        Rankings._from_offsets(
-            np.arange(len(query_ids) + 1), relevance, scores, query_ids=query_ids, **of_rows
-        )
-    except InputError as error:
-        return error
-    return None
+        other = self._with_scores(scores, nan=nan, ascending=ascending)
+        return examined(other, {"ascending": ascending})

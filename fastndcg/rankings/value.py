@@ -1,25 +1,26 @@
-"""What a `Rankings` holds: columns, views, facts about them, slices. Nothing is checked here."""
+"""What a `Rankings` holds: columns, views, facts about them, slices; and how it is made of columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import read_only
 from fastndcg.common.later import pa
-from fastndcg.errors import InputTypeError, count_of
+from fastndcg.errors import At, InputError, InputTypeError, check_length, count_of
 from fastndcg.rankings.blame import Blame
-from fastndcg.rankings.casts import JudgedPool
+from fastndcg.rankings.casts import JudgedPool, cast_scores
+from fastndcg.rankings.checks import cast_columns, checked_columns, checked_scores
 from fastndcg.rankings.intents import IntentGrades, IntentProbabilities
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from fastndcg.errors import At
+    from fastndcg.typing import ColumnsAndIds, NaN
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -62,6 +63,54 @@ class Value:
         rankings = object.__new__(cls)
         rankings.__dict__.update(fields)
         return rankings
+
+    @classmethod
+    def _from_offsets(
+        cls,
+        offsets: npt.ArrayLike,
+        relevance: npt.ArrayLike,
+        scores: npt.ArrayLike,
+        **columns: Unpack[ColumnsAndIds],
+    ) -> Self:
+        """`from_offsets` without a look at oddities, for what is not a user's array."""
+        return cls._of(**cast_columns(offsets, relevance, scores, **columns))
+
+    @classmethod
+    def _of_columns(cls, offsets: Int64, relevance: Array, scores: Array, **columns: Any) -> Self:
+        """Rankings of columns whose types and lengths are right already, as `checked_columns` takes them."""
+        return cls._of(**checked_columns(offsets, relevance, scores, **columns))
+
+    @classmethod
+    def _of_lists(
+        cls,
+        offsets: Int64,
+        relevance: Array,
+        scores: Array,
+        places: Int64 | None = None,
+        **columns: Unpack[ColumnsAndIds],
+    ) -> Self:
+        """`_from_offsets`, whose messages name positions in lists: `places` of documents, if with gaps."""
+
+        def placed(at: At, row: int) -> At:
+            start = offsets[np.searchsorted(offsets, row, side="right") - 1]
+            return at._replace(row=None, position=int(row - start if places is None else places[row]))
+
+        try:
+            return cls._from_offsets(offsets, relevance, scores, **columns)
+        except InputError as error:
+            parts = (
+                placed(part, part.row) if isinstance(part, At) and part.row is not None else part
+                for part in error.parts
+            )
+            raise type(error)(*parts) from None
+
+    def _with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
+        """`with_scores` without a look at oddities, for a system that is still being trained."""
+        values = cast_scores(scores, ascending=ascending)
+        check_length("scores", len(values), self.n_docs, "document")
+        # cached facts about grades and queries hold for all systems
+        shared = {name: getattr(self, name) for name in ("_grades", "_longest", "query_ids", "queries")}
+        return self._of(**self.__dict__ | shared | {"scores": checked_scores(values, nan, self._blame)})
 
     def _with(self, **fields: Any) -> Self:
         """The same rankings with other values of these fields, which are not checked."""
