@@ -14,8 +14,7 @@ Scoring, in `flow`, from the functions that Python calls down to vector instruct
 
     drivers      the serial driver, which defines the values, and the parallel one, which runs it over chunks
     scoring      batches of queries, through the flow above
-    taking, lanes
-                 the steps that are done for all queries of a batch side by side
+    lanes        the steps that are done for all queries of a batch side by side
     gains, ideals, ranking, lists, folds, sums
                  the steps of one query, each a plain loop
     expectations
@@ -24,7 +23,7 @@ Scoring, in `flow`, from the functions that Python calls down to vector instruct
     vectors      blocks that LLVM does not vectorise by itself, each beside the plain function that defines it
     memory       the working memory of a thread
     tables       arguments that Python passes to kernels; imports no Numba
-    powers       2^grade, for Python and for kernels; imports no Numba
+    powers       gains by a formula, for Python and for kernels: the grade, 2^grade - 1, 1
     returned     nDCG over an ideal of the returned documents, which is not a sum over ranks
     intent_folds, intent_orders, intent_tables
                  measures of several intents

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fastndcg.common.arrays import offsets_of
 from fastndcg.errors import At, InputError, MeasureError
 from fastndcg.kernels.flow import tables
-from fastndcg.kernels.flow.powers import exp2
+from fastndcg.kernels.flow.powers import exp2, gain_by
 from fastndcg.kernels.flow.tables import Plan
 from fastndcg.measures.parameters import Function, GradeGains, Numbers
 
@@ -187,14 +187,14 @@ def gain_of(worth: Worth, grade: float) -> float:
     if gain in _ONES:
         return 1.0
     if gain == "stop":
-        return float(exp2(max(grade, 0.0)) - 1.0) / exp2(top) if grade <= 53 else math.inf
+        return float(gain_by(tables.EXP2, max(grade, 0.0))) / exp2(top) if grade <= 53 else math.inf
     if gain == "scaled":
         half = 1.0 if math.isfinite(top - bottom) else 0.5  # scales that are wider than float64
         return (half * min(max(grade, bottom), top) - half * bottom) / (half * top - half * bottom)
     if gain == "linear":
         return float(grade)
     if gain == "exp2":
-        return float(exp2(grade) - 1.0) if grade <= 53 else math.inf
+        return float(gain_by(tables.EXP2, grade)) if grade <= 53 else math.inf
     if isinstance(gain, Numbers):
         return gain[int(grade)] if grade == int(grade) and 0 <= grade < len(gain) else math.nan
     if isinstance(gain, GradeGains):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 from decimal import Decimal, localcontext
+from functools import partial
 
 import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
-from fastndcg.compiled.flow import gains
+from fastndcg.compiled.flow import powers as compiled_powers
 
 import fastndcg as fn
 from fastndcg.kernels.flow import powers
@@ -51,15 +52,20 @@ def test_powers_of_whole_grades_are_exact() -> None:
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_compiled_powers_have_the_bits_of_plain_ones() -> None:
+    exp2, gain_by = compiled_powers.exp2, compiled_powers.gain_by
+
     @numba.njit(error_model="numpy")
     def compiled(grades: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:
         for i in range(grades.shape[0]):
-            out[i] = gains.exp2(grades[i])
+            out[0, i] = exp2(grades[i])
+            for kind in range(3):
+                out[1 + kind, i] = gain_by(kind, grades[i])
 
     given = np.concatenate([grades(), [-1e300, -54.5, 53.0]])
-    out = np.empty_like(given)
+    out = np.empty((4, len(given)))
     compiled(given, out)
-    assert out.tolist() == [float(powers.exp2(grade)) for grade in given.tolist()]
+    plain = [powers.exp2, *(partial(powers.gain_by, kind) for kind in range(3))]
+    assert out.tolist() == [[float(of(grade)) for grade in given.tolist()] for of in plain]
 
 
 def fractional() -> fn.Rankings:

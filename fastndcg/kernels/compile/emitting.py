@@ -115,6 +115,8 @@ def _take_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
             raise TypeError(f"{kind} is not contiguous; pass the array that it is a part of")
         array = context.make_array(kind)(context, builder, value)
         return [array.data, *unpack(builder, array.shape, kind.ndim)]
+    if isinstance(kind, types.NoneType):
+        return []
     if isinstance(kind, types.BaseTuple):
         parts = zip(kind.types, unpack(builder, value, len(kind.types)), strict=True)
         return [each for part, inner in parts for each in _take_apart(context, builder, part, inner)]
@@ -127,6 +129,8 @@ def _put_together(code: Code, kind: Any, values: Iterator[Any]) -> Any:
         return Data(
             code, address, _element(kind.dtype), [Value(code, next(values)) for _ in range(kind.ndim)]
         )
+    if isinstance(kind, types.NoneType):
+        return None
     if isinstance(kind, types.BaseTuple):
         return [_put_together(code, part, values) for part in kind.types]
     return Value(code, next(values))

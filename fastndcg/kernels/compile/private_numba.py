@@ -153,6 +153,8 @@ def _rebuild(context: Any, code: Code, kind: Any, given: Any) -> Any:
     if isinstance(kind, types.BaseTuple):
         parts = [_rebuild(context, code, *each) for each in zip(kind.types, given, strict=True)]
         return context.make_tuple(code.builder, kind, parts)
+    if isinstance(kind, types.NoneType):
+        return context.get_dummy_value()
     if not isinstance(kind, types.Array):
         return given.raw
     from numba.np.arrayobj import populate_array  # here, because only compiling needs it: 20 ms

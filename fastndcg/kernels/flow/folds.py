@@ -26,13 +26,7 @@ from fastndcg.kernels.flow.tables import (
 )
 
 from ..compile.marks import apart, block, stoppable
-from .expectations import (
-    expected_inferred,
-    expected_maximum,
-    inferred_precision,
-    preference,
-    stop_chances,
-)
+from .expectations import expected_inferred, expected_maximum, inferred_precision, preference, stop_chances
 from .lists import collect
 from .memory import Batch, Work
 from .sorting import sort_falling

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow import powers
-from fastndcg.kernels.flow.tables import EXP2, LINEAR, ONE, Array, Plan
+from fastndcg.kernels.flow.tables import LINEAR, LOOKUP, Array, Plan
 
 from ..compile.llvm import LANES
 from ..compile.marks import apart, block, inlined
 from ..vectors.summing import count_codes
-
-exp2 = block(powers.exp2)
+from .powers import gain_by
 
 
 @inlined
@@ -51,13 +49,9 @@ def gain_of(grade: float, table: int, plan: Plan) -> float:
     if grade < plan.thresholds[table]:
         return 0.0
     kind = plan.kinds[table]
-    if kind == LINEAR:
-        return grade
-    if kind == EXP2:
-        return exp2(grade) - 1.0
-    if kind == ONE:
-        return 1.0
-    return plan.gains[table, place_of(grade, plan.grades)]
+    if kind == LOOKUP:
+        return plan.gains[table, place_of(grade, plan.grades)]
+    return gain_by(kind, grade)
 
 
 @inlined

@@ -28,23 +28,16 @@ from ..vectors.keeping import keep_values_from
 from ..vectors.ordering import rank_distinct, rank_tied
 from ..vectors.summing import fill_ideals, fill_ideals_of_one
 from .gains import fill_gains
-from .memory import Work
+from .memory import Batch, Work
 from .ranking import is_bounded
 from .sorting import sort_falling
 
 
 @apart
-def ideals_of_levels(
-    scored: Array,
-    judged: Array,
-    ideals: Array,
-    falling: Array,
-    earning: Array,
-    gains: Array,
-    out: Array,
-    lengths: Array,
-) -> None:
+def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> None:
     """Fill the ideals of scored and of judged documents for each lane of a batch, from counts by level."""
+    ideals, falling, earning, gains = plan.ideals, plan.falling, plan.earning, plan.gains
+    out, lengths = batch.ideals, batch.ideal_lengths
     for i in range(ideals.shape[0]):
         table, source = ideals[i, TABLE], ideals[i, SOURCE]
         if source not in (SCORED, JUDGED):
@@ -134,23 +127,15 @@ def total_of_levels(
 
 
 @apart
-def ideals_of_lists(
-    placed: int,
-    ideals: Array,
-    top: Array,
-    lists: Array,
-    list_lengths: Array,
-    out: Array,
-    lengths: Array,
-    gains: Array,
-) -> None:
+def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None:
     """Fill the ideals that depend on returned documents; the lists and the other ideals are filled before."""
+    ideals, lists, out, lengths = plan.ideals, batch.lists, batch.ideals, batch.ideal_lengths
     for i in range(ideals.shape[0]):
         source, cutoff, of_list = ideals[i, SOURCE], ideals[i, IDEAL_CUTOFF], ideals[i, OF_LIST]
         if source not in (RETURNED, FULL):
             continue
         for lane in range(placed):
-            length = list_lengths[of_list, lane]
+            length = batch.lengths[of_list, lane]
             if source == RETURNED:
                 length = min(cutoff, length)
                 for rank in range(length):
@@ -160,7 +145,7 @@ def ideals_of_lists(
                     out[i, rank, lane] = gains[rank]
             else:
                 length = length if cutoff == UNCUT else cutoff
-                best, pool = top[ideals[i, TABLE]], ideals[i, POOL]
+                best, pool = plan.top[ideals[i, TABLE]], ideals[i, POOL]
                 if np.isnan(best) and lengths[pool, lane] > 0:
                     best = out[pool, 0, lane]
                 if np.isnan(best):

@@ -1,41 +1,131 @@
-"""Steps for all queries of a batch side by side: keep documents, rank them, list their gains."""
+"""Steps for all queries of a batch side by side: take queries, keep documents, list the gains of ranks."""
 
 from __future__ import annotations
 
-from fastndcg.kernels.flow.tables import (
-    Array,
-)
+import numpy as np
+
+from fastndcg.kernels.flow.tables import FOLD, GAIN, TABLE, Array, Documents, Plan
 
 from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
-from ..compile.marks import apart, inlined
+from ..compile.marks import apart, block, inlined, stoppable
 from ..vectors.bounds import bounds_of_top, greatest_by_bin
 from ..vectors.keeping import keep_few_from, keep_from_lanes
 from ..vectors.side_by_side import average_side_by_side
 from ..vectors.summing import COUNTED, gains_of_codes
-from .memory import TOGETHER, Lanes, Ranked, Work, vectors_of
+from .gains import count_levels
+from .ideals import total_of_levels
+from .lists import is_linear
+from .memory import TOGETHER, Batch, Lanes, Ranked, Scratch, Work, vectors_of
 from .ranking import COUNTING, MANY, bounded_by, keep_all
 
+FETCHED = 2048  # documents of the next queries that are fetched from memory while a batch is scored
 _DEEPEST = 24  # up to so many ranks, bins give good bounds of scores
 _COMPARED = 8  # cost of comparing a document with a vector; sorting n rows side by side costs n * log2(n)**2
 
 
+@stoppable
 @apart
-def keep_of_lanes(
-    placed: int,
-    depth: int,
-    scores: Array,
-    codes: Array,
-    lanes: Lanes,
-    greatest: Array,
-    bounds: Array,
-    kept_scores: Array,
-    kept_codes: Array,
-) -> None:
+def take_queries(
+    first: int,
+    last: int,
+    documents: Documents,
+    plan: Plan,
+    scored: Array,
+    judged: Array,
+    batch: Batch,
+    out: Array,
+) -> tuple[int, int]:
+    """Place the next queries in the lanes, and count their documents by level. Queries without a value get
+    NaN and no lane.
+
+    Returns how many lanes are used, and the next query.
+    """
+    lanes, totals = batch.lanes, batch.totals
+    unjudged, levels, pool_offsets = plan.gains.shape[1] - 2, documents.levels, documents.pool_offsets
+    has_pool = pool_offsets.shape[0] > 0
+    lane = 0
+    while first < last and lane < lanes.queries.shape[0]:
+        number = first
+        first += 1
+        start, stop = rows_of(number, documents)
+        has_documents = stop > start
+        count_levels(documents.relevance, start, stop, levels, scored, lane)
+        n_unjudged = scored[unjudged, lane] if levels > unjudged else 0
+        if has_pool:
+            pool_start = pool_offsets[number] - documents.pool_base
+            pool_stop = pool_offsets[first] - documents.pool_base
+            has_documents = has_documents or pool_stop > pool_start
+            count_levels(documents.pool_relevance, pool_start, pool_stop, levels, judged, lane)
+            judged[unjudged, lane] = n_unjudged
+        if plan.totals.shape[0] > 0:
+            total_lane(lane, judged, min(levels, unjudged), n_unjudged, plan, totals)
+        if plan.skippable and no_level_gains(levels, scored, judged, lane, plan.promising, totals[:, lane]):
+            out[:, number] = np.nan
+            continue
+        lanes.queries[lane], lanes.starts[lane], lanes.stops[lane] = number, start, stop
+        lanes.has_documents[lane], lanes.all_kept[lane] = has_documents, n_unjudged > 0 and plan.condensing
+        lane += 1
+    return lane, first
+
+
+@inlined
+def rows_of(query: int, documents: Documents) -> tuple[int, int]:
+    return documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
+
+
+@apart
+def total_lane(lane: int, judged: Array, levels: int, n_unjudged: int, plan: Plan, totals: Array) -> None:
+    for i in range(plan.totals.shape[0]):
+        table = plan.totals[i]
+        gains, assumed = plan.gains[table], plan.assumed[table]
+        totals[i, lane] = total_of_levels(judged, lane, levels, n_unjudged, gains, assumed)
+
+
+@inlined
+def no_level_gains(
+    levels: int, scored: Array, judged: Array, lane: int, promising: Array, totals: Array
+) -> bool:
+    """Whether a query has no value by any row, by the counts of its documents of each level."""
+    for level in range(levels - 1, -1, -1):
+        if (promising[1, level] and judged[level, lane] > 0) or (
+            promising[0, level] and scored[level, lane] > 0
+        ):
+            return False
+    return nothing_relevant(totals)
+
+
+@inlined
+def nothing_relevant(totals: Array) -> bool:
+    counted = 0.0
+    for i in range(totals.shape[0]):
+        counted += totals[i]
+    return counted == 0.0
+
+
+@block
+def quarter_of_next(first: int, last: int, documents: Documents) -> tuple[int, int]:
+    """The first document of the next queries to score side by side, and a quarter of them, up to FETCHED."""
+    if first >= last:
+        return 0, 0
+    start, _ = rows_of(first, documents)
+    _, stop = rows_of(min(first + SIDE_BY_SIDE, last) - 1, documents)
+    return start, min(stop - start, FETCHED) // 4
+
+
+@apart
+def keep_of_lanes(placed: int, depth: int, documents: Documents, lanes: Lanes, scratch: Scratch) -> None:
     """For each query, keep at least the documents of the first `depth` ranks and all documents tied with the
     last of them.
 
     Each step is done for all queries, so that the processor does not wait for the result of the step before.
     """
+    scores, codes, kept_scores, kept_codes = (
+        documents.scores,
+        documents.relevance,
+        scratch.scores,
+        scratch.kept,
+    )
+    greatest, bounds = scratch.greatest, scratch.bounds
     least, bounded, others = max(BINS, 3 * depth), False, False
     for lane in range(placed):
         start, stop = lanes.starts[lane], lanes.stops[lane]
@@ -110,13 +200,27 @@ def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array
     return worth
 
 
+@inlined
+def lists_by_rank(rows: int, tied: bool, plan: Plan, batch: Batch) -> None:
+    """Fill the lists of gains and counts of queries that were ranked side by side."""
+    kept, ranked, lists, lengths = batch.lanes.kept, batch.ranked, batch.lists, batch.lengths
+    for v in range(plan.lists.shape[0]):
+        if is_linear(v, plan.lists):
+            gains = plan.gains[plan.lists[v, TABLE]]
+            if plan.lists[v, FOLD] == GAIN:
+                gains_by_rank(gains, rows, tied, kept, ranked, lists[v], lengths[v])
+            else:
+                counts_by_rank(gains, rows, kept, ranked.codes, lists[v], lengths[v])
+
+
 @apart
 def gains_by_rank(
     gains: Array, rows: int, tied: bool, kept: Array, ranked: Ranked, out: Array, lengths: Array
 ) -> None:
     """Fill a list of gains for queries that were ranked side by side; ties are averaged."""
     depth = min(out.shape[0], rows)
-    fill_lengths(kept, depth, lengths)
+    for lane in range(SIDE_BY_SIDE):
+        lengths[lane] = min(kept[lane], depth)
     filled, n = (ranked.gains, rows) if tied else (out, depth)
     if gains.shape[0] <= SIDE_BY_SIDE:
         gains_of_codes(ranked.codes, gains, n, filled)
@@ -132,17 +236,12 @@ def gains_by_rank(
 def counts_by_rank(gains: Array, rows: int, kept: Array, codes: Array, out: Array, lengths: Array) -> None:
     """As `gather_sums`, for queries that were ranked side by side without ties."""
     depth = min(out.shape[0], rows)
-    fill_lengths(kept, depth, lengths)
+    for lane in range(SIDE_BY_SIDE):
+        lengths[lane] = min(kept[lane], depth)
     for rank in range(depth):
         for lane in range(SIDE_BY_SIDE):
             before = out[rank - 1, lane] if rank > 0 else 0.0
             out[rank, lane] = before + gains[codes[rank, lane]]
-
-
-@inlined
-def fill_lengths(kept: Array, depth: int, lengths: Array) -> None:
-    for lane in range(SIDE_BY_SIDE):
-        lengths[lane] = min(kept[lane], depth)
 
 
 @apart

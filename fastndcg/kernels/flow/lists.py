@@ -16,11 +16,12 @@ from fastndcg.kernels.flow.tables import (
     TIES,
     WORST,
     Array,
+    Plan,
 )
 
 from ..compile.llvm import LANES
 from ..compile.marks import apart, block, inlined
-from .memory import Work
+from .memory import Batch, Work
 from .sorting import sort_falling
 
 
@@ -136,18 +137,10 @@ def gather(
 
 @apart
 def gather_sums(
-    ranked: int,
-    ties: int,
-    condensed: bool,
-    unjudged: int,
-    gains: Array,
-    codes: Array,
-    sizes: Array,
-    group: Array,
-    lists: Array,
-    lane: int,
+    ranked: int, ties: int, condensed: bool, unjudged: int, gains: Array, work: Work, lists: Array, lane: int
 ) -> int:
     """As `gather`, but of the sums of gains so far. Gains are whole: the sum after a tied group is exact."""
+    codes, sizes, group = work.codes, work.sizes, work.group
     depth, out = lists.shape[0], lists[:, lane]
     at = start = 0
     before = 0.0
@@ -202,14 +195,13 @@ def gather_lists(
     unjudged: int,
     made: int,
     gains: Array,
-    lists: Array,
-    exact: Array,
+    plan: Plan,
     work: Work,
-    out: Array,
-    lengths: Array,
+    batch: Batch,
     lane: int,
 ) -> None:
     """Fill the lists of gains and counts of one lane, except those `made` for all queries side by side."""
+    lists, exact, out, lengths = plan.lists, plan.exact, batch.lists, batch.lengths
     for v in range(lists.shape[0]):
         table, ties, condensed = lists[v, TABLE], lists[v, TIES], lists[v, CONDENSED] == 1
         if (made == ALL_MADE and is_linear(v, lists)) or (
@@ -222,6 +214,5 @@ def gather_lists(
             )
         elif lists[v, FOLD] == COUNT:
             lengths[v, lane] = gather_sums(
-                ranked, ties, condensed, unjudged, gains[table], work.codes, work.sizes, work.group, out[v],
-                lane
-            )  # fmt: skip
+                ranked, ties, condensed, unjudged, gains[table], work, out[v], lane
+            )

@@ -1,4 +1,6 @@
-"""Powers of two with fractional exponents: equal bits in Python, kernels and all processors. No Numba."""
+"""Gains by a formula, and powers of two with fractional exponents: equal bits in Python, kernels and all
+processors.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,10 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+
+from fastndcg.kernels.flow.tables import EXP2, LINEAR
+
+from ..compile.marks import block
 
 _BITS = 7
 _STEPS = 1 << _BITS  # of the table, from one power of two to the next
@@ -32,6 +38,7 @@ _POWERS = _table()
 _WHOLE = np.array([math.ldexp(1.0, whole) for whole in range(_LEAST, 54)])
 
 
+@block
 def exp2(grade: float) -> float:
     """2^grade for a grade up to 53, within 0.50002 units in the last place; exact for whole grades; 0 below
     -54.
@@ -60,3 +67,11 @@ def exp2(grade: float) -> float:
     value = power + step
     tail += (power - value) + step
     return (value + tail) * _WHOLE[(k >> _BITS) - _LEAST]
+
+
+@block
+def gain_by(kind: int, grade: float) -> float:
+    """The gain of a grade by a kind of gain: the grade, 2^grade - 1, or 1."""
+    if kind == LINEAR:
+        return grade
+    return exp2(grade) - 1.0 if kind == EXP2 else 1.0

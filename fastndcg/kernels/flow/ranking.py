@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
 from ..compile.llvm import LANES
 from ..compile.marks import allocating, apart, block, empty, inlined, stoppable
 from ..vectors.bounds import bound_of_top
 from ..vectors.keeping import find_from, keep_few_from, keep_from
 from ..vectors.ordering import count_ahead, count_among, rank_distinct, rank_tied
-from .memory import Work, vectors_of
+from .memory import Scratch, Work, vectors_of
 from .sorting import falling_keys, sort_by_key
 
 COUNTING = 16  # up to so many compared vectors for each kept document, counting is faster than sorting
@@ -61,26 +61,26 @@ def rank_documents(
     kept: int,
     tied: bool,
     nothing: int,
-    lowest: Any,
-    first_wanted: int,
-    scores: Array,
-    codes: Array,
-    own: Array,
+    lane: int,
+    documents: Documents,
+    plan: Plan,
+    scratch: Scratch,
     work: Work,
 ) -> bool:
     """Rank the kept documents: fill `work.codes` and `work.sizes`. Returns whether some of the ranked
     documents may be tied.
 
-    Documents with codes below `first_wanted` have gain 0 by every table and may be left out: their ranks hold
-    the code `nothing`, as a group of one unless a document tied with them has a gain. Where at most 2 * LANES
-    are ranked and some may be tied, `work.firsts` is filled too. `tied` says that ties are likely.
+    Documents with codes below `plan.first_wanted` have gain 0 by every table and may be left out: their ranks
+    hold the code `nothing`, as a group of one unless a document tied with them has a gain. Where at most 2 *
+    LANES are ranked and some may be tied, `work.firsts` is filled too. `tied` says that ties are likely.
     """
+    scores, codes, lowest = scratch.scores[lane], scratch.kept[lane], documents.lowest
     if kept > 2 * LANES:
-        wanted = find_from(codes[:kept], first_wanted, work.wanted)
+        wanted = find_from(codes[:kept], plan.first_wanted, work.wanted)
         if wanted * vectors_of(kept) > COUNTING * kept:
             rank_by_sorting(kept, scores, codes, work)
             return True
-        return rank_many(kept, wanted, nothing, lowest, scores, codes, own, work)
+        return rank_many(kept, wanted, nothing, lowest, scores, codes, scratch.wanted, work)
     if tied or not rank_distinct(scores, codes, kept, lowest, work.codes):
         rank_tied(scores, codes, kept, lowest, work.codes, work.firsts, work.sizes)
         return True

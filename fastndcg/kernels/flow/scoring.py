@@ -11,8 +11,6 @@ import numpy as np
 from fastndcg.kernels.flow.tables import (
     ALL_MADE,
     AVERAGED_MADE,
-    FOLD,
-    GAIN,
     JUDGED,
     LEAVES_OUT,
     NONE_MADE,
@@ -31,12 +29,21 @@ from ..vectors.side_by_side import rank_side_by_side
 from .folds import fold_lists
 from .gains import fill_gains
 from .ideals import gains_of_judged, ideal_of_gains, ideals_of_levels, ideals_of_lists
-from .lanes import counts_by_rank, gains_by_rank, keep_of_lanes, rows_to_rank, take_column
+from .lanes import (
+    FETCHED,
+    keep_of_lanes,
+    lists_by_rank,
+    nothing_relevant,
+    quarter_of_next,
+    rows_of,
+    rows_to_rank,
+    take_column,
+    take_queries,
+)
 from .lists import averages_exactly, collect, gather_lists, is_linear
 from .memory import Batch, Scratch, Work
 from .ranking import keep_top, rank_documents
 from .sums import fold_rows
-from .taking import FETCHED, nothing_relevant, quarter_of_next, rows_of, take_queries
 
 
 @block
@@ -53,7 +60,6 @@ def score_queries_of_levels(
     """Score the queries from `first` to before `last`, by levels; writes `out` (n_rows, n_queries)."""
     # fields are read once: each access copies the hundred words of a tuple, which LLVM has to remove again
     lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
-    out_lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
     unjudged, judged = gains.shape[1] - 2, batch.counts[1]
     scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
     lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE
@@ -63,17 +69,11 @@ def score_queries_of_levels(
         linear = linear and is_linear(v, lists)
         averaged = averaged and averages_exactly(v, lists, plan.exact)
     while first < last:
-        placed, first = take_queries(
-            first, last, documents, gains, plan.totals, plan.assumed, plan.promising, plan.skippable,
-            plan.condensing, scored, judged, batch.totals, lanes, out,
-        )  # fmt: skip
+        placed, first = take_queries(first, last, documents, plan, scored, judged, batch, out)
         # fetched in parts: a processor that waits for some twenty cache lines accepts no more requests
         ahead, quarter = quarter_of_next(first, last, documents)
         fetch(documents.scores, ahead, ahead + quarter)
-        keep_of_lanes(
-            placed, plan.depth, documents.scores, documents.relevance, lanes,
-            scratch.greatest, scratch.bounds, scratch.scores, scratch.kept,
-        )  # fmt: skip
+        keep_of_lanes(placed, plan.depth, documents, lanes, scratch)
         fetch(documents.scores, ahead + quarter, ahead + 2 * quarter)
         rows, all_ranked = 0, False
         if lanes_are_many:
@@ -84,14 +84,7 @@ def score_queries_of_levels(
                 scratch.scores, scratch.kept, lanes.kept, placed, rows, unjudged + 1,
                 ranked.keys, ranked.codes, ranked.same,
             )  # fmt: skip
-            for v in range(lists.shape[0]):
-                if not is_linear(v, lists):
-                    continue
-                own = gains[lists[v, TABLE]]
-                if lists[v, FOLD] == GAIN:
-                    gains_by_rank(own, rows, tied_lanes != 0, lanes.kept, ranked, out_lists[v], lengths[v])
-                else:
-                    counts_by_rank(own, rows, lanes.kept, ranked.codes, out_lists[v], lengths[v])
+            lists_by_rank(rows, tied_lanes != 0, plan, batch)
         fetch(documents.scores, ahead + 2 * quarter, ahead + 3 * quarter)
         tied = tied_lanes != 0
         all_made = all_ranked and (averaged or (linear and not tied))
@@ -106,19 +99,14 @@ def score_queries_of_levels(
                 is_tied = take_column(ranked, lane, kept, work)
             else:
                 is_tied = tied = rank_documents(
-                    kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
-                    scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
-                )  # fmt: skip
-            gather_lists(
-                kept, not is_tied, unjudged, made, gains, lists, plan.exact, work, out_lists, lengths, lane
-            )
+                    kept, tied, unjudged + 1, lane, documents, plan, scratch, work
+                )
+            gather_lists(kept, not is_tied, unjudged, made, gains, plan, work, batch, lane)
             fold_lists(
                 plan.folds, kept, not is_tied, unjudged, gains, plan, scratch.chances, work, batch, lane
             )
         fetch(documents.scores, ahead + 3 * quarter, ahead + 4 * quarter)
-        ideals_of_levels(
-            scored, judged, plan.ideals, plan.falling, plan.earning, gains, ideals, ideal_lengths
-        )
+        ideals_of_levels(scored, judged, plan, batch)
         fetch(documents.relevance, ahead, ahead + 4 * quarter)
         finish_batch(placed, plan, work, batch, out)
 
@@ -143,9 +131,8 @@ def score_queries_of_values(
             first += 1
             start, stop = rows_of(number, documents)
             n = unjudged = stop - start
-            ahead = stop + min(
-                n, FETCHED // SIDE_BY_SIDE
-            )  # assumes that the next list is as long as this one
+            # the next list is fetched, as if it were as long as this one
+            ahead = stop + min(n, FETCHED // SIDE_BY_SIDE)
             fetch(documents.relevance, stop, ahead)
             codes = scratch.codes[:n]
             any_unjudged = code_by_row(start, stop, documents, plan, gains, codes)
@@ -164,14 +151,8 @@ def score_queries_of_values(
                 codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
             )
             kept = batch.lanes.kept[lane]
-            tied = rank_documents(
-                kept, tied, unjudged + 1, documents.lowest, plan.first_wanted,
-                scratch.scores[lane], scratch.kept[lane], scratch.wanted, work,
-            )  # fmt: skip
-            gather_lists(
-                kept, not tied, unjudged, NONE_MADE, gains, plan.lists, plan.exact, work, batch.lists,
-                batch.lengths, lane
-            )  # fmt: skip
+            tied = rank_documents(kept, tied, unjudged + 1, lane, documents, plan, scratch, work)
+            gather_lists(kept, not tied, unjudged, NONE_MADE, gains, plan, work, batch, lane)
             fold_lists(plan.folds, kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
             batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
             lane += 1
@@ -243,15 +224,8 @@ def totals_of_values(
 
 @inlined
 def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) -> None:
-    ideals_of_lists(
-        placed, plan.ideals, plan.top, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths,
-        work.group
-    )  # fmt: skip
-    fold_rows(
-        placed, batch.lanes, batch.totals, batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths,
-        batch.sums,
-        plan.rows, plan.weights, plan.discounts, out,
-    )  # fmt: skip
+    ideals_of_lists(placed, plan, batch, work.group)
+    fold_rows(placed, plan, batch, out)
 
 
 @inlined

@@ -30,12 +30,13 @@ from fastndcg.kernels.flow.tables import (
     UNDEFINED,
     WEIGHTED,
     Array,
+    Plan,
 )
 
 from ..compile.llvm import SIDE_BY_SIDE
 from ..compile.marks import apart, block, inlined
 from ..vectors.summing import add_discounted, add_discounted_of_one, normalise, sum_row
-from .memory import Lanes, Sums
+from .memory import Batch
 
 
 @block
@@ -81,26 +82,16 @@ def divide(
 
 
 @apart
-def fold_rows(
-    placed: int,
-    lanes: Lanes,
-    totals: Array,
-    lists: Array,
-    lengths: Array,
-    ideals: Array,
-    ideal_lengths: Array,
-    running: Sums,
-    rows: Array,
-    weights: Array,
-    discounts: Array,
-    out: Array,
-) -> None:
+def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
     """Write the values of all rows for the `placed` queries of a batch: sums of lists and ideals up to the
     cutoff of the row.
 
     Rows with the same list, discount and ideal continue the sums of the row before.
     """
-    cutoffs, sums, summed, stops, values = running
+    rows, weights, discounts, totals = plan.rows, plan.weights, plan.discounts, batch.totals
+    lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
+    cutoffs, sums, summed, stops, values = batch.sums
+    queries, has_documents = batch.lanes.queries, batch.lanes.has_documents
     for r in range(rows.shape[0]):
         source, discount, ideal, over = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, OVER]
         anew = (
@@ -123,10 +114,7 @@ def fold_rows(
                 cutoffs, anew, stops, summed, sums, values,
             )  # fmt: skip
         else:
-            sum_sides(
-                placed, source, discount, ideal, anew, lists, lengths, ideals, ideal_lengths, discounts,
-                cutoffs, stops, summed, sums,
-            )  # fmt: skip
+            sum_sides(placed, source, discount, ideal, anew, discounts, batch)
         if not (is_ratio and over == BY_IDEAL):
             of_row = 0 if source >= 0 else 1
             for lane in range(placed):
@@ -138,7 +126,7 @@ def fold_rows(
                 )  # fmt: skip
         if rows[r, UNDEFINED] != NEVER:
             for lane in range(placed):
-                if not lanes.has_documents[lane]:
+                if not has_documents[lane]:
                     values[lane] = np.nan
         if rows[r, UNDEFINED] == NO_RELEVANT:
             for lane in range(placed):
@@ -146,7 +134,7 @@ def fold_rows(
                     values[lane] = np.nan
         found = out[rows[r, OUT]]
         for lane in range(placed):
-            found[lanes.queries[lane]] = values[lane]
+            found[queries[lane]] = values[lane]
 
 
 @apart
@@ -156,17 +144,12 @@ def sum_sides(
     discount: int,
     ideal: int,
     anew: bool,
-    lists: Array,
-    lengths: Array,
-    ideals: Array,
-    ideal_lengths: Array,
     discounts: Array,
-    cutoffs: Array,
-    stops: Array,
-    summed: Array,
-    sums: Array,
+    batch: Batch,
 ) -> None:
     """As `sum_row` without division, for lists without an ideal or the reverse, of sums, or of one lane."""
+    lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
+    cutoffs, sums, summed, stops, _ = batch.sums
     stops[:, :] = 0
     if anew:
         sums[:, :] = 0.0
