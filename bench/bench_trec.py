@@ -29,7 +29,8 @@ import pyarrow.compute as pc
 import pytrec_eval
 
 from fastndcg import Rankings
-from fastndcg.sources.trec import read_trec, text_side
+from fastndcg.sources.text_sides import text_side
+from fastndcg.sources.trec import read_trec
 
 DEPTH = 1000
 

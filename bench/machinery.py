@@ -60,7 +60,7 @@ def lines() -> None:
             with path.open() as file:
                 return pytrec_eval.parse_run(file)
 
-        from fastndcg.sources.trec import text_side
+        from fastndcg.sources.text_sides import text_side
 
         own = least(lambda: text_side(path, "score", 1))
         rival = least(by_pytrec_eval, 3)

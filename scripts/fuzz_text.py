@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 import fastndcg as fn
-from fastndcg.sources import ltr, trec
+from fastndcg.sources import ltr
 from fastndcg.sources.lines import INTENTS, RUN, read_lines
+from fastndcg.sources.text_sides import text_side
 from scripts.fuzz import Target, mutate
 from scripts.fuzz_parquet import _lists_of, _try
 
@@ -112,7 +113,7 @@ def _bytes(scalar: Any) -> bytes:
 
 
 def _side_rows(path: Path, has_rank: bool) -> list[tuple[Any, ...]]:
-    side = trec.text_side(path, "score" if has_rank else "relevance", 1)
+    side = text_side(path, "score" if has_rank else "relevance", 1)
     lines = read_lines(path, RUN if has_rank else INTENTS, threads=1)
     seconds = [None] * len(side.values) if has_rank else lines.intents
     return [

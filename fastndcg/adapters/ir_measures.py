@@ -23,6 +23,7 @@ from fastndcg.errors import FastndcgError, MeasureError
 from fastndcg.measures import Measure, as_measure
 from fastndcg.sources import trec
 from fastndcg.sources.columns import Roles
+from fastndcg.sources.joins import join
 
 if TYPE_CHECKING:
     from fastndcg.typing import TieOrder, Ties
@@ -147,7 +148,7 @@ class Evaluator(providers.Evaluator):
         for judged, measures, kind in self._parts:
             scored = given if kind == "Judged" else narrow
             order: TieOrder = "docid_desc" if kind == "grades" else "docid_asc"
-            rankings = trec.join(judged, scored, "zero", order, "refuse", self._threads)
+            rankings = join(judged, scored, "zero", order, "refuse", self._threads)
             returned = np.flatnonzero(np.diff(rankings.offsets))
             queries = rankings.query_ids.take(returned).to_pylist()
             scores = evaluate(rankings, [*measures.values()], threads=self._threads)

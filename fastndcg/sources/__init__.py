@@ -10,8 +10,14 @@ parquet, footers, pages
            Parquet files, their footers and pages
 csv, whole
            CSV; JSON Lines and Feather
-trec, ltr, lines
-           judgments and runs, LETOR, and the lines of text files
+trec       judgments and a run to rankings, and their sides, from paths and from memory
+sides      one side: the judgments or the run, a row for each document
+text_sides, nested_sides, table_sides
+           sides from TREC files; from JSON, dicts and tuples; from tables
+joins, id_texts, meeting
+           the join of two sides, ids as its kernels take them, and whether ids meet
+ltr, lines
+           LETOR, and the lines of text files
 results    stored results, as `Scores` again
 streams, scan, scan_csv, ahead
            rankings of any size, a part at a time

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +41,9 @@ from fastndcg.sources.values import (
     scores_in,
     shown,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]

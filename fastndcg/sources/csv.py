@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -22,6 +21,8 @@ from fastndcg.sources.parquet import as_list, naming, threads_of
 from fastndcg.sources.values import WORDS
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import Path as PathLike

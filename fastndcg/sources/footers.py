@@ -10,7 +10,6 @@ Format: Thrift's compact protocol, https://parquet.apache.org/docs/file-format/m
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pyarrow.parquet as pq
 
 Int64 = npt.NDArray[np.int64]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import SourceError
@@ -15,6 +14,8 @@ from fastndcg.sources.messages import reading
 from fastndcg.sources.opening import Held, unpack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
     from fastndcg.sources.paths import File

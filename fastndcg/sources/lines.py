@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +31,8 @@ from fastndcg.sources.opening import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fastndcg.typing import Path as PathLike
 
 Array = npt.NDArray[Any]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.values import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # what libraries raise for damaged bytes: faulty texts, codes beyond the end of a dictionary, absurd sizes,
 # deep nesting

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -22,6 +21,8 @@ from fastndcg.errors import InputTypeError, SourceError
 from fastndcg.sources.messages import reading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from fastndcg.typing import Path as PathLike
 
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,8 @@ from fastndcg.rankings.grouping import SECRET, text_of
 from fastndcg.sources import footers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
     from fastndcg.sources.footers import Footer
 
 Array = npt.NDArray[Any]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,6 +18,8 @@ from fastndcg.sources.messages import reading
 from fastndcg.sources.opening import Held
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from fastndcg.typing import Path as PathLike
 
 _MAGIC = (b"PAR1", b"PARE")  # the first four bytes of a Parquet file, plain and encrypted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +21,8 @@ from fastndcg.sources.formats import JSON
 from fastndcg.sources.messages import reading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastndcg.sources import parquet
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.given import Opened

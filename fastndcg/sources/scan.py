@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
@@ -34,6 +33,7 @@ from fastndcg.sources.footers import BYTES, PLACES, VALUES
 from fastndcg.sources.streams import NotGroupedError, RankingsStream
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
     from types import TracebackType
     from typing import Self
 

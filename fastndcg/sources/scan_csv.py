@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Unpack
 
@@ -17,6 +16,8 @@ from fastndcg.sources.scan import FileStream, StreamOptions, threads_ahead
 from fastndcg.sources.streams import ReadAgainError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+
     from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.paths import File

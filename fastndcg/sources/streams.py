@@ -7,7 +7,6 @@ queries.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +19,8 @@ from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
 

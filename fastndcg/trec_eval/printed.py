@@ -21,9 +21,11 @@ import pyarrow.compute as pc
 from fastndcg.common.arrays import offsets_from, runs_of
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, MeasureError, SourceError, suggest
-from fastndcg.sources import trec
 from fastndcg.sources.formats import CSV, TABLE, TREC
+from fastndcg.sources.joins import join
 from fastndcg.sources.opening import path_of, report_progress
+from fastndcg.sources.sides import Side, name_of
+from fastndcg.sources.text_sides import format_of_side, text_side
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
@@ -750,13 +752,13 @@ class Run(NamedTuple):
     notes: list[str]
 
 
-def read_judgments(qrels: PathLike, threads: int | None = None) -> trec.Side:
+def read_judgments(qrels: PathLike, threads: int | None = None) -> Side:
     """Read judgments once for several runs. `read` and `report` accept the result in place of a path."""
     return _side(qrels, False, threads)
 
 
 def read(
-    qrels: PathLike | trec.Side,
+    qrels: PathLike | Side,
     run: PathLike,
     *,
     complete: bool = False,
@@ -794,7 +796,7 @@ def read(
     SourceError, InputError
         As in `read_trec`, also if no query is in both files.
     """
-    if isinstance(qrels, trec.Side):
+    if isinstance(qrels, Side):
         judged = qrels
         with report_progress(progress, run):
             scored = _side(run, True, threads)
@@ -805,7 +807,7 @@ def read(
     if missing.any():
         row = int(np.argmax(missing))
         raise InputError(
-            f"{scored.place(row)}: the score of {trec._name(scored, row)} is NaN; {missing.sum():,} in all. "
+            f"{scored.place(row)}: the score of {name_of(scored, row)} is NaN; {missing.sum():,} in all. "
             "trec_eval does not define the order of such documents: drop those rows."
         )
     notes = []
@@ -820,7 +822,7 @@ def read(
     if release == 9:
         with np.errstate(over="ignore"):
             scored = scored._replace(values=scored.values.astype(np.float32))
-    rankings = trec.join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse", threads)
+    rankings = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse", threads)
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
     is_returned = np.diff(rankings.offsets)[order] > 0
@@ -829,14 +831,14 @@ def read(
     return Run(scored.tag, queries, is_returned, ranked, notes)
 
 
-def _side(path: PathLike, has_rank: bool, threads: int | None) -> trec.Side:
+def _side(path: PathLike, has_rank: bool, threads: int | None) -> Side:
     name = "/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels")
-    kind = trec.format_of_side(name, has_rank=has_rank)
+    kind = format_of_side(name, has_rank=has_rank)
     if kind not in (TREC, TABLE, CSV):  # the reader of lines reports what is wrong with text
         raise SourceError(
             f"{name} is {kind.name}; wanted a TREC file. fastndcg score --qrels --run reads {kind.name}."
         )
-    return trec.text_side(name, "score" if has_rank else "relevance", threads)
+    return text_side(name, "score" if has_rank else "relevance", threads)
 
 
 def _rank(
@@ -944,7 +946,7 @@ def _print_value(value: float) -> str:
 
 
 def report(
-    qrels: PathLike | trec.Side,
+    qrels: PathLike | Side,
     run: PathLike,
     measures: Sequence[str] = (),
     *,

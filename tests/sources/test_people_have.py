@@ -292,7 +292,7 @@ def test_sets_and_lists_of_a_run() -> None:
 
 
 def test_many_queries_of_json_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastndcg.sources.trec._AT_ONCE", 7)
+    monkeypatch.setattr("fastndcg.sources.nested_sides._AT_ONCE", 7)
     assert mean_of(tmp_path, "path", JUDGMENTS["indented JSON"], RUNS["ranked lists"], 0) == wanted()
     with pytest.raises(fn.InputTypeError, match="document ids of mixed or unknown types: int64 and string"):
         fn.evaluate({"a": list(range(9)), "b": ["x"]}, {"a": [1]}, "nDCG")

@@ -25,7 +25,7 @@ from pyarrow import fs
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import lines, opening, paths, trec
+from fastndcg.sources import id_texts, joins, lines, opening, paths, sides, text_sides
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
@@ -131,7 +131,7 @@ def test_what_only_python_takes_for_a_blank_is_a_part_of_a_field(both):
     nbsp, wide = "\u00a0", "\u3000"
     paths = both(f"q {nbsp} {nbsp} 1\n", f"q Q0 {nbsp} 1 0.5 {wide}\n")
     assert read_trec(*paths, intents=True).doc_ids.to_pylist() == [nbsp]
-    assert trec.text_side(paths[1], "score", 1).tag == wide
+    assert text_sides.text_side(paths[1], "score", 1).tag == wide
 
 
 def _zstd(data):
@@ -345,7 +345,7 @@ def stored(tmp_path, monkeypatch):
         return (store, unquote(uri.removeprefix("store://"))) if uri.startswith("store:") else known(uri)
 
     known = opening.file_system
-    for module, name in ((opening, "file_system"), (trec, "file_system"), (paths, "_filesystem")):
+    for module, name in ((opening, "file_system"), (text_sides, "file_system"), (paths, "_filesystem")):
         monkeypatch.setattr(module, name, from_uri)
     return {"file": folder.as_uri(), "store": "store://a%20folder"}
 
@@ -461,7 +461,7 @@ def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, 
         keys[generator.integers(n)] = 2**64 - 1
     rows, ids = generator.permutation(n), generator.permutation(n)
     ordered = np.empty(n, np.int64)
-    joining.order_documents(np.array([0, n]), rows, keys, trec._digest(pa.array(ids), 1), True, ordered)
+    joining.order_documents(np.array([0, n]), rows, keys, joins.digest(pa.array(ids), 1), True, ordered)
     assert ordered.tolist() == np.lexsort((ids, keys)).tolist()
     half = sort_by_leading_bytes(
         n, np.append(keys, keys), np.empty(2 * n, np.int64), np.empty((4, 256), np.int64)
@@ -478,13 +478,13 @@ def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, 
 def test_ids_of_any_length_are_taken_and_encoded_as_pyarrow_does(runs, kind, cut, seed):
     ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
     rows = np.random.default_rng(seed).integers(0, max(len(ids), 1), len(ids) * 2)
-    encoded, wanted = trec.encode_runs(ids), ids.dictionary_encode()
+    encoded, wanted = sides.encode_runs(ids), ids.dictionary_encode()
     assert encoded.indices.equals(wanted.indices) or not len(ids)
     assert encoded.cast(kind).equals(ids)
     with pytest.MonkeyPatch.context() as patch:
         for part in (1 << 20, 7):
-            patch.setattr(trec, "_PART", part)
-            taken = trec._take(ids.cast(pa.large_binary()), rows, 3)
+            patch.setattr(id_texts, "_PART", part)
+            taken = id_texts.take(ids.cast(pa.large_binary()), rows, 3)
             taken.validate(full=True)
             assert taken.equals(ids.cast(pa.large_binary()).take(pa.array(rows)))
 
@@ -976,8 +976,8 @@ def test_parquet_files(tmp_path, both):
 
 @pytest.mark.parametrize("part", [7, 1000, 250_000])
 def test_a_join_of_many_documents(monkeypatch, part):
-    monkeypatch.setattr(trec, "_PART", part)
-    monkeypatch.setattr(trec, "processors", lambda: 3)
+    monkeypatch.setattr(id_texts, "_PART", part)
+    monkeypatch.setattr(id_texts, "processors", lambda: 3)
     generator = np.random.default_rng(1)
     for as_text in (False, True):
         docs = generator.choice(10_000, 4_000, replace=False)
@@ -1001,10 +1001,10 @@ def test_a_join_of_many_documents(monkeypatch, part):
 
 @pytest.mark.pure
 def test_ids_of_one_hash_are_told_apart(monkeypatch):
-    digest = trec._digest
+    digest = joins.digest
     monkeypatch.setattr(
-        trec,
-        "_digest",
+        joins,
+        "digest",
         lambda ids, threads: digest(ids, threads)._replace(hashes=np.zeros(len(ids), np.int64)),
     )
     qrels = {"q": {f"d{i}": i for i in range(20)}}

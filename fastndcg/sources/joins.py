@@ -1,0 +1,185 @@
+"""The join of two sides by query and document."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.common.arrays import falling_keys, offsets_of, read_only
+from fastndcg.common.arrow_types import array_of, column_of
+from fastndcg.errors import InputError
+from fastndcg.kernels.compile import worlds
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.sources.id_texts import digest, each_part, of_kind, take
+from fastndcg.sources.meeting import check_queries
+from fastndcg.sources.sides import Side, check_values, name_of, plain_ids
+
+if TYPE_CHECKING:
+    from fastndcg.kernels.reading.joining import Ids
+    from fastndcg.typing import Missing, NaN, TieOrder
+
+Array = npt.NDArray[Any]
+
+_SIGN = np.uint64(1 << 63)  # moves signed keys to unsigned ones of the same order
+
+
+def join(
+    qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, threads: int | None = None
+) -> Rankings:
+    """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
+    import pyarrow.compute as pc
+
+    check_values(qrels, "grade")
+    if nan == "last" and run.values.dtype.kind == "f":
+        run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
+    check_values(run, "score")
+    judged_queries, run_queries = alike(qrels.queries, run.queries)
+    judged_docs, run_docs = alike(qrels.docs, run.docs)
+
+    to_judged = array_of(pc.index_in(run_queries, judged_queries), len(judged_queries)).astype(np.int64)
+    run_codes = to_judged[run.codes]
+    returned = np.flatnonzero(np.bincount(run_codes, minlength=len(qrels.queries) + 1)[:-1])
+    check_queries(qrels, run, returned, missing)
+    if missing == "skip":
+        qrels, run_codes = _skip_others(qrels, returned, run_codes)
+
+    judged_offsets, judged_rows = group(qrels.codes, len(qrels.queries))
+    values = qrels.values
+    if not ascends(judged_rows):
+        # one look at each id in random order; the join would take several
+        judged_docs, values = take(judged_docs, judged_rows, threads), values[judged_rows]
+    offsets, rows = group(run_codes, len(qrels.queries))
+    judged_ids, run_ids = digest(judged_docs, threads), digest(run_docs, threads)
+    found, judged_places = np.empty(len(run.values), np.int64), np.arange(len(judged_rows))
+
+    def join_part(part: slice) -> tuple[int, int, int]:
+        return worlds.run(  # type: ignore[no-any-return]
+            "reading.joining.join_documents",
+            len(rows),
+            judged_offsets[part],
+            judged_places,
+            judged_ids,
+            offsets[part],
+            rows,
+            run_ids,
+            found,
+        )
+
+    for twice, first, second in each_part(join_part, judged_offsets + offsets, threads):
+        if twice == 1:
+            raise _duplicate(qrels, int(judged_rows[first]), int(judged_rows[second]))
+        if twice:
+            raise _duplicate(run, first, second)
+    # after the join, which looks at the rows as they stand: in order of their scores it took twice as long
+    if ties != "input":
+        rows = _by_falling_score(run.values, offsets, rows, run_ids, ties, threads)
+    in_place = len(rows) == len(run.values) and ascends(rows)
+    if not in_place:
+        found = found[rows]
+
+    pool_kept = values[: len(judged_rows)] >= 0
+    pool_offsets = offsets_of(pool_kept, judged_offsets)
+    is_judged = found >= 0
+    relevance = np.append(values, values.dtype.type(0))[found]  # of what is not found the last one
+    is_judged &= relevance >= 0
+    intents: dict[str, Any] = {}
+    if qrels.intents is not None:
+        intents = {
+            "intents": qrels.intents.take(np.append(judged_rows, -1)[found]),
+            "judged_intents": qrels.intents.take(judged_rows[pool_kept]),
+        }
+    return Rankings._from_offsets(
+        offsets,
+        relevance,
+        run.values if in_place else run.values[rows],
+        judged=(pool_offsets, values[: len(judged_rows)][pool_kept]),
+        is_judged=is_judged,
+        query_ids=qrels.queries,
+        queries=qrels.kept,
+        weight=qrels.weight,
+        **intents,
+    )._with(
+        _query_name=qrels.query_name,
+        _first_row=None,
+        doc_ids=run.docs if in_place else of_kind(run_docs, run.docs, rows, threads),
+    )
+
+
+def _skip_others(qrels: Side, queries: Array, run_codes: Array) -> tuple[Side, Array]:
+    """Judgments of these queries, and the codes of a run among them; other queries have the code after."""
+    codes = np.full(len(qrels.queries) + 1, len(queries), np.int64)
+    codes[queries] = np.arange(len(queries))
+    taken = column_of(queries)
+    chosen = qrels._replace(
+        queries=qrels.queries.take(taken),
+        codes=codes[qrels.codes],
+        kept=None if qrels.kept is None else qrels.kept.take(taken),
+        weight=None if qrels.weight is None else qrels.weight[queries],
+    )
+    return chosen, codes[run_codes]
+
+
+def _by_falling_score(
+    values: Array, offsets: Array, rows: Array, ids: Ids, ties: TieOrder, threads: int | None
+) -> Array:
+    """Rows of each query in order of falling score; those of equal score by their documents' ids."""
+    keys, ordered = falling_keys(values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
+    each_part(
+        lambda part: worlds.run(
+            "reading.joining.order_documents",
+            len(rows),
+            offsets[part],
+            rows,
+            keys,
+            ids,
+            ties == "docid_asc",
+            ordered,
+        ),
+        offsets,
+        threads,
+    )
+    return ordered
+
+
+def _duplicate(side: Side, first: int, second: int) -> InputError:
+    return InputError(
+        f"{side.place(second)}: {name_of(side, second)} is there twice, first at {side.place(first)}. "
+        f"A document has one {'grade' if side.name == 'qrels' else 'entry'} for a query: "
+        "drop one of the two."
+    )
+
+
+def alike(left: Any, right: Any) -> tuple[pa.Array, pa.Array]:
+    """Ids of both sides as int64 or uint64, or as large_binary, so that equal ids have equal bytes.
+
+    A number in one is the same id as its text in the other.
+    """
+    both = [plain_ids(left), plain_ids(right)]
+    numbers = [pa.types.is_integer(ids.type) for ids in both]
+    if all(numbers):
+        for kind in (pa.int64(), pa.uint64()):
+            with suppress(pa.ArrowInvalid):
+                return both[0].cast(kind), both[1].cast(kind)
+    texts = (
+        ids.cast(pa.string()) if is_number else ids for ids, is_number in zip(both, numbers, strict=True)
+    )
+    one, other = (ids.cast(pa.large_binary()) for ids in texts)
+    return one, other
+
+
+def group(codes: Array, n_codes: int) -> tuple[Array, Array]:
+    """Offsets and rows of the codes below `n_codes`; rows of other codes are left out."""
+    if not len(codes) or (codes[1:] >= codes[:-1]).all():
+        offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
+        return offsets, np.arange(offsets[-1], dtype=np.int64)
+    codes = read_only(codes.astype(np.int64, copy=False))
+    offsets, rows = worlds.run("reading.rows.rows_by_code", len(codes), codes, n_codes + 1)
+    return offsets[:-1], rows[: offsets[-2]]
+
+
+def ascends(rows: Array) -> bool:
+    return not len(rows) or bool(rows[0] == 0 and rows[-1] == len(rows) - 1 and (rows[1:] > rows[:-1]).all())
