@@ -72,46 +72,13 @@ if TYPE_CHECKING:
     from fastndcg.errors import MeasureError as MeasureError
     from fastndcg.errors import SourceError as SourceError
     from fastndcg.look.page import report as report
-    from fastndcg.measures import AP as AP
-    from fastndcg.measures import CG as CG
-    from fastndcg.measures import DCG as DCG
-    from fastndcg.measures import ERR as ERR
-    from fastndcg.measures import ERR_IA as ERR_IA
-    from fastndcg.measures import IDCG as IDCG
-    from fastndcg.measures import MAP as MAP
-    from fastndcg.measures import MRR as MRR
-    from fastndcg.measures import NDCG as NDCG
-    from fastndcg.measures import RBP as RBP
-    from fastndcg.measures import RR as RR
-    from fastndcg.measures import SDCG as SDCG
-    from fastndcg.measures import Bpref as Bpref
-    from fastndcg.measures import F as F
-    from fastndcg.measures import IPrec as IPrec
-    from fastndcg.measures import Judged as Judged
     from fastndcg.measures import Measure as Measure
     from fastndcg.measures import MeasureLike as MeasureLike
-    from fastndcg.measures import NumRel as NumRel
-    from fastndcg.measures import NumRet as NumRet
-    from fastndcg.measures import P as P
-    from fastndcg.measures import R as R
-    from fastndcg.measures import RBPresidual as RBPresidual
-    from fastndcg.measures import Rprec as Rprec
-    from fastndcg.measures import SetAP as SetAP
-    from fastndcg.measures import SetF as SetF
-    from fastndcg.measures import SetP as SetP
-    from fastndcg.measures import SetR as SetR
-    from fastndcg.measures import StRecall as StRecall
-    from fastndcg.measures import Success as Success
-    from fastndcg.measures import alpha_DCG as alpha_DCG
-    from fastndcg.measures import alpha_nDCG as alpha_nDCG
-    from fastndcg.measures import infAP as infAP
-    from fastndcg.measures import nDCG as nDCG
-    from fastndcg.measures import nDCG_IA as nDCG_IA
-    from fastndcg.measures import nERR_IA as nERR_IA
     from fastndcg.measures import parse as parse
     from fastndcg.measures import parse_many as parse_many
     from fastndcg.measures.by_tool import Convention as Convention
     from fastndcg.measures.by_tool import conventions as conventions
+    from fastndcg.measures.named import *  # noqa: F403
     from fastndcg.rankings.intents import IntentGrades as IntentGrades
     from fastndcg.rankings.intents import IntentProbabilities as IntentProbabilities
     from fastndcg.rankings.rankings import JudgedPool as JudgedPool
@@ -150,11 +117,7 @@ _HOMES = {
         "InputTypeError MeasureError SourceError"
     ),
     "look.page": "report",
-    "measures": (
-        "AP Bpref CG DCG ERR ERR_IA F IDCG IPrec Judged MAP MRR Measure MeasureLike NDCG NumRel "
-        "NumRet P R RBP RBPresidual RR Rprec SDCG SetAP SetF SetP SetR StRecall Success alpha_DCG "
-        "alpha_nDCG infAP nDCG nDCG_IA nERR_IA parse parse_many"
-    ),
+    "measures": "Measure MeasureLike parse parse_many",
     "measures.by_tool": "Convention conventions",
     "rankings.intents": "IntentGrades IntentProbabilities",
     "rankings.rankings": "JudgedPool Rankings",
@@ -173,24 +136,26 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 
 
 if not TYPE_CHECKING:
-    __all__ = list(_HOME_OF)
 
     def __getattr__(name: str) -> object:
-        """A public name, or a module, which is imported on its first use."""
+        """A public name, or a module, which is imported on its first use. Measures are those of `named`."""
         from importlib import import_module
 
-        if name in _HOME_OF:
-            found = getattr(import_module(f"fastndcg.{_HOME_OF[name]}"), name)
-            globals()[name] = found
-            return found
+        if name == "__all__":
+            measures = vars(import_module("fastndcg.measures.named"))
+            return [*_HOME_OF, *(each for each in measures if each[0] != "_")]
         path = f"fastndcg.{name}"
         try:
-            if not name.startswith("_"):
+            if name not in _HOME_OF and not name.startswith("_"):
                 return import_module(path)
         except ModuleNotFoundError as error:
             if error.name != path:
                 raise
-        raise AttributeError(f"module 'fastndcg' has no attribute {name!r}")
+        home = import_module(f"fastndcg.{_HOME_OF.get(name, 'measures.named')}")
+        if name.startswith("_") or name not in vars(home):
+            raise AttributeError(f"module 'fastndcg' has no attribute {name!r}")
+        found = globals()[name] = getattr(home, name)
+        return found
 
     def __dir__() -> list[str]:
-        return [name for name in globals() if name.startswith("__")] + [*__all__, "plot"]
+        return [name for name in globals() if name.startswith("__")] + [*__getattr__("__all__"), "plot"]

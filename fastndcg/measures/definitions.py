@@ -1,7 +1,6 @@
 """Definitions of measures: the worth of a document, the discount of a rank, the divisor of the sum.
 
-To add a measure, add a `Definition` to `DEFINITIONS`, its name to `fastndcg.measures`, and a function to
-`tests/oracle.py`.
+To add a measure, add a `Definition` to `DEFINITIONS`, a line to `named`, and a function to `tests/oracle.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import fastndcg
-from fastndcg.measures import spellings
+from fastndcg.measures import DEFINITIONS, named, spellings
 
 pytestmark = pytest.mark.auto
 
@@ -155,7 +155,12 @@ def test_public_names_are_those_that_type_checkers_see() -> None:
         and node.module != "fastndcg._version"
         for alias in node.names
     }
+    assert ("fastndcg.measures.named.*", None) in seen  # type checkers see a name of `named` as its users do
+    seen.remove(("fastndcg.measures.named.*", None))
     assert seen == {(f"fastndcg.{module}.{name}", name) for name, module in fastndcg._HOME_OF.items()}
+    measures = {name for name in vars(named) if name[0] != "_"}
+    assert {*fastndcg.__all__} == {*fastndcg._HOME_OF, *measures}
+    assert {getattr(fastndcg, name).name for name in measures} == {*DEFINITIONS}
     for name in seen:
         assert name[1] not in {path.stem for path in PACKAGE.iterdir()}, f"{name[1]} is a module too"
     with pytest.raises(AttributeError, match="module 'fastndcg' has no attribute 'evalute'"):
