@@ -12,7 +12,7 @@ import typer
 
 from fastndcg.cli.options import Format
 from fastndcg.common.files import csv_rows
-from fastndcg.common.table import fit, markdown_table, name_of, shorten, terminal_width, without_nan
+from fastndcg.common.table import digits, fit, markdown_table, name_of, shorten, terminal_width, without_nan
 from fastndcg.errors import SourceError, visible
 
 if TYPE_CHECKING:
@@ -143,4 +143,4 @@ def slices_texts(rows: Rows, left: int) -> list[list[str]]:
 def _text_of(number: float | None) -> str:
     if number is None:
         return ""
-    return f"{number:.6f}" if isinstance(number, float) else f"{number:,}"
+    return digits(number) if isinstance(number, float) else f"{number:,}"

@@ -205,6 +205,15 @@ def labels_of(names: Iterable[tuple[str, ...]], longest: int = _LONGEST) -> dict
     return labels
 
 
+def digits(value: float, form: str = ".6f") -> str:
+    """A float as text; the one place that says how NaN is shown.
+
+    >>> digits(0.5), digits(float("nan"), ".2g")
+    ('0.500000', 'NaN')
+    """
+    return "NaN" if math.isnan(value) else format(value, form)
+
+
 def shown_value(value: object) -> str:
     """A value as text for tables: numbers with 6 decimals or 6 digits, long texts without their middle.
 
@@ -216,9 +225,7 @@ def shown_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, float):
-        if math.isnan(value):
-            return "NaN"
-        return f"{value:.6f}" if value == 0 or 1e-4 <= abs(value) < 1e7 else f"{value:.6g}"
+        return digits(value, ".6f" if value == 0 or 1e-4 <= abs(value) < 1e7 else ".6g")
     return shorten(str(value))
 
 

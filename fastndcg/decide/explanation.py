@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from fastndcg.common.arrow_types import combine, decode
 from fastndcg.common.table import (
     AsFrame,
+    digits,
     fit,
     fitted,
     html_table,
@@ -206,7 +207,7 @@ class Explanation(Explained, _Shown):
         return plot.contributions(self, ranks)
 
     def heading(self) -> str:
-        said = f"{self.measure} of query {quoted(self.query)} is {self.value:.6f}"
+        said = f"{self.measure} of query {quoted(self.query)} is {digits(self.value)}"
         if self.is_empty:
             return (
                 f"{said}: it is undefined there, and counts by empty={self.measure.params.get('empty', 0)!r}"
@@ -304,7 +305,7 @@ class Explanations(_Shown, dict[str, Explanation]):
 
     def heading(self) -> str:
         first, *_ = self.values()
-        values = ", ".join(f"{each.value:.6f} ({visible(system)})" for system, each in self.items())
+        values = ", ".join(f"{digits(each.value)} ({visible(system)})" for system, each in self.items())
         return f"{first.measure} of query {quoted(first.query)}: {values}"
 
     def _texts(self, whole: bool) -> list[list[str]]:
@@ -347,4 +348,4 @@ def _text(name: str, value: object) -> str:
         return ""
     if name in ("grade", "ideal_grade", "score"):
         return f"{value:g}"
-    return f"{value:.6f}" if isinstance(value, float) else str(value)
+    return digits(value) if isinstance(value, float) else str(value)

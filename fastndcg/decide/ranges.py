@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fastndcg import statistics
 from fastndcg.api.evaluate import evaluate
-from fastndcg.common.table import Table
+from fastndcg.common.table import Table, digits
 from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.scoring import assignments
@@ -93,17 +93,13 @@ class Ranges:
         return plot.ties(self)
 
     def __repr__(self) -> str:
-        rows = self.summary().to_pylist()
         width = max(len(str(measure)) for measure in self._bounds)
         lines = [" " * width + "".join(f"{name:>12}" for name in self._names)]
-        for row in rows:
-            flag = (
-                f"   could move by {abs(row[self._names[2]] - row[self._names[0]]):.6f}"
-                if row["moves"]
-                else ""
-            )
+        for row in self.summary().to_pylist():
+            low, value, high = (row[name] for name in self._names)
+            flag = f"   could move by {abs(high - low):.6f}" if row["moves"] else ""
             lines.append(
-                f"{row['measure']:<{width}}" + "".join(f"{row[name]:>12.6f}" for name in self._names) + flag
+                f"{row['measure']:<{width}}{digits(low):>12}{digits(value):>12}{digits(high):>12}{flag}"
             )
         return "\n".join(lines)
 

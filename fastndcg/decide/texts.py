@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.table import (
     AsFrame,
+    digits,
     fit,
     html_table,
     html_text,
@@ -41,6 +42,7 @@ _INTERVALS = {
     "bca": ", BCa",
     "studentised": ", studentised bootstrap",
 }
+_NAMES = ("measure", "system", "baseline")
 _NUMBERS = ("mean", "difference", "low", "high")
 _COUNTS = ("wins", "ties", "losses")
 
@@ -121,12 +123,12 @@ class ComparisonTexts(AsFrame):
 
     def _texts(self) -> list[list[str]]:
         """The main numbers as strings; the first row is the header."""
-        rows = [["measure", "system", "baseline", *_NUMBERS, "p", "effect", *_COUNTS]]
+        rows = [[*_NAMES, *_NUMBERS, "p", "effect", *_COUNTS]]
         for row in self._numbers:
-            numbers = [f"{row[name]:.4f}" for name in _NUMBERS]
+            numbers = [digits(row[name], ".4f") for name in _NUMBERS]
             counts = ["" if row[name] is None else f"{row[name]:,}" for name in _COUNTS]
-            p, effect = f"{row['p_adjusted']:.2g}", f"{row['effect']:.2f}"
-            rows.append([row["measure"], row["system"], row["baseline"], *numbers, p, effect, *counts])
+            p, effect = digits(row["p_adjusted"], ".2g"), digits(row["effect"], ".2f")
+            rows.append([*(row[name] for name in _NAMES), *numbers, p, effect, *counts])
         return rows
 
     def _rows_of_anchors(self) -> list[dict[str, Any]]:
@@ -141,7 +143,7 @@ class ComparisonTexts(AsFrame):
     def _texts_of_anchors(self) -> list[list[str]]:
         rows = self._rows_of_anchors()
         texts = [
-            [f"{value:.4f}" if isinstance(value, float) else value for value in row.values()] for row in rows
+            [value if name in _NAMES else digits(value, ".4f") for name, value in row.items()] for row in rows
         ]
         return [list(rows[0]), *texts]
 
@@ -163,7 +165,7 @@ class ComparisonTexts(AsFrame):
             cells = []
             for measure, means in self.means.items():
                 best = max(means.values(), key=lambda mean: (not math.isnan(mean), mean))
-                mean = f"{means[system]:.4f}"
+                mean = digits(means[system], ".4f")
                 worse = "".join(each for name, each in letters.items() if (measure, system, name) in beaten)
                 shown = bold.format(mean) if means[system] == best else mean
                 cells.append(shown + (above.format(worse) if worse else ""))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.later import pa
-from fastndcg.common.table import Table, fit, terminal_width
+from fastndcg.common.table import Table, digits, fit, terminal_width
 from fastndcg.errors import FastndcgError, InputError
 from fastndcg.measures import Measure, as_measure
 from fastndcg.statistics.intervals import check_confidence, t_interval
@@ -97,7 +97,7 @@ class Summary(Table):
             [
                 *(row[name] for name in self._labels),
                 *(
-                    f"{row[name]:.6f}" if row["queries"] else "no queries" if name == "mean" else "-"
+                    digits(row[name]) if row["queries"] else "no queries" if name == "mean" else "-"
                     for name in self._numbers
                 ),
                 *("" if row[name] is None else f"{row[name]:,}" for name in self._COUNTS),

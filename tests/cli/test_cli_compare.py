@@ -289,6 +289,16 @@ def test_gates_are_those_of_no_worse_than(folder: Path) -> None:
             assert result.stdout.startswith("2 systems")
 
 
+def test_what_is_not_known_of_a_slice_is_nan_as_in_other_tables(folder: Path) -> None:
+    paths = []
+    for name in ("base", "better"):  # slices of one query each
+        paths.append(folder / f"{name}_alone.parquet")
+        table = pq.read_table(folder / f"{name}.parquet")
+        pq.write_table(table.append_column("alone", table["qid"]), paths[-1])
+    result = run("compare", *paths, "-m", "nDCG@5", "--by", "alone")
+    assert result.stdout.count("NaN") > 2 and "nan" not in result.stdout, result.stderr
+
+
 def test_a_gate_of_slices_names_the_one_that_failed(folder: Path) -> None:
     paths = (folder / "base.parquet", folder / "worse.parquet", "-m", "nDCG@5")
     gate = ("--no-worse-than", "base", "--margin", "0.25")

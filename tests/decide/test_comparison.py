@@ -378,6 +378,8 @@ def test_tables() -> None:
     assert found.to_markdown().splitlines()[3].startswith(r"| b | re_rank\|2 | **")
     rising = drawn(8, 30, 1)[0] / 2
     many = fn.compare({f"s{place:02}": scores_of(rising + place / 100) for place in range(29)})
+    alike = repr(compared([0.1, 0.2], [0.1, 0.2]))
+    assert "NaN" in alike and "nan" not in alike.replace("NaN", "")
     last = many.to_latex().splitlines()[-3]
     assert last.endswith(f"$^{{{''.join(map(chr, range(97, 123)))}(27)(28)}}$ \\\\")
     whole = json.loads(found.to_json())
