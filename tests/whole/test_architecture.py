@@ -215,18 +215,11 @@ def mapped(name: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "package",
-    [
-        name
-        for name, path in MODULES.items()
-        if path.name == "__init__.py" and name.count(".") < 2 and name != "fastndcg.compiled"
-    ],
+    [name for name, path in MODULES.items() if path.name == "__init__.py" and name != "fastndcg.compiled"],
 )
 def test_the_map_of_a_package_is_its_modules(package: str) -> None:
     depth = package.count(".") + 1
     inside = {name.split(".")[depth] for name in MODULES if name.startswith(f"{package}.")}
-    if package == "fastndcg.kernels":  # its map has the modules of its folders
-        inside = {name.split(".")[-1] for name in KERNELS if name.count(".") > 2 and "vectors" not in name}
-        inside.add("vectors")
     names = mapped(package)
     assert len(names) == len(set(names))
     assert set(names) == {name for name in inside if not name.startswith("_")}

@@ -1,1 +1,13 @@
-"""How a function is compiled, kept and chosen. The map is in `fastndcg.kernels`."""
+"""How a function is compiled, kept and chosen.
+
+worlds       chooses the plain or the compiled driver; all other modules call drivers through it
+marks        decorators that mark a function as a driver, a block and so on; no effect in plain Python
+numba_parts  names of Numba and llvmlite that vector blocks use
+compiling    the decorators of `marks` for compiled functions, with Numba's public interface
+private_numba
+             the same with Numba's private interface, which takes less time, for versions that were tested
+caching      the folder that keeps compiled drivers
+interrupts   steps that an interrupt must not end halfway
+llvm         vector code: values whose operators write instructions
+emitting     intrinsics of Numba whose code a vector block writes
+"""

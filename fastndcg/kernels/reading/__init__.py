@@ -1,1 +1,7 @@
-"""Reading and ordering: rows by query, pages of Parquet, lines of text. The map is in `fastndcg.kernels`."""
+"""Reading and ordering.
+
+rows      rows by query
+decoders  pages of Parquet
+words     bytes of text, eight at a time
+joining   judgments and a run, by document id
+"""
