@@ -21,14 +21,16 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError, suggest
-from fastndcg.trec_eval import printed
-from fastndcg.trec_eval.printed import OUTSIDE, UNJUDGED, Asked, Ranked
+from fastndcg.trec_eval.asked import Asked, read_names
+from fastndcg.trec_eval.catalogue import DECLARED, SETS
+from fastndcg.trec_eval.printed import compute_values
+from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Ranked, rows_of
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-supported_measures = {each.name for each in printed.DECLARED.values() if each.since == 9 and each.is_standard}
-supported_nicknames = {name: supported_measures.intersection(names) for name, names in printed.SETS.items()}
+supported_measures = {each.name for each in DECLARED.values() if each.since == 9 and each.is_standard}
+supported_nicknames = {name: supported_measures.intersection(names) for name, names in SETS.items()}
 
 _PARAMETERS = re.compile(r"[._]([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)")
 
@@ -143,7 +145,7 @@ class RelevanceEvaluator:
         pool, pool_offsets = self._pool, self._pool_offsets
         if queries != [*self._numbers]:
             numbers = np.array([self._numbers[query] for query in queries])
-            rows, sizes = printed._rows_of(pool_offsets, numbers, None)
+            rows, sizes = rows_of(pool_offsets, numbers, None)
             pool, pool_offsets = pool[rows], offsets_from(sizes)
         walk = _Walk(queries, lists, [self._pools[query] for query in queries], offsets, pool_offsets)
         # look-ups take most of the time, so look up the shorter side; by_pool has to compute ranks from
@@ -170,7 +172,7 @@ def _measures_asked_for(measures: Iterable[str]) -> list[Asked]:
         name, values = _split_parameters(measure)
         parameters.setdefault(name, set()).update(values)
     texts = [f"{name}.{','.join(sorted(values))}" if values else name for name, values in parameters.items()]
-    return printed.read_names(texts, release=9)[0] if texts else []
+    return read_names(texts, release=9)[0] if texts else []
 
 
 def _split_parameters(measure: str) -> tuple[str, list[str]]:
@@ -194,7 +196,7 @@ def _values(each: Asked, ranked: Ranked) -> list[Float64]:
         return [np.ones(ranked.n_queries)]
     if each.declared.summed == "none":  # a text, for which pytrec_eval returns 0
         return [np.zeros(ranked.n_queries)]
-    return [values.astype(np.float64) for values in printed.compute_values(each, ranked, 9)]
+    return [values.astype(np.float64) for values in compute_values(each, ranked, 9)]
 
 
 # ---- judgments ----

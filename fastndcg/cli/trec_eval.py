@@ -13,12 +13,12 @@ from fastndcg.cli.output import note, refuse, write
 from fastndcg.errors import MeasureError
 
 if TYPE_CHECKING:
-    from fastndcg.trec_eval.printed import Declared
+    from fastndcg.trec_eval.catalogue import Declared
 
 
 def _trec_eval_measures(wanted: bool) -> None:
     if wanted:
-        from fastndcg.trec_eval.printed import DECLARED, SETS
+        from fastndcg.trec_eval.catalogue import DECLARED, SETS
 
         lines = [f"{each.name:<22} {each.summary}{_defaults(each)}\n" for each in DECLARED.values()]
         sets = [f"{name:<22} {', '.join(names)}\n" for name, names in SETS.items()]
@@ -118,7 +118,9 @@ def trec_eval(
       fastndcg trec_eval -m map -m runid qrels.txt runs/*.txt
       fastndcg trec_eval --measures
     """
-    from fastndcg.trec_eval.printed import read_judgments, read_names, report
+    from fastndcg.trec_eval.asked import read_names
+    from fastndcg.trec_eval.printed import report
+    from fastndcg.trec_eval.runs import read_judgments
 
     try:
         read_names(measure or [], 9 if release == 9 else 10)

@@ -1,4 +1,10 @@
 """What trec_eval prints, byte for byte.
 
-printed  its measures, in its order, with its sums, means and rounding
+printed    its output: values of queries, means, rounding
+runs       judgments and a run, read as it reads them
+ranked     rankings as it sees them; sums, quotients and logarithms
+graded, binary
+           measures of gains, and of relevant documents
+catalogue  all measures, in its order
+asked      names of measures and their parameters
 """

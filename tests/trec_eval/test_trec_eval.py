@@ -16,7 +16,11 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.sources.trec import read_trec
-from fastndcg.trec_eval import printed as trec_eval
+from fastndcg.trec_eval import binary, catalogue
+from fastndcg.trec_eval import printed as output
+from fastndcg.trec_eval.asked import read_names
+from fastndcg.trec_eval.ranked import Ranked
+from fastndcg.trec_eval.runs import read as read_both
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
 RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n303 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"
@@ -33,7 +37,7 @@ def both(tmp_path):
 
 
 def printed(*arguments, **options):
-    return "".join(trec_eval.report(*arguments, **options))
+    return "".join(output.report(*arguments, **options))
 
 
 def values_of(text):
@@ -97,7 +101,7 @@ def test_a_real_run(data, peer, release):
 
 # ---- pytrec_eval: the same bits, and so the same digits ----
 
-PEER = [name for name, each in trec_eval.DECLARED.items() if each.since == 9 and name != "yaap"]
+PEER = [name for name, each in catalogue.DECLARED.items() if each.since == 9 and name != "yaap"]
 WITH_PARAMETERS = [
     "P.1,3,7", "recall.2,2000", "ndcg_cut.1,4", "map_cut.2", "success.2,3", "iprec_at_recall.0.15,0.25,0.5",
     "Rprec_mult.0.3,3", "11pt_avg.0.25,0.5,0.75", "set_F.0.5", "relative_P.1,6",
@@ -142,8 +146,8 @@ def test_every_bit_of_pytrec_eval(both, grades, level, judged_only):
             qrels, set(names), relevance_level=level, judged_docs_only_flag=judged_only
         )
         wanted = peer.evaluate(run)
-        read = trec_eval.read(*paths, release=9, level=level, judged_only=judged_only)
-        columns = trec_eval._columns(read, trec_eval.read_names(names, 9)[0], len(read.queries), 9)
+        read = read_both(*paths, release=9, level=level, judged_only=judged_only)
+        columns = output._columns(read, read_names(names, 9)[0], len(read.queries), 9)
         compared = 0
         for column in columns:
             if column.name in ("runid", "num_q", "relstring"):
@@ -153,9 +157,7 @@ def test_every_bit_of_pytrec_eval(both, grades, level, judged_only):
             theirs = np.array([wanted[query][name] for query in read.queries], np.float64)
             np.testing.assert_array_equal(np.asarray(column.values, np.float64), theirs, column.name)
             compared += 1
-        assert compared == sum(len(each.names) for each in trec_eval.read_names(names, 9)[0]) - 3 * (
-            names is PEER
-        )
+        assert compared == sum(len(each.names) for each in read_names(names, 9)[0]) - 3 * (names is PEER)
 
 
 @pytest.mark.parametrize("options", [[], ["-c"], ["-M", "7"], ["-J", "-l", "2"], ["-c", "-J"]])
@@ -347,14 +349,14 @@ def test_the_measures_of_this_package_are_the_same(both):
     qrels, run = random_run(np.random.default_rng(6), 80, [-1, 0, 0, 1, 2, 3])
     paths = written(both, qrels, run)
     rankings = read_trec(*paths)
-    read = trec_eval.read(*paths)
+    read = read_both(*paths)
     at = [rankings.query_ids.to_pylist().index(query) for query in read.queries]
     for theirs, ours in OURS.items():
         measures = [
             measure(ties="input") if "ties" in measure.params else measure for measure in fn.parse_many(ours)
         ]
         values = fn.evaluate(rankings, measures).values[:, at]
-        columns = trec_eval._columns(read, trec_eval.read_names([theirs])[0], len(read.queries), 10)
+        columns = output._columns(read, read_names([theirs])[0], len(read.queries), 10)
         for mine, column in zip(values, columns, strict=True):
             np.testing.assert_allclose(mine, column.values, rtol=0, atol=1e-12, err_msg=theirs)
 
@@ -369,8 +371,8 @@ def test_recall_levels_in_any_order(lists, shares):
     offsets = np.cumsum([0, *map(len, lists)])
     grades = np.array([grade for each in lists for grade in each], np.int64)
     pool = np.where(grades < 0, 0, grades)
-    ranked = trec_eval.Ranked(offsets, grades, offsets, pool, 1, 0)
-    got = trec_eval._eleven_points(ranked, shares, 9)
+    ranked = Ranked(offsets, grades, offsets, pool, 1, 0)
+    got = binary.eleven_points(ranked, shares, 9)
     for query, each in enumerate(lists):
         relevant = found = sum(grade >= 1 for grade in each)
         cuts = [int(share * relevant + 0.9) for share in shares]
@@ -501,7 +503,7 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
 )
 def test_measures_that_there_are_not(both, measure, message):
     with pytest.raises(MeasureError) as error:
-        trec_eval.read_names([measure])
+        read_names([measure])
     assert message in str(error.value)
     result = commands.run("trec_eval", "-m", measure, *(str(path) for path in both(QRELS, RUN)))
     assert (result.exit_code, result.stdout) == (2, "")
@@ -510,9 +512,9 @@ def test_measures_that_there_are_not(both, measure, message):
 
 def test_measures_of_the_other_release():
     with pytest.raises(MeasureError, match='trec_eval 9 has no measure "rbp", release 10 has'):
-        trec_eval.read_names(["rbp"], 9)
-    assert {"rbp", "unj"} <= {each.declared.name for each in trec_eval.read_names(["all_trec"])[0]}
-    assert not {"rbp", "unj"} & {each.declared.name for each in trec_eval.read_names(["all_trec"], 9)[0]}
+        read_names(["rbp"], 9)
+    assert {"rbp", "unj"} <= {each.declared.name for each in read_names(["all_trec"])[0]}
+    assert not {"rbp", "unj"} & {each.declared.name for each in read_names(["all_trec"], 9)[0]}
 
 
 def test_files_that_are_not_what_was_meant(both, tmp_path):
@@ -536,4 +538,4 @@ def test_help_lists_the_options_and_the_measures():
     for option in ("-h", "--help"):
         assert "--level_for_rel" in commands.run("trec_eval", option).stdout
     listed = commands.run("trec_eval", "--measures").stdout
-    assert all(f"\n{name} " in f"\n{listed}" for name in (*trec_eval.DECLARED, *trec_eval.SETS))
+    assert all(f"\n{name} " in f"\n{listed}" for name in (*catalogue.DECLARED, *catalogue.SETS))

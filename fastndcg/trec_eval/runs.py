@@ -1,0 +1,159 @@
+"""Judgments and a run, read as trec_eval reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.common.arrays import offsets_from
+from fastndcg.common.arrow_types import array_of, column_of
+from fastndcg.errors import InputError, SourceError
+from fastndcg.sources.formats import CSV, TABLE, TREC
+from fastndcg.sources.joins import join
+from fastndcg.sources.opening import path_of, report_progress
+from fastndcg.sources.sides import Side, name_of
+from fastndcg.sources.text_sides import format_of_side, text_side
+from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Int64, Ranked, Release, rows_of
+
+if TYPE_CHECKING:
+    from fastndcg.common.progress import Progress
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.typing import Path as PathLike
+
+
+class Run(NamedTuple):
+    """Queries and their documents. Queries are ordered by the bytes of their ids, as in trec_eval."""
+
+    name: str
+    queries: list[str]
+    is_returned: Bools
+    ranked: Ranked
+    notes: list[str]
+
+
+def read_judgments(qrels: PathLike, threads: int | None = None) -> Side:
+    """Read judgments once for several runs. `read` and `report` accept the result in place of a path."""
+    return side_of_path(qrels, False, threads)
+
+
+def read(
+    qrels: PathLike | Side,
+    run: PathLike,
+    *,
+    complete: bool = False,
+    judged_only: bool = False,
+    level: int = 1,
+    most: int | None = None,
+    collection: int = 0,
+    release: Release = 10,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Run:
+    """Read judgments and a run as trec_eval does.
+
+    Parameters
+    ----------
+    qrels, run : paths
+        As `read_trec` reads them; "-" is standard input. Judgments may be those of `read_judgments`.
+    complete : bool
+        -c: count judged queries that the run lacks.
+    judged_only : bool
+        -J: drop unjudged documents.
+    level : int
+        -l: the smallest grade that is relevant.
+    most : int, optional
+        -M: use at most this many documents of each query.
+    collection : int
+        -N: the number of documents in the collection, which `utility` can use.
+    release : 9 or 10
+        9 compares scores as float32, 10 as float64.
+    threads, progress
+        As in `read_trec`.
+
+    Raises
+    ------
+    SourceError, InputError
+        As in `read_trec`, also if no query is in both files.
+    """
+    if isinstance(qrels, Side):
+        judged = qrels
+        with report_progress(progress, run):
+            scored = side_of_path(run, True, threads)
+    else:
+        with report_progress(progress, qrels, run):
+            judged, scored = side_of_path(qrels, False, threads), side_of_path(run, True, threads)
+    missing = np.isnan(scored.values)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise InputError(
+            f"{scored.place(row)}: the score of {name_of(scored, row)} is NaN; {missing.sum():,} in all. "
+            "trec_eval does not define the order of such documents: drop those rows."
+        )
+    notes = []
+    if judged.values.dtype.kind == "f":
+        fractions = judged.values != np.trunc(judged.values)
+        if fractions.any():
+            notes.append(
+                f"{judged.name}: grades have a fraction, {int(fractions.sum()):,} in all, "
+                f"the first is {judged.values[fractions][0]}; the fraction is dropped, as in trec_eval"
+            )
+        judged = judged._replace(values=np.trunc(judged.values).astype(np.int64))
+    if release == 9:
+        with np.errstate(over="ignore"):
+            scored = scored._replace(values=scored.values.astype(np.float32))
+    rankings = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse", threads)
+    names = rankings.query_ids.cast(pa.large_binary())
+    order = array_of(pc.sort_indices(names)).astype(np.int64)
+    is_returned = np.diff(rankings.offsets)[order] > 0
+    ranked = _rank(rankings, order, judged_only, level, most, collection, stand_in=release == 10)
+    queries = [name.decode("utf-8", "backslashreplace") for name in names.take(column_of(order)).to_pylist()]
+    return Run(scored.tag, queries, is_returned, ranked, notes)
+
+
+def side_of_path(path: PathLike, has_rank: bool, threads: int | None) -> Side:
+    name = "/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels")
+    kind = format_of_side(name, has_rank=has_rank)
+    if kind not in (TREC, TABLE, CSV):  # the reader of lines reports what is wrong with text
+        raise SourceError(
+            f"{name} is {kind.name}; wanted a TREC file. fastndcg score --qrels --run reads {kind.name}."
+        )
+    return text_side(name, "score" if has_rank else "relevance", threads)
+
+
+def _rank(
+    rankings: Rankings,
+    order: Int64,
+    judged_only: bool,
+    level: int,
+    most: int | None,
+    collection: int,
+    *,
+    stand_in: bool,
+) -> Ranked:
+    is_judged = rankings.is_judged
+    grades = rankings.relevance.astype(np.int64)
+    if is_judged is not None:
+        grades = np.where(is_judged, grades, np.where(grades < 0, UNJUDGED, OUTSIDE))
+    rows, sizes = rows_of(rankings.offsets, order, most)
+    grades = grades[rows]
+    if stand_in and (sizes == 0).any() and most != 0:
+        # if the run lacks a query, release 10 adds a document that is not in the pool
+        grades = np.insert(grades, offsets_from(sizes)[:-1][sizes == 0], OUTSIDE)
+        sizes = np.maximum(sizes, 1)
+    if judged_only:
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        grades, query = grades[grades >= 0], query[grades >= 0]
+        sizes = np.bincount(query, minlength=len(sizes))
+    pool_offsets, pool = rankings.judged if rankings.judged is not None else (rankings.offsets, grades[:0])
+    pool_rows, pool_sizes = rows_of(pool_offsets, order, None)
+    return Ranked(
+        offsets_from(sizes),
+        grades,
+        offsets_from(pool_sizes),
+        pool[pool_rows].astype(np.int64),
+        level,
+        collection,
+    )
