@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fastndcg.common.children import run_child
+from fastndcg.common.progress import Task
 from fastndcg.errors import FastndcgError, InputError
 from fastndcg.measures import Measures, as_measures
 
@@ -106,13 +107,14 @@ def compile_kernels(
     if kept is None:
         raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
     before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
-    done = run_child(
-        ["-m", "fastndcg.api.compilation", " ".join(types), *asked],
-        Path(__file__).absolute().parent.parent.parent,
-        environment={"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0"} | environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with Task("Compiling kernels"):
+        done = run_child(
+            ["-m", "fastndcg.api.compilation", " ".join(types), *asked],
+            Path(__file__).absolute().parent.parent.parent,
+            environment={"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0"} | environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"]
         if cpu is not None and lines[-1].startswith("LLVM ERROR"):

@@ -27,7 +27,14 @@ from fastndcg.cli.reading import (
     read_rankings,
     tell,
 )
-from fastndcg.common.table import Table, in_columns, markdown_table, terminal_width, without_nan, wrapped
+from fastndcg.common.exports import without_nan
+from fastndcg.common.markup import markdown_table
+from fastndcg.common.table import (
+    Table,
+    in_columns,
+    terminal_width,
+    wrapped,
+)
 from fastndcg.convention.differences import CHOICES, compare_conventions, describe, explain_conventions
 from fastndcg.errors import InputError, MeasureError, about, suggest
 from fastndcg.measures.by_tool import Convention

@@ -9,7 +9,8 @@ import typer
 from fastndcg.cli.application import command
 from fastndcg.cli.options import Format, FormatOption
 from fastndcg.cli.output import write, write_csv, write_json
-from fastndcg.common.table import entries, markdown_table, terminal_width, wrapped
+from fastndcg.common.markup import markdown_table
+from fastndcg.common.table import entries, terminal_width, wrapped
 from fastndcg.measures import parse
 from fastndcg.measures import table as measure_table
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from fastndcg.cli.options import Format
+from fastndcg.common.exports import without_nan
 from fastndcg.common.files import csv_rows
-from fastndcg.common.table import digits, fit, markdown_table, name_of, shorten, terminal_width, without_nan
+from fastndcg.common.markup import markdown_table
+from fastndcg.common.table import digits, fit, name_of, shorten, terminal_width
 from fastndcg.errors import SourceError, visible
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Show the progress of long calls in terminals and notebooks (`Task`), and messages of one line (`tell`).
 
-A task that takes more than a second is shown on stderr until it ends, by rich or tqdm, whichever is
-installed: the amount done, the total, the speed and the time left. Nothing is shown if stderr is neither a
-terminal nor a notebook, outside the main thread, in forked processes, and if FASTNDCG_PROGRESS is 0.
+A task that takes more than a second is shown on a line of stderr until it ends: the amount done, the total,
+the speed and the time left. Nothing is shown if stderr is neither a terminal nor a notebook, outside the main
+thread, in forked processes, and if FASTNDCG_PROGRESS is 0.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import Self
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], object] | bool | None
 
 _PATIENCE, _PERIOD = 1.0, 0.2  # seconds before a task is shown, and between updates
+_BAR = 20  # characters
 
 
 class Task:
@@ -67,6 +68,13 @@ class Task:
         self.done, self.total = done, total
         if callable(self._progress):
             self._progress(done, total)
+
+    def shown(self, width: int) -> str:
+        """The name, a bar if there is room for it, and the line."""
+        line = self.line()
+        bar = f"[{'#' * round(_BAR * min(self.done / self.total, 1)):<{_BAR}}] " if self.total else ""
+        room = width - len(f"{self.name} {line}")
+        return f"{self.name} {bar if len(bar) <= room else ''}{line}"[:width]
 
     def line(self) -> str:
         """Return the amount done, the total, the speed and the time left, as text."""
@@ -143,14 +151,6 @@ def _time(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-class _Bar(Protocol):
-    """A progress bar in a terminal or a notebook."""
-
-    def show(self, task: Task) -> None: ...
-    def tell(self, message: str) -> None: ...
-    def close(self) -> None: ...
-
-
 class _Shown:
     """The nested tasks of the main thread, outermost first, and the thread that shows one of them."""
 
@@ -158,8 +158,8 @@ class _Shown:
         self.tasks: list[Task] = []
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
-        self._bar: _Bar | None = None
-        self._lock = threading.Lock()  # of the bar
+        self._length = 0  # characters that are shown
+        self._lock = threading.Lock()  # of stderr
 
     def begin(self, task: Task, *, visible: bool) -> None:
         if not self.tasks:
@@ -183,102 +183,34 @@ class _Shown:
             thread.join()
 
     def tell(self, message: str) -> None:
-        with self._lock, suppress(OSError):
-            if self._bar is None:
-                sys.stderr.write(f"{message}\n")
-                sys.stderr.flush()
-            else:
-                self._bar.tell(message)
+        self._write("")
+        self._write(f"{message}\n")
+        self._length = 0
 
     def _show(self) -> None:
         ended, period = self._ended, _PATIENCE
         while not ended.wait(period):
             period = _PERIOD
-            with self._lock, suppress(Exception):  # a failure of the bar must not fail the call
-                self._bar = self._bar or _new_bar()
-                tasks = tuple(self.tasks)
-                task = next((task for task in tasks if task.total), tasks[-1] if tasks else None)
-                if self._bar is None or task is None:
-                    continue
-                self._bar.show(task)
-        with self._lock, suppress(Exception):
-            bar, self._bar = self._bar, None
-            if bar is not None:
-                bar.close()
+            tasks = tuple(self.tasks)
+            if tasks:
+                self._write(next((task for task in tasks if task.total), tasks[-1]).shown(_width()))
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        """Write a text in place of what is shown; a failure must not fail the call."""
+        with self._lock, suppress(OSError, ValueError):
+            erased = f"\r{' ' * self._length}\r" if self._length else ""
+            sys.stderr.write(erased + text)
+            sys.stderr.flush()
+            self._length = len(text)
 
 
 _shown = _Shown()
 
 
-def _new_bar() -> _Bar | None:
-    """Return a bar of rich or tqdm. In notebooks tqdm comes first, since rich needs ipywidgets there."""
-    for make in (_Tqdm, _Rich) if _in_notebook() else (_Rich, _Tqdm):
-        with suppress(ImportError):
-            return make()
-    return None
-
-
-class _Rich:
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        if _in_notebook():
-            import ipywidgets  # noqa: F401 - without it rich warns for each bar
-        console = Console(stderr=True)
-        columns: list[Any] = [TextColumn("{task.description}", markup=False)]
-        columns += [BarColumn(20)] if console.width >= _WIDE else []
-        columns += [TextColumn("{task.fields[line]}", markup=False)]
-        self._bars = Progress(*columns, console=console, transient=True, auto_refresh=False)
-        self._task = self._bars.add_task("", total=None, line="")
-        self._bars.start()
-
-    def show(self, task: Task) -> None:
-        self._bars.update(
-            self._task,
-            description=task.name,
-            total=task.total or None,
-            completed=task.done,
-            line=task.line(),
-            refresh=True,
-        )
-
-    def tell(self, message: str) -> None:
-        self._bars.console.print(message, markup=False, highlight=False)
-
-    def close(self) -> None:
-        self._bars.stop()
-
-
-_WIDE = 80  # columns; narrower terminals have no room for a bar
-
-
-class _Tqdm:
-    def __init__(self) -> None:
-        import warnings
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # without ipywidgets it warns, and writes a line of text
-            if _in_notebook():
-                from tqdm.auto import tqdm
-            else:
-                from tqdm import tqdm
-        self._bar = tqdm(
-            total=1.0,
-            leave=False,
-            file=sys.stderr,
-            dynamic_ncols=True,
-            delay=1e-6,
-            bar_format="{desc} |{bar:20}|",
-        )
-
-    def show(self, task: Task) -> None:
-        self._bar.n = task.done / task.total if task.total else 0.0
-        self._bar.set_description_str(f"{task.name}: {task.line()}", refresh=False)
-        self._bar.refresh()
-
-    def tell(self, message: str) -> None:
-        self._bar.write(message, file=sys.stderr)
-
-    def close(self) -> None:
-        self._bar.close()
+def _width() -> int:
+    """The columns of the terminal, of which a line leaves one free; 80 in a notebook."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns - 1
+    except (AttributeError, OSError, ValueError):
+        return 80

@@ -1,5 +1,5 @@
-"""Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a terminal
-or make HTML.
+"""Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a
+terminal.
 
 Each table says which of its columns a narrow terminal may leave out, in which order. All others are always
 shown, and a last line names what is left out and what shows it. Where the others do not fit either, columns
@@ -8,21 +8,17 @@ are split into several tables, or each number has a line of its own. Without a t
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fastndcg.common.exports import AsFrame
 from fastndcg.common.later import pa
+from fastndcg.common.markup import html_table
 from fastndcg.errors import visible
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 Texts = list[list[str]]  # the first row is the header
 
@@ -30,41 +26,6 @@ _NARROW = 40  # columns that a text needs beside its name
 _ROWS = 40  # rows that are shown of a longer table
 _DROPS_OF_GROUPS = (("empty",), ("queries",))
 _LONGEST = 60  # characters of a text that is no name of a measure
-
-
-class AsFrame:
-    """Base class of results with `to_arrow`: converts them to data frames of other libraries."""
-
-    if TYPE_CHECKING:
-
-        def to_arrow(self) -> pa.Table: ...
-
-    def to_pandas(self) -> pd.DataFrame:
-        """`to_arrow` as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
-
-    def to_polars(self) -> pl.DataFrame:
-        """`to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
-        try:
-            import polars as pl
-        except ModuleNotFoundError:
-            from fastndcg.errors import ExtraError
-
-            raise ExtraError("to_polars needs polars, which is not installed: pip install polars") from None
-        return pl.DataFrame(self.to_arrow())
-
-    def to_json(self) -> str:
-        """`to_arrow` as a JSON array with an object for each row. NaN and infinity are null; dates are text.
-
-        >>> from fastndcg import Rankings, evaluate
-        >>> evaluate(Rankings.from_lists([[0, 1], [0]]), ["RR", "P@1"]).to_json()
-        '[{"query_id": 0, "RR": 0.5, "P@1": 0.0}, {"query_id": 1, "RR": 0.0, "P@1": 0.0}]'
-        """
-        rows = without_nan(self.to_arrow().to_pylist())
-        return json.dumps(rows, allow_nan=False, default=_as_text)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
 class Table(AsFrame):
@@ -242,23 +203,6 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
     return f"{line[: longest - 3 - tail]}...{line[len(line) - tail :]}"
 
 
-def _as_text(value: object) -> str:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-
-
-def without_nan(value: Any) -> Any:
-    """Replace floats that are not finite by None at any depth, since JSON has no such numbers.
-
-    >>> without_nan({"mean": float("nan"), "rows": [0.5, float("inf")]})
-    {'mean': None, 'rows': [0.5, None]}
-    """
-    if isinstance(value, dict):
-        return {name: without_nan(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [without_nan(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 # ---- rows of texts ----
 
 
@@ -424,55 +368,3 @@ def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
         ).rstrip()
         for row in rows
     )
-
-
-def html_text(text: str) -> str:
-    r"""A text as HTML that shows it, and does nothing else.
-
-    >>> print(html_text("<b>\x1b"))
-    &lt;b&gt;\x1b
-    """
-    import html
-
-    return html.escape(visible(text))
-
-
-def html_table(rows: Texts, left: int | Collection[int] = 1) -> str:
-    """The same as HTML, in the theme of the page that shows it.
-
-    >>> html_table([["measure", "mean"], ["RR", "0.5"]]).partition("<tbody>")[2]
-    '<tr><td style="text-align:left">RR</td><td>0.5</td></tr></tbody></table>'
-    """
-    at_left = range(left) if isinstance(left, int) else left
-    sides = [' style="text-align:left"' if place in at_left else "" for place in range(len(rows[0]))]
-
-    def row_of(row: list[str], name: str) -> str:
-        cells = zip(sides, map(html_text, row), strict=True)
-        return "<tr>" + "".join(f"<{name}{side}>{text}</{name}>" for side, text in cells) + "</tr>"
-
-    header, *others = rows
-    body = "".join(row_of(row, "td") for row in others)
-    return f"<table><thead>{row_of(header, 'th')}</thead><tbody>{body}</tbody></table>"
-
-
-def markdown_text(text: str) -> str:
-    r"""A text as Markdown that shows it: no HTML, no link, no other cell of a table.
-
-    >>> print(markdown_text("<b>[a](b)|*c*"))
-    \<b\>\[a\](b)\|\*c\*
-    """
-    return re.sub(r"[\\`*\[\]<>|&]", r"\\\g<0>", visible(text))
-
-
-def markdown_table(rows: Texts, left: int | Collection[int] = 1, *, is_markdown: bool = False) -> str:
-    """The same as Markdown, numbers at the right, of texts that are Markdown already or not.
-
-    >>> print(markdown_table([["measure", "mean"], ["RR", "0.5"]]))
-    | measure | mean |
-    | --- | ---: |
-    | RR | 0.5 |
-    """
-    header, *others = rows if is_markdown else ([markdown_text(text) for text in row] for row in rows)
-    at_left = range(left) if isinstance(left, int) else left
-    rule = ["---" if place in at_left else "---:" for place in range(len(header))]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *others])

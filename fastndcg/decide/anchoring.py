@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import offsets_of
-from fastndcg.common.table import AsFrame
+from fastndcg.common.exports import AsFrame
 from fastndcg.errors import MeasureError, count_of
 from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.measure import hold_functions

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of
-from fastndcg.common.table import Table, without_nan
+from fastndcg.common.exports import without_nan
+from fastndcg.common.table import Table
 from fastndcg.decide.contrasts import COLUMNS, KEYS, Contrasts, Options
 from fastndcg.decide.matching import MatchedSamples, missing_text
 from fastndcg.decide.texts import ComparisonTexts

@@ -10,15 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.common.arrow_types import combine, decode
+from fastndcg.common.exports import AsFrame
+from fastndcg.common.markup import html_table, html_text, markdown_table
 from fastndcg.common.table import (
-    AsFrame,
     digits,
     fit,
     fitted,
-    html_table,
-    html_text,
     left_out,
-    markdown_table,
     quoted,
     terminal_width,
     text_table,

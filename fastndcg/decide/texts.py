@@ -6,16 +6,9 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.common.table import (
-    AsFrame,
-    digits,
-    fit,
-    html_table,
-    html_text,
-    markdown_table,
-    markdown_text,
-    terminal_width,
-)
+from fastndcg.common.exports import AsFrame
+from fastndcg.common.markup import html_table, html_text, markdown_table, markdown_text
+from fastndcg.common.table import digits, fit, terminal_width
 from fastndcg.errors import visible
 
 if TYPE_CHECKING:

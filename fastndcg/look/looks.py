@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.common.table import shorten, without_nan
+from fastndcg.common.exports import without_nan
+from fastndcg.common.table import shorten
 from fastndcg.errors import library
 
 if TYPE_CHECKING:

@@ -235,7 +235,7 @@ class Measure:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastndcg.common.table import html_table
+        from fastndcg.common.markup import html_table
 
         facts = {"what it is": self.definition.summary, "formula": self.definition.formula}
         if self.cutoff is not None:

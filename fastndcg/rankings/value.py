@@ -257,7 +257,7 @@ class Value:
         return f"Rankings({', '.join(notes)})"
 
     def _repr_html_(self) -> str:
-        from fastndcg.common.table import html_table
+        from fastndcg.common.markup import html_table
 
         grades = self._grades
         facts = {"queries": f"{self.n_queries:,}", "documents": f"{self.n_docs:,}"}

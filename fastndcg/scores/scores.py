@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.common.arrays import read_only
+from fastndcg.common.exports import AsFrame
 from fastndcg.common.files import whole_file
 from fastndcg.common.later import pa
-from fastndcg.common.table import AsFrame, Table
+from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, check_choice, count_of
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.slices import check_kept, column_names, columns_of_means, groups_of

@@ -18,7 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
-from fastndcg.common.table import Table, fit, markdown_table, shorten, terminal_width
+from fastndcg.common.markup import markdown_table
+from fastndcg.common.table import (
+    Table,
+    fit,
+    shorten,
+    terminal_width,
+)
 from fastndcg.scores.summary import Summary
 
 pytestmark = pytest.mark.auto

@@ -1,0 +1,64 @@
+"""Results as data frames of other libraries, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+class AsFrame:
+    """Base class of results with `to_arrow`: converts them to data frames of other libraries."""
+
+    if TYPE_CHECKING:
+
+        def to_arrow(self) -> pa.Table: ...
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+
+    def to_polars(self) -> pl.DataFrame:
+        """`to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
+        try:
+            import polars as pl
+        except ModuleNotFoundError:
+            from fastndcg.errors import ExtraError
+
+            raise ExtraError("to_polars needs polars, which is not installed: pip install polars") from None
+        return pl.DataFrame(self.to_arrow())
+
+    def to_json(self) -> str:
+        """`to_arrow` as a JSON array with an object for each row. NaN and infinity are null; dates are text.
+
+        >>> from fastndcg import Rankings, evaluate
+        >>> evaluate(Rankings.from_lists([[0, 1], [0]]), ["RR", "P@1"]).to_json()
+        '[{"query_id": 0, "RR": 0.5, "P@1": 0.0}, {"query_id": 1, "RR": 0.0, "P@1": 0.0}]'
+        """
+        rows = without_nan(self.to_arrow().to_pylist())
+        return json.dumps(rows, allow_nan=False, default=_as_text)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def _as_text(value: object) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def without_nan(value: Any) -> Any:
+    """Replace floats that are not finite by None at any depth, since JSON has no such numbers.
+
+    >>> without_nan({"mean": float("nan"), "rows": [0.5, float("inf")]})
+    {'mean': None, 'rows': [0.5, None]}
+    """
+    if isinstance(value, dict):
+        return {name: without_nan(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [without_nan(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
