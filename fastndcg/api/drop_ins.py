@@ -16,7 +16,7 @@ from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, nDCG
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.shapes import flat_of_matrices
-from fastndcg.scoring.plan import discount_table
+from fastndcg.scoring.discounts import discount_table
 
 Float64 = npt.NDArray[np.float64]
 

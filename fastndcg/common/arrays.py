@@ -237,6 +237,12 @@ def read_only(array: Array) -> Array:
     return view
 
 
+def freeze(values: Any, dtype: npt.DTypeLike) -> Array:
+    array = np.ascontiguousarray(values, dtype=dtype)
+    array.flags.writeable = False
+    return array
+
+
 def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | pa.ChunkedArray:
     column = values = unmask(name, values)
     if not is_arrow(values):

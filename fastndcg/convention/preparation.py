@@ -13,7 +13,7 @@ from fastndcg.common.arrays import offsets_from, read_only
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import laid_out, plan
+from fastndcg.scoring import laid_out, worths
 
 if TYPE_CHECKING:
     from fastndcg.measures.by_tool import Convention
@@ -78,7 +78,7 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
 
 def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longest: int) -> None:
     """Raise `ConventionError` if documents with different gains tie in a list longer than `longest`."""
-    gains = plan.gains_of_grades(convention.measure(), rankings.relevance)
+    gains = worths.gains_of_grades(convention.measure(), rankings.relevance)
     if rankings.is_judged is not None:
         gains = np.where(rankings.is_judged, gains, 0.0)
     order = np.lexsort((gains, rankings.scores, query))
@@ -108,7 +108,7 @@ def find_left_out(rankings: Rankings, convention: Convention) -> Bools:
     judged = np.diff(laid_out.pool(rankings)[0]) > 0
     if convention.unjudged == "skip_irrelevant":
         offsets, relevance = laid_out.pool(rankings)
-        gains = offsets_from(plan.gains_of_grades(convention.measure(), relevance) > 0)
+        gains = offsets_from(worths.gains_of_grades(convention.measure(), relevance) > 0)
         judged = np.diff(gains[offsets]) > 0
     out = ~returned & ~judged
     if convention.missing != "value":

@@ -23,7 +23,8 @@ from fastndcg.measures.parameters import Function, Numbers
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.summary import Summary
-from fastndcg.scoring import by_intent, laid_out, plan, ways
+from fastndcg.scoring import by_intent, laid_out, ways, worths
+from fastndcg.scoring.discounts import discount_table
 from fastndcg.sources import streams
 from fastndcg.sources.streams import RankingsStream
 
@@ -249,7 +250,7 @@ def _check(measure: Measure, rankings: Rankings) -> None:
     discount = params.get("discount")
     if isinstance(discount, Numbers | Function):
         shown = min(cutoff, longest) if cutoff is not None else longest
-        table = np.append(plan.discount_table(discount, shown), [0.0] * is_cut)
+        table = np.append(discount_table(discount, shown), [0.0] * is_cut)
         rises = np.flatnonzero(np.diff(table) > 0)
         if len(rises):
             rank = int(rises[0]) + 2
@@ -291,7 +292,7 @@ def _kind(measure: Measure) -> Any:
         return None
     if as_many_as_returned and not measure.is_cut:
         return None
-    return "intents" if definition.way == "intents" else plan.worth_of(measure)
+    return "intents" if definition.way == "intents" else worths.worth_of(measure)
 
 
 def _measure_of_judged(measure: Measure) -> Measure:
@@ -309,7 +310,7 @@ def _lay_out(measure: Measure, rankings: Rankings) -> Rankings:
             offsets, nothing, nothing, intents=intents, intent_probabilities=lists, queries=rankings.queries
         )
     offsets, grades = laid_out.judged_documents(rankings, measure)
-    gaining = plan.gains_of_grades(measure, grades) > 0
+    gaining = worths.gains_of_grades(measure, grades) > 0
     n = int(np.count_nonzero(gaining))
     return Rankings._from_offsets(
         offsets_of(gaining, offsets),

@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import combine
 from fastndcg.common.table import Table
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import laid_out, plan, ways
+from fastndcg.scoring import laid_out, ways, worths
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ class Explained:
         gains = self._ranks.ideal_gain
         _, pool = laid_out.pool(self._rankings)
         known = np.unique(np.append(pool, self._rankings.relevance).astype(np.float64))
-        worth = plan.worth_of(self.measure)
+        worth = worths.worth_of(self.measure)
         if worth.unjudged is not None:
             known = np.append(known, worth.unjudged)
-        of_grade = {plan.gain_of(worth, grade): grade for grade in known.tolist()}
+        of_grade = {worths.gain_of(worth, grade): grade for grade in known.tolist()}
         return np.array([of_grade.get(gain, math.nan) for gain in gains.tolist()], np.float64)
 
     @property
@@ -98,8 +98,8 @@ class Explained:
         """
         rankings = self._rankings
         grades, counts = _missed_grades(rankings)
-        worth = plan.worth_of(self.measure) if self.measure.way != "intents" else None
-        gains = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()]) if worth else grades
+        worth = worths.worth_of(self.measure) if self.measure.way != "intents" else None
+        gains = np.array([worths.gain_of(worth, grade) for grade in grades.tolist()]) if worth else grades
         order = np.argsort(-gains, kind="stable")
         at_top = [self._with_at_top(grade) - self.value for grade in grades[order].tolist()]
         return Table(
@@ -187,7 +187,7 @@ _NOTHING = Ranks(_NO, _NO, _NO, _NO, _NO, _NO, math.nan, 0.0)
 def _gains(measure: Measure, rankings: Rankings) -> Float64:
     if measure.way == "intents":
         return np.zeros(rankings.n_docs)
-    gains = plan.gains_of_documents(measure, rankings)
+    gains = worths.gains_of_documents(measure, rankings)
     if measure.params.get("ips") and rankings.propensity is not None:
         gains = gains / np.maximum(rankings.propensity, measure.clip)
     return gains

@@ -20,7 +20,8 @@ from fastndcg.look.looks import (
 )
 from fastndcg.measures import as_measures
 from fastndcg.measures.measure import hold_functions
-from fastndcg.scoring.plan import discount_of, discount_table, gain_of, worth_of
+from fastndcg.scoring.discounts import discount_of, discount_table
+from fastndcg.scoring.worths import gain_of, worth_of
 
 if TYPE_CHECKING:
     from fastndcg.decide.explanation import Explanation

@@ -18,7 +18,7 @@ from fastndcg.look.blocks import Folded, Section, Table, Text, cell_of, id_cells
 from fastndcg.measures import Measure, table
 from fastndcg.measures.by_tool import conventions
 from fastndcg.scores.scores import Scores
-from fastndcg.scoring.plan import discount_of
+from fastndcg.scoring.discounts import discount_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

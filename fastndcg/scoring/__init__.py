@@ -2,6 +2,8 @@
 
 ways          the door: `values`, `score`; the declaration of a measure names the way in which it is computed
 plan          measures and grades as tables
+worths        gains of grades
+discounts     weights of ranks
 launch        kernels run serially or in parallel, in chunks, safe inside any host
 laid_out      ideal rankings whose length is not the cutoff
 by_intent     measures of several intents

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from fastndcg.common.arrays import offsets_from, parts_of, runs_of
 from fastndcg.measures import DCG, IDCG, Measure
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import laid_out, numbers, plan, ways
+from fastndcg.scoring import laid_out, numbers, ways, worths
 from fastndcg.scoring.thresholds import extreme_grades
 from fastndcg.scoring.unjudged import (
     Scale,
@@ -128,7 +128,7 @@ def bounds(
     grades = grades_of_scale(rankings, top)
     alike: dict[Any, list[int]] = {}
     for row, measure in enumerate(measures):
-        alike.setdefault((plan.worth_of(measure), depends_on_number(measure)), []).append(row)
+        alike.setdefault((worths.worth_of(measure), depends_on_number(measure)), []).append(row)
     for (_, every), rows in alike.items():
         scale = scale_of(measures[rows[0]], grades)
         counted = [row for row in rows if every and numbers.is_counted(measures[row])]
@@ -171,7 +171,7 @@ def _beside_the_best(
     offsets, relevance = laid_out.pool(rankings)
     best = np.full(rankings.n_queries, -np.inf)
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
-    np.maximum.at(best, query, plan.gains_of_grades(measure, relevance))
+    np.maximum.at(best, query, worths.gains_of_grades(measure, relevance))
     below = np.searchsorted(scale.gains, best[queries], side="right") - 1
     above = np.searchsorted(scale.gains, best[queries])
     return np.maximum(below, 0), np.minimum(above, len(scale.gains) - 1)

@@ -27,7 +27,14 @@ from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
 from fastndcg.kernels.flow.tables import GAIN, STOP
 from fastndcg.measures.parameters import Function
 from fastndcg.scoring import launch, plan
-from fastndcg.scoring.plan import Worth
+from fastndcg.scoring.discounts import (
+    MOST_PERFECT,
+    check_discount,
+    discount_table,
+    ranks_discounted,
+    ranks_shown,
+)
+from fastndcg.scoring.worths import EXACT, Worth, check_complete, check_sum, gain_of, worth_of
 
 if TYPE_CHECKING:
     from fastndcg.kernels.flow.intent_tables import IntentDocuments, IntentRows
@@ -58,7 +65,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
             ".",
         )
     for measure in measures:
-        plan.check_complete(measure)
+        check_complete(measure)
         if measure.params.get("max_rel") is not None and measure.rel != 1:
             raise MeasureError(
                 f"{measure} takes every grade for what it is, as max_rel says, "
@@ -164,7 +171,7 @@ def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, 
 
     distinct, places = _code_grades(intents.grades)
     table = np.array(
-        [[plan.gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in worths]
+        [[gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in worths]
     ).reshape(len(worths), len(distinct))
     numbers, entries = intents.numbers, intents.offsets
     kept = (table != 0).any(axis=0)[places]
@@ -179,7 +186,7 @@ def _code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArra
     """The distinct grades, and the place of each grade among them; grades close together need no sorting."""
     if grades.dtype.kind in "ui" and len(grades):
         lowest, highest = int(grades.min()), int(grades.max())
-        if highest - lowest < _CLOSE and highest < plan.EXACT:
+        if highest - lowest < _CLOSE and highest < EXACT:
             # NumPy 2.0 and 2.1 count no uint64
             above = grades.astype(np.int64) - lowest if lowest or grades.dtype == np.uint64 else grades
             occurring = np.bincount(above) > 0
@@ -202,7 +209,7 @@ def _worth(measure: Measure) -> tuple[Worth, float]:
         if params["max_rel"] is None:
             return Worth("relevant", measure.rel), 0.5
         return Worth("stop", None, None, 0.0, measure.max_rel), 1.0
-    return plan.worth_of(measure), 1.0
+    return worth_of(measure), 1.0
 
 
 def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> None:
@@ -210,7 +217,7 @@ def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> 
     worth, _ = _worth(measure)
     occurring = np.unique(np.concatenate([_code_grades(side.grades)[0] for side in sides]))
     for grade in occurring.tolist():
-        gain = plan.gain_of(worth, grade)
+        gain = gain_of(worth, grade)
         if worth.gain == "stop" and gain > 1:
             raise InputError(
                 f"{measure} is not defined for grade {grade:g} of an intent: "
@@ -222,7 +229,7 @@ def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> 
                 f"{measure} is not defined for the gain {gain:g} of grade {grade:g} of an intent; "
                 f"wanted finite gains from 0, as in {measure.name}(rel=1)"
             )
-        plan.check_sum(measure, gain, f"grade {grade:g} of an intent", longest, terms)
+        check_sum(measure, gain, f"grade {grade:g} of an intent", longest, terms)
 
 
 def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:
@@ -233,27 +240,27 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
     ranks = longest
     for out, measure in enumerate(measures):
         definition, params = measure.definition, measure.params
-        cutoff = plan.ranks_shown(measure)
+        cutoff = ranks_shown(measure)
         over = kernels.OF_GREEDY if definition.over == "greedy" else kernels.MEAN_OF_INTENTS
         if definition.over == "each ideal":
             over = kernels.OF_EACH_IDEAL
         if definition.over == "perfect" and params["denominator"] == "perfect":
             over = kernels.OF_PERFECT
-            if measure.cutoff is not None and measure.cutoff > plan.MOST_PERFECT:
+            if measure.cutoff is not None and measure.cutoff > MOST_PERFECT:
                 raise MeasureError(
                     f"{measure} is divided by the sum over {measure.cutoff} perfect documents; "
-                    f"wanted a cutoff of at most {plan.MOST_PERFECT}"
+                    f"wanted a cutoff of at most {MOST_PERFECT}"
                 )
             ranks = max(ranks, measure.cutoff or 0)
         elif definition.worth == "novel" and over == kernels.MEAN_OF_INTENTS:
             over = kernels.TOTAL_OF_INTENTS
-        plan.check_discount(measure, longest)
+        check_discount(measure, longest)
         discount = params.get("discount", definition.discount)
         if discount not in discounts:
             discounts.append(discount)
         worth, factor = _worth(measure)
         decaying = definition.fold == "stop" and params.get("alpha") != 0
-        best = plan.gain_of(worth, worth.top) if worth.gain == "stop" else factor
+        best = gain_of(worth, worth.top) if worth.gain == "stop" else factor
         rows.append(
             (
                 worths.index((worth, factor)),
@@ -281,8 +288,8 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
             discount, Function
         ):  # a user's function is called only for the ranks of its own measures
             with_it = [measure for measure in measures if measure.params.get("discount") == discount]
-            width = max(plan.ranks_discounted(measure, longest) for measure in with_it)
-        table_of_discounts[place, :width] = plan.discount_table(discount, width)
+            width = max(ranks_discounted(measure, longest) for measure in with_it)
+        table_of_discounts[place, :width] = discount_table(discount, width)
     order = np.lexsort((table[:, kernels.WEIGHED], table[:, kernels.INTENT_FOLD], table[:, 0]))
     return kernels.IntentRows(
         read_only(table[order]),

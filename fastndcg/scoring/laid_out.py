@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fastndcg.common.arrays import offsets_from, offsets_of
 from fastndcg.measures import DCG, Measure
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import launch, plan
+from fastndcg.scoring import launch, worths
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     """
     values = launch.score(tuple(part_of(measure) for measure in measures), rankings, threads)
     for row, measure in enumerate(measures):
-        plan.check(measure, rankings)
+        worths.check(measure, rankings)
         offsets, grades = judged_documents(rankings, measure)
         best = _best(measure, rankings, offsets, grades, threads)
         if measure.definition.ranking == "ideal":
@@ -68,7 +68,7 @@ def gains_by_rank(measure: Measure, rankings: Rankings) -> Float64:
     """Gains of the ideal ranking by rank; the rankings have one query."""
     laid_out = _lay_out(rankings, measure, *judged_documents(rankings, measure)).relevance
     shown = measure.cutoff if measure.ideal == "judged_returned" else None
-    return plan.gains_of_grades(measure, laid_out[:shown])
+    return worths.gains_of_grades(measure, laid_out[:shown])
 
 
 def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
@@ -80,7 +80,7 @@ def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
 def _lay_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:
     """The ideal ranking of each query: judged documents by falling gain, with scores that fall by rank."""
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
-    order = np.lexsort((-plan.gains_of_grades(measure, grades), query))
+    order = np.lexsort((-worths.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]
     if measure.ideal == "judged_returned":
         order, query = order[(kept := place < _count_returned(rankings, measure)[query])], query[kept]

@@ -31,7 +31,8 @@ from fastndcg.common.progress import Task
 from fastndcg.common.threads import check_threads
 from fastndcg.kernels.compile import worlds
 from fastndcg.kernels.flow.tables import HELD, Documents
-from fastndcg.scoring import plan
+from fastndcg.scoring import plan, worths
+from fastndcg.scoring.discounts import discount_table, ranks_discounted, ranks_shown
 
 if TYPE_CHECKING:
     from fastndcg.kernels.flow.tables import Plan
@@ -242,10 +243,10 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged
-    discounts = plan.discount_table(measure.discount, plan.ranks_discounted(measure, rankings._longest))
+    discounts = discount_table(measure.discount, ranks_discounted(measure, rankings._longest))
     empty = np.nan if isinstance(measure.empty, str) else measure.empty
     ratio = measure.definition.over == "ideal"
-    gains, scores = plan.gains_of_documents(measure, rankings), _comparable(rankings.scores)
+    gains, scores = worths.gains_of_documents(measure, rankings), _comparable(rankings.scores)
     worlds.run(
         "flow.returned.expect_over_returned",
         rankings.n_docs,
@@ -253,7 +254,7 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
         gains,
         read_only(scores),
         read_only(counts),
-        plan.ranks_shown(measure),
+        ranks_shown(measure),
         discounts,
         float(empty),
         ratio,

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import offsets_of, parts_of, runs_of
-from fastndcg.scoring import laid_out, plan
+from fastndcg.scoring import laid_out, worths
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
@@ -67,9 +67,9 @@ def extreme_numbers(
     """
     is_unjudged = np.zeros(rankings.n_docs, np.bool_)
     is_unjudged[unjudged.places] = True
-    relevant = (plan.gains_of_documents(measure, rankings)[unjudged.order] > 0) & ~is_unjudged
+    relevant = (worths.gains_of_documents(measure, rankings)[unjudged.order] > 0) & ~is_unjudged
     offsets, grades = laid_out.pool(rankings)
-    known = np.diff(offsets_of(plan.gains_of_grades(measure, grades) > 0, offsets))
+    known = np.diff(offsets_of(worths.gains_of_grades(measure, grades) > 0, offsets))
     queries = queries[np.argsort(rankings.lengths[queries], kind="stable")]
     for part in parts_of(rankings.lengths[queries], together):
         chosen = queries[part]

@@ -6,21 +6,40 @@ refused here.
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_of
-from fastndcg.errors import At, InputError, MeasureError
+from fastndcg.common.arrays import freeze, offsets_of
+from fastndcg.errors import MeasureError
 from fastndcg.kernels.flow import tables
-from fastndcg.kernels.flow.powers import exp2, gain_by
 from fastndcg.kernels.flow.tables import Plan
-from fastndcg.measures.parameters import Function, GradeGains, Numbers
+from fastndcg.measures.parameters import Function, Numbers
+from fastndcg.scoring.discounts import (
+    MOST_PERFECT,
+    Power,
+    check_discount,
+    discount_of,
+    discount_table,
+    is_beyond,
+    ranks_discounted,
+    ranks_shown,
+)
+from fastndcg.scoring.worths import (
+    EXACT,
+    ONES,
+    Worth,
+    check_complete,
+    check_gains,
+    gain_row,
+    kind_of,
+    threshold_of,
+    top_of,
+    worth_of,
+)
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
@@ -30,10 +49,6 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 _LEVELS = 255  # codes of one byte; the last code is for unjudged documents
-MOST_PERFECT = 2**24  # most documents of an ideal of perfect documents, which are summed one by one
-_MOST_GAIN = 1e308  # sums of gains over a list beyond it would overflow
-_SORTED = 10_000  # more grades are hashed, not sorted: sorting ten million took a second
-EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
 class Coding(NamedTuple):
@@ -42,28 +57,6 @@ class Coding(NamedTuple):
     levels: bool
     lowest: int
     n_levels: int
-
-
-class Worth(NamedTuple):
-    """The key of a gain table.
-
-    Besides gains of measures there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it),
-    "judgment" (1 for relevant, 0 for nonrelevant, -1 for unjudged in the pool, -2 for outside the pool),
-    "unjudged" (1 without a judgment), "stop" (the probability to stop, on a scale up to the grade `top`) and
-    "scaled" (from 0 at the grade `bottom` to 1 at `top`).
-    """
-
-    gain: str | Numbers | GradeGains | Function
-    rel: float | None = None
-    unjudged: float | None = None  # grade of documents without a judgment; None where they gain nothing
-    bottom: float = 0.0
-    top: float = 0.0
-
-
-class Power(NamedTuple):
-    """The discount base^(i - 1) of rank i."""
-
-    base: float
 
 
 def coding_of(grades: Grades, *, bytes_already: bool) -> Coding:
@@ -87,22 +80,26 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     grades, worths = rankings._grades, [worth_of(measure) for measure in measures]
     coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
     distinct: tuple[float, ...] | None = None
-    if any(_looks_at_each_grade(worth, coding) for worth in worths):
+    if any(
+        not isinstance(worth.gain, str) or (not coding.levels and kind_of(worth) == tables.LOOKUP)
+        for worth in worths
+    ):
         distinct = tuple(rankings._distinct_grades.tolist())
     longest, functions = 1, dict[Function, int]()
     for measure, worth in zip(measures, worths, strict=True):
-        _check_gains(measure, worth, grades, distinct, rankings)
-        ranks = _ranks(worth, rankings)
+        check_gains(measure, worth, grades, distinct, rankings)
+        ranks = rankings._longest if worth.unjudged is None else _ranks_assumed(rankings)
         needed = ranks_discounted(measure, ranks)
         if needed > max(ranks, MOST_PERFECT):
             raise MeasureError(
                 f"{measure} has an ideal of {measure.cutoff} documents; "
                 f"wanted a cutoff of at most {MOST_PERFECT}"
             )
-        check_discount(measure, ranks)
         longest = max(longest, ranks)
-        if isinstance(discount := measure.params.get("discount"), Function):
-            functions[discount] = max(needed, functions.get(discount, 0))
+        if isinstance(discount := measure.params.get("discount"), Numbers | Function):
+            check_discount(measure, ranks)
+            if isinstance(discount, Function):
+                functions[discount] = max(needed, functions.get(discount, 0))
     # tables of functions are not cached, because a function may return another value in a later call
     asks = functions or any(isinstance(worth.gain, Function) for worth in worths)
     make_tables = _tables.__wrapped__ if asks else _tables
@@ -111,279 +108,18 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     return make_tables(measures, coding, distinct, longest, tuple(functions.items())), coding
 
 
-def _ranks(worth: Worth, rankings: Rankings) -> int:
-    """The number of documents of the longest list or ideal."""
-    if rankings.judged is None or rankings.is_judged is None or worth.unjudged is None:
+def _ranks_assumed(rankings: Rankings) -> int:
+    """The number of documents of the longest list or ideal, where unjudged documents are in ideals too."""
+    if rankings.judged is None or rankings.is_judged is None:
         return rankings._longest
     assumed = np.diff(rankings.judged.offsets) + np.diff(offsets_of(~rankings.is_judged, rankings.offsets))
     return max(rankings._longest, int(assumed.max(initial=0)))
 
 
-# ---- gains ----
-
-
-def worth_of(measure: Measure) -> Worth:
-    kind, params = measure.definition.worth, measure.params
-    rel, unjudged = params.get("rel"), params.get("unjudged")
-    if kind == "gain":
-        gain = params["gain"]
-        return Worth(gain, 1.0 if gain == "binary" and rel is None else rel, unjudged)
-    if kind == "found":
-        return Worth("relevant", math.inf if rel is None else rel, unjudged)
-    if kind == "unjudged":
-        return Worth("unjudged", math.inf)
-    if kind == "stop":
-        return Worth("stop", None, unjudged, 0.0, params["max_rel"])
-    if kind == "scaled":
-        return Worth("scaled", None, unjudged, params["min_rel"], params["max_rel"])
-    return Worth(kind, rel, unjudged)
-
-
-def gains_of_grades(measure: Measure, grades: npt.NDArray[Any]) -> Float64:
-    """Gain of each grade; a function is called once for each distinct grade."""
-    if grades.dtype.kind in "iu" and len(grades) > _SORTED:
-        import pyarrow as pa
-
-        encoded = pa.array(grades).dictionary_encode()
-        distinct, places = encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
-    else:
-        distinct, places = np.unique(grades, return_inverse=True)
-    worth = worth_of(measure)
-    gains: Float64 = np.array([gain_of(worth, grade) for grade in distinct.tolist()], np.float64)[places]
-    return gains
-
-
-def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
-    """Gain of each scored document, (n_docs,)."""
-    judged = slice(None) if rankings.is_judged is None else rankings.is_judged
-    gains = np.full(rankings.n_docs, _gain_of_unjudged(worth_of(measure)))
-    gains[judged] = gains_of_grades(measure, rankings.relevance[judged])
-    return gains
-
-
-def _gain_of_unjudged(worth: Worth) -> float:
-    if worth.unjudged is not None:
-        return gain_of(worth, worth.unjudged)
-    return {"unjudged": 1.0, "judgment": -2.0}.get(worth.gain, 0.0) if isinstance(worth.gain, str) else 0.0
-
-
-def _looks_at_each_grade(worth: Worth, coding: Coding) -> bool:
-    return not isinstance(worth.gain, str) or (not coding.levels and _kind(worth) == tables.LOOKUP)
-
-
-_ONES = ("binary", "relevant", "unjudged")
-_WHOLE_WHEN_CODED = (*_ONES, "judgment", "nonrelevant")
-
-
-def gain_of(worth: Worth, grade: float) -> float:
-    """Gain of one grade; NaN where the measure has none for it."""
-    gain, rel, _, bottom, top = worth
-    if gain == "judgment":
-        return 1.0 if grade >= rel else 0.0 if grade >= 0 else -1.0  # type: ignore[operator]
-    if gain == "nonrelevant":
-        return 1.0 if 0 <= grade < rel else 0.0  # type: ignore[operator]
-    if rel is not None and grade < rel:
-        return 0.0
-    if gain in _ONES:
-        return 1.0
-    if gain == "stop":
-        return float(gain_by(tables.EXP2, max(grade, 0.0))) / exp2(top) if grade <= 53 else math.inf
-    if gain == "scaled":
-        half = 1.0 if math.isfinite(top - bottom) else 0.5  # scales that are wider than float64
-        return (half * min(max(grade, bottom), top) - half * bottom) / (half * top - half * bottom)
-    if gain == "linear":
-        return float(grade)
-    if gain == "exp2":
-        return float(gain_by(tables.EXP2, grade)) if grade <= 53 else math.inf
-    if isinstance(gain, Numbers):
-        return gain[int(grade)] if grade == int(grade) and 0 <= grade < len(gain) else math.nan
-    if isinstance(gain, GradeGains):
-        place = bisect_left(gain.gains, (grade,))
-        if place < len(gain.gains) and gain.gains[place][0] == grade:
-            return gain.gains[place][1]
-        return float(grade) if gain.overrides or grade == 0 else math.nan
-    return _ask_for_number(gain, int(grade) if grade == int(grade) else grade, "grade")  # type: ignore[arg-type]
-
-
-def _check_gains(
-    measure: Measure, worth: Worth, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings
-) -> None:
-    occurring, most = distinct if distinct is not None else (grades.lowest, grades.highest), (0.0, 0)
-    for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
-        gain = gain_of(worth, grade)
-        shown = int(grade) if grade == int(grade) else grade
-        if math.isnan(gain):
-            listed = (
-                f"the grades 0 to {len(worth.gain) - 1}" if isinstance(worth.gain, Numbers) else worth.gain
-            )
-            raise InputError(
-                f"{measure} has no gain for grade {shown}, which occurs",
-                _first(rankings, grade),
-                f"; it has one for {listed}. Give a gain for each grade that occurs.",
-            )
-        if math.isinf(gain) or (worth.gain == "linear" and abs(gain) > EXACT):
-            raise InputError(
-                f"grade {shown}",
-                _first(rankings, grade),
-                f" has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
-                "Use smaller grades, or give gain= a mapping.",
-            )
-        if worth.gain == "stop" and gain > 1:
-            raise InputError(
-                f"{measure} is not defined for grade {shown}, which occurs",
-                _first(rankings, grade),
-                f": the highest of its scale is {worth.top:g}. Name the scale, as in ERR(max_rel={shown}).",
-            )
-        most = max(most, (abs(gain), shown))
-        if gain < 0 and measure.definition.over == "ideal":
-            raise InputError(
-                f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs",
-                _first(rankings, grade),
-                ". Map it to 0 or more, as in nDCG(rel=1), or drop those rows.",
-            )
-    check_sum(measure, most[0], f"grade {most[1]}", rankings._longest)
-
-
-def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int = 0) -> None:
-    """Raise for a gain whose sum over ranks or `terms`, or product with a discount, would overflow."""
-    ranks = max(longest, ranks_discounted(measure, longest), terms)
-    if abs(gain) * ranks > _MOST_GAIN:
-        raise InputError(
-            f"the gain {gain:g} of {of} in {measure} is too large to sum over {ranks} documents; "
-            "use smaller gains, nDCG does not change with their scale"
-        )
-    largest = _largest_discount(measure, longest)
-    if largest > _MOST_GAIN / (max(abs(gain), 1.0) * max(ranks, 1)):
-        raise InputError(
-            f"the discount {largest:g} of {measure} times the gain {gain:g} of {of} is too large to sum "
-            f"over {ranks} ranks; use smaller discounts, nDCG does not change with their scale"
-        )
-
-
-def _largest_discount(measure: Measure, longest: int) -> float:
-    discount = measure.params.get("discount")
-    if isinstance(discount, Numbers | Function):
-        table = discount_table(discount, ranks_discounted(measure, longest))
-        return float(np.abs(table).max(initial=0.0)) if np.isfinite(table).all() else 0.0
-    return math.log2(discount) if isinstance(discount, float) else 1.0  # the discount of the first rank
-
-
-def _first(rankings: Rankings, grade: float) -> At | str:
-    there = rankings.relevance == grade
-    rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
-    return rankings._at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
-
-
-def check(measure: Measure, rankings: Rankings) -> None:
-    """Raise for an incomplete measure, and for grades for which it is not defined. Raises as `build` does."""
-    check_complete(measure)
-    distinct = tuple(rankings._distinct_grades.tolist())
-    _check_gains(measure, worth_of(measure), rankings._grades, distinct, rankings)
-
-
-def check_complete(measure: Measure) -> None:
-    """Raise for missing parameters and contradictions. Forgets results of users' functions."""
-    params = measure.params
-    for value in params.values():
-        if isinstance(value, Function):
-            value.forget()
-    if params.get("clip") and not params["ips"]:
-        raise MeasureError(
-            f"{measure} cuts propensities that it does not use; "
-            f"take ips=True with it, as in {measure.name}(ips=True, clip={params['clip']:g})"
-        )
-    if "recall" in params and params["recall"] is None:
-        raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")
-    if measure.definition.worth == "scaled" and (
-        params["max_rel"] is None or params["max_rel"] <= params["min_rel"]
-    ):
-        raise MeasureError(
-            f"{measure} needs max_rel=, the highest grade of its scale, "
-            f"above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
-        )
-    if measure.definition.over == "weighted" and _is_beyond(measure):
-        raise MeasureError(f"{measure} divides by its cutoff; wanted one of at most {tables.UNCUT - 1}")
-    if params.get("judged_only") and params.get("unjudged") is not None:
-        raise MeasureError(
-            f"{measure} both drops unjudged documents and gives them a grade; "
-            f"take judged_only=True or unjudged={params['unjudged']:g}"
-        )
-
-
-# ---- discounts ----
-
-
-def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
-    """Discounts of the ranks 1, 2, 3, ..., (ranks,)."""
-    if isinstance(discount, Function):
-        return freeze([_ask_for_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
-    return _known_discounts(discount, ranks)
-
-
-def _ask_for_number(function: Function, argument: float, of: str) -> float:
-    answer = function.ask(argument)
-    try:
-        return float(answer)
-    except (TypeError, ValueError, OverflowError):
-        kind = "gain" if of == "grade" else "discount"
-        raise MeasureError(
-            f"{function} returned {answer!r} for {of} {argument:g}; a {kind} is a number"
-        ) from None
-
-
-_WEIGHTS: dict[str, Callable[[Any], Any]] = {
-    "none": np.ones_like,
-    "log2": lambda rank: 1 / np.log2(rank + 1),
-    "jarvelin": lambda rank: 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1),
-    "reciprocal": lambda rank: 1 / rank,
-    "ln": lambda rank: 1 / np.log(rank + np.exp(np.longdouble(1))),
-}
-
-
-@lru_cache(maxsize=64)
-def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
-    """As `discount_table`. Extended precision is rounded once, so all processors have equal bits."""
-    if isinstance(discount, Numbers):
-        return freeze([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
-    rank = np.arange(1, ranks + 1, dtype=np.longdouble)
-    if isinstance(discount, str):
-        return freeze(_WEIGHTS[discount](rank), np.float64)
-    if isinstance(discount, Power):
-        return freeze(np.longdouble(discount.base) ** (rank - 1), np.float64)
-    return freeze(np.log(np.longdouble(discount)) / np.log(rank + 1), np.float64)
-
-
-def ranks_discounted(measure: Measure, longest: int) -> int:
-    """The number of ranks whose discount a measure needs, for lists and ideals of up to `longest`."""
-    if measure.cutoff is None:
-        return longest
-    params = measure.params
-    has_perfect = params.get("ideal") == "full" or params.get("denominator") == "perfect"
-    has_perfect = has_perfect or measure.definition.worth == "scaled"
-    return measure.cutoff if has_perfect else min(measure.cutoff, longest)
-
-
-def check_discount(measure: Measure, longest: int) -> None:
-    discount = measure.params.get("discount")
-    if not isinstance(discount, Numbers | Function):
-        return
-    needed = ranks_discounted(measure, longest)
-    if isinstance(discount, Numbers):
-        if len(discount) < needed:
-            raise MeasureError(
-                f"{measure} needs a discount for {needed} ranks and was given {len(discount)}; "
-                "give more, or a smaller cutoff"
-            )
-        return
-    table = discount_table(discount, needed)
-    if not np.isfinite(table).all():
-        rank = int(np.argmin(np.isfinite(table)))
-        raise MeasureError(
-            f"the discount of {measure} is {table[rank]} at rank {rank + 1}; wanted finite numbers"
-        )
-
-
 # ---- tables ----
+
+
+_WHOLE_WHEN_CODED = (*ONES, "judgment", "nonrelevant")
 
 
 class _Keys(list[Any]):
@@ -501,7 +237,7 @@ def _tables(
         if coding.levels
         else np.array(distinct or (), np.float64)
     )
-    gains = np.array([_gain_row(worth, grades, distinct) for worth in worths])
+    gains = np.array([gain_row(worth, grades, distinct) for worth in worths])
     finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < EXACT
     worthy = (gains != 0).any(axis=0)
     leave_out = _leave_out_unjudged(ideals, lists, worths)
@@ -519,9 +255,9 @@ def _tables(
             np.bool_,
         ),
         assumed=freeze([worth.unjudged is not None for worth in worths], np.bool_),
-        top=freeze([_top(worth) for worth in worths], np.float64),
-        kinds=freeze([_kind(worth) for worth in worths], np.int64),
-        thresholds=freeze([_threshold(worth) for worth in worths], np.float64),
+        top=freeze([top_of(worth) for worth in worths], np.float64),
+        kinds=freeze([kind_of(worth) for worth in worths], np.int64),
+        thresholds=freeze([threshold_of(worth) for worth in worths], np.float64),
         grades=freeze(grades, np.float64),
         lists=freeze(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
         folds=freeze([row.parameter for row in lists], np.float64)
@@ -623,21 +359,11 @@ def _cutoff(measure: Measure) -> int:
     return ranks_shown(measure)
 
 
-def ranks_shown(measure: Measure) -> int:
-    """The measure's cutoff in the form that kernels take."""
-    return tables.UNCUT if measure.cutoff is None else min(measure.cutoff, tables.UNCUT - 1)
-
-
 def ties_of(measure: Measure) -> int:
     ties = measure.params["ties"]
     if measure.definition.over == "judged":  # it counts unjudged documents: the best order has the fewest
         ties = {"best": "worst", "worst": "best"}.get(ties, ties)
     return _TIES[ties]
-
-
-def discount_of(measure: Measure) -> Any:
-    kind = measure.definition.discount
-    return measure.discount if kind == "parameter" else Power(measure.p) if kind == "power" else "none"
 
 
 def _over(measure: Measure) -> str:
@@ -649,56 +375,12 @@ def _over(measure: Measure) -> str:
     if measure.params.get("denominator") == "min(n_relevant, k)" and measure.cutoff is not None:
         return "fewer"
     # kernels hold cutoffs as int64: beyond it what divides by the cutoff is multiplied by 1 / cutoff
-    return "power" if over == "cutoff" and _is_beyond(measure) else over
-
-
-def _is_beyond(measure: Measure) -> bool:
-    return measure.cutoff is not None and measure.cutoff >= tables.UNCUT
+    return "power" if over == "cutoff" and is_beyond(measure) else over
 
 
 def _weight(measure: Measure) -> float:
-    if measure.definition.over == "cutoff" and _is_beyond(measure):
+    if measure.definition.over == "cutoff" and is_beyond(measure):
         return 1.0 / float(measure.cutoff)  # type: ignore[arg-type]
     if "beta" in measure.params:
         return float(measure.beta) ** 2
     return 1.0 - float(measure.p) if "p" in measure.params else 0.0
-
-
-def freeze(values: Any, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    array = np.ascontiguousarray(values, dtype=dtype)
-    array.flags.writeable = False
-    return array
-
-
-def _gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None) -> Float64:
-    """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
-    occurring = None if distinct is None else set(distinct)
-    row = [
-        gain_of(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
-    ]
-    return np.array([*row, _gain_of_unjudged(worth), 0.0])
-
-
-def _top(worth: Worth) -> float:
-    """The greatest gain of the measure's scale; NaN if it has no scale and each query's best gain counts."""
-    gain = worth.gain
-    if gain in _ONES or gain == "scaled":
-        return 1.0
-    scale: Sequence[float] = ()
-    if isinstance(gain, Numbers):
-        scale = range(len(gain))
-    elif isinstance(gain, GradeGains) and not gain.overrides:
-        scale = [grade for grade, _ in gain.gains]
-    return max((gain_of(worth, grade) for grade in scale), default=math.nan)
-
-
-def _kind(worth: Worth) -> int:
-    if worth.gain in _ONES:
-        return tables.ONE
-    known = {"linear": tables.LINEAR, "exp2": tables.EXP2}
-    return known.get(worth.gain, tables.LOOKUP) if isinstance(worth.gain, str) else tables.LOOKUP
-
-
-def _threshold(worth: Worth) -> float:
-    # tables with a gain for each grade contain the threshold
-    return -math.inf if worth.rel is None or _kind(worth) == tables.LOOKUP else worth.rel

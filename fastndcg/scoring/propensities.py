@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fastndcg.errors import Argument, InputError
 from fastndcg.measures import CG, Measure
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import launch, plan
+from fastndcg.scoring import launch, worths
 
 Float64 = npt.NDArray[np.float64]
 
@@ -30,11 +30,11 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     """
     _check(measures[0], rankings)
     values = np.empty((len(measures), rankings.n_queries))
-    kinds = [(plan.worth_of(measure), measure.clip, measure.judged_only) for measure in measures]
+    kinds = [(worths.worth_of(measure), measure.clip, measure.judged_only) for measure in measures]
     for kind in dict.fromkeys(kinds):
         rows = [row for row, other in enumerate(kinds) if other == kind]
         first = measures[rows[0]]
-        plan.check(first, rankings)
+        worths.check(first, rankings)
         weighted = _weight(first, rankings)
         sums = launch.score(tuple(_without_ips(measures[row]) for row in rows), weighted, threads)
         total = launch.score((CG(empty="nan"),), weighted, threads)[0]
@@ -49,7 +49,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 def as_plain(measure: Measure, rankings: Rankings) -> tuple[Rankings, Measure, float | None]:
     """Rankings and a measure without propensities with the same sum, and the divisor of snips, or None."""
     _check(measure, rankings)
-    plan.check(measure, rankings)
+    worths.check(measure, rankings)
     weighted = _weight(measure, rankings)
     if measure.ips != "snips":
         return weighted, _without_ips(measure), None
@@ -69,7 +69,7 @@ def _check(measure: Measure, rankings: Rankings) -> None:
 def _weight(measure: Measure, rankings: Rankings) -> Rankings:
     """The same rankings with the gains of the measure, divided by propensities, as grades."""
     propensity: Any = rankings.propensity
-    gains = plan.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
+    gains = worths.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
     if len(gains) and np.abs(gains).max() > _MOST_GAIN:
         row = int(np.argmax(np.abs(gains)))
         raise InputError(

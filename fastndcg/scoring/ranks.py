@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_from
+from fastndcg.common.arrays import freeze, offsets_from
 from fastndcg.errors import MeasureError
 from fastndcg.kernels.flow import tables
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import laid_out, launch, plan, propensities
+from fastndcg.scoring import laid_out, launch, plan, propensities, worths
+from fastndcg.scoring.discounts import discount_table
 
 if TYPE_CHECKING:
     from fastndcg.kernels.flow.tables import Plan
@@ -50,7 +51,7 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
     if measure.way == "laid out":
         found = _from_kernels(laid_out.part_of(measure), rankings, laid_out.divisor(measure, rankings))
         gains = laid_out.gains_by_rank(measure, rankings)
-        parts = gains * plan.discount_table(measure.discount, len(gains)) / found.ideal
+        parts = gains * discount_table(measure.discount, len(gains)) / found.ideal
         return found._replace(ideal_gain=gains, ideal_contribution=parts)
     if measure.way == "propensities":
         rankings, measure, divisor = propensities.as_plain(measure, rankings)
@@ -90,9 +91,9 @@ def _run(
 ) -> Float64:
     """Values of `rows`, which replace the rows of a plan; `more` are further discounts."""
     tables_of_rows = whole._replace(
-        rows=plan.freeze(rows, np.int64),
-        weights=plan.freeze(np.zeros(len(rows)), np.float64),
-        discounts=plan.freeze(np.concatenate([whole.discounts, more]), np.float64),
+        rows=freeze(rows, np.int64),
+        weights=freeze(np.zeros(len(rows)), np.float64),
+        discounts=freeze(np.concatenate([whole.discounts, more]), np.float64),
         skippable=False,
     )
     out = np.empty((len(rows), 1))
@@ -218,7 +219,7 @@ def _by_truncation(measure: Measure, rankings: Rankings) -> Ranks:
         judged=(np.arange(len(ends) + 1) * len(pool), np.tile(pool, len(ends))),
     )
     values = np.nan_to_num(launch.score((measure,), cut, 1)[0])
-    gains = plan.gains_of_documents(measure, rankings)[order] > 0
+    gains = worths.gains_of_documents(measure, rankings)[order] > 0
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
     added = np.zeros(rankings.n_docs)
     running = np.zeros(rankings.n_docs)

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import parts_of, runs_of
 from fastndcg.errors import MeasureError
-from fastndcg.scoring import laid_out, plan
+from fastndcg.scoring import laid_out, worths
+from fastndcg.scoring.discounts import discount_table, ranks_shown
 from fastndcg.scoring.unjudged import Scale, Unjudged, ranks_of
 
 if TYPE_CHECKING:
@@ -100,15 +101,15 @@ def _judged_gains(measure: Measure, rankings: Rankings, unjudged: Unjudged, scal
     of_judged = np.ones(rankings.n_docs, np.bool_)
     of_judged[unjudged.places] = False
     places = np.flatnonzero(of_judged)
-    ranked = plan.gains_of_grades(measure, rankings.relevance[unjudged.order[places]])
+    ranked = worths.gains_of_grades(measure, rankings.relevance[unjudged.order[places]])
     if measure.ideal in ("scored", "returned"):
-        last = plan.ranks_shown(measure) if measure.ideal == "returned" else rankings._longest
+        last = ranks_shown(measure) if measure.ideal == "returned" else rankings._longest
         shown = unjudged.rank[places] < last
         query, pool = unjudged.query[places][shown], ranked[shown]
     else:
         offsets, relevance = laid_out.pool(rankings)
         query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
-        pool = plan.gains_of_grades(measure, relevance)
+        pool = worths.gains_of_grades(measure, relevance)
     values = np.unique(np.concatenate([scale.gains, ranked, pool]))
     group = (unjudged.rank == unjudged.first).cumsum()[places] - 1
     return _Judged(
@@ -166,7 +167,7 @@ class _Table:
         there = (turn >= 0) & (turn < moving[:, None])
         which = unjudged.offsets[queries, None] + np.where(there, turn, 0)
         places = unjudged.places[which.ravel()].reshape(which.shape)
-        discounts = plan.discount_table(
+        discounts = discount_table(
             measure.discount, int(ranks_of(measure, rankings, unjudged)[queries].max())
         )
         weights = np.where(

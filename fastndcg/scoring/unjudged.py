@@ -11,7 +11,8 @@ import numpy.typing as npt
 from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures.parameters import Function, Numbers
-from fastndcg.scoring import plan
+from fastndcg.scoring import worths
+from fastndcg.scoring.discounts import discount_table
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
@@ -79,7 +80,7 @@ def grades_of_scale(rankings: Rankings, top: float | None) -> Float64:
 def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
     """Raise for a measure whose bounds would not be exact, or that does not depend on grades."""
     definition, params = measure.definition, measure.params
-    plan.check_complete(measure)
+    worths.check_complete(measure)
     if measure.cutoff_column is not None:
         raise MeasureError(
             f"{measure} has a cutoff for each query, for which no range is computed; "
@@ -107,7 +108,7 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
         )
     discount = params.get("discount")
     if isinstance(discount, Numbers | Function):
-        table = plan.discount_table(discount, int(ranks_of(measure, rankings, unjudged).max(initial=1)))
+        table = discount_table(discount, int(ranks_of(measure, rankings, unjudged).max(initial=1)))
         rises = np.flatnonzero((np.diff(table) > 0) | (table[1:] < 0))
         if len(rises) or table[0] < 0:
             rank = int(rises[0]) + 2 if len(rises) else 1
@@ -118,10 +119,10 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
 
 
 def scale_of(measure: Measure, grades: Float64) -> Scale:
-    worth = plan.worth_of(measure)
+    worth = worths.worth_of(measure)
     if worth.gain == "judgment":  # a negative grade is not a judgment
         grades = grades[grades >= 0]
-    gains = np.array([plan.gain_of(worth, grade) for grade in grades.tolist()], np.float64)
+    gains = np.array([worths.gain_of(worth, grade) for grade in grades.tolist()], np.float64)
     if not np.isfinite(gains).all():
         raise MeasureError(
             f"{measure} has no gain for grade {grades[~np.isfinite(gains)][0]:g}, "

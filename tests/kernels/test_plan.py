@@ -10,7 +10,14 @@ import pytest
 import fastndcg as fn
 from fastndcg.kernels.flow import tables
 from fastndcg.measures import as_measures
-from fastndcg.scoring import plan
+from fastndcg.scoring import plan, worths
+from fastndcg.scoring.discounts import (
+    check_discount,
+    discount_of,
+    discount_table,
+    ranks_discounted,
+    ranks_shown,
+)
 
 pytestmark = pytest.mark.auto
 
@@ -153,9 +160,9 @@ def measure_of(notation):
 )
 def test_the_gain_of_a_grade(measure, gains) -> None:
     grades = np.array([-1, 0, 1, 2.5])
-    worth = plan.worth_of(measure_of(measure))
-    assert [plan.gain_of(worth, grade) for grade in grades.tolist()] == pytest.approx(gains, nan_ok=True)
-    assert plan.gains_of_grades(measure_of(measure), grades).tolist() == pytest.approx(gains, nan_ok=True)
+    worth = worths.worth_of(measure_of(measure))
+    assert [worths.gain_of(worth, grade) for grade in grades.tolist()] == pytest.approx(gains, nan_ok=True)
+    assert worths.gains_of_grades(measure_of(measure), grades).tolist() == pytest.approx(gains, nan_ok=True)
 
 
 @pytest.mark.parametrize("rows", [4, 100_000])
@@ -163,14 +170,14 @@ def test_a_function_is_asked_for_each_distinct_grade_once(rows: int) -> None:
     asked: list[float] = []
     measure = measure_of(fn.nDCG(gain=lambda grade: asked.append(grade) or grade * 2.0))
     grades = np.arange(rows) % 3
-    assert (plan.gains_of_grades(measure, grades) == 2 * grades).all()
+    assert (worths.gains_of_grades(measure, grades) == 2 * grades).all()
     assert sorted(asked) == [0, 1, 2]
 
 
 def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none() -> None:
     some = rankings([3, 1, 2], is_judged=[True, False, True])
     for notation, gains in (("nDCG", [3, 0, 2]), ("nDCG(unjudged=0.5)", [3, 0.5, 2]), ("Bpref", [1, -2, 1])):
-        assert plan.gains_of_documents(measure_of(notation), some).tolist() == gains
+        assert worths.gains_of_documents(measure_of(notation), some).tolist() == gains
 
 
 @pytest.mark.parametrize(
@@ -187,23 +194,23 @@ def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none() 
     ],
 )
 def test_measures_that_are_not_complete_are_refused(notation: str, message: str) -> None:
-    for refuse in (plan.check_complete, lambda measure: plan.check(measure, rankings([1, 0]))):
+    for refuse in (worths.check_complete, lambda measure: worths.check(measure, rankings([1, 0]))):
         with pytest.raises(fn.MeasureError, match=message):
             refuse(measure_of(notation))
-    plan.check(measure_of("nDCG"), rankings([1, 0]))
+    worths.check(measure_of("nDCG"), rankings([1, 0]))
 
 
 def test_sums_that_are_too_large_are_refused() -> None:
     with pytest.raises(
         fn.InputError, match=r"the gain 1e\+307 of grade 9 in DCG is too large to sum over 20 documents"
     ):
-        plan.check_sum(measure_of("DCG"), 1e307, "grade 9", 20)
+        worths.check_sum(measure_of("DCG"), 1e307, "grade 9", 20)
     steep = measure_of(fn.DCG(discount=[1e307] * 20))
     with pytest.raises(
         fn.InputError, match=r"the discount 1e\+307 of .* times the gain 30 of grade 9 is too large"
     ):
-        plan.check_sum(steep, 30.0, "grade 9", 20)
-    plan.check_sum(steep, 0.0, "grade 0", 2)
+        worths.check_sum(steep, 30.0, "grade 9", 20)
+    worths.check_sum(steep, 0.0, "grade 0", 2)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +229,7 @@ def test_sums_that_are_too_large_are_refused() -> None:
     ids=str,
 )
 def test_the_discount_of_a_rank(measure, discounts) -> None:
-    table = plan.discount_table(plan.discount_of(measure_of(measure)), 3)
+    table = discount_table(discount_of(measure_of(measure)), 3)
     assert table.tolist() == pytest.approx(discounts, rel=1e-15) and not table.flags.writeable
 
 
@@ -231,14 +238,14 @@ def test_discounts_that_are_too_few_or_no_numbers_are_refused() -> None:
         fn.nDCG(discount=[1.0, 0.5]),
         fn.nDCG(discount=lambda rank: 1 / (3 - rank) if rank < 3 else math.inf),
     )
-    plan.check_discount(few @ 2, 9)
+    check_discount(few @ 2, 9)
     with pytest.raises(fn.MeasureError, match="needs a discount for 4 ranks and was given 2"):
-        plan.check_discount(few @ 4, 9)
-    plan.check_discount(odd, 2)
+        check_discount(few @ 4, 9)
+    check_discount(odd, 2)
     with pytest.raises(fn.MeasureError, match="is inf at rank 3; wanted finite numbers"):
-        plan.check_discount(odd, 3)
+        check_discount(odd, 3)
     with pytest.raises(fn.MeasureError, match="returned 'x' for rank 1; a discount is a number"):
-        plan.check_discount(fn.nDCG(discount=lambda rank: "x"), 3)
+        check_discount(fn.nDCG(discount=lambda rank: "x"), 3)
 
 
 @pytest.mark.parametrize(
@@ -253,8 +260,8 @@ def test_discounts_that_are_too_few_or_no_numbers_are_refused() -> None:
     ],
 )
 def test_ranks_that_are_discounted_and_shown(notation: str, ranks: int, shown: int) -> None:
-    assert plan.ranks_discounted(measure_of(notation), 7) == ranks
-    assert plan.ranks_shown(measure_of(notation)) == shown
+    assert ranks_discounted(measure_of(notation), 7) == ranks
+    assert ranks_shown(measure_of(notation)) == shown
 
 
 def test_the_best_order_of_judged_documents_is_the_worst_for_their_share() -> None:

@@ -1,0 +1,112 @@
+"""Discounts of ranks as tables, and how many ranks a measure needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.arrays import freeze
+from fastndcg.errors import MeasureError
+from fastndcg.kernels.flow import tables
+from fastndcg.measures.parameters import Function, Numbers
+
+if TYPE_CHECKING:
+    from fastndcg.measures import Measure
+
+Float64 = npt.NDArray[np.float64]
+
+MOST_PERFECT = 2**24  # most documents of an ideal of perfect documents, which are summed one by one
+
+
+class Power(NamedTuple):
+    """The discount base^(i - 1) of rank i."""
+
+    base: float
+
+
+def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
+    """Discounts of the ranks 1, 2, 3, ..., (ranks,)."""
+    if isinstance(discount, Function):
+        return freeze([ask_for_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
+    return _known_discounts(discount, ranks)
+
+
+def ask_for_number(function: Function, argument: float, of: str) -> float:
+    answer = function.ask(argument)
+    try:
+        return float(answer)
+    except (TypeError, ValueError, OverflowError):
+        kind = "gain" if of == "grade" else "discount"
+        raise MeasureError(
+            f"{function} returned {answer!r} for {of} {argument:g}; a {kind} is a number"
+        ) from None
+
+
+_WEIGHTS: dict[str, Callable[[Any], Any]] = {
+    "none": np.ones_like,
+    "log2": lambda rank: 1 / np.log2(rank + 1),
+    "jarvelin": lambda rank: 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1),
+    "reciprocal": lambda rank: 1 / rank,
+    "ln": lambda rank: 1 / np.log(rank + np.exp(np.longdouble(1))),
+}
+
+
+@lru_cache(maxsize=64)
+def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
+    """As `discount_table`. Extended precision is rounded once, so all processors have equal bits."""
+    if isinstance(discount, Numbers):
+        return freeze([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
+    rank = np.arange(1, ranks + 1, dtype=np.longdouble)
+    if isinstance(discount, str):
+        return freeze(_WEIGHTS[discount](rank), np.float64)
+    if isinstance(discount, Power):
+        return freeze(np.longdouble(discount.base) ** (rank - 1), np.float64)
+    return freeze(np.log(np.longdouble(discount)) / np.log(rank + 1), np.float64)
+
+
+def ranks_discounted(measure: Measure, longest: int) -> int:
+    """The number of ranks whose discount a measure needs, for lists and ideals of up to `longest`."""
+    if measure.cutoff is None:
+        return longest
+    params = measure.params
+    has_perfect = params.get("ideal") == "full" or params.get("denominator") == "perfect"
+    has_perfect = has_perfect or measure.definition.worth == "scaled"
+    return measure.cutoff if has_perfect else min(measure.cutoff, longest)
+
+
+def check_discount(measure: Measure, longest: int) -> None:
+    discount = measure.params.get("discount")
+    if not isinstance(discount, Numbers | Function):
+        return
+    needed = ranks_discounted(measure, longest)
+    if isinstance(discount, Numbers):
+        if len(discount) < needed:
+            raise MeasureError(
+                f"{measure} needs a discount for {needed} ranks and was given {len(discount)}; "
+                "give more, or a smaller cutoff"
+            )
+        return
+    table = discount_table(discount, needed)
+    if not np.isfinite(table).all():
+        rank = int(np.argmin(np.isfinite(table)))
+        raise MeasureError(
+            f"the discount of {measure} is {table[rank]} at rank {rank + 1}; wanted finite numbers"
+        )
+
+
+def ranks_shown(measure: Measure) -> int:
+    """The measure's cutoff in the form that kernels take."""
+    return tables.UNCUT if measure.cutoff is None else min(measure.cutoff, tables.UNCUT - 1)
+
+
+def discount_of(measure: Measure) -> Any:
+    kind = measure.definition.discount
+    return measure.discount if kind == "parameter" else Power(measure.p) if kind == "power" else "none"
+
+
+def is_beyond(measure: Measure) -> bool:
+    return measure.cutoff is not None and measure.cutoff >= tables.UNCUT

@@ -1,0 +1,261 @@
+"""The worth of a document by its grade: gains of grades, and the grades for which a measure has none."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.errors import At, InputError, MeasureError
+from fastndcg.kernels.flow import tables
+from fastndcg.kernels.flow.powers import exp2, gain_by
+from fastndcg.measures.parameters import Function, GradeGains, Numbers
+from fastndcg.scoring.discounts import ask_for_number, discount_table, is_beyond, ranks_discounted
+
+if TYPE_CHECKING:
+    from fastndcg.measures import Measure
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.rankings.value import Grades
+
+Float64 = npt.NDArray[np.float64]
+
+_MOST_GAIN = 1e308  # sums of gains over a list beyond it would overflow
+_SORTED = 10_000  # more grades are hashed, not sorted: sorting ten million took a second
+EXACT = 2**53  # whole numbers up to here are exact in float64
+
+
+class Worth(NamedTuple):
+    """The key of a gain table.
+
+    Besides gains of measures there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it),
+    "judgment" (1 for relevant, 0 for nonrelevant, -1 for unjudged in the pool, -2 for outside the pool),
+    "unjudged" (1 without a judgment), "stop" (the probability to stop, on a scale up to the grade `top`) and
+    "scaled" (from 0 at the grade `bottom` to 1 at `top`).
+    """
+
+    gain: str | Numbers | GradeGains | Function
+    rel: float | None = None
+    unjudged: float | None = None  # grade of documents without a judgment; None where they gain nothing
+    bottom: float = 0.0
+    top: float = 0.0
+
+
+def worth_of(measure: Measure) -> Worth:
+    kind, params = measure.definition.worth, measure.params
+    rel, unjudged = params.get("rel"), params.get("unjudged")
+    if kind == "gain":
+        gain = params["gain"]
+        return Worth(gain, 1.0 if gain == "binary" and rel is None else rel, unjudged)
+    if kind == "found":
+        return Worth("relevant", math.inf if rel is None else rel, unjudged)
+    if kind == "unjudged":
+        return Worth("unjudged", math.inf)
+    if kind == "stop":
+        return Worth("stop", None, unjudged, 0.0, params["max_rel"])
+    if kind == "scaled":
+        return Worth("scaled", None, unjudged, params["min_rel"], params["max_rel"])
+    return Worth(kind, rel, unjudged)
+
+
+def gains_of_grades(measure: Measure, grades: npt.NDArray[Any]) -> Float64:
+    """Gain of each grade; a function is called once for each distinct grade."""
+    if grades.dtype.kind in "iu" and len(grades) > _SORTED:
+        import pyarrow as pa
+
+        encoded = pa.array(grades).dictionary_encode()
+        distinct, places = encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
+    else:
+        distinct, places = np.unique(grades, return_inverse=True)
+    worth = worth_of(measure)
+    gains: Float64 = np.array([gain_of(worth, grade) for grade in distinct.tolist()], np.float64)[places]
+    return gains
+
+
+def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
+    """Gain of each scored document, (n_docs,)."""
+    judged = slice(None) if rankings.is_judged is None else rankings.is_judged
+    gains = np.full(rankings.n_docs, gain_of_unjudged(worth_of(measure)))
+    gains[judged] = gains_of_grades(measure, rankings.relevance[judged])
+    return gains
+
+
+def gain_of_unjudged(worth: Worth) -> float:
+    if worth.unjudged is not None:
+        return gain_of(worth, worth.unjudged)
+    return {"unjudged": 1.0, "judgment": -2.0}.get(worth.gain, 0.0) if isinstance(worth.gain, str) else 0.0
+
+
+ONES = ("binary", "relevant", "unjudged")
+
+
+def gain_of(worth: Worth, grade: float) -> float:
+    """Gain of one grade; NaN where the measure has none for it."""
+    gain, rel, _, bottom, top = worth
+    if gain == "judgment":
+        return 1.0 if grade >= rel else 0.0 if grade >= 0 else -1.0  # type: ignore[operator]
+    if gain == "nonrelevant":
+        return 1.0 if 0 <= grade < rel else 0.0  # type: ignore[operator]
+    if rel is not None and grade < rel:
+        return 0.0
+    if gain in ONES:
+        return 1.0
+    if gain == "stop":
+        return float(gain_by(tables.EXP2, max(grade, 0.0))) / exp2(top) if grade <= 53 else math.inf
+    if gain == "scaled":
+        half = 1.0 if math.isfinite(top - bottom) else 0.5  # scales that are wider than float64
+        return (half * min(max(grade, bottom), top) - half * bottom) / (half * top - half * bottom)
+    if gain == "linear":
+        return float(grade)
+    if gain == "exp2":
+        return float(gain_by(tables.EXP2, grade)) if grade <= 53 else math.inf
+    if isinstance(gain, Numbers):
+        return gain[int(grade)] if grade == int(grade) and 0 <= grade < len(gain) else math.nan
+    if isinstance(gain, GradeGains):
+        place = bisect_left(gain.gains, (grade,))
+        if place < len(gain.gains) and gain.gains[place][0] == grade:
+            return gain.gains[place][1]
+        return float(grade) if gain.overrides or grade == 0 else math.nan
+    return ask_for_number(gain, int(grade) if grade == int(grade) else grade, "grade")  # type: ignore[arg-type]
+
+
+def check_gains(
+    measure: Measure, worth: Worth, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings
+) -> None:
+    occurring, most = distinct if distinct is not None else (grades.lowest, grades.highest), (0.0, 0)
+    for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
+        gain = gain_of(worth, grade)
+        shown = int(grade) if grade == int(grade) else grade
+        if math.isnan(gain):
+            listed = (
+                f"the grades 0 to {len(worth.gain) - 1}" if isinstance(worth.gain, Numbers) else worth.gain
+            )
+            raise InputError(
+                f"{measure} has no gain for grade {shown}, which occurs",
+                _first(rankings, grade),
+                f"; it has one for {listed}. Give a gain for each grade that occurs.",
+            )
+        if math.isinf(gain) or (worth.gain == "linear" and abs(gain) > EXACT):
+            raise InputError(
+                f"grade {shown}",
+                _first(rankings, grade),
+                f" has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
+                "Use smaller grades, or give gain= a mapping.",
+            )
+        if worth.gain == "stop" and gain > 1:
+            raise InputError(
+                f"{measure} is not defined for grade {shown}, which occurs",
+                _first(rankings, grade),
+                f": the highest of its scale is {worth.top:g}. Name the scale, as in ERR(max_rel={shown}).",
+            )
+        most = max(most, (abs(gain), shown))
+        if gain < 0 and measure.definition.over == "ideal":
+            raise InputError(
+                f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs",
+                _first(rankings, grade),
+                ". Map it to 0 or more, as in nDCG(rel=1), or drop those rows.",
+            )
+    check_sum(measure, most[0], f"grade {most[1]}", rankings._longest)
+
+
+def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int = 0) -> None:
+    """Raise for a gain whose sum over ranks or `terms`, or product with a discount, would overflow."""
+    ranks = max(longest, ranks_discounted(measure, longest), terms)
+    if abs(gain) * ranks > _MOST_GAIN:
+        raise InputError(
+            f"the gain {gain:g} of {of} in {measure} is too large to sum over {ranks} documents; "
+            "use smaller gains, nDCG does not change with their scale"
+        )
+    discount, largest = measure.params.get("discount"), 1.0
+    if isinstance(discount, Numbers | Function):
+        table = discount_table(discount, ranks_discounted(measure, longest))
+        largest = float(np.abs(table).max(initial=0.0)) if np.isfinite(table).all() else 0.0
+    elif isinstance(discount, float):
+        largest = math.log2(discount)  # of the first rank
+    if largest > _MOST_GAIN / (max(abs(gain), 1.0) * max(ranks, 1)):
+        raise InputError(
+            f"the discount {largest:g} of {measure} times the gain {gain:g} of {of} is too large to sum "
+            f"over {ranks} ranks; use smaller discounts, nDCG does not change with their scale"
+        )
+
+
+def _first(rankings: Rankings, grade: float) -> At | str:
+    there = rankings.relevance == grade
+    rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
+    return rankings._at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
+
+
+def check(measure: Measure, rankings: Rankings) -> None:
+    """Raise for an incomplete measure, and for grades for which it is not defined. Raises as `build` does."""
+    check_complete(measure)
+    distinct = tuple(rankings._distinct_grades.tolist())
+    check_gains(measure, worth_of(measure), rankings._grades, distinct, rankings)
+
+
+def check_complete(measure: Measure) -> None:
+    """Raise for missing parameters and contradictions. Forgets results of users' functions."""
+    params = measure.params
+    for value in params.values():
+        if isinstance(value, Function):
+            value.forget()
+    if params.get("clip") and not params["ips"]:
+        raise MeasureError(
+            f"{measure} cuts propensities that it does not use; "
+            f"take ips=True with it, as in {measure.name}(ips=True, clip={params['clip']:g})"
+        )
+    if "recall" in params and params["recall"] is None:
+        raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")
+    if measure.definition.worth == "scaled" and (
+        params["max_rel"] is None or params["max_rel"] <= params["min_rel"]
+    ):
+        raise MeasureError(
+            f"{measure} needs max_rel=, the highest grade of its scale, "
+            f"above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
+        )
+    if measure.definition.over == "weighted" and is_beyond(measure):
+        raise MeasureError(f"{measure} divides by its cutoff; wanted one of at most {tables.UNCUT - 1}")
+    if params.get("judged_only") and params.get("unjudged") is not None:
+        raise MeasureError(
+            f"{measure} both drops unjudged documents and gives them a grade; "
+            f"take judged_only=True or unjudged={params['unjudged']:g}"
+        )
+
+
+# ---- a gain as a table ----
+
+
+def gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None) -> Float64:
+    """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
+    occurring = None if distinct is None else set(distinct)
+    row = [
+        gain_of(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
+    ]
+    return np.array([*row, gain_of_unjudged(worth), 0.0])
+
+
+def top_of(worth: Worth) -> float:
+    """The greatest gain of the measure's scale; NaN if it has no scale and each query's best gain counts."""
+    gain = worth.gain
+    if gain in ONES or gain == "scaled":
+        return 1.0
+    scale: Sequence[float] = ()
+    if isinstance(gain, Numbers):
+        scale = range(len(gain))
+    elif isinstance(gain, GradeGains) and not gain.overrides:
+        scale = [grade for grade, _ in gain.gains]
+    return max((gain_of(worth, grade) for grade in scale), default=math.nan)
+
+
+def kind_of(worth: Worth) -> int:
+    if worth.gain in ONES:
+        return tables.ONE
+    known = {"linear": tables.LINEAR, "exp2": tables.EXP2}
+    return known.get(worth.gain, tables.LOOKUP) if isinstance(worth.gain, str) else tables.LOOKUP
+
+
+def threshold_of(worth: Worth) -> float:
+    # tables with a gain for each grade contain the threshold
+    return -math.inf if worth.rel is None or kind_of(worth) == tables.LOOKUP else worth.rel
