@@ -282,16 +282,15 @@ def check_length(name: str, found: int, wanted: int, noun: str) -> None:
         )
 
 
-def count_of(number: int, noun: str) -> str:
-    """Return a number and its noun, in the singular or plural.
+def count_of(number: int, noun: str, which: str = "") -> str:
+    """Return a number and its noun, in the singular or plural, and which they are.
 
     >>> count_of(1, "entry"), count_of(1200, "entry"), count_of(2, "null")
     ('1 entry', '1,200 entries', '2 nulls')
-    >>> count_of(1, "value that is not finite"), count_of(2, "value that is not finite")
+    >>> count_of(1, "value", "not finite"), count_of(2, "value", "not finite")
     ('1 value that is not finite', '2 values that are not finite')
     """
-    if number == 1:
-        return f"1 {noun}"
-    noun, that_is, what = noun.partition(" that is ")
+    is_one = number == 1
     several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {several}{that_is and f' that are {what}'}"
+    counted = f"1 {noun}" if is_one else f"{number:,} {several}"
+    return f"{counted} that {'is' if is_one else 'are'} {which}" if which else counted

@@ -39,12 +39,12 @@ from fastndcg.measures.parameters import (
 class Definition(NamedTuple):
     """A measure as data. Its value is the sum of the worth of the ranks up to a cutoff, over a divisor.
 
-    `plan` reads the fields up to `cut`; the other fields are for documentation.
+    `fastndcg.scoring.plan` reads the fields up to `cut`; the other fields are for documentation.
     """
 
     name: str
-    worth: str  # the worth of a document by its grade, see `plan.worth_of`
-    over: str  # the divisor of the sum, see `plan.OVER`
+    worth: str  # the worth of a document by its grade, see `worth_of` of `fastndcg.scoring.worths`
+    over: str  # the divisor of the sum, see `OVER` of `fastndcg.scoring.plan`
     # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
     undefined: str
     parameters: tuple[Parameter, ...]
@@ -54,7 +54,7 @@ class Definition(NamedTuple):
     range: str = "0 to 1"
     # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
     ranking: str = "system"
-    fold: str = "gain"  # the term that a rank adds to the sum, see `plan.FOLD`
+    fold: str = "gain"  # the term that a rank adds to the sum, see `FOLD` of `fastndcg.scoring.plan`
     discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
     # what @ takes: "rank" a cutoff, "recall" a recall level, "none" nothing, "relevant" nothing (n_relevant)
     cut: str = "rank"

@@ -186,8 +186,7 @@ def check_grades(relevance: Array, judged: JudgedPool | None, blame: Blame) -> N
         first = int(np.argmax(bad))
         where = blame.at(first) if name == "relevance" else f" at row {first} of the pool"
         raise InputError(
-            f"{name} has {count_of(int(bad.sum()), 'value that is not finite')}; "
-            f"the first is {values[first]}",
+            f"{name} has {count_of(int(bad.sum()), 'value', 'not finite')}; the first is {values[first]}",
             where,
             ". Drop those rows",
             *(OR_UNJUDGED if name == "relevance" and np.isnan(values[bad]).all() else ()),
@@ -296,7 +295,7 @@ def cast_propensity(values: npt.ArrayLike, n_docs: int, blame: Blame) -> npt.NDA
     if bad.any():
         first = int(np.argmax(bad))
         raise InputError(
-            f"propensity has {count_of(int(bad.sum()), 'value that is not above 0 and up to 1')}; "
+            f"propensity has {count_of(int(bad.sum()), 'value', 'not above 0 and up to 1')}; "
             f"the first is {propensity[first]}",
             blame.at(first),
             ". A propensity is the probability that the document was seen; give a small one, not 0, to "

@@ -1,16 +1,12 @@
 """Runs the kernels: serial or parallel, over chunks with about the same number of documents, safe inside any
 host.
 
-Where threads of Numba are not safe in a host, Python threads run the serial driver, which gives the same
-bits. By layer:
+Threads of Numba could end a host's process: those of its layer "workqueue" if the host has other threads,
+those of "omp" in a child that was forked after the layer was loaded. There, and where no layer can be loaded
+or Numba's version is untested, Python threads run the serial driver, which gives the same bits.
 
-    workqueue    aborts the process if two threads, including the host's, run parallel kernels at once
-    omp          ends a child process that runs a parallel kernel, if it was forked after the layer was loaded
-    none         THREADING_LAYER names a layer that cannot be loaded
-
-Only one call at a time uses threads; calls at the same time run the serial driver in their own thread. Python
-threads also run it with an untested version of Numba. A process that forks waits until no compilation runs
-(`kernels.private_numba`).
+Only one call at a time uses threads; calls at the same time run the serial driver in their own thread. A
+process that forks waits until no compilation runs (`kernels.compile.private_numba`).
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ class _Entries(NamedTuple):
             ideal = self._ideal_of(measure, table, ranking)
         discount = -1 if definition.fold in _CUMULATIVE else self.discounts.index_of(discount_of(measure))
         ranked = ranking if definition.ranking == "system" else -1
-        undefined, over = _UNDEFINED[definition.undefined], _OVER[_over(measure)]
+        undefined, over = _UNDEFINED[definition.undefined], OVER[_over(measure)]
         return ranked, discount, ideal, _cutoff(measure), undefined, out, over, total
 
     def _ideal_of(self, measure: Measure, table: int, ranking: int) -> int:
@@ -190,7 +190,7 @@ def _list_of(measure: Measure, table: int, total: int, nonrelevant: int) -> _Lis
     parameter = params["recall"] if fold == "interpolated" else 0.0
     needs = (total, nonrelevant) if fold in ("preference", "interpolated") else (-1, -1)
     return _List(
-        table, ties_of(measure), int(params.get("judged_only", False)), _FOLD[fold], *needs, parameter
+        table, ties_of(measure), int(params.get("judged_only", False)), FOLD[fold], *needs, parameter
     )
 
 
@@ -321,7 +321,7 @@ _UNDEFINED = {
     "no ideal": tables.NO_IDEAL,
     "no relevant": tables.NO_RELEVANT,
 }
-_FOLD = {
+FOLD = {
     "gain": tables.GAIN,
     "count": tables.COUNT,
     "reached": tables.REACHED,
@@ -334,7 +334,7 @@ _FOLD = {
 }
 # folds whose lists hold the sum so far
 _CUMULATIVE = ("count", "reached", "preference", "inferred", "interpolated")
-_OVER = {
+OVER = {
     "nothing": tables.AS_IS,
     "ideal": tables.BY_IDEAL,
     "cutoff": tables.BY_CUTOFF,

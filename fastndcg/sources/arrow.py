@@ -594,7 +594,7 @@ def _of_documents(
             first = int(np.argmax(bad))
             raise InputError(
                 f'column "{columns.propensity}" has '
-                f"{count_of(bad.sum(), 'value that is not above 0 and up to 1')}; "
+                f"{count_of(bad.sum(), 'value', 'not above 0 and up to 1')}; "
                 f"the first is {values[first]}",
                 place(first),
                 ". A propensity is the probability that the document was seen: drop those rows, "

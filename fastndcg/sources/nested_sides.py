@@ -196,8 +196,7 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
         raise InputTypeError(f"{name} has {of} ids that are {ids.type}; wanted strings or whole numbers")
     if ids.null_count:
         raise InputError(
-            f"{name} has {count_of(ids.null_count, f'{of} id that is None')}; "
-            f"give each {of} its id, or drop them"
+            f"{name} has {count_of(ids.null_count, f'{of} id', 'None')}; give each {of} its id, or drop them"
         )
     return ids
 
