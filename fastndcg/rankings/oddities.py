@@ -96,7 +96,8 @@ class Oddities:
         names = self._names
         grades, scores = names.grades, names.scores
         are_many = self._queries >= _FEWEST and self._documents > 0
-        is_named = bool(_FALLING.search(_in_snake_case(names.column)))
+        in_snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z0-9]+", "_", names.column).lower()
+        is_named = bool(_FALLING.search(in_snake_case))
         are_ranks = are_many and self._ranks and self._documents > self._queries
         if not names.is_ordered and (is_named or are_ranks):
             what = (
@@ -210,10 +211,6 @@ def _least_relevant(measure: Measure) -> float | None:
         rel = 1.0
     unjudged = measure.params.get("unjudged")
     return None if rel is None or (unjudged is not None and unjudged >= rel) else rel
-
-
-def _in_snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).lower()
 
 
 def _are_swapped(grades: Array, scores: Array) -> bool:

@@ -185,13 +185,10 @@ class Value:
             return None
         return self._of(**self.__getstate__() | {"is_judged": read_only(self.is_judged | pooled)})
 
-    def _grade_arrays(self) -> tuple[Array, ...]:
-        return (self.relevance,) if self.judged is None else (self.relevance, self.judged.relevance)
-
     def _judged_grades(self) -> tuple[Array, ...]:
         """Grades of judged documents; `relevance` of unjudged documents is never used."""
-        scored, *pool = self._grade_arrays()
-        return (scored if self.is_judged is None else scored[self.is_judged], *pool)
+        scored = self.relevance if self.is_judged is None else self.relevance[self.is_judged]
+        return (scored,) if self.judged is None else (scored, self.judged.relevance)
 
     def __len__(self) -> int:
         return self.n_queries

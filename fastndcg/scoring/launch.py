@@ -58,6 +58,7 @@ class Sizes(NamedTuple):
 
 
 _SIZES = Sizes()
+_DRIVERS = {True: "flow.drivers.score_levels_serial", False: "flow.drivers.score_values_serial"}
 
 
 def score(
@@ -66,7 +67,7 @@ def score(
     """Values of all measures, float64 (n_measures, n_queries); NaN if empty. Raises as `plan.build` does."""
     tables, coding = plan.build(measures, rankings)
     out = np.empty((len(measures), rankings.n_queries))
-    name = _driver_of(coding)
+    name = _DRIVERS[coding.levels]
     wanted = 1 if threads is None and rankings.n_docs < _WORTH_THREADS else threads_of(threads)
     with Task("Scoring") if rankings.n_docs >= _WORTH_THREADS else nullcontext() as task:
         for first, last in _runs(rankings, coding, wanted, sizes):
@@ -94,16 +95,12 @@ def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[n
     n = rankings.n_queries
     size = _size(rankings, 0, n, len(tables.rows))
     chunks, documents = _chunks(rankings, 0, n, 1, _SIZES), _documents(rankings, coding, 0, n)
-    worlds.run(_driver_of(coding), size, chunks, documents, tables, out)
+    worlds.run(_DRIVERS[coding.levels], size, chunks, documents, tables, out)
 
 
 def _size(rankings: Rankings, first: int, last: int, rows: int) -> int:
     """The work of a plain driver, in documents; each query costs as much as 40 documents more."""
     return (int(rankings.offsets[last] - rankings.offsets[first]) + 40 * (last - first)) * rows
-
-
-def _driver_of(coding: Coding) -> str:
-    return f"flow.drivers.score_{'levels' if coding.levels else 'values'}_serial"
 
 
 def threads_of(threads: int | None) -> int:
@@ -121,10 +118,14 @@ def threads_of(threads: int | None) -> int:
 
 def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Iterator[tuple[int, int]]:
     """Runs of queries that are cast and scored together; longer runs where no array has to be cast."""
-    is_narrow = coding.levels and rankings.scores.dtype in _COMPARED
-    together = threads * (sizes.cast if is_narrow else sizes.cast_wide)
-    if not _needs_cast(rankings, coding):
+    wanted = np.uint8 if coding.levels else np.float64
+    pool = rankings.relevance if rankings.judged is None else rankings.judged.relevance
+    grades_fit = rankings.relevance.dtype == wanted == pool.dtype
+    scores_fit = rankings.scores.dtype in _COMPARED
+    if grades_fit and scores_fit and not (coding.levels and rankings.is_judged is not None):
         together = _TOLD
+    else:
+        together = threads * (sizes.cast if coding.levels and scores_fit else sizes.cast_wide)
     if rankings.n_docs <= together:
         yield 0, rankings.n_queries
         return
@@ -149,16 +150,6 @@ def _chunks(rankings: Rankings, first: int, last: int, threads: int, sizes: Size
 
 
 # ---- casting: each kernel has one dtype of grades and three of scores ----
-
-
-def _needs_cast(rankings: Rankings, coding: Coding) -> bool:
-    wanted = np.uint8 if coding.levels else np.float64
-    return (
-        rankings.relevance.dtype != wanted
-        or (rankings.judged is not None and rankings.judged.relevance.dtype != wanted)
-        or (coding.levels and rankings.is_judged is not None)
-        or rankings.scores.dtype not in _COMPARED
-    )
 
 
 def _documents(rankings: Rankings, coding: Coding, first: int, last: int) -> Documents:

@@ -41,7 +41,6 @@ def test_chunks_cover_all_queries_once(lengths: list[int], threads: int) -> None
 
 def test_what_need_not_be_cast_is_one_run() -> None:
     rankings = of_lengths([100] * 9000)
-    assert not launch._needs_cast(rankings, coded(rankings))
     assert list(launch._runs(rankings, coded(rankings), 1, launch.Sizes())) == [(0, 9000)]
 
 
