@@ -6,7 +6,9 @@ with 2, Ctrl-C with 130. A file that a command writes appears complete or not at
 application  what all commands share: how they are registered, and how they show errors
 arguments    words of the command line as values
 options      options that several commands take
+asked        what the words of options mean: measures, gates, grades, numbers
 reading      the input of a command: files of every kind, and the columns that were used
+scored       predictions and stored results of one input as scores
 output       tables, JSON and CSV on stdout, and how a command ends
 gates        what fails unless a system is no worse than another
 sample       the generated predictions of `demo`

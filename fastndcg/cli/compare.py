@@ -9,11 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pyarrow as pa
 import typer
 
 from fastndcg.cli.application import command
+from fastndcg.cli.asked import (
+    check_confidence,
+    cutoff_columns,
+    number_or_word,
+    read_by,
+    read_gates,
+    read_measures,
+)
 from fastndcg.cli.gates import hold, means_below, read_gate
 from fastndcg.cli.options import (
     ConfidenceOption,
@@ -30,32 +36,29 @@ from fastndcg.cli.options import (
 from fastndcg.cli.output import note, refuse, slices_texts, write, write_csv, write_json
 from fastndcg.cli.reading import (
     ReadingOfMeans,
-    Sources,
     Systems,
-    check_confidence,
-    cutoff_columns,
-    name_runs,
-    number_or_word,
     open_paths,
-    read_by,
-    read_gates,
-    read_measures,
-    read_qrels_runs,
     tell,
 )
-from fastndcg.cli.score import ConventionOption, How, Scored, open_runs, read_convention, stored_results
+from fastndcg.cli.scored import (
+    ConventionOption,
+    How,
+    Scored,
+    open_runs,
+    read_convention,
+    scored_paths,
+    scored_runs,
+)
 from fastndcg.common.table import fit, shown_value, terminal_width
-from fastndcg.errors import about, check_system
+from fastndcg.errors import check_system
 from fastndcg.measures import Measure
-from fastndcg.scores.scores import Scores, SomeQueries
 from fastndcg.statistics.intervals import SMALL
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fastndcg.decide.comparison import Comparison
-    from fastndcg.measures.by_tool import Convention
-    from fastndcg.sources.columns import Roles
-    from fastndcg.sources.given import Opened
-    from fastndcg.sources.results import Stored
+    from fastndcg.scores.scores import Scores
 
 
 AnchorsOption = Annotated[
@@ -219,9 +222,9 @@ def compare(
     kept = [*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]
     roles = replace(roles, keep=tuple(dict.fromkeys(kept)))
     if sources.paths:
-        scored = _of_paths(sources, opened, roles, asked, stored, how)
+        scored = scored_paths(sources, opened, roles, asked, stored, how)
     else:
-        scored = _of_runs(sources, roles, asked, stored, statistics.missing, how)
+        scored = scored_runs(sources, roles, asked, stored, statistics.missing, how)
     systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": statistics.baseline})
     values = {name: each.scores for name, each in systems.items()}
     compared = statistics.compare(values, no_worse_than, threads)
@@ -279,65 +282,6 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
         if name is not None:
             check_system(name, systems, f'{option}: "{name}"')
     return systems
-
-
-def _count_queries(scores: Scores, convention: Convention | None) -> Any:
-    """The number of queries that the convention leaves out of no mean."""
-    if convention is None:
-        return np.ones(scores.n_queries, np.bool_)
-    counts: list[Any] = [scores._counts(row) for row in range(len(scores.measures))]
-    return np.logical_and.reduce(counts)
-
-
-def _of_paths(
-    sources: Sources,
-    opened: dict[str, Opened],
-    roles: Roles,
-    asked: list[Measure],
-    stored: dict[str, Stored],
-    how: How,
-) -> Iterator[Scored]:
-    for path, name in zip(sources.paths, name_runs(sources.paths), strict=True):
-        if path in stored:
-            yield from stored_results(stored[path], asked, name)
-            continue
-        for column in sources.scores or (None,):
-            scored = how.score_opened(opened[path], replace(roles, score=column), asked)
-            yield scored._replace(run=column if len(sources.scores) > 1 else name)
-
-
-def _of_runs(
-    sources: Sources, roles: Roles, asked: list[Measure], stored: dict[str, Stored], missing: str, how: How
-) -> Iterator[Scored]:
-    """Each run, with the judged queries that it has, or with all if missing queries count."""
-    names = dict(zip(sources.runs, name_runs(sources.runs), strict=True))
-    to_read = [run for run in sources.runs if run not in stored]
-    each = read_qrels_runs(sources.qrels, to_read, roles, asked, how.threads)
-    fresh: dict[str, Scored] = {}
-    has: dict[str, Any] = {}
-    for run, (rankings, taken) in zip(to_read, each, strict=True):
-        has[run] = np.diff(rankings.offsets) > 0
-        with about(run):
-            fresh[run] = how.score(rankings, asked, taken, names[run])
-    nobody = ~np.logical_or.reduce(list(has.values())) if has else np.zeros(0, np.bool_)
-    counted = number_or_word(missing)
-    if nobody.any() and isinstance(counted, str) and not stored:
-        ids = next(iter(fresh.values())).scores.queries[0].filter(pa.array(nobody))
-        first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
-        note(f"no run has documents for {len(ids):,} judged queries, which are left out: {first}")
-    for run in sources.runs:
-        if run in stored:
-            yield from stored_results(stored[run], asked, names[run])
-        else:
-            scores = fresh[run].scores
-            rows, values = has[run] & _count_queries(scores, how.convention), scores.values.copy()
-            if not isinstance(counted, str):
-                rows, values[:, nobody] = rows | nobody, counted
-            queries = SomeQueries(scores.queries.filter(pa.array(rows)), scores._rankings)
-            weight = None if scores.weight is None else scores.weight[rows]
-            yield fresh[run]._replace(
-                scores=Scores(scores.measures, values[:, rows], scores._empty[:, rows], queries, weight)
-            )
 
 
 # ---- output ----

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from fastndcg.cli.application import command
+from fastndcg.cli.asked import read_measures
 from fastndcg.cli.output import write
-from fastndcg.cli.reading import read_measures
 
 
 def compile_ahead(

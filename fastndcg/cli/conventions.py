@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
@@ -104,6 +106,8 @@ def conventions(
         return
     if explain is not None:
         names = [find_convention("--explain", each).name for each in explain]
+    for path in paths or []:
+        _refuse_name(path)
     roles = Roles(query, relevance, score, weight=weight, doc_id=doc_id)
     sources = check_sources(paths or [], qrels, None if run is None else [run], {}, {})
     if len(sources.runs) > 1:
@@ -130,6 +134,15 @@ def find_convention(option: str, name: str) -> Convention:
         return known_conventions[name]
     except MeasureError as error:
         refuse(f"{option}: {error}")
+
+
+def _refuse_name(path: str) -> None:
+    """End the command if a path is no file, and looks like the name of a convention."""
+    if path != "-" and re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
+        if path in known_conventions:
+            refuse(f"{path} is a convention and no file; name it as in -n {path}")
+        near = suggest(path, known_conventions)
+        refuse(f'there is no file "{path}", and no convention of this name.{near} -n names a convention')
 
 
 def _one_query(rankings: Rankings, name: str) -> Rankings:

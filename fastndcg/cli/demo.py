@@ -13,9 +13,15 @@ import typer
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.cli.application import command
+from fastndcg.cli.asked import read_measures
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import note, write, write_summary
-from fastndcg.cli.reading import choose_columns, open_paths, read_measures, read_rankings, tell
+from fastndcg.cli.reading import (
+    choose_columns,
+    open_paths,
+    read_rankings,
+    tell,
+)
 from fastndcg.cli.sample import QUERIES
 from fastndcg.common.files import check_writable
 from fastndcg.common.progress import Task

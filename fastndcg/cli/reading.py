@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import os
 import re
 import sys
 from collections import Counter
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from fastndcg.cli.application import in_options
+from fastndcg.cli.asked import read_grades
 from fastndcg.cli.options import (
     DocIdOption,
     NaN,
@@ -27,8 +27,8 @@ from fastndcg.cli.options import (
 )
 from fastndcg.cli.output import note, refuse
 from fastndcg.common.files import check_writable, handle_of, target_of
-from fastndcg.errors import InputError, MeasureError, SourceError, count_of
-from fastndcg.measures import Measure, parse_many
+from fastndcg.errors import InputError, SourceError, count_of
+from fastndcg.measures import Measure
 from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
@@ -37,37 +37,6 @@ if TYPE_CHECKING:
     from fastndcg.sources.given import Chosen, Opened
     from fastndcg.sources.scan import FileStream
     from fastndcg.typing import Missing
-
-
-def read_measures(texts: list[str], gates: list[tuple[Measure, float]]) -> list[Measure]:
-    try:
-        asked = [measure for text in texts for measure in parse_many(text)]
-    except MeasureError as error:
-        refuse(f"--measure: {error}")
-    return list(dict.fromkeys([*asked, *(measure for measure, _ in gates)]))
-
-
-def cutoff_columns(measures: Iterable[Measure]) -> tuple[str, ...]:
-    """Columns that hold a cutoff for each query."""
-    names = (measure.cutoff_column for measure in measures)
-    return tuple(dict.fromkeys(name for name in names if name is not None))
-
-
-def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
-    gates = []
-    for text in texts:
-        notation, _, number = text.rpartition("=")
-        bound = number_or_word(number)
-        if not notation or isinstance(bound, str) or not math.isfinite(bound):
-            refuse(
-                f'--fail-under: "{text}" is not a measure and a number; '
-                'wanted MEASURE=NUMBER, as in "nDCG@10=0.35"'
-            )
-        try:
-            gates += [(measure, bound) for measure in parse_many(notation)]
-        except MeasureError as error:
-            refuse(f"--fail-under: {error}")
-    return gates
 
 
 @dataclass(frozen=True)
@@ -131,54 +100,6 @@ class ReadingOfMeans(Reading):
             )
         ),
     ] = None
-
-
-def read_grades(text: str | None) -> dict[str, float] | float | None:
-    """The grade of each word, as `--grades` has them: a word may hold `=`, and no comma. Or one grade."""
-    if text is None:
-        return None
-    if not isinstance(number := number_or_word(text), str) and math.isfinite(number):
-        return int(number) if number.is_integer() else number
-    grades: dict[str, float] = {}
-    for pair in text.split(","):
-        word, equals, number = (part.strip() for part in pair.rpartition("="))
-        if not equals:
-            refuse(f'--grades: "{pair}" is not a word and a grade; wanted WORD=GRADE, as in "Good=1,Bad=0"')
-        grade = number_or_word(number)
-        if isinstance(grade, str) or not math.isfinite(grade):
-            refuse(
-                f'--grades: the grade of "{word}" is "{number}"; wanted a finite number, as in "Good=1,Bad=0"'
-            )
-        if word in grades:
-            refuse(f'--grades: "{word}" has two grades; give each word one')
-        grades[word] = int(grade) if grade.is_integer() else grade
-    return grades
-
-
-def check_confidence(confidence: float) -> None:
-    from fastndcg.statistics.intervals import check_confidence
-
-    try:
-        check_confidence(confidence)
-    except InputError as error:
-        refuse(in_options(error, {"confidence": "--confidence"}))
-
-
-def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
-    """Columns of slices, each once. Ends the command if results have a column of the same name."""
-    by = list(dict.fromkeys(given or []))
-    for name in by:
-        if name in taken:
-            refuse(f"--by: results have a column {name} of their own; give the column of slices another name")
-    return by
-
-
-def number_or_word(text: str) -> str | float:
-    """The value of an option that takes a number or a word."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def open_paths(paths: list[str], threads: int | None) -> Opened:
@@ -315,7 +236,7 @@ def check_sources(
 ) -> Sources:
     """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit."""
     if qrels is not None:
-        paths, run = [], [*(run or []), *paths]
+        paths, run = [], [each for given in (*(run or []), *paths) for each in _each_run(given)]
     if (qrels is None) != (not run):
         refuse(
             "--qrels and --run go together: judgments in one file, predictions in the other; "
@@ -412,7 +333,9 @@ def read_qrels_runs(
 
     of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
     each = trec.read_qrels_runs(qrels, runs, roles, missing, intents=of_intents, threads=threads)
-    for rankings, judged, scored in each:
+    for run, (rankings, judged, scored) in zip(runs, each, strict=True):
+        if roles.score is not None and scored is None:
+            note(f"--score has no meaning with {run}: the score of a TREC run is its fifth field")
         yield rankings, _columns_taken(judged or {}, scored or {}, roles)
 
 
@@ -430,8 +353,27 @@ def _columns_taken(judged: dict[str, str], scored: dict[str, str], roles: Roles)
 
 def name_runs(paths: list[str]) -> list[str]:
     """Names of runs: the name of the file without endings, or its path if several files have that name."""
-    for path, times in Counter(paths).items():
-        if times > 1:
-            refuse(f"{path} is given {times} times; give each file once")
+    files: dict[str, str] = {}
+    for path in paths:
+        file = os.path.realpath(path) if Path(path).exists() else path
+        if file in files:
+            times, other = paths.count(path), files[file]
+            again = f"given {times} times" if times > 1 else f"{other}, which is given too"
+            refuse(f"{path} is {again}; give each file once")
+        files[file] = path
     stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
     return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
+
+
+def _each_run(path: str) -> list[str]:
+    """The files of a folder or glob of TREC runs, each a run; of tables they are all one run."""
+    from glob import glob
+
+    from fastndcg.sources.formats import format_of_name
+
+    is_folder = Path(path).is_dir()
+    if not is_folder and (Path(path).exists() or not re.search(r"[*?\[]", path)):
+        return [path]
+    found = sorted(glob(str(Path(path, "*")) if is_folder else path))  # noqa: PTH207 - of any folder
+    files = [each for each in found if Path(each).is_file()]
+    return files if files and all(format_of_name(each) is None for each in files) else [path]

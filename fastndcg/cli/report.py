@@ -10,18 +10,9 @@ from typing import Annotated
 import typer
 
 from fastndcg.cli.application import command
+from fastndcg.cli.asked import check_confidence, number_or_word, read_measures
 from fastndcg.cli.options import ConfidenceOption, LacksOption, MeasureOption, ThreadsOption
-from fastndcg.cli.reading import (
-    ReadingOfMeans,
-    Systems,
-    check_confidence,
-    check_out,
-    columns_in_words,
-    number_or_word,
-    read_measures,
-    read_systems,
-    tell,
-)
+from fastndcg.cli.reading import ReadingOfMeans, Systems, check_out, columns_in_words, read_systems, tell
 from fastndcg.common.progress import Task
 
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 import typer
 
-from fastndcg.api.evaluate import evaluate
 from fastndcg.cli.application import command
-from fastndcg.cli.conventions import find_convention
+from fastndcg.cli.asked import check_confidence, cutoff_columns, read_by, read_gates, read_measures
 from fastndcg.cli.gates import hold, means_below
 from fastndcg.cli.options import (
     FailUnderOption,
@@ -28,27 +25,27 @@ from fastndcg.cli.options import (
 from fastndcg.cli.output import note, refuse, slices_of, write_summary
 from fastndcg.cli.reading import (
     ReadingOfMeans,
-    check_confidence,
     check_out,
     check_sources,
-    choose_columns,
-    cutoff_columns,
     name_runs,
     open_letor,
     open_paths,
     options_of,
-    read_by,
-    read_gates,
-    read_measures,
     read_qrels_runs,
-    read_rankings,
-    scan_rankings,
     tell,
 )
-from fastndcg.common.progress import Task
-from fastndcg.errors import SourceError, about, count_of
+from fastndcg.cli.scored import (
+    ConventionOption,
+    How,
+    Scored,
+    check_stored,
+    open_runs,
+    read_convention,
+    stored_results,
+    write_out,
+)
+from fastndcg.errors import about, count_of
 from fastndcg.measures import Measure
-from fastndcg.measures.by_tool import Convention
 from fastndcg.measures.spellings import is_of_trec_eval
 from fastndcg.scoring import ways
 from fastndcg.sources.columns import Roles
@@ -56,12 +53,8 @@ from fastndcg.sources.results import find_stored
 
 if TYPE_CHECKING:
     from fastndcg import typing
-    from fastndcg.decide.anchoring import Anchors
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
-    from fastndcg.sources.given import Chosen, Opened
-    from fastndcg.sources.results import Stored
-    from fastndcg.sources.scan import FileStream
 
 
 PathsArgument = Annotated[
@@ -100,12 +93,6 @@ ScoresOption = Annotated[
 ScoreOption = Annotated[str | None, typer.Option(help="Column of scores.")]
 KeepOption = Annotated[
     list[str] | None, typer.Option(help="Query-level column to copy into --out; repeatable.")
-]
-ConventionOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Compute nDCG as this tool does; `fastndcg conventions` lists the tools."
-    ),
 ]
 OutOption = Annotated[
     Path | None,
@@ -203,15 +190,8 @@ def score(
     else:
         scored = list(_of_runs(judgments, runs, roles, measures, chosen, missing, how))
     if out is not None and (stored is not None or not paths):
-        _write_out(out, scored)
+        write_out(out, scored)
     _report(scored, format, {} if convention is None else {"convention": convention}, gates, by, confidence)
-
-
-def read_convention(name: str | None, *, anchored: bool) -> Convention | None:
-    """The convention of that name. Ends the command if `--anchors` is given too."""
-    if name is not None and anchored:
-        refuse("--anchors and --convention do not go together: orders of other tools' ties are not all known")
-    return None if name is None else find_convention("--convention", name)
 
 
 def _of_runs(
@@ -265,144 +245,6 @@ def _ties_of_trec_eval(rankings: Rankings, scores: Scores, threads: int | None) 
 
 
 _ROUNDING = 1e-12
-
-
-def check_stored(path: str, options: dict[str, Any]) -> None:
-    """End the command if an option is given that applies only to predictions."""
-    for option, value in options.items():
-        if value:
-            refuse(f"{option} has no meaning with {path}, which holds stored results, not predictions")
-
-
-class Scored(NamedTuple):
-    """The scores of one input, and facts about it."""
-
-    scores: Scores
-    documents: int | None  # None of stored results
-    columns: dict[str, str | None]
-    run: str | None = None  # its name, where there are several
-    has_one_intent: bool = False  # though intents were asked for
-    anchors: Anchors | None = None
-    results: str | None = None  # the file of stored results whose column of runs has the name
-    notes: tuple[str, ...] = ()  # lines for stderr
-
-    def summary(self, confidence: float | None) -> list[dict[str, Any]]:
-        """Rows of the summary, with anchors if they were requested."""
-        rows = self.scores.summary(confidence).rows
-        if self.anchors is not None:
-            means = self.anchors.means()
-            for row in rows:
-                row |= {name: each for name, each in means[row["measure"]].items() if name != "actual"}
-        return rows
-
-    def knows_empty(self, measure: Measure) -> bool:
-        """Whether it is known which queries are empty. Stored results tell it only by NaN."""
-        return self.documents is not None or measure.params.get("empty") in ("nan", "skip")
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        facts = {"queries": self.scores.n_queries, "documents": self.documents, "columns": self.columns}
-        return facts if self.run is None else {"run": self.run} | facts
-
-
-def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
-    """Open the runs that are tables. Errors in other runs are reported when they are read."""
-    from fastndcg.sources.given import open_tables
-
-    opened: dict[str, Opened] = {}
-    for run in runs:
-        with suppress(SourceError):
-            opened[run] = open_tables([run], threads)
-    return opened
-
-
-def stored_results(stored: Stored, asked: list[Measure], name: str | None = None) -> list[Scored]:
-    """Results that `--out` wrote, one for each run if a column names runs; else one, called `name`."""
-    from fastndcg.sources.results import read_results
-
-    scored = []
-    for run, scores in read_results(stored, asked).items():
-        taken: dict[str, str | None] = {"query": scores.queries.column_names[0]}
-        if scores.weight is not None:
-            taken["weight"] = "weight"
-        scored.append(Scored(scores, None, taken, run or name, results=stored.path if run else None))
-    return scored
-
-
-class How(NamedTuple):
-    """How predictions are evaluated."""
-
-    convention: Convention | None
-    anchored: bool
-    threads: int | None
-    memory: str | None
-
-    def find_stored(self, opened: dict[str, Opened], roles: Roles) -> dict[str, Stored]:
-        """The files that are stored results. Ends the command if an option needs values that they lack."""
-        found = {path: find_stored(files, roles) for path, files in opened.items()}
-        stored = {path: each for path, each in found.items() if each is not None}
-        for path in stored:
-            check_stored(path, {"--anchors": self.anchored, "--convention": self.convention})
-        return stored
-
-    def score(
-        self,
-        rankings: Rankings,
-        measures: list[Measure],
-        columns: dict[str, str | None],
-        name: str | None = None,
-    ) -> Scored:
-        scores = evaluate(rankings, measures, convention=self.convention, threads=self.threads)
-        has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
-        found = self._anchors(rankings, measures, threads=self.threads)
-        return Scored(scores, rankings.n_docs, columns, name, has_one_intent, found)
-
-    def score_opened(
-        self, opened: Opened, roles: Roles, measures: list[Measure], out: Path | None = None
-    ) -> Scored:
-        """Scores of files that are one input: all at once, or a part at a time if they are too large."""
-        by_id = self.convention is not None and self.convention.orders_by_id
-        return self.score_chosen(choose_columns(opened, roles, with_doc_id=by_id), measures, out)
-
-    def score_chosen(self, chosen: Chosen, measures: list[Measure], out: Path | None) -> Scored:
-        """As `score_opened`, of files whose columns are chosen."""
-        from fastndcg.scores.storage import results_file
-        from fastndcg.sources.parquet import names_of
-
-        taken = chosen.columns.taken
-        with about(names_of(chosen.paths)):
-            stream = scan_rankings(chosen, self.memory, self.threads)
-            if stream is not None:
-                with nullcontext() if out is None else results_file(out) as file:
-                    scores = evaluate(stream, measures, convention=self.convention, sink=file)
-                documents = stream._documents
-                return Scored(scores, documents, taken, anchors=self._anchors(stream, measures))
-            scored = self.score(read_rankings(chosen, self.threads), measures, taken)
-        if out is not None:
-            _write_out(out, [scored])
-        return scored._replace(has_one_intent=False)  # only judgments may have meant none
-
-    def _anchors(
-        self, rankings: Rankings | FileStream, measures: list[Measure], **options: Any
-    ) -> Anchors | None:
-        from fastndcg.decide.anchoring import anchors
-
-        return anchors(rankings, measures, **options) if self.anchored else None
-
-
-def _write_out(out: Path, scored: list[Scored]) -> None:
-    """Write the values of each query; if there are several runs, the first column has the name of the run."""
-    from fastndcg.scores.storage import results_file
-
-    done, total = 0, sum(each.scores.n_queries for each in scored)
-    with Task("Writing", "queries") as task, results_file(out) as file:
-        for each in scored:
-            task.advance(done, total)
-            done += each.scores.n_queries
-            table = each.scores.to_arrow()
-            if each.run is not None:
-                table = table.add_column(0, "run", pa.array([each.run] * len(table), pa.string()))
-            file.write(table)
 
 
 def _report(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from pathlib import Path
 
 import commands
 import pyarrow as pa
@@ -214,3 +215,45 @@ def test_few_queries_in_common(paths, tmp_path):
         refused = commands.run(*command, str(tmp_path / "few.txt"))
         assert refused.exit_code == 3
         assert 'have no query in common: "301", "302", "303" there, "q301" here.' in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["score", "compare"])
+@pytest.mark.parametrize("given", ["runs", "runs/", "runs/*", "runs/?.run"])
+def test_each_file_of_a_folder_or_glob_of_runs_is_a_run(
+    command: str, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("qrels").write_text("1 0 a 1\n1 0 b 0\n2 0 a 1\n")
+    Path("runs").mkdir()
+    for name, score in (("a", 2), ("b", 0.5)):
+        Path("runs", f"{name}.run").write_text(f"1 Q0 a 1 {score} me\n1 Q0 b 2 1 me\n2 Q0 a 1 1 me\n")
+    words = (command, "--qrels", "qrels", "-m", "RR", "--format", "json")
+    found, wanted = commands.run(*words, given), commands.run(*words, "runs/a.run", "runs/b.run")
+    assert found.exit_code == 0, found.stderr
+    assert found.stdout == wanted.stdout
+
+
+def test_columns_that_a_run_has_not_are_told_and_a_file_is_compared_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("qrels").write_text("1 0 a 1\n")
+    Path("run").write_text("1 Q0 a 1 0.5 me\n")
+    told = commands.run("score", "--qrels", "qrels", "run", "--score", "x")
+    assert told.exit_code == 0
+    assert told.stderr.startswith(
+        "--score has no meaning with run: the score of a TREC run is its fifth field\n"
+    )
+    Path("link").symlink_to("run")
+    for other in ("./run", "link"):
+        twice = commands.run("compare", "--qrels", "qrels", "run", other)
+        assert (twice.exit_code, twice.stderr) == (
+            2,
+            f"{other} is run, which is given too; give each file once\n",
+        )
+    for name, said in (
+        ("sklearn", "sklearn is a convention and no file; name it as in -n sklearn"),
+        ("sklaern", 'there is no file "sklaern", and no convention of this name. Did you mean "sklearn"?'),
+    ):
+        named = commands.run("conventions", name)
+        assert named.exit_code == 2 and named.stderr.startswith(said)
