@@ -4,26 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import (
-    AVERAGE,
-    BEST,
-    CONDENSED,
-    COUNT,
-    FIRST,
-    FOLD,
-    HITS,
-    INFERRED,
-    INTERPOLATED,
-    NONRELEVANT,
-    PREFERENCE,
-    RELEVANT,
-    STOP,
-    TABLE,
-    TIES,
-    WORST,
-    Array,
-    Plan,
-)
+from fastndcg.kernels.flow import tables
+from fastndcg.kernels.flow.tables import Array, Plan
 
 from ..compile.marks import apart, block, stoppable
 from .expectations import expected_inferred, expected_maximum, inferred_precision, preference, stop_chances
@@ -78,27 +60,27 @@ def fold_by_rank(
         filled, found = min(size, depth - at), number_found(group, size)
         if found == 0:
             out[at : at + filled] = 0.0
-        elif ties != AVERAGE or size == 1 or (found == size and fold != STOP):
-            if size > 1 and ties in (WORST, BEST):
+        elif ties != tables.AVERAGE or size == 1 or (found == size and fold != tables.STOP):
+            if size > 1 and ties in (tables.WORST, tables.BEST):
                 sort_falling(group, size)
             for i in range(filled):
-                gain = group[size - 1 - i] if ties == WORST else group[i]
+                gain = group[size - 1 - i] if ties == tables.WORST else group[i]
                 rank = at + i + 1
                 out[at + i] = 0.0
-                if fold == STOP:
+                if fold == tables.STOP:
                     out[at + i] = going * gain / rank
                     going *= 1.0 - gain
-                elif gain > 0.0 and fold == HITS:
+                elif gain > 0.0 and fold == tables.HITS:
                     hits += 1.0
                     out[at + i] = hits / rank
                 elif gain > 0.0:
-                    out[at + i] = 1.0 / rank if fold == FIRST else 1.0
+                    out[at + i] = 1.0 / rank if fold == tables.FIRST else 1.0
                     return rank
-        elif fold == HITS:
+        elif fold == tables.HITS:
             for i in range(filled):
                 out[at + i] = found / size * (hits + 1.0 + i * ((found - 1) / (size - 1))) / (at + i + 1)
             hits += found
-        elif fold == STOP:
+        elif fold == tables.STOP:
             sort_falling(group, size)
             stop_chances(group, found, size, filled, chances)
             for i in range(filled):
@@ -110,7 +92,7 @@ def fold_by_rank(
                 chance = going * found / (size - i)
                 going *= (size - i - found) / (size - i)
                 reached = reached + chance if going > 0.0 else 1.0
-                out[at + i] = chance / (at + i + 1) if fold == FIRST else min(reached, 1.0)
+                out[at + i] = chance / (at + i + 1) if fold == tables.FIRST else min(reached, 1.0)
                 if going == 0.0:
                     return at + i + 1
         at += filled
@@ -144,18 +126,18 @@ def fold_whole(
     while start < ranked and at < depth:
         size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
         filled, found = min(size, depth - at), number_found(group, size)
-        if ties != AVERAGE or size == 1 or found in (0, size):
-            if size > 1 and ties in (WORST, BEST):
+        if ties != tables.AVERAGE or size == 1 or found in (0, size):
+            if size > 1 and ties in (tables.WORST, tables.BEST):
                 sort_falling(group, size)
             for i in range(filled):
-                gain = group[size - 1 - i] if ties == WORST else group[i]
+                gain = group[size - 1 - i] if ties == tables.WORST else group[i]
                 missed += gain == 0.0
                 pooled += gain == -1.0
                 if gain > 0.0:
                     hits, rank = hits + 1.0, at + i + 1
-                    if fold == PREFERENCE:
+                    if fold == tables.PREFERENCE:
                         value += preference(missed, 0.0, relevant, nonrelevant)
-                    elif fold == INFERRED:
+                    elif fold == tables.INFERRED:
                         value += inferred_precision(
                             rank, hits - 1.0, hits - 1.0 + missed, hits - 1.0 + missed + pooled
                         )
@@ -166,9 +148,9 @@ def fold_whole(
             for i in range(size):
                 others += group[i] == 0.0
                 in_pool += group[i] == -1.0
-            if fold == PREFERENCE:
+            if fold == tables.PREFERENCE:
                 value += found * preference(missed, others, relevant, nonrelevant)
-            elif fold == INFERRED:
+            elif fold == tables.INFERRED:
                 value += expected_inferred(
                     at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances
                 )
@@ -189,33 +171,23 @@ def fold_whole(
 
 
 @apart
-def precisions(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
-    """As `fold_by_rank` by HITS without tied documents; no branch depends on the grades."""
+def fold_distinct(
+    fold: int, ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int
+) -> int:
+    """As `fold_by_rank` by HITS or STOP without tied documents; no branch depends on the grades."""
     filled = min(ranked, lists.shape[0])
-    hits = 0.0
-    for i in range(filled):
-        hit = 1.0 if gains[codes[i]] > 0.0 else 0.0
-        hits += hit
-        added[i] = hits * hit
-    return write_by_rank(filled, added, lists, lane)
-
-
-@apart
-def stops(ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int) -> int:
-    """As `fold_by_rank` by STOP without tied documents; no branch depends on the grades."""
-    filled = min(ranked, lists.shape[0])
-    going = 1.0
-    for i in range(filled):
-        stop = gains[codes[i]]
-        added[i] = going * stop
-        going *= 1.0 - stop
-    return write_by_rank(filled, added, lists, lane)
-
-
-@block
-def write_by_rank(filled: int, added: Array, lists: Array, lane: int) -> int:
-    """Fill the first ranks with `added` over the rank; returns how many. The loop becomes vectors."""
-    for i in range(filled):
+    hits, going = 0.0, 1.0
+    if fold == tables.HITS:
+        for i in range(filled):
+            hit = 1.0 if gains[codes[i]] > 0.0 else 0.0
+            hits += hit
+            added[i] = hits * hit
+    else:
+        for i in range(filled):
+            stop = gains[codes[i]]
+            added[i] = going * stop
+            going *= 1.0 - stop
+    for i in range(filled):  # a separate loop, which becomes vectors
         added[i] /= i + 1.0
     for i in range(filled):
         lists[i, lane] = added[i]
@@ -239,15 +211,17 @@ def fold_lists(
     if folds is not None:
         totals, codes, sizes, group = batch.totals, work.codes, work.sizes, work.group
         for v in range(plan.lists.shape[0]):
-            fold, table, ties = plan.lists[v, FOLD], plan.lists[v, TABLE], plan.lists[v, TIES]
-            condensed = plan.lists[v, CONDENSED] == 1
-            of_relevant, of_nonrelevant = plan.lists[v, RELEVANT], plan.lists[v, NONRELEVANT]
+            fold, table, ties = (
+                plan.lists[v, tables.FOLD],
+                plan.lists[v, tables.TABLE],
+                plan.lists[v, tables.TIES],
+            )
+            condensed = plan.lists[v, tables.CONDENSED] == 1
+            of_relevant, of_nonrelevant = plan.lists[v, tables.RELEVANT], plan.lists[v, tables.NONRELEVANT]
             worth, out, filled = gains[table], batch.lists[v], batch.lengths[v, lane]
-            if fold == HITS and distinct and not condensed:
-                filled = precisions(ranked, worth, codes, group, out, lane)
-            elif fold == STOP and distinct and not condensed:
-                filled = stops(ranked, worth, codes, group, out, lane)
-            elif fold in (PREFERENCE, INFERRED, INTERPOLATED):
+            if fold in (tables.HITS, tables.STOP) and distinct and not condensed:
+                filled = fold_distinct(fold, ranked, worth, codes, group, out, lane)
+            elif fold in (tables.PREFERENCE, tables.INFERRED, tables.INTERPOLATED):
                 relevant = totals[of_relevant, lane] if of_relevant >= 0 else 0.0
                 nonrelevant = totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0
                 filled = fold_whole(
@@ -255,7 +229,7 @@ def fold_lists(
                     sizes,
                     group, chances, out, lane,
                 )  # fmt: skip
-            elif fold > COUNT:
+            elif fold > tables.COUNT:
                 filled = fold_by_rank(
                     fold, ties, condensed, unjudged, ranked, worth, codes, sizes, group, chances, out, lane
                 )

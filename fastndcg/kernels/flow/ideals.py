@@ -4,22 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import (
-    FULL,
-    IDEAL_CUTOFF,
-    JUDGED,
-    LEAVES_OUT,
-    OF_LIST,
-    POOL,
-    RETURNED,
-    SCORED,
-    SOURCE,
-    TABLE,
-    UNCUT,
-    Array,
-    Documents,
-    Plan,
-)
+from fastndcg.kernels.flow import tables
+from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
 from ..compile.llvm import LANES, SIDE_BY_SIDE
 from ..compile.marks import apart, block, inlined
@@ -39,11 +25,11 @@ def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> 
     ideals, falling, earning, gains = plan.ideals, plan.falling, plan.earning, plan.gains
     out, lengths = batch.ideals, batch.ideal_lengths
     for i in range(ideals.shape[0]):
-        table, source = ideals[i, TABLE], ideals[i, SOURCE]
-        if source not in (SCORED, JUDGED):
+        table, source = ideals[i, tables.TABLE], ideals[i, tables.SOURCE]
+        if source not in (tables.SCORED, tables.JUDGED):
             continue
-        left_out = gains.shape[1] - 2 if ideals[i, LEAVES_OUT] == 1 else -1
-        counts, depth = scored if source == SCORED else judged, out.shape[1]
+        left_out = gains.shape[1] - 2 if ideals[i, tables.LEAVES_OUT] == 1 else -1
+        counts, depth = scored if source == tables.SCORED else judged, out.shape[1]
         if lengths.shape[1] == SIDE_BY_SIDE:
             fill_ideals(
                 counts, falling[table], gains[table], earning[table], left_out, depth, out[i], lengths[i]
@@ -131,12 +117,16 @@ def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None
     """Fill the ideals that depend on returned documents; the lists and the other ideals are filled before."""
     ideals, lists, out, lengths = plan.ideals, batch.lists, batch.ideals, batch.ideal_lengths
     for i in range(ideals.shape[0]):
-        source, cutoff, of_list = ideals[i, SOURCE], ideals[i, IDEAL_CUTOFF], ideals[i, OF_LIST]
-        if source not in (RETURNED, FULL):
+        source, cutoff, of_list = (
+            ideals[i, tables.SOURCE],
+            ideals[i, tables.IDEAL_CUTOFF],
+            ideals[i, tables.OF_LIST],
+        )
+        if source not in (tables.RETURNED, tables.FULL):
             continue
         for lane in range(placed):
             length = batch.lengths[of_list, lane]
-            if source == RETURNED:
+            if source == tables.RETURNED:
                 length = min(cutoff, length)
                 for rank in range(length):
                     gains[rank] = lists[of_list, rank, lane]
@@ -144,8 +134,8 @@ def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None
                 for rank in range(length):
                     out[i, rank, lane] = gains[rank]
             else:
-                length = length if cutoff == UNCUT else cutoff
-                best, pool = plan.top[ideals[i, TABLE]], ideals[i, POOL]
+                length = length if cutoff == tables.UNCUT else cutoff
+                best, pool = plan.top[ideals[i, tables.TABLE]], ideals[i, tables.POOL]
                 if np.isnan(best) and lengths[pool, lane] > 0:
                     best = out[pool, 0, lane]
                 if np.isnan(best):

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from fastndcg.kernels.flow.tables import (
-    ALL_MADE,
-    AVERAGE,
-    AVERAGED_MADE,
-    BEST,
-    CONDENSED,
-    COUNT,
-    FOLD,
-    GAIN,
-    INPUT,
-    TABLE,
-    TIES,
-    WORST,
-    Array,
-    Plan,
-)
+from fastndcg.kernels.flow import tables
+from fastndcg.kernels.flow.tables import Array, Plan
 
 from ..compile.llvm import LANES
 from ..compile.marks import apart, block, inlined
@@ -106,7 +92,7 @@ def gather(
         for i in range(filled):
             out[i] = gain_of_code[codes[i]]
         return filled
-    if exact and ties == AVERAGE and depth <= LANES and not condensed:
+    if exact and ties == tables.AVERAGE and depth <= LANES and not condensed:
         return average_few(ranked, depth, gain_of_code, work, out)
     at = start = 0
     while start < ranked and at < depth:
@@ -120,17 +106,17 @@ def gather(
         if size == 0:
             continue
         filled = min(size, depth - at)
-        if ties == AVERAGE:
+        if ties == tables.AVERAGE:
             mean = average(group, size, exact)
             for i in range(filled):
                 out[at + i] = mean
-        elif ties == INPUT:
+        elif ties == tables.INPUT:
             for i in range(filled):
                 out[at + i] = group[i]
         else:
             sort_falling(group, size)
             for i in range(filled):
-                out[at + i] = group[i] if ties == BEST else group[size - 1 - i]
+                out[at + i] = group[i] if ties == tables.BEST else group[size - 1 - i]
         at += filled
     return at
 
@@ -154,7 +140,7 @@ def gather_sums(
         size = collect(start, start + sizes[start], condensed, unjudged, gains, codes, group)
         start += sizes[start]
         filled = min(size, depth - at)
-        if ties == AVERAGE and size > 1:
+        if ties == tables.AVERAGE and size > 1:
             total = 0.0
             for i in range(size):
                 total += group[i]
@@ -162,10 +148,10 @@ def gather_sums(
                 out[at + i] = before + (i + 1) * total / size
             before += total
         else:
-            if ties in (WORST, BEST):
+            if ties in (tables.WORST, tables.BEST):
                 sort_falling(group, size)
             for i in range(filled):
-                before += group[size - 1 - i] if ties == WORST else group[i]
+                before += group[size - 1 - i] if ties == tables.WORST else group[i]
                 out[at + i] = before
         at += filled
     return at
@@ -174,7 +160,7 @@ def gather_sums(
 @inlined
 def is_linear(v: int, lists: Array) -> bool:
     """Whether a list has gains or counts of all documents. Such lists are made side by side."""
-    return lists[v, FOLD] in (GAIN, COUNT) and lists[v, CONDENSED] == 0
+    return lists[v, tables.FOLD] in (tables.GAIN, tables.COUNT) and lists[v, tables.CONDENSED] == 0
 
 
 @inlined
@@ -182,9 +168,9 @@ def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
     """Whether a list that is made side by side is also right for tied documents."""
     return (
         is_linear(v, lists)
-        and lists[v, FOLD] == GAIN
-        and lists[v, TIES] == AVERAGE
-        and exact[lists[v, TABLE]]
+        and lists[v, tables.FOLD] == tables.GAIN
+        and lists[v, tables.TIES] == tables.AVERAGE
+        and exact[lists[v, tables.TABLE]]
     )
 
 
@@ -203,16 +189,20 @@ def gather_lists(
     """Fill the lists of gains and counts of one lane, except those `made` for all queries side by side."""
     lists, exact, out, lengths = plan.lists, plan.exact, batch.lists, batch.lengths
     for v in range(lists.shape[0]):
-        table, ties, condensed = lists[v, TABLE], lists[v, TIES], lists[v, CONDENSED] == 1
-        if (made == ALL_MADE and is_linear(v, lists)) or (
-            made == AVERAGED_MADE and averages_exactly(v, lists, exact)
+        table, ties, condensed = (
+            lists[v, tables.TABLE],
+            lists[v, tables.TIES],
+            lists[v, tables.CONDENSED] == 1,
+        )
+        if (made == tables.ALL_MADE and is_linear(v, lists)) or (
+            made == tables.AVERAGED_MADE and averages_exactly(v, lists, exact)
         ):
             continue
-        if lists[v, FOLD] == GAIN:
+        if lists[v, tables.FOLD] == tables.GAIN:
             lengths[v, lane] = gather(
                 ranked, distinct, ties, condensed, unjudged, gains[table], exact[table], work, out[v], lane
             )
-        elif lists[v, FOLD] == COUNT:
+        elif lists[v, tables.FOLD] == tables.COUNT:
             lengths[v, lane] = gather_sums(
                 ranked, ties, condensed, unjudged, gains[table], work, out[v], lane
             )

@@ -8,19 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import (
-    ALL_MADE,
-    AVERAGED_MADE,
-    JUDGED,
-    LEAVES_OUT,
-    NONE_MADE,
-    SCORED,
-    SOURCE,
-    TABLE,
-    Array,
-    Documents,
-    Plan,
-)
+from fastndcg.kernels.flow import tables
+from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
 from ..compile.llvm import SIDE_BY_SIDE
 from ..compile.marks import block, inlined
@@ -90,10 +79,10 @@ def score_queries_of_levels(
         all_made = all_ranked and (averaged or (linear and not tied))
         for lane in range(0 if all_made else placed):
             kept, is_tied = lanes.kept[lane], tied_lanes >> lane & 1 == 1
-            is_ranked, made = rows > 0 and kept <= rows, NONE_MADE
+            is_ranked, made = rows > 0 and kept <= rows, tables.NONE_MADE
             if is_ranked:
-                made = AVERAGED_MADE if is_tied else ALL_MADE
-            if (made == ALL_MADE and linear) or (made == AVERAGED_MADE and averaged):
+                made = tables.AVERAGED_MADE if is_tied else tables.ALL_MADE
+            if (made == tables.ALL_MADE and linear) or (made == tables.AVERAGED_MADE and averaged):
                 continue
             if is_ranked and (keeps_order or not is_tied):
                 is_tied = take_column(ranked, lane, kept, work)
@@ -152,7 +141,7 @@ def score_queries_of_values(
             )
             kept = batch.lanes.kept[lane]
             tied = rank_documents(kept, tied, unjudged + 1, lane, documents, plan, scratch, work)
-            gather_lists(kept, not tied, unjudged, NONE_MADE, gains, plan, work, batch, lane)
+            gather_lists(kept, not tied, unjudged, tables.NONE_MADE, gains, plan, work, batch, lane)
             fold_lists(plan.folds, kept, not tied, unjudged, gains, plan, scratch.chances, work, batch, lane)
             batch.lanes.queries[lane], batch.lanes.has_documents[lane] = number, has_documents
             lane += 1
@@ -196,14 +185,14 @@ def ideals_of_values(
     """Fill the ideals of scored and of judged documents of a query whose grades have no levels."""
     values, n = scratch.values, codes.shape[0]
     for i in range(plan.ideals.shape[0]):
-        table, source = plan.ideals[i, TABLE], plan.ideals[i, SOURCE]
+        table, source = plan.ideals[i, tables.TABLE], plan.ideals[i, tables.SOURCE]
         gains, found = scratch.gains[table], values[:0]
-        if all_judged and source in (JUDGED, SCORED):
+        if all_judged and source in (tables.JUDGED, tables.SCORED):
             found = gains[:n]
-        elif source == JUDGED:
+        elif source == tables.JUDGED:
             found = values[: gains_of_judged(number, table, codes, n, gains, documents, plan, values)]
-        elif source == SCORED:
-            condensed = plan.ideals[i, LEAVES_OUT] == 1
+        elif source == tables.SCORED:
+            condensed = plan.ideals[i, tables.LEAVES_OUT] == 1
             found = values[: collect(0, n, condensed, n, gains, codes, values)]
         batch.ideal_lengths[i, lane] = ideal_of_gains(
             found, plan.ideal_depth, values, scratch.kept[lane], work, batch.ideals[i], lane

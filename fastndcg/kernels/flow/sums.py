@@ -4,34 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import (
-    AS_IS,
-    AT_RELEVANT,
-    BY_BOTH,
-    BY_FEWER,
-    BY_FEWER_RETURNED,
-    BY_IDEAL,
-    BY_RELEVANT,
-    CUTOFF,
-    DISCOUNT,
-    IDEAL,
-    LEFT,
-    LIST,
-    NEVER,
-    NO_RELEVANT,
-    OUT,
-    OVER,
-    POOL_TOTAL,
-    RESIDUAL,
-    SCALED,
-    SHARE_LEFT,
-    TOTAL,
-    UNCUT,
-    UNDEFINED,
-    WEIGHTED,
-    Array,
-    Plan,
-)
+from fastndcg.kernels.flow import tables
+from fastndcg.kernels.flow.tables import Array, Plan
 
 from ..compile.llvm import SIDE_BY_SIDE
 from ..compile.marks import apart, block, inlined
@@ -59,24 +33,24 @@ def divide(
     tail: float,
 ) -> float:
     """The value of a row from its `total`; `over` is the divisor, `tail` the first discount not shown."""
-    if over == BY_IDEAL:
+    if over == tables.BY_IDEAL:
         return normalise(total, ideal)
-    if over == AS_IS:
+    if over == tables.AS_IS:
         return total
-    if over in (SCALED, RESIDUAL):
+    if over in (tables.SCALED, tables.RESIDUAL):
         return weight * total + tail
-    if over in (LEFT, SHARE_LEFT):
+    if over in (tables.LEFT, tables.SHARE_LEFT):
         total = shown - total
-    if over in (LEFT, POOL_TOTAL):
-        return relevant if over == POOL_TOTAL else total
-    places = 1.0 * (shown if cutoff == UNCUT or over >= BY_FEWER_RETURNED else cutoff)
-    if over == BY_RELEVANT:
+    if over in (tables.LEFT, tables.POOL_TOTAL):
+        return relevant if over == tables.POOL_TOTAL else total
+    places = 1.0 * (shown if cutoff == tables.UNCUT or over >= tables.BY_FEWER_RETURNED else cutoff)
+    if over == tables.BY_RELEVANT:
         places = relevant
-    elif over in (BY_FEWER, BY_FEWER_RETURNED):
+    elif over in (tables.BY_FEWER, tables.BY_FEWER_RETURNED):
         places = min(places, relevant)
-    elif over == BY_BOTH:
+    elif over == tables.BY_BOTH:
         total, places = total * total, relevant * max(places, 1.0)
-    elif over == WEIGHTED:
+    elif over == tables.WEIGHTED:
         total, places = (1.0 + weight) * total, weight * relevant + places
     return normalise(total, places)
 
@@ -93,19 +67,24 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
     cutoffs, sums, summed, stops, values = batch.sums
     queries, has_documents = batch.lanes.queries, batch.lanes.has_documents
     for r in range(rows.shape[0]):
-        source, discount, ideal, over = rows[r, LIST], rows[r, DISCOUNT], rows[r, IDEAL], rows[r, OVER]
+        source, discount, ideal, over = (
+            rows[r, tables.LIST],
+            rows[r, tables.DISCOUNT],
+            rows[r, tables.IDEAL],
+            rows[r, tables.OVER],
+        )
         anew = (
             r == 0
-            or source != rows[r - 1, LIST]
-            or ideal != rows[r - 1, IDEAL]
-            or discount != rows[r - 1, DISCOUNT]
+            or source != rows[r - 1, tables.LIST]
+            or ideal != rows[r - 1, tables.IDEAL]
+            or discount != rows[r - 1, tables.DISCOUNT]
         )
-        if rows[r, CUTOFF] == AT_RELEVANT:
+        if rows[r, tables.CUTOFF] == tables.AT_RELEVANT:
             for lane in range(placed):
-                cutoffs[lane] = np.int64(totals[rows[r, TOTAL], lane])
-        elif r == 0 or rows[r, CUTOFF] != rows[r - 1, CUTOFF]:
+                cutoffs[lane] = np.int64(totals[rows[r, tables.TOTAL], lane])
+        elif r == 0 or rows[r, tables.CUTOFF] != rows[r - 1, tables.CUTOFF]:
             for lane in range(placed):
-                cutoffs[lane] = rows[r, CUTOFF]
+                cutoffs[lane] = rows[r, tables.CUTOFF]
         is_ratio = source >= 0 and ideal >= 0 and discount >= 0 and values.shape[0] == SIDE_BY_SIDE
         if is_ratio:
             sum_row(
@@ -115,24 +94,24 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
             )  # fmt: skip
         else:
             sum_sides(placed, source, discount, ideal, anew, discounts, batch)
-        if not (is_ratio and over == BY_IDEAL):
+        if not (is_ratio and over == tables.BY_IDEAL):
             of_row = 0 if source >= 0 else 1
             for lane in range(placed):
-                relevant = totals[rows[r, TOTAL], lane] if rows[r, TOTAL] >= 0 else 0.0
-                tail = discounts[discount, stops[0, lane]] if over == RESIDUAL else 0.0
+                relevant = totals[rows[r, tables.TOTAL], lane] if rows[r, tables.TOTAL] >= 0 else 0.0
+                tail = discounts[discount, stops[0, lane]] if over == tables.RESIDUAL else 0.0
                 values[lane] = divide(
                     over, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant,
                     weights[r], tail
                 )  # fmt: skip
-        if rows[r, UNDEFINED] != NEVER:
+        if rows[r, tables.UNDEFINED] != tables.NEVER:
             for lane in range(placed):
                 if not has_documents[lane]:
                     values[lane] = np.nan
-        if rows[r, UNDEFINED] == NO_RELEVANT:
+        if rows[r, tables.UNDEFINED] == tables.NO_RELEVANT:
             for lane in range(placed):
-                if rows[r, TOTAL] < 0 or totals[rows[r, TOTAL], lane] == 0.0:
+                if rows[r, tables.TOTAL] < 0 or totals[rows[r, tables.TOTAL], lane] == 0.0:
                     values[lane] = np.nan
-        found = out[rows[r, OUT]]
+        found = out[rows[r, tables.OUT]]
         for lane in range(placed):
             found[queries[lane]] = values[lane]
 
