@@ -3,8 +3,8 @@
 A failing command prints the reason in one line and exits with 3. A gate that fails exits with 1, wrong usage
 with 2, Ctrl-C with 130. A file that a command writes appears complete or not at all.
 
-application  what all commands share: how they are registered, and how they show errors
-arguments    words of the command line as values
+application  how commands are registered, and how one is run
+arguments    words of the command line as values, and messages in the words of options
 options      options that several commands take
 asked        what the words of options mean: measures, gates, grades, numbers
 reading      the input of a command: files of every kind, and the columns that were used

@@ -1,28 +1,22 @@
-"""The application: what all commands share, how they end, and how they show errors."""
+"""The application: how commands are registered, and how one is run."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import re
 import signal
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from types import MappingProxyType
 from typing import Annotated, Any, NoReturn, ParamSpec, get_type_hints
 
 import typer
 from typer.core import TyperGroup
-from typer.models import OptionInfo
 
 from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
 from fastndcg.cli.arguments import Command, UsageError
-from fastndcg.cli.output import FAILED, end, note, write
-from fastndcg.errors import Argument, Call, FastndcgError, FastndcgWarning, Given, Message
+from fastndcg.cli.output import note, write
 
 P = ParamSpec("P")
 
@@ -73,101 +67,22 @@ def _parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter
     return parameters, blocks
 
 
-def _options_of(function: Callable[..., None]) -> dict[str, str]:
-    """The options of a command, by the names of its function's parameters."""
-    options = {}
-    for parameter in _parameters(function)[0]:
-        name = parameter.name
-        for declared in getattr(parameter.annotation, "__metadata__", ()):
-            if isinstance(declared, OptionInfo):
-                # of what is annotated typer takes the first name for a default
-                names = [declared.default, *(declared.param_decls or ())]
-                long = [each for each in names if isinstance(each, str) and each.startswith("--")]
-                options[name] = long[0] if long else f"--{name.replace('_', '-')}"
-    return options
-
-
-def in_options(
-    message: Message, options: dict[str, str], typed: Mapping[str, Any] = MappingProxyType({})
-) -> str:
-    """A message with `--score "s1"` for `score="s1"`, without advice that no option can follow.
-
-    `typed` are the values of all options, by the names of the function's parameters.
-    """
-
-    def option(proposed: Argument | Given | Call) -> str | None:
-        if isinstance(proposed, Call):
-            joins = "from_qrels_run" in proposed.text and {"qrels", "run"} <= options.keys()
-            return "--qrels and --run" if joins else None
-        if isinstance(proposed, Given):
-            names = [proposed.argument, *typed]
-            found = (name for name in names if name in options and _holds(typed.get(name), proposed.value))
-            return options.get(next(found, proposed.argument))
-        if proposed == Argument("paired", False):
-            return options.get("unpaired")
-        name, value = options.get(proposed.name), proposed.value
-        if name is None or value is ... or value is True:  # True is that of a flag
-            return name
-        if isinstance(value, dict):
-            value = ",".join(f"{word}={grade}" for word, grade in value.items())
-        is_word = not isinstance(value, str) or re.fullmatch(r"[\w.+-]+", value)
-        return f"{name} {value}" if is_word else f'{name} "{value}"'
-
-    return message.in_words(option)
-
-
-def _holds(typed: object, value: str) -> bool:
-    """Whether an option named a column: as its value, as one of several, or as the cutoff of a measure."""
-    each = typed if isinstance(typed, list | tuple) else [typed]
-    return value in each or any(isinstance(one, str) and one.endswith(f"@{value}") for one in each)
-
-
 def command(function: Callable[P, None], **settings: Any) -> Callable[P, None]:
-    """Register a command. Each expected error becomes one line and an exit code.
+    """Register a command.
 
     A parameter that is a dataclass is a block of options: the command line has each of its fields.
     """
     parameters, blocks = _parameters(function)
 
     @functools.wraps(function)
-    def run_guarded(*arguments: P.args, **options: P.kwargs) -> None:
-        typed = dict(options)
-
-        def as_option(message: Message) -> str:
-            return in_options(message, _options_of(function), typed)
-
+    def with_blocks(*arguments: P.args, **options: P.kwargs) -> None:
         for name, block in blocks.items():
             options[name] = block(**{field.name: options.pop(field.name) for field in fields(block)})
-        try:
-            with _short_warnings(as_option):
-                function(*arguments, **options)
-        except FastndcgError as error:
-            end(FAILED, as_option(error))
-        except KeyboardInterrupt:
-            end(130, "Interrupted.")
+        function(*arguments, **options)
 
-    run_guarded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run_guarded.__annotations__ = {each.name: each.annotation for each in parameters}
-    return app.command(cls=Command, context_settings=_HELP, **settings)(run_guarded)
-
-
-@contextmanager
-def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
-    """Show each warning of the package once, as one line on stderr, without its source line."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", FastndcgWarning)
-        shown, written = warnings.showwarning, set()
-
-        def show(message: Any, category: type[Warning], *where: Any) -> None:
-            if isinstance(message, FastndcgWarning):
-                if str(message) not in written:
-                    note(f"Warning: {as_option(message)}")
-                written.add(str(message))
-            else:
-                shown(message, category, *where)
-
-        warnings.showwarning = show  # type: ignore[assignment]
-        yield
+    with_blocks.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_blocks.__annotations__ = {each.name: each.annotation for each in parameters}
+    return app.command(cls=Command, context_settings=_HELP, **settings)(with_blocks)
 
 
 class _Commands(TyperGroup):

@@ -1,23 +1,33 @@
-"""Words of a command line as values of a command's parameters, and what is wrong with them in one line."""
+"""What a command line is to a command: its words as values, and messages in the words of its options."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import re
+import warnings
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
 
-from fastndcg.cli.output import refuse
-from fastndcg.errors import suggest, visible
+from fastndcg.cli.output import FAILED, end, note, refuse
+from fastndcg.errors import (
+    Argument,
+    Call,
+    FastndcgError,
+    FastndcgWarning,
+    Given,
+    Message,
+    suggest,
+    visible,
+)
 
 # typer has errors of click, or its own copies of them, and names only this one
 UsageError: type[Any] = typer.BadParameter.__base__  # type: ignore[assignment]
@@ -64,6 +74,22 @@ class Command(TyperCommand):
                 ctx.params[param.name] = _converted(name, value, declared.annotation)
         ctx.args = []
         return ctx.args  # type: ignore[no-any-return]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Each expected error becomes one line and an exit code."""
+        options = [param for param in self.params if param.param_type_name == "option"]
+        names = {str(param.name): max(param.opts, key=len) for param in options}
+
+        def as_option(message: Message) -> str:
+            return in_options(message, names, ctx.params)
+
+        try:
+            with _short_warnings(as_option):
+                return super().invoke(ctx)
+        except FastndcgError as error:
+            end(FAILED, as_option(error))
+        except KeyboardInterrupt:
+            end(130, "Interrupted.")
 
 
 def _converted(name: str, value: Any, annotation: Any) -> Any:
@@ -124,3 +150,60 @@ def _refuse_parameters(args: list[str], options: set[str]) -> None:
             value = value or next(iter(args[place + 1 : place + 2]), "") or "10"
             written = _OF_MEASURES[name].format(value)
             refuse(f'{name} is no option: it belongs to the measure; write -m "{written}"')
+
+
+# ---- messages ----
+
+
+def in_options(
+    message: Message, options: dict[str, str], typed: Mapping[str, Any] = MappingProxyType({})
+) -> str:
+    """A message with `--score "s1"` for `score="s1"`, without advice that no option can follow.
+
+    `typed` are the values of all options, by the names of the function's parameters.
+    """
+
+    def option(proposed: Argument | Given | Call) -> str | None:
+        if isinstance(proposed, Call):
+            joins = "from_qrels_run" in proposed.text and {"qrels", "run"} <= options.keys()
+            return "--qrels and --run" if joins else None
+        if isinstance(proposed, Given):
+            names = [proposed.argument, *typed]
+            found = (name for name in names if name in options and _holds(typed.get(name), proposed.value))
+            return options.get(next(found, proposed.argument))
+        if proposed == Argument("paired", False):
+            return options.get("unpaired")
+        name, value = options.get(proposed.name), proposed.value
+        if name is None or value is ... or value is True:  # True is that of a flag
+            return name
+        if isinstance(value, dict):
+            value = ",".join(f"{word}={grade}" for word, grade in value.items())
+        is_word = not isinstance(value, str) or re.fullmatch(r"[\w.+-]+", value)
+        return f"{name} {value}" if is_word else f'{name} "{value}"'
+
+    return message.in_words(option)
+
+
+def _holds(typed: object, value: str) -> bool:
+    """Whether an option named a column: as its value, as one of several, or as the cutoff of a measure."""
+    each = typed if isinstance(typed, list | tuple) else [typed]
+    return value in each or any(isinstance(one, str) and one.endswith(f"@{value}") for one in each)
+
+
+@contextmanager
+def _short_warnings(as_option: Callable[[Message], str]) -> Iterator[None]:
+    """Show each warning of the package once, as one line on stderr, without its source line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", FastndcgWarning)
+        shown, written = warnings.showwarning, set()
+
+        def show(message: Any, category: type[Warning], *where: Any) -> None:
+            if isinstance(message, FastndcgWarning):
+                if str(message) not in written:
+                    note(f"Warning: {as_option(message)}")
+                written.add(str(message))
+            else:
+                shown(message, category, *where)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield

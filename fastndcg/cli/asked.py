@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from fastndcg.cli.application import in_options
+from fastndcg.cli.arguments import in_options
 from fastndcg.cli.output import refuse
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import Measure, parse_many
