@@ -308,6 +308,18 @@ def test_paths_are_found() -> None:
     assert [*paths_named(text)] == ["fastndcg/api/gone.py", "kernels/flow/gone.py", "gone.py"]
 
 
+@pytest.mark.parametrize("page", OURS, ids=lambda page: page.stem)
+def test_names_of_files_that_pages_explain_are_in_them(page: Path) -> None:
+    """`name` of `file.py`, and the names in a row of a table that begins with `file.py`."""
+    text = page.read_text(encoding="utf-8")
+    named = [(name, path) for name, path in re.findall(r"`(\w+)`\s+(?:of|in)\s+`([\w/.-]+\.py)`", text)]
+    for path, row in re.findall(r"^\| `([\w/.-]+\.py)` \|(.*)\|$", text, flags=re.MULTILINE):
+        named += [(name, path) for name in re.findall(r"`(\w+)`", row) if page.stem == "CONTRIBUTING"]
+    for name, path in named:
+        (file,) = {each for each in FILES if f"/{each}".endswith(f"/{path}")}
+        assert re.search(rf"\b{name}\b", (ROOT / file).read_text(encoding="utf-8")), f"{path} has no {name}"
+
+
 def test_pages_stand_in_four_groups() -> None:
     """Those of the site, and the list of the first page."""
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
