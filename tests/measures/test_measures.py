@@ -364,7 +364,9 @@ def test_ir_measures_objects() -> None:
     )
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="ir_measures parses with names that Python 3.14 lacks")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="ir_measures parses with names that Python 3.14 lacks"
+)
 def test_this_package_s_plain_notation_is_ir_measures_notation() -> None:
     ir_measures = pytest.importorskip("ir_measures")
     for measure in (fn.nDCG, fn.nDCG @ 10, fn.nDCG(judged_only=True) @ 5, fn.NumRet(rel=2)):
