@@ -25,6 +25,7 @@ from fastndcg.rankings.casts import (
     cast_scores,
     cast_weight,
     check_end,
+    plain_numbers,
 )
 from fastndcg.rankings.intents import IntentGrades, IntentProbabilities, intent_grades, probabilities
 
@@ -78,7 +79,7 @@ def cast_columns(
         grades,
         values,
         query_ids=None if query_ids is None else arrow_column("query_ids", query_ids, n_queries),
-        queries=cast_queries(queries, n_queries),
+        queries=queries,
         doc_ids=None if doc_ids is None else arrow_column("doc_ids", doc_ids, n_docs),
         is_judged=flags,
         judged=None if judged is None else cast_pool(judged, n_queries),
@@ -123,32 +124,33 @@ def checked_columns(
     doc_ids: pa.Array | pa.ChunkedArray | None = None,
     query_ids: pa.Array | pa.ChunkedArray | None = None,
     query_name: str = "query_id",
-    queries: pa.Table | None = None,
+    queries: Any = None,
     first_row: int | None = 0,
     weight: npt.ArrayLike | None = None,
     nan: NaN = "refuse",
     **of_documents: Any,
 ) -> dict[str, Any]:
-    """The fields of `Rankings` from columns whose types and lengths are right: their values are checked."""
-    blame = Blame(offsets, query_ids, first_row)
-    weight = None if weight is None else cast_weight(weight, len(offsets) - 1, blame.name_of)
-    scores = checked_scores(scores, nan, blame)
+    """The fields of `Rankings` from columns of the right types and lengths, whose values are checked."""
+    blame, n_queries = Blame(offsets, query_ids, first_row), len(offsets) - 1
+    kept = cast_queries(queries, n_queries)
+    weight = None if weight is None else cast_weight(weight, n_queries, blame.name_of)
+    relevance, scores = plain_numbers(relevance), checked_scores(plain_numbers(scores), nan, blame)
     check_grades(relevance, judged, blame)
     if judged is not None:
         check_pool(relevance, judged, is_judged, blame)
     if doc_ids is not None:
         check_doc_ids(doc_ids, blame)
     return {
-        "offsets": offsets,
-        "relevance": read_only(relevance),
-        "scores": read_only(scores),
+        "offsets": read_only(offsets),
+        "relevance": relevance,
+        "scores": scores,
         "judged": judged,
-        "is_judged": is_judged,
+        "is_judged": None if is_judged is None else read_only(is_judged),
         "doc_ids": doc_ids,
         "weight": weight,
         "_query_ids": query_ids,
         "_query_name": query_name,
-        "_kept": queries,
+        "_kept": kept,
         "_first_row": first_row,
         **dict.fromkeys(("intents", "judged_intents", "intent_probabilities", "propensity")),
         **of_documents,
