@@ -190,7 +190,7 @@ def rankings_from_table(
             "wanted both as lists, a row for each query, or both as numbers, a row for each document"
         )
     if listed:
-        return _from_lists(table, columns, to_decode, numbers)._with(_first_row=None)
+        return _from_lists(table, columns, to_decode, numbers)
     return _from_long(table, columns, to_decode, numbers, grouped, files)
 
 
@@ -284,6 +284,7 @@ def _from_long(
     relevance, scores = grouped.in_order(relevance, scores)
     if grouped.codes is not None:
         more = {name: value.take(grouped.rows) for name, value in more.items()}
+    is_in_place = grouped.codes is None and isinstance(numbers, int)
     rankings = _check(
         grouped.offsets,
         relevance,
@@ -294,11 +295,12 @@ def _from_long(
         query_ids=decode(grouped.query_ids),
         weight=weight,
         queries=pa.table(kept) if kept else None,
+        first_row=numbers if is_in_place else None,
         **more,
     )
     if files is not None:
         files.check(ids, grouped, numbers)
-    return rankings._with(_first_row=numbers if grouped.codes is None and isinstance(numbers, int) else None)
+    return rankings
 
 
 def _group(ids: pa.ChunkedArray) -> Grouped:
@@ -506,6 +508,7 @@ def _from_lists(
         columns,
         document,
         query_ids=_row_numbers(len(table), numbers) if ids is None else decode(ids),
+        first_row=None,
         weight=weight,
         queries=pa.table(kept) if kept else None,
         **more,
@@ -528,10 +531,10 @@ def _first_repeated(ids: pa.ChunkedArray) -> int | None:
     return None if new.all() else int(np.argmin(new))
 
 
-def _row_numbers(rows: int, numbers: int | Int64) -> Int64 | None:
+def _row_numbers(rows: int, numbers: int | Int64) -> pa.Array | None:
     if isinstance(numbers, int):
-        return np.arange(numbers, numbers + rows) if numbers else None
-    return numbers
+        return column_of(np.arange(numbers, numbers + rows)) if numbers else None
+    return column_of(numbers)
 
 
 def _split_lists(
@@ -616,9 +619,9 @@ def _check(
     grouped: Grouped | None = None,
     **more: Any,
 ) -> Rankings:
+    name = "query_id" if columns.query is None else columns.query
     try:
-        rankings = Rankings._from_offsets(offsets, relevance, scores, nan=columns.nan, **more)
-        return rankings if columns.query is None else rankings._with(_query_name=columns.query)
+        return Rankings._of_columns(offsets, relevance, scores, nan=columns.nan, query_name=name, **more)
     except InputError as error:
         _name_the_column(error, relevance, scores, columns, place, grouped)
 

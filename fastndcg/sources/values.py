@@ -233,7 +233,7 @@ def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
 def doc_ids_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> pa.ChunkedArray:
     column = whole_ids(plain(column))
     refuse_nulls(name, column, place, ". Drop those rows or name their documents.")
-    return with_long_offsets(column)
+    return column.cast(pa.int64()) if pa.types.is_null(column.type) else with_long_offsets(column)
 
 
 def join_arrays(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
