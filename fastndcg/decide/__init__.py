@@ -5,6 +5,7 @@ matching        scores of several systems, matched by query
 contrasts       the numbers of each measure and pair of systems
 comparison      `Comparison`: these numbers, and questions about them
 texts           a comparison as text, HTML, Markdown and LaTeX
+orders          the same measures for several orders of documents
 anchoring       what the order of the returned documents could have made of a measure
 explained       a query document by document: gains, contributions, what was missed, exchanges
 explanation     `explain`: where the value of a query comes from, rank by rank

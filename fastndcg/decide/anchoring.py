@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from fastndcg.common.arrays import offsets_of
 from fastndcg.common.exports import AsFrame
+from fastndcg.decide.orders import OfOrders
 from fastndcg.errors import MeasureError, count_of
-from fastndcg.measures import Measure, as_measures, find_measure
+from fastndcg.measures import Measure, as_measures
 from fastndcg.measures.measure import hold_functions
 from fastndcg.measures.parameters import Function, Numbers
 from fastndcg.rankings.rankings import Rankings
@@ -49,7 +50,7 @@ class Anchor(NamedTuple):
     quality: Float64
 
 
-class Anchors(AsFrame):
+class Anchors(OfOrders, AsFrame):
     """The result of `anchors`: an `Anchor` for each measure, and their means.
 
     Attributes
@@ -59,29 +60,21 @@ class Anchors(AsFrame):
     """
 
     def __init__(self, scores: Scores) -> None:
-        self._scores = scores  # for each order in turn, all measures
-        self.measures = scores.measures[: len(scores.measures) // len(_ORDERS)]
-
-    @property
-    def queries(self) -> pa.Table:
-        return self._scores.queries
+        super().__init__(scores, len(_ORDERS))
 
     def __len__(self) -> int:
         return self._scores.n_queries
 
     def __getitem__(self, measure: object) -> Anchor:
         """Anchors of one measure. Raises `MeasureError` for one that was not asked for."""
-        row = self.measures.index(find_measure(measure, self.measures, "was not asked for"))
-        return _anchor(*self._scores.values[row :: len(self.measures)])
+        return _anchor(*self._values(measure))
 
     def means(self) -> dict[str, dict[str, float]]:
         """By measure: the means of worst, random, actual and best, their position, ceiling and quality."""
-        found = {}
-        for row, measure in enumerate(self.measures):
-            rows = range(row, len(self._scores.measures), len(self.measures))
-            anchor = _anchor(*(np.float64(self._scores._mean(each)) for each in rows))
-            found[str(measure)] = {name: float(value) for name, value in anchor._asdict().items()}
-        return found
+        return {
+            name: {of: float(value) for of, value in _anchor(*map(np.float64, means))._asdict().items()}
+            for name, means in self._means().items()
+        }
 
     def summary(self) -> Summary:
         """A row for each measure: its mean, those of anchors, and their position, ceiling and quality."""

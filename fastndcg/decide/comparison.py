@@ -22,7 +22,7 @@ from fastndcg.errors import ColumnError, InputError, check_system, suggest
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics import exact_sums
-from fastndcg.statistics.intervals import check_size
+from fastndcg.statistics.intervals import check_share, check_size
 
 if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors
@@ -313,10 +313,7 @@ class Comparison(ComparisonTexts):
                 f"difference={difference!r} is not a difference to detect; "
                 "wanted a finite number other than 0"
             )
-        if isinstance(power, bool) or not isinstance(power, Real) or not 0 < power < 1:
-            raise InputError(
-                f"power={power!r} is not between 0 and 1; wanted a number between them, as in power=0.8"
-            )
+        power = check_share("power", power, 0.8)
         if not self._options.paired:
             raise InputError("the number of queries is computed for a paired test; compare with paired=True")
         rows = [

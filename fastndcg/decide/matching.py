@@ -265,24 +265,24 @@ def missing_text(absent: Mapping[str, pa.Array]) -> str:
 
 def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float64 | None:
     """Weights of the matched queries. Raises `InputError` if systems have different weights."""
-    weights = {name: scores._weight for name, scores in scored.items()}
-    given = [name for name, weight in weights.items() if weight is not None]
-    if not given:
+    weights = {name: scores._weight for name, scores in scored.items() if scores._weight is not None}
+    if not weights:
         return None
-    if len(given) < len(weights):
-        without = next(name for name, weight in weights.items() if weight is None)
-        raise InputError(f'"{given[0]}" has weights and "{without}" has none; give all systems the same')
-    common = np.full(len(places[given[0]]), np.nan)
-    for name in given:
-        weight, place = weights[name], places[name]
+    first = next(iter(weights))
+    if len(weights) < len(scored):
+        without = next(name for name in scored if name not in weights)
+        raise InputError(f'"{first}" has weights and "{without}" has none; give all systems the same')
+    common = np.full(len(places[first]), np.nan)
+    for name, weight in weights.items():
+        place = places[name]
         there = place >= 0
-        own = np.where(there, weight[place] if weight is not None and len(weight) else np.nan, np.nan)
+        own = np.where(there, weight[place] if len(weight) else np.nan, np.nan)
         differ = there & ~np.isnan(common) & (own != common)
         if differ.any():
             row = int(np.argmax(differ))
             query = scored[name].queries[0][int(place[row])].as_py()
             raise InputError(
-                f'query {query!r} weighs {own[row]:g} in "{name}" and {common[row]:g} in "{given[0]}"; '
+                f'query {query!r} weighs {own[row]:g} in "{name}" and {common[row]:g} in "{first}"; '
                 "give all systems the same weights"
             )
         common = np.where(np.isnan(common), own, common)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from fastndcg import statistics
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.table import Table, digits
-from fastndcg.measures import Measure, as_measures, find_measure
+from fastndcg.decide.orders import OfOrders
+from fastndcg.measures import Measure, as_measures
 from fastndcg.measures.measure import hold_functions
+from fastndcg.scores.scores import Scores
 from fastndcg.scoring import assignments
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from fastndcg.rankings.rankings import Rankings
@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
     high: npt.NDArray[np.float64]
 
 
-class Ranges:
+class Ranges(OfOrders):
     """The result of `tie_range` and `judgment_range`: `Bounds` of each measure, and their means.
 
     Attributes
@@ -44,45 +44,30 @@ class Ranges:
     def __init__(
         self, names: tuple[str, str, str], bounds: dict[Measure, Bounds], rankings: Rankings
     ) -> None:
+        values = np.array(list(bounds.values())).swapaxes(0, 1).reshape(-1, rankings.n_queries)
+        empty = np.zeros(values.shape, np.bool_)
+        super().__init__(Scores([*bounds] * 3, values, empty, rankings, rankings.weight), 3)
         self._names = names
-        self._bounds = bounds
-        self._rankings = rankings
-
-    @property
-    def measures(self) -> tuple[Measure, ...]:
-        return tuple(self._bounds)
-
-    @property
-    def queries(self) -> pa.Table:
-        return self._rankings.queries
 
     def __getitem__(self, measure: object) -> Bounds:
         """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
-        return self._bounds[find_measure(measure, self.measures, "was not asked for")]
+        return Bounds(*self._values(measure))
 
     def summary(self) -> Table:
         """The three means of each measure, and `moves`: worst and best differ by more than 0.001."""
-        weight = self._rankings.weight
-        means = [
-            [_mean(values, weight, skip=measure.params.get("empty") == "skip") for values in bounds]
-            for measure, bounds in self._bounds.items()
+        rows = [
+            {"measure": measure, **dict(zip(self._names, means, strict=True))}
+            | {"moves": abs(means[2] - means[0]) > MOVES}
+            for measure, means in self._means().items()
         ]
-        columns = {name: [each[place] for each in means] for place, name in enumerate(self._names)}
-        return Table(
-            pa.table(
-                {
-                    "measure": pa.array(map(str, self._bounds), pa.string()),
-                    **{name: pa.array(column, pa.float64()) for name, column in columns.items()},
-                    "moves": pa.array([abs(high - low) > MOVES for low, _, high in means], pa.bool_()),
-                }
-            )
-        )
+        kinds = {"measure": pa.string(), **dict.fromkeys(self._names, pa.float64()), "moves": pa.bool_()}
+        return Table(pa.Table.from_pylist(rows, pa.schema(kinds)))
 
     def to_arrow(self) -> pa.Table:
         """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure."""
         table = self.queries
-        for measure, bounds in self._bounds.items():
-            for name, values in zip(self._names, bounds, strict=True):
+        for measure in self.measures:
+            for name, values in zip(self._names, self[measure], strict=True):
                 table = table.append_column(f"{measure} {name}", pa.array(values))
         return table
 
@@ -93,7 +78,7 @@ class Ranges:
         return plot.ties(self)
 
     def __repr__(self) -> str:
-        width = max(len(str(measure)) for measure in self._bounds)
+        width = max(len(str(measure)) for measure in self.measures)
         lines = [" " * width + "".join(f"{name:>12}" for name in self._names)]
         for row in self.summary().to_pylist():
             low, value, high = (row[name] for name in self._names)
@@ -234,10 +219,3 @@ def judgment_range(
         found = assignments.bounds(asked, rankings, top, threads)
     bounds = {measure: Bounds(*of_measure) for measure, of_measure in zip(asked, found, strict=True)}
     return Ranges(("least", "value", "greatest"), bounds, rankings)
-
-
-def _mean(values: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None, *, skip: bool) -> float:
-    if skip:
-        defined = [not math.isnan(value) for value in values.tolist()]
-        values, weight = values[defined], None if weight is None else weight[defined]
-    return statistics.mean(values, weight)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fastndcg.errors import InputError, InputTypeError, check_choice
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.statistics.agreement import rbo, tau_ap, tau_b
+from fastndcg.statistics.intervals import check_share
 
 METHODS = ("tau_b", "tau_ap", "rbo")
 
@@ -66,8 +67,7 @@ def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> flo
     0.685
     """
     check_choice("method", method, METHODS)
-    if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p < 1:
-        raise InputError(f"p={p!r} is not between 0 and 1; wanted a number between them, as in p=0.9")
+    p = check_share("p", p, 0.9)
     if isinstance(a, Rankings) and isinstance(b, Rankings):
         return np.array([_agreement(*pair, method, p) for pair in _by_query(a, b)], np.float64)
     return _agreement(_scores("a", a), _scores("b", b), method, p)

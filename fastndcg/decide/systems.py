@@ -172,17 +172,18 @@ def compare(
             Argument("correction", correction),
             " out",
         )
-    drawn = check_resamples(resamples, seed)
+    resamples, seed = check_resamples(resamples, seed)
     options = Options(
-        baseline,
-        test,
-        correction,
-        check_confidence(confidence),
-        check_size("tolerance", tolerance, "a size of ties", 0.01),
-        paired,
-        *drawn,
-        check_threads(threads),
-        interval,
+        baseline=baseline,
+        test=test,
+        correction=correction,
+        confidence=check_confidence(confidence),
+        tolerance=check_size("tolerance", tolerance, "a size of ties", 0.01),
+        paired=paired,
+        resamples=resamples,
+        seed=seed,
+        threads=check_threads(threads),
+        interval=interval,
     )
     asked = common_measures(scored, measures)
     found = (

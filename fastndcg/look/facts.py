@@ -1,7 +1,8 @@
-"""Count what the data has: documents, queries, grades, ties."""
+"""What a page shows: the results of each system, and what its data has: documents, queries, grades, ties."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,8 +10,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastndcg.api.evaluate import evaluate
+from fastndcg.decide.systems import compare
+from fastndcg.errors import Argument, InputError, InputTypeError, about, check_system
+from fastndcg.look.blocks import LONGEST
+from fastndcg.look.chart_parts import by_name
+from fastndcg.look.mean_charts import CUTOFFS
+from fastndcg.measures import Measure, as_measures
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.slices import column_names
+
 if TYPE_CHECKING:
-    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.decide.comparison import Comparison
 
 _GRADES = 20  # distinct grades that are counted separately, at most
 
@@ -81,3 +93,80 @@ def _grades(rankings: Rankings) -> list[tuple[str, int]]:
     return [
         (f"{low:g} to {high:g}", count) for (low, high), count in zip(ranges, found.tolist(), strict=True)
     ]
+
+
+class Found(NamedTuple):
+    """The results that a page shows."""
+
+    rankings: dict[str, Rankings]
+    facts: dict[str, Facts]
+    scores: dict[str, Scores]  # of the chosen measures
+    curves: dict[str, Scores]  # of the first measure at several cutoffs; empty if it has no cutoff
+    comparison: Comparison | None  # of two or more systems
+    measures: tuple[Measure, ...]
+    by: tuple[str, ...]
+    confidence: float
+    sources: Mapping[str, str]
+    threads: int | None
+
+    @property
+    def main(self) -> Measure:
+        """The measure of pictures and lists of queries."""
+        return self.measures[0]
+
+
+def find(
+    systems: Any,
+    measures: Any,
+    baseline: str | None,
+    by: str | Sequence[str],
+    confidence: float,
+    missing: str | float,
+    sources: Mapping[str, str] | None,
+    threads: int | None,
+) -> Found:
+    """The results that sections show."""
+    rankings = by_name(systems, "rankings", LONGEST)
+    names = dict(zip(map(str, systems) if isinstance(systems, Mapping) else rankings, rankings, strict=True))
+    for name, each in zip(names, rankings.values(), strict=True):
+        if not isinstance(each, Rankings):
+            raise InputTypeError(
+                f'"{name}" is a {type(each).__name__}; wanted Rankings, as read_parquet returns them'
+            )
+        if not each.n_queries:
+            raise InputError(f'"{name}" has no queries, so that there is nothing to report')
+    if baseline is not None:
+        check_system(baseline, names, Argument("baseline", baseline))
+        baseline = names[baseline]
+    asked = as_measures(measures)
+    main, longest = asked[0], max(each._longest for each in rankings.values())
+    curve = []
+    if main.definition.cut == "rank" and longest > 1:
+        last = next((k for k in CUTOFFS if k >= longest), CUTOFFS[-1])
+        curve = [main @ k for k in CUTOFFS if k <= last]
+    every = {}
+    for name, each in rankings.items():
+        with about(f'"{name}"'):
+            every[name] = evaluate(each, list(dict.fromkeys([*asked, *curve])), threads=threads)
+    scores = {name: only(each, asked) for name, each in every.items()}
+    compared = None
+    if len(scores) > 1:
+        compared = compare(scores, baseline or next(iter(scores)), confidence=confidence, missing=missing)
+    return Found(
+        rankings,
+        {name: facts_of(each) for name, each in rankings.items()},
+        scores,
+        {name: only(each, curve) for name, each in every.items()} if curve else {},
+        compared,
+        asked,
+        tuple(column_names(by)),
+        confidence,
+        {names[name]: text for name, text in (sources or {}).items() if name in names},
+        threads,
+    )
+
+
+def only(scores: Scores, measures: Sequence[Measure]) -> Scores:
+    """Return the scores of some of the measures."""
+    rows = [scores.measures.index(measure) for measure in measures]
+    return Scores(measures, scores.values[rows], scores._empty[rows], scores._source, scores.weight)

@@ -6,23 +6,20 @@ import base64
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.files import check_writable, whole_file
 from fastndcg.common.table import quoted
 from fastndcg.errors import (
-    Argument,
-    InputError,
-    InputTypeError,
-    about,
-    check_system,
     count_of,
     library,
     visible,
     warn,
 )
-from fastndcg.measures import Measures, as_measures
-from fastndcg.rankings.rankings import Rankings
+
+if TYPE_CHECKING:
+    from fastndcg.measures import Measures
+    from fastndcg.rankings.rankings import Rankings
 
 
 def report(
@@ -105,10 +102,11 @@ def report(
     """
     jinja = check_extra()
     from fastndcg.look.blocks import draw
+    from fastndcg.look.facts import find
     from fastndcg.look.sections import sections_of
 
     check_writable(path)
-    found = _find(systems, measures, baseline, by, confidence, missing, sources, threads)
+    found = find(systems, measures, baseline, by, confidence, missing, sources, threads)
     names = list(found.rankings)
     queries = max(facts.queries for facts in found.facts.values())
     sections = list(sections_of(found, command))
@@ -139,66 +137,6 @@ def check_extra() -> Any:
     for module, name in (("altair", "Altair"), ("vl_convert", "vl-convert-python"), ("scipy", "SciPy")):
         library(module, name, "report", "a report")
     return library("jinja2", "Jinja2", "report", "a report")
-
-
-def _find(
-    systems: Any,
-    measures: Any,
-    baseline: str | None,
-    by: str | Sequence[str],
-    confidence: float,
-    missing: str | float,
-    sources: Mapping[str, str] | None,
-    threads: int | None,
-) -> Any:
-    """The results that sections show."""
-    from fastndcg.api.evaluate import evaluate
-    from fastndcg.decide.systems import compare
-    from fastndcg.look.blocks import LONGEST
-    from fastndcg.look.chart_parts import by_name
-    from fastndcg.look.facts import facts_of
-    from fastndcg.look.mean_charts import CUTOFFS
-    from fastndcg.look.sections import Found, only
-    from fastndcg.scores.slices import column_names
-
-    rankings = by_name(systems, "rankings", LONGEST)
-    names = dict(zip(map(str, systems) if isinstance(systems, Mapping) else rankings, rankings, strict=True))
-    for name, each in zip(names, rankings.values(), strict=True):
-        if not isinstance(each, Rankings):
-            raise InputTypeError(
-                f'"{name}" is a {type(each).__name__}; wanted Rankings, as read_parquet returns them'
-            )
-        if not each.n_queries:
-            raise InputError(f'"{name}" has no queries, so that there is nothing to report')
-    if baseline is not None:
-        check_system(baseline, names, Argument("baseline", baseline))
-        baseline = names[baseline]
-    asked = as_measures(measures)
-    main, longest = asked[0], max(each._longest for each in rankings.values())
-    curve = []
-    if main.definition.cut == "rank" and longest > 1:
-        last = next((k for k in CUTOFFS if k >= longest), CUTOFFS[-1])
-        curve = [main @ k for k in CUTOFFS if k <= last]
-    every = {}
-    for name, each in rankings.items():
-        with about(f'"{name}"'):
-            every[name] = evaluate(each, list(dict.fromkeys([*asked, *curve])), threads=threads)
-    scores = {name: only(each, asked) for name, each in every.items()}
-    compared = None
-    if len(scores) > 1:
-        compared = compare(scores, baseline or next(iter(scores)), confidence=confidence, missing=missing)
-    return Found(
-        rankings,
-        {name: facts_of(each) for name, each in rankings.items()},
-        scores,
-        {name: only(each, curve) for name, each in every.items()} if curve else {},
-        compared,
-        asked,
-        tuple(column_names(by)),
-        confidence,
-        {names[name]: text for name, text in (sources or {}).items() if name in names},
-        threads,
-    )
 
 
 def _render(jinja: Any, **parts: Any) -> str:

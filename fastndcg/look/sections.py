@@ -4,51 +4,39 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fastndcg import plot
 from fastndcg.decide.anchoring import anchors
 from fastndcg.decide.explanation import explain
 from fastndcg.decide.ranges import tie_range
 from fastndcg.errors import InputError, MeasureError, count_of
-from fastndcg.look.blocks import Folded, Section, Table, Text, cell_of, id_cells, picture_of, table_of
+from fastndcg.look.blocks import (
+    Folded,
+    Section,
+    Table,
+    Text,
+    cell_of,
+    id_cells,
+    picture_of,
+    table_of,
+)
+from fastndcg.look.facts import Found, only
 from fastndcg.measures import Measure, table
 from fastndcg.measures.by_tool import conventions
-from fastndcg.scores.scores import Scores
 from fastndcg.scoring.discounts import discount_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from fastndcg.decide.comparison import Comparison
-    from fastndcg.look.facts import Facts
     from fastndcg.rankings.rankings import Rankings
 
 # queries in a list; how many of them are explained; rows of an explanation
 _WORST, _EXPLAINED, _RANKS = 20, 5, 50
-
-
-class Found(NamedTuple):
-    """The results that a page shows."""
-
-    rankings: dict[str, Rankings]
-    facts: dict[str, Facts]
-    scores: dict[str, Scores]  # of the chosen measures
-    curves: dict[str, Scores]  # of the first measure at several cutoffs; empty if it has no cutoff
-    comparison: Comparison | None  # of two or more systems
-    measures: tuple[Measure, ...]
-    by: tuple[str, ...]
-    confidence: float
-    sources: Mapping[str, str]
-    threads: int | None
-
-    @property
-    def main(self) -> Measure:
-        """The measure of pictures and lists of queries."""
-        return self.measures[0]
 
 
 def sections_of(found: Found, command: str) -> Iterator[Section]:
@@ -301,12 +289,6 @@ def _made_section(command: str) -> list[Any]:
 
 def _share(count: int | None, of: int) -> str:
     return "not known" if count is None else f"{count:,} ({100 * count / max(of, 1):.1f} %)"
-
-
-def only(scores: Scores, measures: Sequence[Measure]) -> Scores:
-    """Return the scores of some of the measures."""
-    rows = [scores.measures.index(measure) for measure in measures]
-    return Scores(measures, scores.values[rows], scores._empty[rows], scores._source, scores.weight)
 
 
 def _each_measure(found: Found, make: Callable[[Measure], list[Any]]) -> list[Any]:

@@ -22,23 +22,27 @@ class Interval(NamedTuple):
     high: float
 
 
-def check_confidence(confidence: object) -> float:
-    """The confidence as a float. Raises `InputError` or `InputTypeError` unless between 0 and 1."""
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float):
+def check_share(name: str, share: object, example: float) -> float:
+    """A number between 0 and 1 as a float. Raises `InputError` or `InputTypeError` for anything else."""
+    wanted = Argument(name, example)
+    if isinstance(share, bool) or not isinstance(share, Real):
         raise InputTypeError(
-            Argument("confidence", confidence),
-            " is not a number; wanted one between 0 and 1, as in ",
-            Argument("confidence", 0.95),
+            Argument(name, share), " is not a number; wanted one between 0 and 1, as in ", wanted
         )
-    if not 0 < confidence < 1:
-        hint = f" Did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
+    given = float(share)
+    if not 0 < given < 1:
+        hint = f" Did you mean {given / 100:g}?" if 1 < given < 100 else ""
         raise InputError(
-            Argument("confidence", confidence),
+            Argument(name, share),
             " is not between 0 and 1; wanted a number between them, as in ",
-            Argument("confidence", 0.95),
+            wanted,
             f".{hint}",
         )
-    return float(confidence)
+    return given
+
+
+def check_confidence(confidence: object) -> float:
+    return check_share("confidence", confidence, 0.95)
 
 
 def check_size(name: str, size: object, what: str, example: float) -> float:
