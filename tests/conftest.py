@@ -36,64 +36,21 @@ def _profile() -> str:
 
 settings.load_profile(_profile())
 
-# The world of a test (kernels/compile/worlds.py), by its marker: none means compiled kernels, whatever the size of a call; `auto` means the
-# world that users have, where ten rows load no kernels, in child processes too; `pure` means compiled, and plain in a run of its own
-# with NUMBA_DISABLE_JIT=1, whatever the module of the test says. What the variable says at the start of the run holds for all.
+# What the variable says at the start of the run holds for all tests; else their markers say it (pyproject.toml).
 ASKED = os.environ.get("FASTNDCG_KERNELS")
 
 
-# files of more than 15 s of processor time, the longest first: where each file is a worker's, none is left
-# alone with one at the end
-LONG = [
-    "spark",
-    "hosts",
-    "bench",
-    "compilation",
-    "dask",
-    "ray",
-    "kernels",
-    "guarded",
-    "explain",
-    "crossed",
-    "judgments",
-    "folds",
-    "conventions_rivals",  # after bench, which compiles ranx
-    "streams",
-    "scan_csv",
-    "typing",
-    "cli",
-    "docs",
-    "cli_compare",
-    "storm",
-    "diversity",
-    "evaluate",
-    "formats",
-    "conventions",
-    "paths",
-    "exits",
-]
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "pure: of numbers, which plain and compiled kernels both have to find")
-    config.addinivalue_line(
-        "markers", "auto: of what is around the numbers: kernels run as they do for users"
-    )
-    config.addinivalue_line("markers", "slow: takes more than about ten seconds")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each file of hosts is a worker's, so that an engine is started once; all other tests are balanced one by one."""
     for item in items:
-        if isinstance(item, pytest.DoctestItem):
-            item.add_marker("auto")
-    places = {f"test_{name}": place for place, name in enumerate(LONG)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
+        if item.get_closest_marker("host"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> None:
-    is_auto = item.get_closest_marker("auto") and not item.get_closest_marker("pure")
-    os.environ["FASTNDCG_KERNELS"] = ASKED or ("auto" if is_auto else "compiled")
+    is_compiled = any(item.get_closest_marker(name) for name in ("compiled", "pure"))
+    os.environ["FASTNDCG_KERNELS"] = ASKED or ("compiled" if is_compiled else "auto")
     worlds._here.clear()  # what other tests took makes no test compile
     worlds._told.clear()
 

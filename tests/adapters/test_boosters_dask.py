@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster  # noqa: E402 - as above
 from fastndcg.adapters import lightgbm as fnl  # noqa: E402 - as above
 from fastndcg.adapters import xgboost as fnx  # noqa: E402 - as above
 
-pytestmark = pytest.mark.auto
+pytestmark = pytest.mark.host
 
 DATA = boosting.ranked(120)
 
@@ -47,7 +47,6 @@ def halves(*columns: Any) -> list[da.Array]:
     ]
 
 
-@pytest.mark.slow
 def test_xgboost_has_the_mean_of_all_queries(client: Client) -> None:
     from xgboost import dask as dxgb
 
@@ -69,7 +68,6 @@ def test_xgboost_has_the_mean_of_all_queries(client: Client) -> None:
     assert np.isnan(ours[-1])
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored")
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 def test_lightgbm_has_the_mean_of_a_workers_queries(client: Client) -> None:

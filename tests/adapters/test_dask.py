@@ -29,7 +29,7 @@ from fastndcg.adapters import dask as fnd  # noqa: E402
 
 # Dask's own, where it writes Parquet with pandas 3.1
 pytestmark = [
-    pytest.mark.auto,
+    pytest.mark.host,
     pytest.mark.filterwarnings(r"ignore:The inplace keyword in DataFrame:DeprecationWarning"),
 ]
 

@@ -13,8 +13,6 @@ from bench import bench_evaluators
 from fastndcg.adapters import pytrec_eval as ours
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError
 
-pytestmark = pytest.mark.auto
-
 QRELS = {"q1": {"d1": 0, "d2": 1, "d3": 0}, "q2": {"d2": 1, "d3": 1}}
 RUN = {"q1": {"d1": 1.0, "d2": 0.0, "d3": 1.5}, "q2": {}}
 WITH_PARAMETERS = [

@@ -27,8 +27,9 @@ import ray.data  # noqa: E402
 
 from fastndcg.adapters import ray as fnr  # noqa: E402
 
-pytestmark = [  # Ray's own, of its settings, logs and sockets
-    pytest.mark.auto,
+pytestmark = [
+    pytest.mark.host,
+    # Ray's own, of its settings, logs and sockets
     pytest.mark.filterwarnings("ignore:`.*` is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

@@ -31,8 +31,6 @@ from sklearn.model_selection import (  # noqa: E402 - as above
 from fastndcg.adapters import lightgbm as fnl  # noqa: E402 - as above
 from fastndcg.adapters import sklearn as fnk  # noqa: E402 - as above
 
-pytestmark = pytest.mark.auto
-
 DATA = boosting.ranked(120)
 ROUTED = {"qid": DATA.qid, "groups": DATA.qid}
 FOLDS = GroupKFold(3)

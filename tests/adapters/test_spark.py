@@ -29,7 +29,7 @@ from pyspark.sql import functions as F  # noqa: E402
 from fastndcg.adapters import spark as fns  # noqa: E402
 
 pytestmark = [
-    pytest.mark.auto,
+    pytest.mark.host,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore:distutils Version classes are deprecated:DeprecationWarning"),  # 3.5
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, to its JVM

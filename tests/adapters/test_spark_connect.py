@@ -11,7 +11,7 @@ import engines
 import pyarrow.parquet as pq
 import pytest
 
-pytestmark = pytest.mark.auto
+pytestmark = pytest.mark.host
 
 engines.need("pyspark", "grpc", "grpc_status")
 

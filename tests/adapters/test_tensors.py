@@ -16,7 +16,7 @@ import fastndcg as fn
 from fastndcg.errors import ConventionError, InputError, InputTypeError
 
 engines.need("torch", "torchmetrics", "sentence_transformers")
-pytestmark = [pytest.mark.auto, pytest.mark.filterwarnings("ignore")]  # what the hosts say of themselves
+pytestmark = pytest.mark.filterwarnings("ignore")  # what the hosts say of themselves
 
 # ten seconds to import, which no other worker needs to wait for
 torch, torchmetrics = engines.imported_later("torch"), engines.imported_later("torchmetrics")

@@ -30,6 +30,7 @@ TIMES = [pytest.param(*pair, id=pair[0].__name__) for pair in PAIRS]
 # ---- its own tests ----
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("file", "at_least"), [("test_ranking.py", 9), ("test_common.py", 18)])
 def test_scikit_learn_s_own_tests(file: str, at_least: int, tmp_path: Path) -> None:
     """Every test of the installed wheel with "dcg" in its name, run in a process of its own with our functions put in."""
@@ -69,7 +70,6 @@ def matrices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
     return true, score, rng.random(rows) + 0.1 if draw(st.booleans()) else None
 
 
-@pytest.mark.auto
 @given(matrices(), st.sampled_from([None, 1, 2, 5, 100]))
 def test_random_matrices_with_heavy_ties(given_: Any, k: int | None) -> None:
     true, score, weight = given_
@@ -79,7 +79,6 @@ def test_random_matrices_with_heavy_ties(given_: Any, k: int | None) -> None:
         )
 
 
-@pytest.mark.auto
 @given(matrices(), st.sampled_from([None, 1, 3]), st.sampled_from([2, 2.0, 10, 3, 1.5, np.e]))
 def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
     true, score, weight = given_
@@ -89,7 +88,6 @@ def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
     )
 
 
-@pytest.mark.auto
 @given(matrices(), st.sampled_from([None, 1, 3]), st.sampled_from([1, 40]))
 def test_ignoring_ties_sorts_as_scikit_learn_on_this_machine(given_: Any, k: int | None, times: int) -> None:
     """NumPy's sort is not stable, and differs from processor to processor in longer rows."""
@@ -103,7 +101,6 @@ def test_ignoring_ties_sorts_as_scikit_learn_on_this_machine(given_: Any, k: int
             )
 
 
-@pytest.mark.auto
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
 def test_wide_matrices(ours: Any, theirs: Any) -> None:
     rng = np.random.default_rng(0)
@@ -116,7 +113,6 @@ def test_wide_matrices(ours: Any, theirs: Any) -> None:
         )
 
 
-@pytest.mark.auto
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
 def test_anything_array_like(ours: Any, theirs: Any) -> None:
     pandas = pytest.importorskip("pandas")
@@ -139,7 +135,6 @@ TRUE, SCORE = np.array([[1, 0, 2], [0, 1, 0], [2, 0, 1]]), np.array([[5, 6, 1], 
 FRAMES = ("Int64", "Float64", "boolean", "int64[pyarrow]")
 
 
-@pytest.mark.auto
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
 def test_what_scikit_learn_takes_is_taken(ours: Any, theirs: Any) -> None:
     pandas = pytest.importorskip("pandas")
@@ -174,7 +169,6 @@ def test_what_scikit_learn_takes_is_taken(ours: Any, theirs: Any) -> None:
         assert ours(TRUE, SCORE, sample_weight=weight) == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.auto
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -184,7 +178,6 @@ def test_a_weight_that_is_not_finite_gives_nan(ours: Any, theirs: Any, bad: floa
         assert np.isnan(ours(TRUE, SCORE, sample_weight=weight))
 
 
-@pytest.mark.auto
 def test_empty_rows_count_as_zero() -> None:
     assert (
         fn.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]])
@@ -193,13 +186,11 @@ def test_empty_rows_count_as_zero() -> None:
     )
 
 
-@pytest.mark.auto
 def test_negative_grades_under_dcg() -> None:
     true, score = [[-1, 2, -3]], [[3, 2, 1]]
     assert fn.dcg_score(true, score) == pytest.approx(sklearn_metrics.dcg_score(true, score), rel=1e-12)
 
 
-@pytest.mark.auto
 def test_unsigned_scores_are_not_negated() -> None:
     """scikit-learn 1.9.1 negates them and gets 0.6697."""
     assert fn.ndcg_score([[0, 1, 2]], np.array([[0, 1, 2]], np.uint8)) == 1.0
@@ -209,7 +200,6 @@ def test_unsigned_scores_are_not_negated() -> None:
 # ---- errors ----
 
 
-@pytest.mark.auto
 @pytest.mark.parametrize(
     ("true", "score", "words"),
     [
@@ -253,7 +243,6 @@ def test_what_scikit_learn_refuses_is_refused(true: Any, score: Any, words: dict
     assert isinstance(ours.value, ZeroDivisionError) is isinstance(theirs.value, ZeroDivisionError)
 
 
-@pytest.mark.auto
 def test_the_words_of_scikit_learn_s_errors() -> None:
     with pytest.raises(
         ValueError,
@@ -267,7 +256,6 @@ def test_the_words_of_scikit_learn_s_errors() -> None:
             function([[1]], [[1]])
 
 
-@pytest.mark.auto
 @pytest.mark.parametrize("log_base", [0, -2, "2", np.nan])
 def test_a_base_that_has_no_logarithm(log_base: Any) -> None:
     with pytest.raises(fn.FastndcgError):

@@ -15,8 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytestmark = pytest.mark.auto
-
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "canary_gate.sh"
 
 

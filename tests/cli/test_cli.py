@@ -28,8 +28,6 @@ import fastndcg as fn
 from fastndcg.cli import COMMANDS
 from fastndcg.cli.sample import write_sample
 
-pytestmark = pytest.mark.auto
-
 LABELS, SCORES = [3, 0, 2, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4]
 QUERY_IDS, COUNTRIES = [7, 7, 7, 8, 8, 9, 9], ["DE", "DE", "DE", "FR", "FR", "FR", "FR"]
 

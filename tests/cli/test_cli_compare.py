@@ -19,8 +19,6 @@ from commands import only_line, run
 import fastndcg as fn
 from fastndcg.common.table import name_of
 
-pytestmark = pytest.mark.auto
-
 pytest.importorskip("scipy")
 
 QUERIES, DOCUMENTS = 118, 9

@@ -15,8 +15,6 @@ from rivals import random_queries
 
 import fastndcg as fn
 
-pytestmark = pytest.mark.auto
-
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:

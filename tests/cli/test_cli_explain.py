@@ -15,8 +15,6 @@ from commands import only_line, run
 
 import fastndcg as fn
 
-pytestmark = pytest.mark.auto
-
 
 @pytest.fixture
 def predictions(tmp_path: Path) -> Path:

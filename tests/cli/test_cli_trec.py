@@ -19,8 +19,6 @@ typer = pytest.importorskip("typer")
 
 from fastndcg.cli import app  # noqa: E402 - after the question whether typer is there
 
-pytestmark = pytest.mark.auto
-
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
 RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n302 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"
 

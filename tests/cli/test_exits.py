@@ -11,10 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytestmark = [
-    pytest.mark.auto,
-    pytest.mark.skipif(not Path("/dev/full").exists(), reason="streams as Linux has them"),
-]
+pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="streams as Linux has them")
 
 # a command, and its exit code where every stream is open
 COMMANDS = {

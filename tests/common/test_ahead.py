@@ -17,8 +17,6 @@ import pytest
 import fastndcg
 from fastndcg.sources.ahead import decoded_ahead
 
-pytestmark = pytest.mark.auto
-
 
 def table(row: int) -> pa.Table:
     return pa.table({"row": [row]})

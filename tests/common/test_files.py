@@ -37,7 +37,6 @@ def open_files_in(folder: Path) -> list[str]:
     return [file for file in map(os.path.realpath, descriptors) if file.startswith(str(folder.resolve()))]
 
 
-@pytest.mark.auto
 def test_a_new_file(folder: Path) -> None:
     with whole_file(folder / "out") as draft:
         draft.write_text("half")
@@ -51,7 +50,6 @@ def test_a_new_file(folder: Path) -> None:
     assert not open_files_in(folder)
 
 
-@pytest.mark.auto
 def test_a_file_that_is_replaced_keeps_its_mode_and_loses_nothing(folder: Path) -> None:
     (folder / "out").write_text("old")
     (folder / "out").chmod(0o640)
@@ -65,7 +63,6 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_loses_nothing(folder: Path) 
     assert (folder / "out").stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.auto
 def test_looking_leaves_nothing(folder: Path) -> None:
     check_writable(folder / "out")
     assert os.listdir(folder) == []
@@ -74,6 +71,7 @@ def test_looking_leaves_nothing(folder: Path) -> None:
             check_writable(where)
 
 
+@pytest.mark.compiled
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name as Linux has them")
 def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
     if not has_nameless_files(tmp_path):

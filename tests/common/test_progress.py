@@ -22,7 +22,10 @@ from fastndcg.common import progress
 from fastndcg.common.progress import Task
 
 ROOT = Path(fn.__file__).parent.parent
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a pty is a terminal of Unix")
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.skipif(sys.platform == "win32", reason="a pty is a terminal of Unix"),
+]
 
 
 def in_terminal(code: str, *, columns: int = 100, **environment: str) -> tuple[str, str]:

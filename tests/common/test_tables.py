@@ -27,8 +27,6 @@ from fastndcg.common.table import (
 )
 from fastndcg.scores.summary import Summary
 
-pytestmark = pytest.mark.auto
-
 SNAPSHOTS = Path(__file__).parent.parent / "golden" / "tables.txt"
 MEASURES = ["nDCG@10", "nDCG(gain='exp2', ties='worst')@10", "AP(rel=2)", "RR"]
 WIDTHS = (40, 60, 80, 120, 0)

@@ -19,6 +19,8 @@ from fastndcg.convention.differences import CHOICES
 from fastndcg.errors import ConventionError
 from fastndcg.measures.tools import Rounding
 
+pytestmark = pytest.mark.compiled
+
 # six documents with ties, and a judged one that was not retrieved; what each tool printed for them
 GOLDEN_QUERY = Query(
     "q", [3, 0, 2, 1, 0, 1], [0.9, 0.8, 0.8, 0.7, 0.1, 0.1], ["d1", "d2", "d3", "d4", "d5", "d6"], [2]

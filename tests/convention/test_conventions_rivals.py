@@ -18,7 +18,7 @@ import fastndcg as fn
 STORED = json.loads(FILE.read_text())
 CUTOFFS = [1, 3, 10, None]
 # the tools warn about each other's versions
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.compiled, pytest.mark.filterwarnings("ignore")]
 
 
 def installed(name: str):

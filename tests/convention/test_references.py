@@ -15,6 +15,8 @@ import rivals
 
 import fastndcg as fn
 
+pytestmark = pytest.mark.compiled
+
 Qrels = dict[str, dict[str, int]]
 Run = dict[str, dict[str, float]]
 
@@ -277,7 +279,6 @@ def test_average_precision_of_scikit_learn() -> None:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_ranx() -> None:
     ranx = pytest.importorskip("ranx", reason="ranx is not installed")

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fastndcg.scores.scores import Scores
 
 stats = pytest.importorskip("scipy.stats")
-pytestmark = pytest.mark.auto
 
 # ---- numbers ----
 

@@ -22,7 +22,6 @@ from fastndcg.statistics.noncentral import queries_needed
 from fastndcg.statistics.resampling import METHODS
 
 stats = pytest.importorskip("scipy.stats")
-pytestmark = pytest.mark.auto
 
 INTERVALS = ("t", *METHODS)
 SIZES = ("difference", "low", "high", "detectable")

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError
 
+pytestmark = pytest.mark.compiled
+
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("DCG", {"ips": True}),
     ("DCG", {"ips": True, "clip": 0.3}),

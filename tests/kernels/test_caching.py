@@ -63,6 +63,7 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.compiled
 @compiles
 def test_kernels_are_kept_in_the_users_folder(tmp_path: Path) -> None:
     """Nothing is added to the package; folders of older versions go, and are not missed where they are all there is."""
@@ -80,6 +81,7 @@ def test_kernels_are_kept_in_the_users_folder(tmp_path: Path) -> None:
     assert run(READ_ONLY + STARTS, copied, HOME=str(home), LOCALAPPDATA=str(home / ".cache")) == "[0, 2] 1\n"
 
 
+@pytest.mark.compiled
 @compiles
 def test_the_folder_that_numba_was_told_wins(tmp_path: Path) -> None:
     """It is found where it can only be read, and a block that changes in another file than its driver makes it void."""
@@ -99,6 +101,7 @@ def test_the_folder_that_numba_was_told_wins(tmp_path: Path) -> None:
     assert run(STARTS, site, **environment) == "[0, 1, 2] 1\n"
 
 
+@pytest.mark.compiled
 @compiles
 def test_a_package_in_an_archive(tmp_path: Path) -> None:
     site, home = installed(tmp_path / "site"), tmp_path / "home"
@@ -107,6 +110,7 @@ def test_a_package_in_an_archive(tmp_path: Path) -> None:
         assert run(STARTS, Path(archive).parent, HOME=str(home), PYTHONPATH=archive) == f"[0, 2] {hits}\n"
 
 
+@pytest.mark.compiled
 @compiles
 def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
     """Neither the package's folder nor a home: nothing is cached, and nothing else is wrong."""
@@ -118,7 +122,6 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
     assert files(site) == before
 
 
-@pytest.mark.auto
 @pytest.mark.parametrize(
     ("platform", "environment", "expected"),
     [
@@ -144,7 +147,6 @@ def test_the_users_folder_by_platform(
     assert folder.as_posix() == expected
 
 
-@pytest.mark.auto
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> Path:
         raise RuntimeError("Could not determine home directory.")
@@ -155,7 +157,6 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caching.users_folder() is None
 
 
-@pytest.mark.auto
 def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path: Path) -> None:
     """Two checkouts, or two versions of Numba, that are used in turn leave each other's alone."""
     version = tmp_path / "1.10.0"
@@ -171,7 +172,6 @@ def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path: Path
     assert (tmp_path / "1.9.0").is_dir()
 
 
-@pytest.mark.auto
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
 @pytest.mark.parametrize("which", range(3))
 @pytest.mark.parametrize("how", ["the group writes", "others write", "another's", "root's", "own"])
@@ -212,6 +212,7 @@ def test_folders_that_others_could_fill_are_refused(
     assert not caching.remember("plain", "a.a", 1.0)
 
 
+@pytest.mark.compiled
 @compiles
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
 def test_what_others_planted_is_not_loaded(tmp_path: Path) -> None:
@@ -237,6 +238,7 @@ class Planted:
         return os.mkdir, (self.path,)
 
 
+@pytest.mark.compiled
 @compiles
 def test_kernels_that_cannot_be_kept_are_told_of_once(tmp_path: Path) -> None:
     program = f"""

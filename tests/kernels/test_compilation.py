@@ -18,6 +18,9 @@ from fastndcg.errors import InputError, MeasureError
 if TYPE_CHECKING:
     from fastndcg.api.compilation import Compiled
 
+# one worker compiles for all of them
+pytestmark = [pytest.mark.compiled, pytest.mark.xdist_group("compilation")]
+
 COMPILES = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
 USE = """
@@ -69,7 +72,6 @@ def test_processors_give_the_same_bits(made: Compiled) -> None:
     assert here.stdout == there.stdout != "", there.stderr
 
 
-@pytest.mark.slow
 @COMPILES
 def test_a_folder_is_shipped(made: Compiled, tmp_path: Path) -> None:
     assert made.n_kernels > 3 and made.n_bytes > 100_000 and made.seconds > 0

@@ -15,6 +15,8 @@ import fastndcg as fn
 if TYPE_CHECKING:
     from strategies import Asked, Ragged
 
+pytestmark = pytest.mark.compiled
+
 
 def check(table: Ragged, asked: list[Asked], relative: float = 1e-12) -> None:
     measures = [measure_of(one.name, dict(one.parameters), one.cutoff) for one in asked]

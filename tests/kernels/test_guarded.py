@@ -26,6 +26,8 @@ import pytest
 
 import fastndcg as fn
 
+pytestmark = pytest.mark.compiled
+
 Array = npt.NDArray[Any]
 
 # lists whose lengths are where kernels begin to do something else

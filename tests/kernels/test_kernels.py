@@ -14,6 +14,8 @@ from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.compiled.flow.ranking import keep_all
 from fastndcg.compiled.vectors import bounds, keeping, ordering, side_by_side, summing
 
+pytestmark = pytest.mark.compiled
+
 Array = npt.NDArray[Any]
 
 DTYPES = (np.float32, np.float64, np.int64)

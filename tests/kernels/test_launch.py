@@ -12,8 +12,6 @@ from fastndcg.common.arrays import offsets_from
 from fastndcg.measures import as_measures
 from fastndcg.scoring import launch, plan, ways
 
-pytestmark = pytest.mark.auto
-
 
 def of_lengths(lengths: list[int], grades: str = "uint8", scores: str = "float32", **more) -> fn.Rankings:
     n_docs = sum(lengths)

@@ -19,8 +19,6 @@ from fastndcg.scoring.discounts import (
     ranks_shown,
 )
 
-pytestmark = pytest.mark.auto
-
 
 def rankings(grades: list[float], dtype: str = "int64", **more) -> fn.Rankings:
     return fn.Rankings.from_groups([len(grades)], np.array(grades, dtype), np.arange(len(grades)), **more)

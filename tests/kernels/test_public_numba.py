@@ -12,7 +12,10 @@ import pytest
 from fastndcg.compiled.compile import compiling
 
 HERE = Path(__file__).parent.parent
-pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled"),
+]
 
 # short lists and long ones, with ties and without, one thread and two; rows in any order
 VALUES = """

@@ -16,6 +16,8 @@ from fastndcg.kernels.reading import joining
 from fastndcg.rankings.grouping import SECRET
 from fastndcg.sources import lines
 
+pytestmark = pytest.mark.compiled
+
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
 

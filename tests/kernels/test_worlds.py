@@ -62,6 +62,7 @@ def run(code: str, *arguments: str, **environment: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.compiled
 def test_small_calls_import_no_compiler(tmp_path: Path) -> None:
     """On a machine that never compiled anything, and the values of plain kernels."""
     auto = run(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
@@ -70,11 +71,13 @@ def test_small_calls_import_no_compiler(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.nbc"))
 
 
+@pytest.mark.compiled
 @compiles
 def test_the_same_bits_in_both_worlds() -> None:
     assert run(SMALL, FASTNDCG_KERNELS="compiled")[1] == run(SMALL, FASTNDCG_KERNELS="plain")[1]
 
 
+@pytest.mark.compiled
 @compiles
 def test_a_plain_driver_that_takes_too_long_is_run_compiled() -> None:
     """And from then on the compiled one runs, whatever the size."""
@@ -118,7 +121,6 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> worlds._Measured:
     return known
 
 
-@pytest.mark.auto
 def test_what_pays(remembered: worlds._Measured) -> None:
     """Loading where a driver is kept, compiling where none is; what was measured replaces the guesses."""
     key = worlds._key("reading.rows.rows_by_code", (1,))
@@ -159,7 +161,6 @@ def test_what_pays(remembered: worlds._Measured) -> None:
     assert worlds._pays(rows, 1.01 * many)
 
 
-@pytest.mark.auto
 def test_guesses_are_of_modules_that_exist() -> None:
     modules = {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
     assert worlds.GUESSES.keys() <= modules
@@ -169,7 +170,6 @@ def test_guesses_are_of_modules_that_exist() -> None:
     assert before == {"rows", "decoders", "joining"}
 
 
-@pytest.mark.auto
 def test_what_is_counted(remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time of any way, of this process once it would have paid for loading, and never twice."""
     clock = iter(np.arange(100) * 0.25)
@@ -194,7 +194,6 @@ def test_what_is_counted(remembered: worlds._Measured, monkeypatch: pytest.Monke
     assert worlds._here == {"reading.rows.rows_by_code": 1.0}
 
 
-@pytest.mark.auto
 def test_arrows_and_numpys_ways_are_counted(
     remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -220,6 +219,7 @@ def test_arrows_and_numpys_ways_are_counted(
     }  # fmt: skip
 
 
+@pytest.mark.compiled
 @compiles
 def test_processes_of_a_user_share_what_they_spent(tmp_path: Path) -> None:
     """Each would pay for loading, none alone for compiling. The third finds the driver."""
@@ -244,7 +244,6 @@ def test_processes_of_a_user_share_what_they_spent(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.auto
 def test_a_file_of_measurements_that_is_damaged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What can be read is used; a line after one that was cut short is whole; a deleted file is forgotten."""
     kept = tmp_path / "fastndcg" / "0.1.0" / "kernels"
@@ -278,7 +277,6 @@ def test_a_file_of_measurements_that_is_damaged(monkeypatch: pytest.MonkeyPatch,
     assert not worlds._measured().spent
 
 
-@pytest.mark.auto
 def test_many_processes_remember_at_once(tmp_path: Path) -> None:
     code = "from fastndcg.kernels.compile import caching\nfor _ in range(300): assert caching.remember('plain', 'a.a', 1.0)"
     environment = os.environ | {
@@ -293,7 +291,6 @@ def test_many_processes_remember_at_once(tmp_path: Path) -> None:
     assert known.spent == {"a.a": 1800.0}
 
 
-@pytest.mark.auto
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_does_not_count_its_parents_time() -> None:
     code = """
@@ -307,7 +304,6 @@ def test_a_forked_child_does_not_count_its_parents_time() -> None:
     assert run(code) == ["0", "0.0"]
 
 
-@pytest.mark.auto
 def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     for asked, expected in (("", "auto"), ("auto", "auto"), ("plain", "plain"), ("compiled", "compiled")):
@@ -320,7 +316,6 @@ def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worlds.world() == "plain"
 
 
-@pytest.mark.auto
 def test_only_the_plain_world_never_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """There, long files are read by pyarrow, not by Python's loops over their pages."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
@@ -330,6 +325,7 @@ def test_only_the_plain_world_never_compiles(monkeypatch: pytest.MonkeyPatch) ->
             assert worlds.pays(pages.NUMBERS, values) is worlds.pays(pages.TEXTS, values) is expected
 
 
+@pytest.mark.compiled
 @compiles
 def test_two_processes_compile_once(tmp_path: Path) -> None:
     code = """
@@ -350,7 +346,6 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
     assert sorted(one.communicate(timeout=300)[0].strip() for one in both) == ["0", "1"]
 
 
-@pytest.mark.auto
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_nobody_pays_more_than_twice_the_best_choice(
     remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch, is_kept: bool
@@ -386,7 +381,6 @@ def test_nobody_pays_more_than_twice_the_best_choice(
 
 
 @compiles
-@pytest.mark.auto
 def test_code_that_is_kept_for_other_types_is_not_waited_for(
     remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,6 +400,7 @@ def test_code_that_is_kept_for_other_types_is_not_waited_for(
     assert len(asked) == 1
 
 
+@pytest.mark.compiled
 def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The lock's file stays, the lock does not; whoever waited goes on, at the latest after the limit."""
     code = "from fastndcg.kernels.compile import caching\nwith caching.alone():\n    print('held', flush=True)\n    {then}"
@@ -440,6 +435,7 @@ def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert len(list(tmp_path.rglob("compiling.lock"))) == 1
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
 def test_where_nothing_can_be_locked_each_compiles(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """On a full disk, in another user's folder, on a read-only file system; errors of compiling itself are not hidden."""
@@ -452,6 +448,7 @@ def test_where_nothing_can_be_locked_each_compiles(monkeypatch: pytest.MonkeyPat
         raise OSError("of compiling")
 
 
+@pytest.mark.compiled
 @compiles
 @pytest.mark.parametrize("turns", ["compiled, plain", "plain, compiled", "at random"])
 def test_drivers_of_one_call_may_be_of_both_worlds(

@@ -20,7 +20,7 @@ from systems import HOSTILE, UNSEEN, systems_of
 import fastndcg as fn
 from fastndcg.look import drawing
 
-pytestmark = pytest.mark.auto
+pytestmark = pytest.mark.host
 
 if CHROMIUM is None or sys.platform == "win32":
     pytest.skip(MISSING, allow_module_level=True)

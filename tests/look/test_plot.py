@@ -19,7 +19,6 @@ from fastndcg.look.mean_charts import CUTOFFS
 
 pytest.importorskip("altair")
 pytest.importorskip("scipy")
-pytestmark = pytest.mark.auto
 
 QUERIES = 40
 COUNTRIES = ["de", "fr", "<script>alert(1)</script>", None]

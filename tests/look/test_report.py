@@ -22,8 +22,6 @@ from fastndcg import plot
 from fastndcg.look import drawing, facts
 from fastndcg.look.page import check_extra
 
-pytestmark = pytest.mark.auto
-
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 pytest.importorskip("jinja2")
@@ -219,7 +217,6 @@ def test_measures_without_orders_say_why(tmp_path: Path) -> None:
 # ---- facts ----
 
 
-@pytest.mark.auto
 def test_tied_documents_are_counted() -> None:
     random = np.random.default_rng(3)
     for _ in range(20):
@@ -233,7 +230,6 @@ def test_tied_documents_are_counted() -> None:
         assert facts.tied_documents(offsets, scores) == expected
 
 
-@pytest.mark.auto
 def test_grades_are_counted_where_judged() -> None:
     rankings = fn.Rankings.from_lists([[3, 0, 1], [1]], is_judged=[True, True, True, False])
     found = facts.facts_of(rankings)

@@ -12,6 +12,8 @@ from strategies import Asked, Ragged
 
 import fastndcg as fn
 
+pytestmark = pytest.mark.compiled
+
 RELATIVE = 1e-12
 
 

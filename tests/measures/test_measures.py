@@ -22,8 +22,6 @@ import fastndcg as fn
 from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
 from fastndcg.measures import DEFINITIONS, as_measure, as_measures
 
-pytestmark = pytest.mark.auto
-
 NAMES = ("nDCG", "DCG", "IDCG", "CG", "NumRet")
 WORDS = {
     name: (*ours.PARAMETERS[name], *(("ips", "clip") if name in ("DCG", "CG") else ())) for name in NAMES

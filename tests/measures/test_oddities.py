@@ -15,8 +15,6 @@ import pytest
 
 import fastndcg as fn
 
-pytestmark = pytest.mark.auto
-
 QUERIES, DOCUMENTS = 30, 4
 RANDOM = np.random.default_rng(4)
 SCORES = RANDOM.random(QUERIES * DOCUMENTS)

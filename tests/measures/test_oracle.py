@@ -12,8 +12,6 @@ import oracle
 import pytest
 from oracle import Document, Query
 
-pytestmark = pytest.mark.auto
-
 
 def random_query(rng: random.Random, size: int = 6) -> Query:
     n = rng.randint(1, size)

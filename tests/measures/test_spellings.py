@@ -16,8 +16,6 @@ import fastndcg as fn
 from fastndcg import MeasureError
 from fastndcg.measures import DEFINITIONS, spellings
 
-pytestmark = pytest.mark.auto
-
 SPELLINGS = {
     "ndcg@10": "nDCG@10",
     "NDCG@10": "nDCG@10",

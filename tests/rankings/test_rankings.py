@@ -22,8 +22,6 @@ from strategies import Ragged
 import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings
 
-pytestmark = pytest.mark.auto
-
 OFFSETS, RELEVANCE, SCORES = [0, 2, 2, 5], [1, 0, 2, 0, 1], [0.3, 0.9, 0.8, 0.7, 0.1]
 
 

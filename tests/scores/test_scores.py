@@ -22,8 +22,6 @@ from fastndcg.scores.storage import results_file
 from fastndcg.scores.summary import interval_of
 from fastndcg.statistics.exact_sums import Moments
 
-pytestmark = pytest.mark.auto
-
 MEASURES = (fn.nDCG @ 10, fn.RR)
 
 

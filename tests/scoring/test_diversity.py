@@ -25,6 +25,8 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError
 
+pytestmark = pytest.mark.compiled
+
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("alpha_DCG", {}),
     ("alpha_DCG", {"alpha": 0.25, "denominator": "none"}),

@@ -21,6 +21,8 @@ import fastndcg as fn
 from fastndcg.measures import as_measures
 from fastndcg.scoring import launch
 
+pytestmark = pytest.mark.compiled
+
 RELATIVE = 1e-12
 
 

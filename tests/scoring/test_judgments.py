@@ -13,6 +13,8 @@ import fastndcg as fn
 from fastndcg.measures import DEFINITIONS
 from fastndcg.scoring import assignments
 
+pytestmark = pytest.mark.compiled
+
 GRADES = (0, 1, 2, 3)
 
 

@@ -14,6 +14,8 @@ from strategies import OF_INTENTS, Asked, Ragged, crossed_measures, crossed_tabl
 from scripts import storm
 from scripts.storm_gusts import REGIMES, Gust, draw, read_json, write_json
 
+pytestmark = pytest.mark.compiled
+
 
 @pytest.mark.parametrize("name", [*bulk.LINEAR, *bulk.OTHERS, *OF_INTENTS])
 def test_the_oracle_of_many_queries_is_the_oracle(name: str) -> None:

@@ -12,6 +12,8 @@ from variants import all_asked, measure_of, tables
 
 import fastndcg as fn
 
+pytestmark = pytest.mark.compiled
+
 SAMPLED = (
     "AP",
     "AP@40",

@@ -20,6 +20,8 @@ from fastndcg.errors import ColumnError, FastndcgError, SourceError
 from fastndcg.sources.formats import CSV, format_of_name
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
+pytestmark = pytest.mark.compiled
+
 TEXT = "qid,label,score\na,1,0.5\nb,0,0.25\na,2,0.75\n"
 
 

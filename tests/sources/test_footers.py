@@ -44,6 +44,7 @@ def rows(n: int = 30) -> pa.Table:
 # ---- what pyarrow reads ----
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"])
 def test_texts_in_every_encoding(tmp_path: Path, encoding: str) -> None:
     """As query ids and kept columns, which are read as dictionaries where they can be."""
@@ -60,6 +61,7 @@ def test_texts_in_every_encoding(tmp_path: Path, encoding: str) -> None:
     assert joined.query_ids.to_pylist() == wanted.query_ids.to_pylist() and joined.n_docs == 30
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
 @pytest.mark.parametrize("in_lists", [False, True])
 def test_columns_of_views(tmp_path: Path, kind: pa.DataType, in_lists: bool) -> None:
@@ -92,6 +94,7 @@ def test_columns_of_views(tmp_path: Path, kind: pa.DataType, in_lists: bool) -> 
         assert sorted(documents) == sorted(wanted.doc_ids.to_pylist())
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", ["qid", "docid", "lang"])
 @pytest.mark.parametrize("coded", [True, False])
 def test_texts_that_are_no_utf_8_are_refused(tmp_path: Path, name: str, coded: bool) -> None:
@@ -107,6 +110,7 @@ def test_texts_that_are_no_utf_8_are_refused(tmp_path: Path, name: str, coded: b
             read(path, keep="lang", doc_id="docid")
 
 
+@pytest.mark.compiled
 def test_every_reader_verifies_checksums(tmp_path: Path) -> None:
     table = rows()
     pq.write_table(table, tmp_path / "good.parquet")
@@ -127,7 +131,6 @@ def test_every_reader_verifies_checksums(tmp_path: Path) -> None:
 # ---- the numbers in a footer ----
 
 
-@pytest.mark.auto
 @pytest.mark.parametrize(
     "options", [{}, {"version": "1.0"}, {"compression": "zstd", "use_dictionary": False}]
 )
@@ -150,6 +153,7 @@ def test_a_footer_says_what_pyarrow_reads_in_it(options: dict[str, Any]) -> None
     footer.check(table.column_names)
 
 
+@pytest.mark.compiled
 def test_footers_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
     table = pa.table(
         {f"a column of features {i}": [1.0, 2.0] for i in range(900)}
@@ -169,6 +173,7 @@ def number(value: int) -> bytes:
     return bytes([*groups, value])
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("more", [0, 1 << 30, 1 << 40])
 def test_rows_of_few_bytes_are_counted_before_there_is_memory_for_them(tmp_path: Path, more: int) -> None:
     """A footer that agrees with itself, and not with its pages."""
@@ -218,6 +223,7 @@ def flipped(data: bytes, places: range, folder: Path) -> Iterator[Path]:
             path.unlink()
 
 
+@pytest.mark.compiled
 def test_every_bit_of_a_footer(tmp_path: Path) -> None:
     """What is read then is what pyarrow reads, where the process used to end."""
     data = written(rows(12).select(["qid", "label"]), store_schema=False, write_statistics=False)
@@ -226,13 +232,13 @@ def test_every_bit_of_a_footer(tmp_path: Path) -> None:
     assert judged_in_a_child(files, options, (1,)) == []
 
 
+@pytest.mark.compiled
 @pytest.mark.skipif(not DAMAGED, reason="the damaged files of ../shared/faults are not there")
 def test_damaged_files_that_were_misread() -> None:
     options = {"query": "qid", "relevance": "label", "score": "score"}
     assert judged_in_a_child(DAMAGED, options) == []
 
 
-@pytest.mark.auto
 def test_a_damaged_dictionary_page_is_refused(tmp_path: Path) -> None:
     """pyarrow hands out indices beyond a dictionary whose header says that it has no values."""
     table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))

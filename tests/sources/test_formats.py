@@ -26,8 +26,6 @@ import fastndcg as fn
 from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.formats import format_of
 
-pytestmark = pytest.mark.auto
-
 packed_by_gzip = partial(gzip.compress, mtime=0)  # so that tests have one name in every process
 _RNG = np.random.default_rng(3)
 N = 900

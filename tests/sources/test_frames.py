@@ -16,8 +16,6 @@ import fastndcg.adapters.polars
 from fastndcg.adapters import duckdb as fnd
 from fastndcg.errors import ColumnError, MeasureError
 
-pytestmark = pytest.mark.auto
-
 TABLE = engines.documents(120)
 MEASURES = ["nDCG@10", "RR"]
 

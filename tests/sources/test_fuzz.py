@@ -9,8 +9,6 @@ import pytest
 
 from scripts import fuzz
 
-pytestmark = pytest.mark.auto
-
 
 def test_a_mutant_is_known_by_its_number() -> None:
     target = fuzz.targets()["parquet"]

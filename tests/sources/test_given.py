@@ -14,8 +14,6 @@ import fastndcg as fn
 from fastndcg import InputTypeError
 from fastndcg.sources.columns import Roles
 
-pytestmark = pytest.mark.auto
-
 LONG = {
     "qid": ["b", "a", "b", "a"],
     "label": [1, 0, 0, 2],

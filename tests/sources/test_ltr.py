@@ -19,6 +19,8 @@ from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.sources import lines
 from fastndcg.sources.ltr import read_ltr
 
+pytestmark = pytest.mark.compiled
+
 FILE = "2 qid:7 1:0.5 2:NULL # doc A\n0 qid:7 2:0.1 1:0.3 1:0.4\n1 qid:9 1:1 #docid = x inc = 1\n"
 SCORES = [0.25, 0.5, 0.125]
 

@@ -28,6 +28,8 @@ from fastndcg.sources import pages, parquet
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.footers import read_footer
 
+pytestmark = pytest.mark.compiled
+
 Array = npt.NDArray[Any]
 
 COMPRESSIONS = ["none", "snappy", "zstd", "gzip", "brotli"]

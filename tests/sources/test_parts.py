@@ -24,8 +24,6 @@ from fastndcg.adapters import parts, totals
 from fastndcg.scores.summary import Summary
 from fastndcg.statistics import Moments
 
-pytestmark = pytest.mark.auto
-
 
 def task_for(
     table: pa.Table, measures: Any = "nDCG@3", *, order: Any = None, convention: Any = None, **roles: Any

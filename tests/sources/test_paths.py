@@ -20,10 +20,7 @@ from fastndcg.errors import SourceError
 from fastndcg.scores.storage import results_file
 from fastndcg.sources import scan
 
-pytestmark = [
-    pytest.mark.auto,
-    pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them"),
-]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them")
 
 TABLE = pa.table({"qid": [1, 1, 2, 2], "label": [1, 0, 0, 1], "score": [0.9, 0.1, 0.8, 0.2]})
 

@@ -24,8 +24,6 @@ from commands import run
 
 import fastndcg as fn
 
-pytestmark = pytest.mark.auto
-
 MEASURES = ["nDCG@10", "AP", "RR", "P@3"]
 RANDOM = np.random.default_rng(11)
 # ids are written as whole numbers, so that the same ones can be numbers or text; scores of a query fall

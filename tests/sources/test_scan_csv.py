@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg import FastndcgError, InputError, SourceError, evaluate, read_csv, scan_csv
 
-pytestmark = pytest.mark.auto
 SMALL = 1 << 20
 MEASURES = ["nDCG@10", "NumRet"]
 

@@ -36,8 +36,6 @@ from fastndcg.sources import arrow
 from fastndcg.sources.columns import USUAL_NAMES, Roles, find_columns
 from fastndcg.sources.parquet import open_parquet, read_parquet
 
-pytestmark = pytest.mark.auto
-
 QUERY, LABEL, SCORE = ["b", "b", "a", "c", "c", "c"], [1, 0, 2, 0, 3, 1], [0.5, 0.1, 0.9, 0.3, 0.2, 0.8]
 OFFSETS, LANG = [0, 2, 3, 6], ["en", "en", "de", "fr", "fr", "fr"]
 SHUFFLE = [3, 0, 2, 4, 1, 5]  # queries c b a; each keeps the order of its rows

@@ -30,6 +30,8 @@ from fastndcg.scores.storage import results_file
 from fastndcg.sources import parquet, scan
 from fastndcg.sources.scan import _Seen, bytes_of, keys_of
 
+pytestmark = pytest.mark.compiled
+
 MEASURES = ["nDCG@3", "nDCG(ties='input', gain='exp2')", "nDCG(ties='worst', empty='nan')@5", "NumRet"]
 SMALL = 4000  # bytes: some ten rows at a time
 
@@ -795,7 +797,6 @@ PEAK = """
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is measured as Linux tells it")
 @pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
 def test_memory_is_flat(tmp_path: Path, text: bool) -> None:

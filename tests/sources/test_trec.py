@@ -29,7 +29,10 @@ from fastndcg.sources import id_texts, joins, lines, opening, paths, sides, text
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
-pytestmark = pytest.mark.filterwarnings("ignore:.*they have .* in common:fastndcg.FastndcgWarning")
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.filterwarnings("ignore:.*they have .* in common:fastndcg.FastndcgWarning"),
+]
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
 RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n302 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"

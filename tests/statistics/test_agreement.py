@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 
-pytestmark = pytest.mark.auto
-
 GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=7)
 
 

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from fastndcg.errors import InputError
 from fastndcg.statistics import exact_sums
 
+pytestmark = pytest.mark.compiled
+
 
 def drawn(seed: int, n: int) -> np.ndarray:
     """Values as measures and differences of them have, and very large and small ones."""

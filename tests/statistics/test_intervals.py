@@ -16,8 +16,6 @@ import fastndcg as fn
 from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import t_quantile, t_two_sided
 
-pytestmark = pytest.mark.auto
-
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 

@@ -51,6 +51,7 @@ def values_of(text):
 # ---- trec_eval's own files ----
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("golden", "qrels", "measures", "options"),
     [
@@ -67,6 +68,7 @@ def test_its_own_files(data, golden, qrels, measures, options):
     assert text == (folder / golden).read_text()
 
 
+@pytest.mark.compiled
 def test_its_own_file_without_a_query(data, tmp_path):
     # it lacks query 302 and has the first 84 documents of query 303
     folder = data / "trec_eval"
@@ -78,6 +80,7 @@ def test_its_own_file_without_a_query(data, tmp_path):
     assert text == (folder / "out.test.aqc").read_text()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("peer", "release"), [("pytrec_eval", 9), ("trec_eval10", 10)])
 def test_a_real_run(data, peer, release):
     import pyarrow.parquet as pq
@@ -134,6 +137,7 @@ def written(both, qrels, run):
     )
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("grades", [[0, 0, 1, 1, 2, 4], [-2, -1, -1, 0, 1, 2]])
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("judged_only", [False, True])
@@ -160,6 +164,7 @@ def test_every_bit_of_pytrec_eval(both, grades, level, judged_only):
         assert compared == sum(len(each.names) for each in read_names(names, 9)[0]) - 3 * (names is PEER)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("options", [[], ["-c"], ["-M", "7"], ["-J", "-l", "2"], ["-c", "-J"]])
 def test_printed_means_are_sums_in_order(both, options):
     """The mean of all queries, digit by digit, from pytrec_eval's values and a loop."""
@@ -204,6 +209,7 @@ def test_printed_means_are_sums_in_order(both, options):
             assert text == f"{total / divisor:6.4f}"
 
 
+@pytest.mark.compiled
 def test_borderline_means(both):
     """Eight queries and cutoffs of 1000: a quarter of such means end in a 5, and the last bit of the sum decides."""
     generator = np.random.default_rng(3)
@@ -297,6 +303,7 @@ class Slow:
         return best if hits >= needed else 0.0
 
 
+@pytest.mark.compiled
 def test_slow_loops(both):
     qrels, run = random_run(np.random.default_rng(5), 80, [-1, 0, 0, 1, 2, 3])
     names = ["dcg", "ideal_dcg", "rbp", "rbp.p=0.5", "rbp_resid", "yaap", "unj.4,9", "iprec_at_recall"]
@@ -322,6 +329,7 @@ def test_slow_loops(both):
     assert differs > 100
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "gains", [{}, {1: 3.5, 2: 9.0, 4: 7.0}, {0: 1.0, 1: 4.0, 3: 0.0}, {1: 2.5, 2: 2.5, -1: 0.5}]
 )
@@ -345,6 +353,7 @@ OURS = {
 }  # fmt: skip
 
 
+@pytest.mark.compiled
 def test_the_measures_of_this_package_are_the_same(both):
     qrels, run = random_run(np.random.default_rng(6), 80, [-1, 0, 0, 1, 2, 3])
     paths = written(both, qrels, run)
@@ -361,7 +370,6 @@ def test_the_measures_of_this_package_are_the_same(both):
             np.testing.assert_allclose(mine, column.values, rtol=0, atol=1e-12, err_msg=theirs)
 
 
-@pytest.mark.auto
 @given(
     st.lists(st.lists(st.integers(-2, 3), max_size=9), min_size=1, max_size=5),
     st.lists(st.floats(0, 1), min_size=1, max_size=4, unique=True),
@@ -398,6 +406,7 @@ def test_recall_levels_in_any_order(lists, shares):
 # ---- the command ----
 
 
+@pytest.mark.compiled
 def test_queries_and_summaries(both):
     paths = [str(path) for path in both(QRELS, RUN)]
     both_parts = commands.run("trec_eval", "-q", "-mmap", "-m", "num_q", *paths)
@@ -420,6 +429,7 @@ def test_queries_and_summaries(both):
     assert older["map", "all"] == "0.0833"
 
 
+@pytest.mark.compiled
 def test_queries_are_in_the_order_of_their_bytes(both):
     names = ["10", "9", "é", "B", "a", "z"]
     qrels = "".join(f"{name} 0 A 1\n" for name in names)
@@ -428,12 +438,14 @@ def test_queries_are_in_the_order_of_their_bytes(both):
     assert [line.split("\t")[1] for line in text.splitlines()] == sorted(names, key=str.encode)
 
 
+@pytest.mark.compiled
 def test_scores_that_only_one_release_tells_apart(both):
     paths = both("q 0 a 1\n", "q Q0 a 1 1.0000000002 t\nq Q0 b 1 1.0000000001 t\n")
     assert printed(*paths, ["recip_rank"]).endswith("1.0000\n")
     assert printed(*paths, ["recip_rank"], release=9).endswith("0.5000\n")
 
 
+@pytest.mark.compiled
 def test_nothing_left_to_rank(both):
     # 0/0, as the C library prints it
     text = printed(
@@ -442,11 +454,13 @@ def test_nothing_left_to_rank(both):
     assert [line.split("\t")[2] for line in text.splitlines()] == ["  -nan", "0.0000", "0.0000", "0.0000"]
 
 
+@pytest.mark.compiled
 def test_tags_of_several_words_and_the_last_line(both):
     paths = both(QRELS, "301 Q0 B 1 2 first tag\n\n301 Q0 A 2 1 second tag\n# the end\n\n")
     assert printed(*paths, ["runid"]) == f"{'runid':<22}\tall\tsecond\n"
 
 
+@pytest.mark.compiled
 def test_the_last_line_of_blocks(both):
     rows = "".join(f"301 Q0 d{row} 1 {row} tag{row}\n" for row in range(60_000))
     comments = "# no row\n" * 200_000
@@ -455,6 +469,7 @@ def test_the_last_line_of_blocks(both):
     assert printed(*paths, ["runid"], threads=1).split()[-1] == "tag59999"
 
 
+@pytest.mark.compiled
 def test_standard_input(both):
     qrels, run = both(QRELS, RUN)
     finished = subprocess.run(
@@ -466,6 +481,7 @@ def test_standard_input(both):
     assert finished.stdout == f"{'num_ret':<22}\tall\t3\n".encode()
 
 
+@pytest.mark.compiled
 def test_what_trec_eval_passes_over_in_silence_is_said(both):
     paths = [str(path) for path in both("301 0 A 1.5\n", "301 Q0 A 1 2 me\n")]
     result = commands.run("trec_eval", "-m", "P.5", "-m", "P.10", "-m", "set.3", *paths)
@@ -480,6 +496,7 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
     )
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
@@ -510,6 +527,7 @@ def test_measures_that_there_are_not(both, measure, message):
     assert message in result.stderr
 
 
+@pytest.mark.compiled
 def test_measures_of_the_other_release():
     with pytest.raises(MeasureError, match='trec_eval 9 has no measure "rbp", release 10 has'):
         read_names(["rbp"], 9)
@@ -517,6 +535,7 @@ def test_measures_of_the_other_release():
     assert not {"rbp", "unj"} & {each.declared.name for each in read_names(["all_trec"], 9)[0]}
 
 
+@pytest.mark.compiled
 def test_files_that_are_not_what_was_meant(both, tmp_path):
     qrels, run = both(QRELS, "999 Q0 A 1 0.5 me\n")
     with pytest.raises(InputError, match='have no query in common: "301", "302", "303" there, "999" here'):
@@ -534,6 +553,7 @@ def test_files_that_are_not_what_was_meant(both, tmp_path):
     assert "nothing does not exist" in result.stderr
 
 
+@pytest.mark.compiled
 def test_help_lists_the_options_and_the_measures():
     for option in ("-h", "--help"):
         assert "--level_for_rel" in commands.run("trec_eval", option).stdout

@@ -21,8 +21,6 @@ from fastndcg import typing
 from fastndcg.errors import Argument, InputError
 from fastndcg.sources.trec import read_qrels_run
 
-pytestmark = pytest.mark.auto
-
 QUERIES, GRADES, DOCS = ["a", "a", "a", "b"], [0, 1, 2, 1], ["d0", "d1", "d2", "d0"]
 SCORES = [0.5, None, 0.25, 1.0]
 LAST = [0.5, -np.inf, 0.25, 1.0]

@@ -16,8 +16,6 @@ import pytest
 import fastndcg
 from fastndcg.measures import DEFINITIONS, named, spellings
 
-pytestmark = pytest.mark.auto
-
 PACKAGE = Path(fastndcg.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}

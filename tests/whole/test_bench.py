@@ -35,8 +35,6 @@ from bench.errors import BenchError, WrongAnswerError
 from bench.record import Row
 from bench.timing import Time
 
-pytestmark = pytest.mark.auto
-
 if TYPE_CHECKING:
     import fastndcg as fn
 
@@ -140,7 +138,6 @@ def test_rivals_are_those_that_are_promised() -> None:
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", rivals.NAMES)
 def test_rival_agrees_or_is_reported_as_not_installed(name: str) -> None:
     ways = rivals.ways(name)
@@ -253,7 +250,6 @@ def test_both_ways_to_run_kernels_are_noted_where_they_differ(monkeypatch: pytes
     assert "FASTNDCG_KERNELS" not in os.environ
 
 
-@pytest.mark.auto
 def test_wrong_answers_of_runs_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([b"0.5", b"0.5", b"0.5", b"0.4"])
 

@@ -25,8 +25,6 @@ from fastndcg.cli import app
 from fastndcg.measures import DEFINITIONS
 from scripts import pages
 
-pytestmark = pytest.mark.auto
-
 ROOT = examples.ROOT
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OF_TRAINING = "docs/training.md"

@@ -21,8 +21,6 @@ from fastndcg import errors
 from fastndcg.cli.arguments import in_options
 from fastndcg.errors import Argument, At, Call, Step
 
-pytestmark = pytest.mark.auto
-
 R = fn.Rankings
 
 

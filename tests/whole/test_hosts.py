@@ -27,6 +27,8 @@ import pytest
 
 import fastndcg
 
+pytestmark = [pytest.mark.compiled, pytest.mark.host]
+
 ROOT = Path(fastndcg.__file__).parent.parent
 LIBRARIES = (
     Path(sysconfig.get_path("data")) / "lib"

@@ -19,7 +19,11 @@ import fastndcg as fn
 SETS = {"lightgbm_lambdarank": "scored_test.parquet", "mq2008": "scored.parquet"}
 SCORES = ("score", "score_1dp")
 
-pytestmark = [pytest.mark.parametrize("name", SETS), pytest.mark.parametrize("score", SCORES)]
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.parametrize("name", SETS),
+    pytest.mark.parametrize("score", SCORES),
+]
 
 
 @cache

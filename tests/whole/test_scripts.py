@@ -15,8 +15,6 @@ import pytest
 
 from fastndcg.cli.sample import write_sample
 
-pytestmark = pytest.mark.auto
-
 for library in ("altair", "vl_convert", "jinja2", "scipy"):
     pytest.importorskip(library)
 

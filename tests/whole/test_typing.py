@@ -64,11 +64,13 @@ def errors_of_pyright(path: Path) -> dict[int, str]:
 CHECKERS = {"mypy": errors_of_mypy, "pyright": errors_of_pyright}
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_what_is_right_is_accepted(checker: str) -> None:
     assert CHECKERS[checker](TYPED / "uses.py") == {}
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_most_mistakes_are_refused(checker: str) -> None:
     path = TYPED / "mistakes.py"
@@ -83,7 +85,6 @@ def words_of(parameter: parameters.Parameter) -> set[str]:
     return {word.strip("'") for word, _ in parameter.values if word.startswith("'")}
 
 
-@pytest.mark.auto
 @pytest.mark.parametrize(
     ("parameter", "literal"),
     [
@@ -99,7 +100,6 @@ def test_literals_are_the_declared_words(parameter: parameters.Parameter, litera
     assert set(get_args(literal)) == words_of(parameter)
 
 
-@pytest.mark.auto
 def test_parameters_of_all_measures_have_a_type() -> None:
     declared = {
         parameter.name for definition in measures.DEFINITIONS.values() for parameter in definition.parameters
