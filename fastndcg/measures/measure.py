@@ -13,16 +13,8 @@ from fastndcg.common.later import pa
 from fastndcg.errors import MeasureError, suggest
 from fastndcg.measures import spellings
 from fastndcg.measures.definitions import DEFINITIONS, NAMES, Definition
-from fastndcg.measures.parameters import (
-    MOST_CUTOFF,
-    RECALL,
-    Function,
-    as_str,
-    read_spellings,
-    show_number,
-    show_value,
-    spelling_of,
-)
+from fastndcg.measures.parameter_values import MOST_CUTOFF, Function, show_number, show_value
+from fastndcg.measures.parameters import RECALL, as_str, read_spellings, spelling_of
 from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
 if TYPE_CHECKING:

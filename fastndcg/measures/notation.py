@@ -11,7 +11,7 @@ from fastndcg.errors import InputTypeError, MeasureError, suggest
 from fastndcg.measures import spellings
 from fastndcg.measures.definitions import NAMES
 from fastndcg.measures.measure import Measure, measure_named, with_label
-from fastndcg.measures.parameters import Function
+from fastndcg.measures.parameter_values import Function
 
 _SHOWN = 200  # characters of a faulty text that a message quotes
 _MOST_CUTOFFS_OF_RANGE = 1000

@@ -172,9 +172,13 @@ class Reach:
     """
 
     def __init__(self, measures: Sequence[Measure]) -> None:
-        self._wanted = {
-            measure: wanted for measure in measures if (wanted := _least_relevant(measure)) is not None
-        }
+        self._wanted: dict[Measure, float] = {}  # the smallest relevant grade of each that has one
+        for measure in measures:
+            rel, unjudged = measure.params.get("rel"), measure.params.get("unjudged")
+            if rel is None and measure.params.get("gain") == "binary":
+                rel = 1.0
+            if rel is not None and (unjudged is None or unjudged < rel):
+                self._wanted[measure] = rel
         self._queries, self._highest, self._whole = 0, 0.0, True
 
     def add(self, rankings: V) -> V:
@@ -202,15 +206,6 @@ class Reach:
             f"the largest grade is {highest:g}, so no document is relevant to {listed}. "
             f"If that is not meant, name the smallest relevant grade, as in {proposed}"
         )
-
-
-def _least_relevant(measure: Measure) -> float | None:
-    """The smallest relevant grade of a measure; None if all grades or unjudged documents count."""
-    rel = measure.params.get("rel")
-    if rel is None and measure.params.get("gain") == "binary":
-        rel = 1.0
-    unjudged = measure.params.get("unjudged")
-    return None if rel is None or (unjudged is not None and unjudged >= rel) else rel
 
 
 def _are_swapped(grades: Array, scores: Array) -> bool:
