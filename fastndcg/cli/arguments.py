@@ -63,11 +63,12 @@ class Command(TyperCommand):
             if param.name not in parameters:
                 continue
             value, declared = given.get(param.name), parameters[param.name]
-            if value is None or value == ():
+            if not isinstance(value, str | bool | list | tuple) or value == ():  # click has its own for none
                 if declared.default is inspect.Parameter.empty:
                     wanted = [str(each.metavar) for each in self.params if each.param_type_name == "argument"]
                     refuse(f"{param.metavar} is missing; wanted {ctx.command_path} {' '.join(wanted)}")
-                ctx.params[param.name] = declared.default
+                many = param.multiple or param.nargs == -1
+                ctx.params[param.name] = () if many else declared.default
             else:
                 option = param.param_type_name == "option"
                 name = max(param.opts, key=len) if option else str(param.metavar)
