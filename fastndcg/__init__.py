@@ -85,13 +85,13 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings as Rankings
     from fastndcg.scores.scores import Scores as Scores
     from fastndcg.scores.summary import Summary as Summary
-    from fastndcg.sources.csv import read_csv as read_csv
     from fastndcg.sources.ltr import read_ltr as read_ltr
-    from fastndcg.sources.parquet import read_parquet as read_parquet
-    from fastndcg.sources.scan import ParquetStream as ParquetStream
-    from fastndcg.sources.scan import scan_parquet as scan_parquet
-    from fastndcg.sources.scan_csv import CsvStream as CsvStream
-    from fastndcg.sources.scan_csv import scan_csv as scan_csv
+    from fastndcg.sources.read import CsvStream as CsvStream
+    from fastndcg.sources.read import ParquetStream as ParquetStream
+    from fastndcg.sources.read import read_csv as read_csv
+    from fastndcg.sources.read import read_parquet as read_parquet
+    from fastndcg.sources.read import scan_csv as scan_csv
+    from fastndcg.sources.read import scan_parquet as scan_parquet
     from fastndcg.sources.streams import RankingsStream as RankingsStream
     from fastndcg.sources.trec import read_qrels_run as read_qrels_run
     from fastndcg.sources.trec import read_trec as read_trec
@@ -123,11 +123,8 @@ _HOMES = {
     "rankings.rankings": "JudgedPool Rankings",
     "scores.scores": "Scores",
     "scores.summary": "Summary",
-    "sources.csv": "read_csv",
     "sources.ltr": "read_ltr",
-    "sources.parquet": "read_parquet",
-    "sources.scan": "ParquetStream scan_parquet",
-    "sources.scan_csv": "CsvStream scan_csv",
+    "sources.read": "CsvStream ParquetStream read_csv read_parquet scan_csv scan_parquet",
     "sources.streams": "RankingsStream",
     "sources.trec": "read_qrels_run read_trec",
     "statistics.agreement": "cohen_kappa krippendorff_alpha",

@@ -318,7 +318,7 @@ def _run_mutant(rng: Random) -> bytes:
     return write_damaged(rng, table)
 
 
-_BY_PYARROW = "fastndcg.sources.footers:read_footer", "fastndcg.sources.parquet:_ByPyarrow._decode"
+_BY_PYARROW = "fastndcg.sources.footers:read_footer", "fastndcg.sources.row_groups:_ByPyarrow._decode"
 _PAGES = (
     *(f"fastndcg.sources.pages:{kind}._decode" for kind in ("Values", "Texts", "Runs")),
     *(

@@ -39,7 +39,7 @@ from fastndcg.adapters import parts, totals
 from fastndcg.adapters.engines import Engine
 from fastndcg.common.arrow_types import decode
 from fastndcg.errors import ColumnError
-from fastndcg.sources.arrow import table_of
+from fastndcg.sources.frames import table_of
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame

@@ -114,7 +114,7 @@ def conventions(
         refuse("--run: conventions are shown for one run; give one")
     if sources.paths:
         chosen = choose_columns(open_paths(sources.paths, threads), roles, with_doc_id=True)
-        rankings, taken = read_rankings(chosen, threads), chosen.columns.taken
+        rankings, taken = read_rankings(chosen), chosen.columns.taken
     else:
         rankings, taken = next(read_qrels_runs(sources.qrels, sources.runs, roles, (), threads))
     if id is not None:

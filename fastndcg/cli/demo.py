@@ -59,7 +59,7 @@ def demo(
         sample = write_sample(out, queries, seed, progress=task.advance)
     times.append(time.perf_counter())
     chosen = choose_columns(open_paths([str(out)], threads), Roles())
-    rankings, columns = read_rankings(chosen, threads), chosen.columns.taken
+    rankings, columns = read_rankings(chosen), chosen.columns.taken
     times.append(time.perf_counter())
     measures = read_measures(
         ["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], []

@@ -33,8 +33,7 @@ from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources import ltr
-    from fastndcg.sources.given import Chosen, Opened
+    from fastndcg.sources.opened import Opened
     from fastndcg.sources.scan import FileStream
     from fastndcg.typing import Missing
 
@@ -120,10 +119,12 @@ def options_of(roles: Roles) -> dict[str, Any]:
     return {"--" + role.replace("_", "-"): value for role, value in given.items() if role != "keep"}
 
 
-def open_letor(paths: list[str], scores: str, roles: Roles) -> ltr.Opened:
+def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Opened:
     """Open a LETOR file with its scores. Ends the command if options name columns, which LETOR lacks."""
     from fastndcg.sources.columns import Columns
-    from fastndcg.sources.ltr import Opened
+    from fastndcg.sources.formats import LETOR
+    from fastndcg.sources.ltr import LetorFile
+    from fastndcg.sources.opened import threads_of
 
     if len(paths) > 1:
         refuse("--scores are those of one PATH; give one")
@@ -138,21 +139,29 @@ def open_letor(paths: list[str], scores: str, roles: Roles) -> ltr.Opened:
         ascending=roles.ascending,
         unjudged=roles.unjudged,
     )
-    return Opened(paths, read_once(scores), roles.score, columns)
+    return LetorFile(
+        format=LETOR,
+        paths=[*paths],
+        threads=threads_of(threads),
+        columns=columns,
+        scores=read_once(scores),
+        score_column=roles.score,
+    )
 
 
-def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Chosen:
+def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Opened:
     """The columns that play the roles, with document ids of a usual name if they are needed."""
-    from fastndcg.sources import csv
-
-    if isinstance(opened, csv.Opened) and roles.intents is not None:
-        refuse("--intents names a column of lists, which CSV has not; give Parquet, or --qrels and --run")
+    if roles.intents is not None and not opened.format.has_lists:
+        refuse(
+            f"--intents names a column of lists, which {opened.format.name} has not; "
+            "give Parquet, or --qrels and --run"
+        )
     return opened.choose(roles, with_doc_id=with_doc_id)
 
 
-def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
+def read_rankings(chosen: Opened) -> Rankings:
     """All rankings at once."""
-    rankings = chosen.read(threads)
+    rankings = chosen.read()
     if not rankings.n_queries:
         raise InputError(
             f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. "
@@ -161,25 +170,23 @@ def read_rankings(chosen: Chosen, threads: int | None) -> Rankings:
     return rankings
 
 
-def scan_rankings(chosen: Chosen, memory: str | None, threads: int | None) -> FileStream | None:
+def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> FileStream | None:
     """The files as a stream, if they are too large to be read at once."""
-    from fastndcg.sources import csv
-    from fastndcg.sources.given import IN_MEMORY, scan_chosen
-    from fastndcg.sources.parquet import Dataset
+    from fastndcg.sources.given import IN_MEMORY, scan_if_large
     from fastndcg.sources.scan import bytes_of
 
-    if memory is not None and not isinstance(chosen, Dataset | csv.Opened):
-        name = chosen.format.name
+    if memory is None:
+        return scan_if_large(chosen, threads, IN_MEMORY)
+    if not chosen.can_be_streamed:
         refuse(
-            f"--memory has no meaning with {name}, which is read whole; "
+            f"--memory has no meaning with {chosen.format.name}, which is read whole; "
             "give Parquet or CSV to score it in parts"
         )
     try:
-        budget = IN_MEMORY if memory is None else bytes_of(memory)
+        budget = bytes_of(memory)
     except InputError as error:
         refuse(f"--memory: {error}")
-    stream = scan_chosen(chosen, threads, None if memory is None else budget)
-    return None if stream is None or stream.nbytes <= budget else stream
+    return scan_if_large(chosen, threads, budget, budget)
 
 
 def check_out(out: Path, inputs: Iterable[str]) -> None:
@@ -187,7 +194,8 @@ def check_out(out: Path, inputs: Iterable[str]) -> None:
 
     If it is standard output, everything else goes to stderr.
     """
-    from fastndcg.sources.paths import identity_of, local_files
+    from fastndcg.sources.file import identity_of
+    from fastndcg.sources.paths import local_files
 
     check_writable(out)
     target, _ = target_of(out)
@@ -312,7 +320,7 @@ def read_systems(
         opened = open_paths([path], threads)
         for column in sources.scores or (None,):
             chosen = choose_columns(opened, replace(roles, score=column), with_doc_id=True)
-            rankings = read_rankings(chosen, threads)
+            rankings = read_rankings(chosen)
             of_column = column if column is not None and len(sources.scores) > 1 else name
             yield System(of_column, path, rankings, chosen.columns.taken)
     each = read_qrels_runs(sources.qrels, sources.runs, roles, measures, threads)

@@ -175,7 +175,7 @@ def score(
     roles = reading.roles(score, [*(keep or []), *by, *cutoff_columns(measures)])
     how = How(rule, anchors, threads, memory)
     chosen = measures if measure or gates else None
-    of_letor = None if scores is None else open_letor(paths, scores, roles)
+    of_letor = None if scores is None else open_letor(paths, scores, roles, threads)
     opened = open_paths(paths, threads) if paths and of_letor is None else None
     stored = None if opened is None or len(paths) > 1 else find_stored(opened, roles)
     if of_letor is not None:

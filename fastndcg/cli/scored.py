@@ -35,7 +35,7 @@ from fastndcg.sources.results import find_stored
 if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.given import Chosen, Opened
+    from fastndcg.sources.opened import Opened
     from fastndcg.sources.results import Stored
     from fastndcg.sources.scan import FileStream
 
@@ -144,10 +144,10 @@ class How(NamedTuple):
         by_id = self.convention is not None and self.convention.orders_by_id
         return self.score_chosen(choose_columns(opened, roles, with_doc_id=by_id), measures, out)
 
-    def score_chosen(self, chosen: Chosen, measures: list[Measure], out: Path | None) -> Scored:
+    def score_chosen(self, chosen: Opened, measures: list[Measure], out: Path | None) -> Scored:
         """As `score_opened`, of files whose columns are chosen."""
         from fastndcg.scores.storage import results_file
-        from fastndcg.sources.parquet import names_of
+        from fastndcg.sources.messages import names_of
 
         taken = chosen.columns.taken
         with about(names_of(chosen.paths)):
@@ -157,7 +157,7 @@ class How(NamedTuple):
                     scores = evaluate(stream, measures, convention=self.convention, sink=file)
                 documents = stream._documents
                 return Scored(scores, documents, taken, anchors=self._anchors(stream, measures))
-            scored = self.score(read_rankings(chosen, self.threads), measures, taken)
+            scored = self.score(read_rankings(chosen), measures, taken)
         if out is not None:
             write_out(out, [scored])
         return scored._replace(has_one_intent=False)  # only judgments may have meant none

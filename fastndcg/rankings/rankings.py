@@ -311,7 +311,7 @@ class Rankings(Value):
         >>> Rankings.from_arrow(table)
         Rankings(2 queries, 3 documents, relevance int64, scores float64)
         """
-        from fastndcg.sources.arrow import rankings_from_arrow
+        from fastndcg.sources.frames import rankings_from_arrow
 
         return rankings_from_arrow(data, Roles.of(roles, "from_arrow"))
 

@@ -1,15 +1,17 @@
-"""Files, tables and streams to `Rankings`.
+"""Files, tables and streams to `Rankings`. What can be opened is an `Opened`, whatever its format.
 
+opened     `Opened`, the verbs of all that can be opened, and `Format`
+formats    all formats of files, and which one a file has
 given      what a caller passes in place of rankings, opened
-formats    the format of a file, by its first bytes and its name
-paths      the files of a path
+read       `read_parquet`, `scan_parquet`, `read_csv`, `scan_csv`
+paths, file, opening, messages
+           the files of a path, one of them, its content, and errors in one line that names it
 columns    roles of columns: named by the caller, or found by their usual names
-arrow, frames, values
-           tables of any library, and their columns as arrays
-parquet, footers, pages
-           Parquet files, their footers and pages
-csv, whole
-           CSV; JSON Lines and Feather
+frames     tables in memory, of any library
+parquet, row_groups, footers, pages
+           Parquet files: their columns, row groups, footers and pages
+csv, csv_rows, json_lines, feather
+           the other formats of tables
 trec       judgments and a run to rankings, and their sides, from paths and from memory
 sides      one side: the judgments or the run, a row for each document
 text_sides, nested_sides, table_sides
@@ -19,8 +21,10 @@ joins, id_texts, meeting
 ltr, lines
            LETOR, and the lines of text files
 results    stored results, as `Scores` again
-streams, scan, scan_csv, ahead
+arrow, list_columns, documents, query_columns, values, runs
+           Arrow columns to `Rankings`
+doubled, joined
+           several files as one: documents that two have, types and rows that fit together
+streams, scan, ahead, groups, query_keys, spill
            rankings of any size, a part at a time
-opening    a file, a URI or standard input, plain or packed
-messages   errors of Arrow and of the system, in one line that names the file
 """

@@ -5,53 +5,45 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
-from fastndcg.errors import SourceError
+from fastndcg.errors import Argument, Call, Part, SourceError, Step
 from fastndcg.sources.columns import USUAL_NAMES, fitting
+from fastndcg.sources.csv import CSV, is_number
+from fastndcg.sources.feather import FEATHER
+from fastndcg.sources.json_lines import JSON
 from fastndcg.sources.lines import fields_of
-from fastndcg.sources.messages import reading
-from fastndcg.sources.opening import Held, unpack
+from fastndcg.sources.opened import Format
+from fastndcg.sources.parquet import PARQUET
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import pyarrow as pa
-
-    from fastndcg.sources.paths import File
-
-
-class Format(NamedTuple):
-    """A file format: its name in messages, and the endings of file names."""
-
-    name: str
-    endings: tuple[str, ...] = ()
-
-    @property
-    def wanted(self) -> str:
-        """The endings as a list in words."""
-        *first, last = self.endings
-        return f"{', '.join(first)} or {last}"
-
-
-PARQUET = Format("Parquet", (".parquet", ".parq", ".pq"))
-CSV = Format("CSV", (".csv", ".tsv"))
-JSON = Format("JSON Lines", (".jsonl", ".ndjson", ".json"))
-ARROW = Format("Feather", (".feather", ".arrow", ".arrows", ".ipc"))
-TABLES = (PARQUET, CSV, JSON, ARROW)
+TABLES = (PARQUET, CSV, JSON, FEATHER)
 TABLE = Format(
-    "Parquet, CSV, JSON Lines or Feather", tuple(ending for each in TABLES for ending in each.endings)
+    "Parquet, CSV, JSON Lines or Feather",
+    tuple(ending for each in TABLES for ending in each.endings),
+    unnamed=PARQUET.unnamed,
 )
-NESTED = Format("JSON by query")  # one object: query -> document -> number, or query -> list of documents
-LETOR = Format("LETOR")
-TREC = Format("TREC")
+_BOTH: tuple[Part, ...] = (
+    "both are needed, as ",
+    Argument("qrels"),
+    " and ",
+    Argument("run"),
+    Step(" of ", Call("read_qrels_run")),
+)
+# one object: query -> document -> number, or query -> list of documents
+NESTED = Format("JSON by query", instead=(" has judgments or a run, as query -> documents; ", *_BOTH))
+LETOR = Format(
+    "LETOR",
+    instead=(
+        " is a LETOR file, which has grades but no scores",
+        Step("; give ", Argument("scores")),
+        Step(" of ", Call("read_ltr")),
+    ),
+)
+TREC = Format("TREC", instead=(" is a TREC file of judgments or of a run; ", *_BOTH))
 
-ARROW_FILE = b"ARROW1"  # the start of an Arrow file; an Arrow stream begins with four bytes 0xFF
-_MAGIC = {b"PAR1": PARQUET, b"PARE": PARQUET, ARROW_FILE: ARROW, b"\xff\xff\xff\xff": ARROW}
 _BOM = b"\xef\xbb\xbf"
 LOOK = 1 << 16  # bytes of a file's beginning that decide its format
-_PACKED = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
-_JSON_START = re.compile(rb"\[?\s*\{")
 _NESTED_START = re.compile(rb'\{\s*(?:\}\s*\Z|("(?:[^"\\]|\\.)*")\s*:\s*[\[{])')
 _LETOR_LINE = re.compile(rb"[^\s:]+\s+qid:")
 
@@ -68,12 +60,10 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
     >>> format_of("a.tsv", b"301\t0\tFT911-1\t2\n", has_rank=False).name
     'TREC'
     """
-    for magic, found in _MAGIC.items():
-        if start.startswith(magic):
-            return found
     named, text = format_of_name(name), start.removeprefix(_BOM).lstrip()
-    if _JSON_START.match(text):
-        return NESTED if _is_nested(text) else JSON
+    for found in TABLES:
+        if re.match(found.begins, start):
+            return NESTED if found is JSON and _is_nested(text) else found
     is_text, line = bool(text) and b"\0" not in start, _first_line(text)
     if has_rank is not None and (is_text or named in (None, CSV)):
         return CSV if _is_header(line, has_rank, is_csv=named is CSV) else TREC
@@ -139,22 +129,13 @@ def is_ranked(fields: list[bytes]) -> bool:
     return len(fields) == 3 and fields[2].isdigit()
 
 
-def is_number(text: str | bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def format_of_name(path: Any) -> Format | None:
     """The format of a table by the ending of its name, packed or not; None for other names.
 
     >>> format_of_name("a.CSV.gz").name, format_of_name("s3://bucket/a.jsonl").name, format_of_name("a.txt")
     ('CSV', 'JSON Lines', None)
     """
-    name = _PACKED.sub("", os.fspath(path)).lower()
-    return next((each for each in TABLES if name.endswith(each.endings)), None)
+    return next((each for each in TABLES if each.has_ending(path)), None)
 
 
 def check_alike(paths: Iterable[Any]) -> None:
@@ -173,30 +154,3 @@ def check_alike(paths: Iterable[Any]) -> None:
             f"there are files of {len(named)} kinds, and one kind is read at a time: {', '.join(kinds)}. "
             f"Name the files of one kind, as in {folder}{slash}*{file[file.find('.') :]}"
         )
-
-
-# ---- contents ----
-
-
-def stream_of(file: File) -> pa.NativeFile:
-    """The unpacked content of a file."""
-    return unpack(file.filesystem.open_input_file(file.path))[0]
-
-
-def start_of(file: File) -> tuple[bytes, bool]:
-    """The first unpacked bytes of a file, and whether it is packed. Raises `SourceError`."""
-    with reading(file.path, "whole"):
-        stream, packed = unpack(file.filesystem.open_input_file(file.path))
-        with stream:
-            return stream.read(LOOK), packed is not None
-
-
-def unpacked_file(file: File) -> File:
-    """The same file, unpacked into memory, for formats that are read from their end."""
-
-    def read() -> bytes:
-        with stream_of(file) as stream:
-            content: bytes = stream.read()
-        return content
-
-    return file._replace(filesystem=Held(file.path, read))

@@ -1,25 +1,122 @@
-"""Turn the named columns of a table of any library into an Arrow table."""
+"""Tables in memory, of any library, to Arrow tables of the named columns, and to `Rankings`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.errors import InputError, InputTypeError, count_of
+from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
+from fastndcg.sources.opened import Format, Opened
 from fastndcg.sources.values import first_line
 
+if TYPE_CHECKING:
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.sources.ahead import Reader
+    from fastndcg.sources.columns import Columns, Roles
 
-class Source(NamedTuple):
-    """A table that is not read yet."""
+MEMORY = Format("a table in memory")
 
-    names: Sequence[str]
-    type_of: Callable[[str], pa.DataType]
-    table: Callable[[list[str]], pa.Table]
+
+@dataclass(frozen=True, kw_only=True)
+class TableInMemory(Opened):
+    """A table of which no column is converted yet."""
+
+    given_names: Sequence[str]
+    find_type: Callable[[str], pa.DataType]
+    convert: Callable[[list[str]], pa.Table]
     hint: str = ""  # the end of the message about a missing column
+
+    is_small = True
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.given_names)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, self.type_of(name)) for name in self.names])
+
+    def type_of(self, name: str) -> pa.DataType:
+        return self.find_type(name)
+
+    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        return {name: self.type_of(name) for name in names}
+
+    def with_columns(self, columns: Columns) -> Self:
+        return replace(self, columns=columns)  # types are those of the converted columns
+
+    def explain(self, error: ColumnError) -> ColumnError:
+        return error.within("", self.hint)
+
+    def size(self) -> tuple[int, float]:
+        table = self.table(self.columns.names)
+        return len(table), table.nbytes / max(len(table), 1)
+
+    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:  # noqa: ARG002
+        yield iter([(self.table(names) for _ in range(1))])
+
+    def table(self, names: Sequence[str], *_: object, **__: object) -> pa.Table:
+        return self.convert(list(names))
+
+
+def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -> Rankings:
+    """Rankings from a table of any kind; only the columns that are needed are touched.
+
+    Parameters
+    ----------
+    data : pyarrow Table, RecordBatch, RecordBatchReader or Dataset; whatever has `__arrow_c_stream__` or
+        `__arrow_c_array__` (Polars, DuckDB, Spark 4); pandas DataFrame; mapping of names to arrays; NumPy
+        structured array Long form: a row for each document, the rows of a query in any place. List-column
+        form: a row for each query, in whose relevance and score (and doc_id, is_judged) columns stand lists
+        of equal lengths.
+    roles : Roles
+        As the keywords of `read_parquet`.
+    with_doc_id : bool
+        True reads document ids by a usual name where they are not named.
+
+    Returns
+    -------
+    Rankings
+        Views of the Arrow buffers where a column is one chunk without nulls and its rows stand together by
+        query; offsets too, where they are int64 (`large_list`) and begin at 0. Decimals become int64, or
+        float64 if they have a fraction.
+
+    Raises
+    ------
+    ColumnError
+        A column that is missing, or a role that several could play.
+    InputError
+        Nulls in a needed column, lists of a query whose lengths differ, a kept value that differs within a
+        query, decimals that float64 cannot tell apart, and all that `Rankings.from_offsets` refuses.
+    InputTypeError
+        Data that is not a table, a column of a type that has no meaning in its role.
+
+    Examples
+    --------
+    >>> from fastndcg.sources.columns import Roles
+    >>> table = pa.table({"qid": ["a", "b", "a"], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
+    >>> table = table.append_column("lang", [["en", "de", "en"]])
+    >>> rankings = rankings_from_arrow(table, Roles(keep="lang"))
+    >>> rankings.offsets, rankings.relevance, rankings.queries["lang"].to_pylist()
+    (array([0, 2, 3]), array([1, 2, 0]), ['en', 'de'])
+    >>> rankings_from_arrow({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}, Roles()).offsets
+    array([0, 2, 3])
+    """
+    return source_of(data).choose(roles, with_doc_id=with_doc_id).read()
+
+
+def table_of(data: Any, names: Sequence[str]) -> pa.Table:
+    """The named columns of a table of any kind; in one of pandas NaN stays NaN, where pyarrow would take it
+    for null.
+
+    Raises as `rankings_from_arrow` does.
+    """
+    return source_of(data).table(list(names))
 
 
 def is_table(data: Any) -> bool:
@@ -33,18 +130,19 @@ def is_table(data: Any) -> bool:
     )
 
 
-def source_of(data: Any) -> Source:
+def source_of(data: Any) -> TableInMemory:
+    """A table of any library. Raises `InputTypeError` for what is none."""
     pandas = sys.modules.get("pandas")
     dataset = sys.modules.get("pyarrow.dataset")
     if isinstance(data, pa.Table):
-        return Source(data.column_names, lambda name: data.schema.field(name).type, data.select)
+        return _source(data.column_names, lambda name: data.schema.field(name).type, data.select)
     if pandas is not None and isinstance(data, pandas.DataFrame):
         # not through Arrow's stream: it would carry the index as a column, and turn NaN into null
         index = [name for name in data.index.names if name is not None]
         hint = f" The index has {', '.join(map(repr, index))}: call reset_index() first." if index else ""
         return _of_columns(list(data.columns), lambda name: _from_pandas(name, data[name]), hint)
     if dataset is not None and isinstance(data, dataset.Dataset):
-        return Source(
+        return _source(
             data.schema.names,
             lambda name: data.schema.field(name).type,
             lambda names: _readable(lambda: data.to_table(columns=names)),
@@ -56,12 +154,29 @@ def source_of(data: Any) -> Source:
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.LazyFrame):
         schema = polars.DataFrame(schema=data.collect_schema()).to_arrow().schema
-        return Source(
+        return _source(
             schema.names,
             lambda name: schema.field(name).type,
             lambda names: _readable(lambda: data.select(names).collect().to_arrow()),
         )
     return _of_reader(_reader(data))
+
+
+def _source(
+    names: Sequence[str],
+    find_type: Callable[[str], pa.DataType],
+    convert: Callable[[list[str]], pa.Table],
+    hint: str = "",
+) -> TableInMemory:
+    return TableInMemory(
+        format=MEMORY,
+        paths=[],
+        threads=1,
+        given_names=names,
+        find_type=find_type,
+        convert=convert,
+        hint=hint,
+    )
 
 
 def _reader(data: Any) -> pa.RecordBatchReader:
@@ -90,7 +205,7 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     )
 
 
-def _of_reader(reader: pa.RecordBatchReader) -> Source:
+def _of_reader(reader: pa.RecordBatchReader) -> TableInMemory:
     schema = reader.schema
 
     def table(names: list[str]) -> pa.Table:
@@ -98,10 +213,10 @@ def _of_reader(reader: pa.RecordBatchReader) -> Source:
         batches = _readable(lambda: [batch.select(names) for batch in reader])
         return pa.Table.from_batches(batches, pa.schema([schema.field(name) for name in names]))
 
-    return Source(schema.names, lambda name: schema.field(name).type, table)
+    return _source(schema.names, lambda name: schema.field(name).type, table)
 
 
-def _of_columns(names: list[Any], column: Callable[[str], pa.ChunkedArray], hint: str = "") -> Source:
+def _of_columns(names: list[Any], column: Callable[[str], pa.ChunkedArray], hint: str = "") -> TableInMemory:
     def table(wanted: list[str]) -> pa.Table:
         arrays = [column(name) for name in wanted]
         for name, array in zip(wanted, arrays, strict=True):
@@ -112,7 +227,7 @@ def _of_columns(names: list[Any], column: Callable[[str], pa.ChunkedArray], hint
                 )
         return pa.table(arrays, names=wanted)
 
-    return Source(names, lambda name: column(name).type, table, hint)
+    return _source(names, lambda name: column(name).type, table, hint)
 
 
 def _from_pandas(name: str, series: Any) -> pa.ChunkedArray:

@@ -6,54 +6,21 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.errors import Argument, Call, InputTypeError, Part, SourceError, Step
-from fastndcg.sources import csv, parquet, whole
-from fastndcg.sources.arrow import rankings_from_arrow
-from fastndcg.sources.formats import (
-    ARROW,
-    CSV,
-    JSON,
-    LETOR,
-    NESTED,
-    PARQUET,
-    TABLE,
-    TREC,
-    Format,
-    format_of,
-    format_of_name,
-    start_of,
-    unpacked_file,
-)
+from fastndcg.errors import InputTypeError
+from fastndcg.sources.formats import LOOK, TABLE, check_alike, format_of, format_of_name
+from fastndcg.sources.frames import source_of
+from fastndcg.sources.opened import Opened, threads_of
+from fastndcg.sources.parquet import PARQUET
 
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources import ltr
     from fastndcg.sources.columns import Roles
+    from fastndcg.sources.opened import Format
     from fastndcg.sources.scan import FileStream
     from fastndcg.sources.streams import RankingsStream
     from fastndcg.typing import Path as PathLike
 
-    Chosen = parquet.Dataset | csv.Opened | whole.Opened | ltr.Opened
-
 IN_MEMORY = 1 << 30  # bytes; larger files are read a part at a time
-_SMALL = 1 << 24  # bytes; CSV files up to this size fit into IN_MEMORY even if they are packed
-Opened = parquet.Opened | csv.Opened | whole.Opened
-_BOTH: tuple[Part, ...] = (
-    "both are needed, as ",
-    Argument("qrels"),
-    " and ",
-    Argument("run"),
-    Step(" of ", Call("read_qrels_run")),
-)
-_OTHERS: dict[Format | None, tuple[Part, ...]] = {
-    LETOR: (
-        " is a LETOR file, which has grades but no scores",
-        Step("; give ", Argument("scores")),
-        Step(" of ", Call("read_ltr")),
-    ),
-    TREC: (" is a TREC file of judgments or of a run; ", *_BOTH),
-    NESTED: (" has judgments or a run, as query -> documents; ", *_BOTH),
-}
 
 
 def open_tables(paths: list[PathLike], threads: int | None, kind: Format | None = None) -> Opened:
@@ -64,20 +31,16 @@ def open_tables(paths: list[PathLike], threads: int | None, kind: Format | None 
     from fastndcg.sources.paths import find_files
 
     files = find_files(paths, TABLE)
+    check_alike(file.path for file in files)
     first, is_packed = files[0], False
     # trust the name of a remote Parquet file: to look at its bytes would be another request
     if first.is_local or format_of_name(first.path) is not PARQUET:
-        start, is_packed = start_of(first)
+        start, is_packed = first.start(LOOK)
         kind = kind or format_of(first.path, start)
-    if kind in _OTHERS:
-        raise SourceError(first.path, *_OTHERS[kind])
-    if kind is CSV:
-        return csv.open_files(paths, files)
-    if is_packed and kind is not JSON:
-        files = [unpacked_file(file) for file in files]
-    if kind is JSON or kind is ARROW:
-        return whole.open_files(paths, files, kind)
-    return parquet.open_files(paths, files, threads)
+    kind = kind or PARQUET
+    if is_packed and not kind.unpacks:
+        files = [file.unpacked() for file in files]
+    return kind.open(paths, files, threads_of(threads))
 
 
 def rankings_or_stream(
@@ -94,11 +57,14 @@ def rankings_or_stream(
     """
     if isinstance(data, Mapping):
         _refuse_several(data)
-    if not is_path(data):
-        return rankings_from_arrow(data, roles, with_doc_id=with_doc_id)
-    chosen = open_tables(parquet.as_list(data), threads).choose(roles, with_doc_id=with_doc_id)
-    stream = scan_chosen(chosen, threads)
-    return chosen.read(threads) if stream is None or stream.nbytes <= in_memory else stream
+    if is_path(data):
+        from fastndcg.sources.paths import as_list
+
+        opened: Opened = open_tables(as_list(data), threads)
+    else:
+        opened = source_of(data)
+    chosen = opened.choose(roles, with_doc_id=with_doc_id)
+    return scan_if_large(chosen, threads, in_memory) or chosen.read()
 
 
 def _refuse_several(data: Mapping[Any, Any]) -> None:
@@ -120,18 +86,16 @@ def _refuse_several(data: Mapping[Any, Any]) -> None:
         )
 
 
-def scan_chosen(chosen: Chosen, threads: int | None, memory: int | None = None) -> FileStream | None:
-    """Return a stream, or None if it can only be read whole. Raises as `scan_parquet` and `scan_csv` do."""
-    from fastndcg.sources.scan import ParquetStream, threads_ahead
-
-    workers = threads_ahead(threads)
-    if isinstance(chosen, parquet.Dataset):
-        return ParquetStream(chosen, threads=workers, memory=memory)
-    if not isinstance(chosen, csv.Opened) or (memory is None and chosen.size < _SMALL):
+def scan_if_large(
+    chosen: Opened, threads: int | None, in_memory: int, memory: int | None = None
+) -> FileStream | None:
+    """A stream of files that take more than `in_memory` bytes, by `memory` at a time; None of others."""
+    if chosen.is_small and memory is None:
         return None
-    from fastndcg.sources.scan_csv import CsvStream
+    from fastndcg.sources.scan import FileStream, threads_ahead
 
-    return CsvStream(chosen, threads=workers, memory=memory)
+    stream = FileStream(chosen, threads=threads_ahead(threads), memory=memory)
+    return stream if stream.nbytes > in_memory else None
 
 
 def is_path(data: Any) -> bool:

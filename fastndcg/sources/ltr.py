@@ -7,28 +7,30 @@ comments are ignored.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import as_array
+from fastndcg.common.arrow_types import combine
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputError, SourceError, count_of
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import find_column
-from fastndcg.sources.formats import LETOR, Format
 from fastndcg.sources.lines import LETOR_LINE, Lines, read_lines, whole
+from fastndcg.sources.opened import Opened
 from fastndcg.sources.opening import cannot_read, open_unpacking, path_of, report_progress
-from fastndcg.sources.values import first_line, with_nulls_as_nan
+from fastndcg.sources.values import first_line, integers_if_written_so, with_nulls_as_nan
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
-    from fastndcg.sources import columns
+    from fastndcg.sources.ahead import Reader
     from fastndcg.typing import Columns
     from fastndcg.typing import Path as PathLike
 
@@ -127,23 +129,44 @@ def read_ltr(
     )
 
 
-class Opened(NamedTuple):
-    """A LETOR file and the source of its scores, with the interface of other opened files."""
+@dataclass(frozen=True, kw_only=True)
+class LetorFile(Opened):
+    """A LETOR file and the source of its scores, which are read whole."""
 
-    paths: list[str]
     scores: str
     score_column: str | None
-    columns: columns.Columns
-    format: Format = LETOR
 
-    def read(self, threads: int | None) -> Rankings:
+    is_small = True
+    can_be_streamed = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([("query_id", pa.null()), ("label", pa.float64()), ("score", pa.float64())])
+
+    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        return {name: self.type_of(name) for name in names}
+
+    def size(self) -> tuple[int, float]:
+        return self.read().n_docs, 24.0
+
+    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:  # noqa: ARG002
+        def rows() -> Reader:
+            read = self.read()
+            ids = pa.array(np.repeat(np.arange(read.n_queries), np.diff(read.offsets)))
+            columns = [combine(read.query_ids).take(ids), read.relevance, read.scores]
+            yield pa.table(columns, names=self.names).select(names)
+
+        yield iter([rows()])
+
+    def read(self, progress: Progress = None) -> Rankings:
         """Rankings of the file. Raises as `read_ltr` does."""
         named = self.columns
         return read_ltr(
             self.paths[0],
             scores=self.scores,
             score_column=self.score_column,
-            threads=threads,
+            threads=self.threads,
+            progress=progress,
             nan=named.nan,
             ascending=named.ascending,
             unjudged=named.unjudged,
@@ -221,16 +244,16 @@ def _npy(path: str, content: bytes) -> Array:
 
 
 def _parquet_scores(path: str, column: str | None) -> Array:
-    from fastndcg.sources.parquet import part_of, read_columns
+    from fastndcg.sources.parquet import PARQUET
     from fastndcg.sources.paths import find_files
 
-    part = part_of(find_files([path])[0])
-    names = part.schema.names
+    opened = PARQUET.open([path], find_files([path], PARQUET)[:1], 1)
+    names = opened.names
     try:
         wanted = names[0] if len(names) == 1 and column is None else find_column(names, "score", column)
     except ColumnError as error:
         raise error.within(f"{path}: ") from None
-    values = read_columns(part, [wanted])[wanted]
+    values = opened.table([wanted])[wanted]
     if values.null_count:
         return with_nulls_as_nan(wanted, values, lambda present: as_array(wanted, present))
     return as_array(wanted, values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from fastndcg.typing import Path as PathLike
 
 # what libraries raise for damaged bytes: faulty texts, codes beyond the end of a dictionary, absurd sizes,
 # deep nesting
@@ -47,3 +48,26 @@ def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> Source
         f"{path} cannot be read: {first_line(error)}. Check that it is a {kind} file and was written to its "
         "end."
     )
+
+
+def names_of(paths: Sequence[PathLike]) -> str:
+    """The first of several paths, and how many more there are, as messages have them."""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{os.fspath(paths[0])}{more}"
+
+
+@contextmanager
+def naming(paths: Sequence[PathLike]) -> Iterator[None]:
+    """Put the path before messages about its content; a table in memory has none."""
+    if not paths:
+        yield
+        return
+    try:
+        yield
+    except SourceError:
+        raise
+    except (FastndcgError, *DAMAGE) as error:
+        name = names_of(paths)
+        if not isinstance(error, FastndcgError):
+            raise unreadable(name, error) from None
+        raise error.within(f"{name}: ") from None

@@ -4,89 +4,41 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote
+from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
-from fastndcg.sources.formats import PARQUET, TABLE, TABLES, Format, check_alike, format_of_name
+from fastndcg.sources.file import File, identity_of
 from fastndcg.sources.messages import reading
 from fastndcg.sources.opening import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
+    from fastndcg.sources.opened import Format
     from fastndcg.typing import Path as PathLike
 
-_MAGIC = (b"PAR1", b"PARE")  # the first four bytes of a Parquet file, plain and encrypted
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_PARTITION = re.compile(r"([^=/]+)=([^/]*)")
 _WILDCARDS = re.compile(r"[*?\[]")
 
 
-class Stamp(NamedTuple):
-    """Facts about a file that change when it is rewritten."""
-
-    size: int | None
-    modified: int | None
-    inode: int | None
-
-
-class File(NamedTuple):
-    filesystem: fs.FileSystem
-    path: str
-
-    @property
-    def partition(self) -> dict[str, str | None]:
-        """Keys and values of the folders named `key=value` above the file."""
-        folders = self.path.split("/")[:-1]
-        found = (_PARTITION.fullmatch(folder) for folder in folders)
-        pairs = [(unquote(match[1]), unquote(match[2])) for match in found if match]
-        return {key: None if value == _HIVE_NULL else value for key, value in pairs}
-
-    @property
-    def is_local(self) -> bool:
-        return isinstance(self.filesystem, fs.LocalFileSystem)
-
-    @property
-    def identity(self) -> object:
-        return identity_of(self.path) if self.is_local else self.path
-
-    def stamp(self) -> Stamp:
-        if self.is_local:
-            status = os.stat(self.path)  # noqa: PTH116 - filesystems have texts as paths
-            return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
-        info = self.filesystem.get_file_info(self.path)
-        return Stamp(info.size, info.mtime_ns, None)
-
-    @contextmanager
-    def unchanged(self, since: Stamp) -> Iterator[None]:
-        """Read the file within this block. Raises `SourceError` if its stamp is another before or after."""
-        self._check(since)
-        try:
-            yield
-        except Exception:
-            self._check(since)  # why it cannot be read, then
-            raise
-        self._check(since)
-
-    def _check(self, since: Stamp) -> None:
-        if self.stamp() != since:
-            raise SourceError(
-                f"{self.path} was replaced or written to while it was read; "
-                "read it again once it is complete, and write a new version under another name."
-            )
+def as_list(path: PathLike | Iterable[PathLike]) -> list[PathLike]:
+    if isinstance(path, str | os.PathLike):
+        return [path]
+    if isinstance(path, bytes | bytearray) or not isinstance(path, Iterable) or hasattr(path, "read"):
+        raise InputTypeError(
+            f"path is a {type(path).__name__}; wanted a path or a list of them. "
+            "For an open file or bytes, give pyarrow.parquet.read_table(...) to Rankings.from_arrow."
+        )
+    return list(path)
 
 
-def find_files(paths: list[PathLike], kind: Format = PARQUET) -> list[File]:
+def find_files(paths: list[PathLike], kind: Format) -> list[File]:
     """All files of the paths, each once. Of folders and patterns, only files of this format.
 
-    A file that links in a folder lead to again counts once. Raises `SourceError` if two paths name one file,
-    and for tables of any format if there are several formats.
+    A file that links in a folder lead to again counts once. Raises `SourceError` if two paths name one file.
     """
     if not paths:
         raise SourceError("path is an empty list; name at least one file")
@@ -102,8 +54,6 @@ def find_files(paths: list[PathLike], kind: Format = PARQUET) -> list[File]:
                 )
             if name == file.path:
                 files.append(file)
-    if kind is TABLE:
-        check_alike(file.path for file in files)
     return files
 
 
@@ -178,18 +128,17 @@ def _hidden(inside: str) -> bool:
 
 
 def _only(filesystem: fs.FileSystem, files: list[str], kind: Format) -> list[str]:
-    """The files of a format, by their names. Where none is named so, Parquet is what begins as Parquet does,
-    as Hive and Trino write it.
+    """The files of a format, by their names. Where none is named so, those without an ending that begin as
+    the format does, as Hive and Trino write Parquet.
     """
-    named = [file for file in files if format_of_name(file) in (TABLES if kind is TABLE else (kind,))]
-    if named or kind not in (PARQUET, TABLE):
+    if named := [file for file in files if kind.has_ending(file)]:
         return named
-    return [file for file in files if "." not in _base(file) and _begins_as_parquet(filesystem, file)]
+    return [file for file in files if "." not in _base(file) and _begins(filesystem, file, kind.unnamed)]
 
 
-def _begins_as_parquet(filesystem: fs.FileSystem, file: str) -> bool:
+def _begins(filesystem: fs.FileSystem, file: str, pattern: bytes) -> bool:
     with filesystem.open_input_file(file) as source:
-        return source.size() >= len(_MAGIC[0]) and source.read(len(_MAGIC[0])) in _MAGIC
+        return bool(re.match(pattern, source.read(8)))
 
 
 def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
@@ -230,15 +179,6 @@ def _inside(
             found += inside
             waiting += [info for info in inside if info.type == fs.FileType.Directory]
     return found
-
-
-def identity_of(path: str) -> object:
-    """What all names of a file or folder on this machine have in common, through links too."""
-    with suppress(OSError):
-        status = os.stat(path)  # noqa: PTH116 - filesystems have texts as paths
-        if status.st_ino:
-            return status.st_dev, status.st_ino
-    return path
 
 
 def _nearest(filesystem: fs.FileSystem, path: str) -> str:

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of
-from fastndcg.errors import InputError, MeasureError, SourceError, count_of, suggest
+from fastndcg.common.arrow_types import array_of, decode
+from fastndcg.errors import InputError, MeasureError, count_of, suggest
 from fastndcg.measures import Measure, parse
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.storage import NOTATION
-from fastndcg.sources import csv, whole
-from fastndcg.sources.arrow import integers_if_written_so
 from fastndcg.sources.columns import fitting
-from fastndcg.sources.formats import JSON
-from fastndcg.sources.messages import reading
+from fastndcg.sources.opened import OfText, Opened
+from fastndcg.sources.values import integers_if_written_so
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fastndcg.sources import parquet
     from fastndcg.sources.columns import Roles
-    from fastndcg.sources.given import Opened
 
 
 class Stored(NamedTuple):
@@ -41,22 +36,10 @@ def find_stored(opened: Opened, roles: Roles) -> Stored | None:
 
     A file with a column of grades and one of scores, by given or usual names, holds predictions.
     """
-    path = str(opened.paths[0])
-    if isinstance(opened, csv.Opened):
-        schema = pa.schema([(name, pa.null()) for name in opened.names])
-    else:
-        schema = opened.schema
-    in_text = isinstance(opened, csv.Opened) or (isinstance(opened, whole.Opened) and opened.format is JSON)
-    measures = _measures_of(schema, roles, in_text=in_text)
+    measures = _measures_of(opened.schema, roles, in_text=opened.format.in_text)
     if not measures:
         return None
-    if isinstance(opened, csv.Opened):
-        read = partial(_csv, opened, len(measures))
-    elif isinstance(opened, whole.Opened):
-        read = partial(_whole, opened, len(measures))
-    else:
-        read = partial(_parquet, opened)
-    return Stored(path, measures, read)
+    return Stored(str(opened.paths[0]), measures, partial(_read, opened, len(measures)))
 
 
 def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> list[Measure]:
@@ -128,36 +111,18 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
 # ---- files ----
 
 
-def _parquet(opened: parquet.Opened) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    path, tables = str(opened.paths[0]), []
-    for part in opened.parts:
-        with reading(path), part.file.filesystem.open_input_file(part.file.path) as source:
-            tables.append(pq.ParquetFile(source, metadata=part.footer.metadata).read())
-    try:
-        return pa.concat_tables(tables)
-    except pa.ArrowException as error:
-        raise SourceError(
-            f"the files of {path} hold different columns; give results of one kind ({error})"
-        ) from None
-
-
-def _csv(opened: csv.Opened, n_measures: int) -> pa.Table:
+def _read(opened: Opened, n_measures: int) -> pa.Table:
     """All columns: the last ones as numbers with NaN for empty, ids as written, the others as inferred."""
-    (file, *_), (header, *_) = opened.files, opened.headers
-    names = header.names
+    names = opened.names
     numbers = [*names[-n_measures:], *(["weight"] if "weight" in names else [])]
     ids = names[: 1 + (names[0] == "run" and len(names) > n_measures + 1)]
-    table = csv.read_columns(file, header, names, ids, numbers, None)
-    for name in ids:
-        table = table.set_column(names.index(name), name, integers_if_written_so(table[name]))
-    return _with_nan(table, numbers)
-
-
-def _whole(opened: whole.Opened, n_measures: int) -> pa.Table:
-    names = opened.schema.names
-    return _with_nan(opened.read_table(names), names[-n_measures:] if opened.format is JSON else [])
+    table = opened.table(names, OfText(numbers, ids))
+    for place, name in enumerate(names):
+        if opened.format.in_text and name in ids:
+            table = table.set_column(place, name, integers_if_written_so(table[name]))
+        elif not pa.types.is_dictionary(opened.type_of(name)):
+            table = table.set_column(place, name, decode(table[name]))
+    return _with_nan(table, numbers) if opened.format.in_text else table
 
 
 def _with_nan(table: pa.Table, numbers: list[str]) -> pa.Table:

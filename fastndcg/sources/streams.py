@@ -32,7 +32,11 @@ class NotGroupedError(InputError):
 
 
 class ReadAgainError(Exception):
-    """A later part changed the types of the columns, so the stream must be read again from its beginning."""
+    """A row does not fit the types so far. `settle` makes it fit; then all rows are read again."""
+
+    def __init__(self, settle: Callable[[], object]) -> None:
+        super().__init__()
+        self.settle = settle
 
 
 class RankingsStream(ABC):

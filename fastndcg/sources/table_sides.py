@@ -127,7 +127,8 @@ def _columns_of_queries(
     """Fields of a side: the kept columns and weights of its queries."""
     if not kept:
         return {}
-    from fastndcg.sources.arrow import columns_of_queries, integers_if_written_so
+    from fastndcg.sources.query_columns import columns_of_queries
+    from fastndcg.sources.values import integers_if_written_so
 
     found = columns_of_queries(table, query, kept, first_row)
     weights = None if weight is None else numbers_in(weight, found[weight], "weights", At)

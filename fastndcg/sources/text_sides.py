@@ -11,7 +11,7 @@ import numpy as np
 
 from fastndcg.common.arrays import negate
 from fastndcg.errors import SourceError
-from fastndcg.sources.formats import LOOK, TABLE, TREC, Format, format_of, is_ranked
+from fastndcg.sources.formats import LOOK, TABLE, TREC, format_of, is_ranked
 from fastndcg.sources.lines import INTENTS, QRELS, RANKED, RUN, Lines, fields_of, read_lines, whole
 from fastndcg.sources.opening import cannot_read, file_system, open_unpacking, path_of
 from fastndcg.sources.sides import Role, Side, by_document, in_order, refuse_columns
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fastndcg.sources.columns import Roles
+    from fastndcg.sources.opened import Format
     from fastndcg.typing import Path as PathLike
 
 _LONGEST_FIRST = 1 << 20  # bytes of the first line that are looked at

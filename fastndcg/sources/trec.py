@@ -20,11 +20,13 @@ from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputTypeError, SourceError, check_choice
 from fastndcg.rankings.oddities import Names, warn_of_oddities
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, fitting, with_roles
+from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import NESTED, TABLE, TREC
 from fastndcg.sources.frames import is_table, source_of
 from fastndcg.sources.joins import join
 from fastndcg.sources.meeting import check_documents
 from fastndcg.sources.nested_sides import WANTED, queries_of_json, side_of_dict, side_of_tuples, text_of_file
+from fastndcg.sources.opened import OfText
 from fastndcg.sources.opening import path_of, report_progress
 from fastndcg.sources.sides import Role, Side, in_order, refuse_columns
 from fastndcg.sources.table_sides import Taken, find_columns, table_side
@@ -267,7 +269,7 @@ def _file_side(
             return run_side(name, roles, threads), None
         refuse_columns(name, role, roles, "a qrels file whose fields have no names")
         return text_side(name, role, threads, roles, intents=intents), None
-    from fastndcg.sources import csv, given
+    from fastndcg.sources import given
 
     if kind is NESTED:
         refuse_columns(name, role, roles, "JSON by query, which has no columns")
@@ -279,14 +281,11 @@ def _file_side(
     try:
         found = find_columns(opened.first, opened.names, role, roles, intents=intents)
     except ColumnError as error:
-        if isinstance(opened, csv.Opened):
-            raise csv.no_such_columns(opened.first, opened.headers[0], error) from None
-        raise
+        raise opened.explain(error) from None
     has_words = roles.grades is not None and role == "relevance"
     numbers = [each for each in (None if has_words else found.value, roles.weight) if each in found.names]
-    table = opened.table(found.names, numbers, threads, found.value if role == "relevance" else None)
-    first_row = opened.first_row if isinstance(opened, csv.Opened) else 0
-    side = table_side(name, table, found, role, first_row, is_text=isinstance(opened, csv.Opened))
+    table = opened.table(found.names, OfText(numbers, None, found.value if role == "relevance" else None))
+    side = table_side(name, table, found, role, opened.first_row, is_text=opened.format is CSV)
     return side, found.taken(role)
 
 

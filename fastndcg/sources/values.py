@@ -230,6 +230,20 @@ def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
     return is_id and not any(chunk.values.null_count for chunk in column.chunks)
 
 
+def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Ids of a text file as integers, where each is the canonical text of an integer, so that different texts
+    stay different.
+
+    >>> [integers_if_written_so(pa.array(["7", text])).type for text in ("10", "007")]
+    [DataType(int64), DataType(string)]
+    """
+    try:
+        numbers = ids.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return ids
+    return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
+
+
 def doc_ids_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> pa.ChunkedArray:
     column = whole_ids(plain(column))
     refuse_nulls(name, column, place, ". Drop those rows or name their documents.")

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, SourceError
-from fastndcg.sources.formats import CSV, TABLE, TREC
+from fastndcg.sources.csv import CSV
+from fastndcg.sources.formats import TABLE, TREC
 from fastndcg.sources.joins import join
 from fastndcg.sources.opening import path_of, report_progress
 from fastndcg.sources.sides import Side, name_of

@@ -126,13 +126,13 @@ def test_from_python_and_from_the_command_line(tmp_path: Path, call: str, name: 
     code = """
         import sys, time
         import fastndcg as fn
-        from fastndcg.sources import parquet
+        from fastndcg.sources import row_groups
         def slowed(function):
             def slow(*arguments):
                 time.sleep(0.4)
                 return function(*arguments)
             return slow
-        parquet.read_span, parquet.read_steps = slowed(parquet.read_span), slowed(parquet.read_steps)
+        row_groups.read_span, row_groups.read_steps = slowed(row_groups.read_span), slowed(row_groups.read_steps)
     """
     call = call.format(path=str(write(tmp_path / "a.parquet")))
     _, shown = in_terminal(textwrap.dedent(code) + call, FASTNDCG_KERNELS="plain")

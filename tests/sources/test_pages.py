@@ -24,9 +24,10 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import InputError, SourceError, read_parquet, scan_parquet
-from fastndcg.sources import pages, parquet
+from fastndcg.sources import pages, parquet, row_groups
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.footers import read_footer
+from fastndcg.sources.read import open_path
 
 pytestmark = pytest.mark.compiled
 
@@ -46,14 +47,14 @@ def left(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Columns that pyarrow was asked for."""
     asked: set[str] = set()
 
-    class Spy(parquet._ByPyarrow):
+    class Spy(row_groups._ByPyarrow):
         @staticmethod
         def _decode(dataset: Any, span: Any, source: Any, names: list[str], most: int) -> Iterator[pa.Table]:
             asked.update(names)
             yield from parquet_decoded(dataset, span, source, names, most)
 
-    parquet_decoded = parquet._ByPyarrow._decode
-    monkeypatch.setattr(parquet, "_ByPyarrow", Spy)
+    parquet_decoded = row_groups._ByPyarrow._decode
+    monkeypatch.setattr(row_groups, "_ByPyarrow", Spy)
     return asked
 
 
@@ -127,7 +128,7 @@ def test_every_integer(tmp_path: Path, left: set[str], kind: pa.DataType, dictio
     for version in ("1.0", "2.4", "2.6"):
         path = tmp_path / f"{version}.parquet"
         pq.write_table(table, path, version=version, use_dictionary=dictionary)
-        assert parquet.open_parquet(path, 1).choose(Roles()).runs == {"qid"}
+        assert open_path(parquet.PARQUET, path, 1).choose(Roles()).wanted.runs == {"qid"}
         same(path, table.cast(pq.read_schema(path)))
     assert left == set()
 
@@ -291,8 +292,8 @@ def test_ids_in_any_order_are_no_runs(tmp_path: Path, left: set[str]) -> None:
     rng = np.random.default_rng(0)
     table = rows(2000).take(rng.permutation(len(rows(2000))))
     pq.write_table(table, tmp_path / "a.parquet")
-    dataset = parquet.open_parquet(tmp_path / "a.parquet", 1).choose(Roles())
-    assert not dataset.runs
+    dataset = open_path(parquet.PARQUET, tmp_path / "a.parquet", 1).choose(Roles())
+    assert not dataset.wanted.runs
     wanted = fn.Rankings.from_arrow(table)
     assert read_parquet(tmp_path / "a.parquet").scores.tobytes() == wanted.scores.tobytes()
     assert left == set()
@@ -407,8 +408,8 @@ def test_runs_that_return_are_regrouped(tmp_path: Path) -> None:
     table = rows()
     table = pa.concat_tables([table, rows(seed=1)])
     pq.write_table(table, tmp_path / "a.parquet")
-    dataset = parquet.open_parquet(tmp_path / "a.parquet", 1).choose(Roles())
-    assert dataset.runs == {"qid"}
+    dataset = open_path(parquet.PARQUET, tmp_path / "a.parquet", 1).choose(Roles())
+    assert dataset.wanted.runs == {"qid"}
     wanted = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@5")
     for source in (read_parquet(tmp_path / "a.parquet"), scan_parquet(tmp_path / "a.parquet")):
         found = fn.evaluate(source, "nDCG@5")
@@ -466,9 +467,9 @@ def test_damage_never_reads_what_is_not_there(
         by_pyarrow = pq.read_table(path)
     except (pa.ArrowException, OSError):
         by_pyarrow = None
-    dataset = parquet.open_parquet(path, 1).choose(Roles())
+    dataset = open_path(parquet.PARQUET, path, 1).choose(Roles())
     try:
-        found = parquet.read_table(dataset, None)
+        found = dataset.table(dataset.columns.names)
     except SourceError:
         assert by_pyarrow is None
         return

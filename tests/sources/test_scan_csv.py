@@ -286,9 +286,6 @@ def test_the_command_scores_a_large_csv_in_parts(tmp_path: Path) -> None:
     words = ["score", str(path), "-m", "nDCG@10", "--format", "csv"]
     whole, parts = (commands.run(*words, *more) for more in ([], ["--memory", "1MB"]))
     assert (parts.exit_code, parts.stdout, parts.stderr) == (0, whole.stdout, whole.stderr)
-    (tmp_path / "a.jsonl").write_text('{"qid": 1, "label": 1, "score": 0.5}\n')
-    refused = commands.run("score", tmp_path / "a.jsonl", "--memory", "1MB")
-    assert refused.exit_code == 2 and "--memory has no meaning with JSON Lines" in refused.stderr
 
 
 COUNT = """

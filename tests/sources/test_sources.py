@@ -32,9 +32,10 @@ from fastndcg import (
     scan_parquet,
     typing,
 )
-from fastndcg.sources import arrow
 from fastndcg.sources.columns import USUAL_NAMES, Roles, find_columns
-from fastndcg.sources.parquet import open_parquet, read_parquet
+from fastndcg.sources.parquet import PARQUET
+from fastndcg.sources.read import open_path, read_parquet
+from fastndcg.sources.runs import changes_of
 
 QUERY, LABEL, SCORE = ["b", "b", "a", "c", "c", "c"], [1, 0, 2, 0, 3, 1], [0.5, 0.1, 0.9, 0.3, 0.2, 0.8]
 OFFSETS, LANG = [0, 2, 3, 6], ["en", "en", "de", "fr", "fr", "fr"]
@@ -866,9 +867,9 @@ def test_a_file(file: Path) -> None:
 
 @pytest.mark.parametrize("threads", [None, 1, 2, 7])
 def test_threads_change_nothing(tmp_path: Path, threads: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastndcg.sources import parquet
+    from fastndcg.sources import row_groups
 
-    monkeypatch.setattr(parquet, "_FEWEST_ROWS", 3)
+    monkeypatch.setattr(row_groups, "_FEWEST_ROWS", 3)
     pools = pa.cpu_count(), pa.io_thread_count()
     rng = np.random.default_rng(7)
     parts = [_ragged_table(rng, 50, first=1000 * part) for part in range(3)]
@@ -981,10 +982,10 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
 
 
 def test_progress_counts_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastndcg.sources import parquet
+    from fastndcg.sources import row_groups
 
-    monkeypatch.setattr(parquet, "_FEWEST_ROWS", 2)
-    monkeypatch.setattr(parquet, "_MOST_ROWS", 2)
+    monkeypatch.setattr(row_groups, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(row_groups, "_MOST_ROWS", 2)
     pq.write_table(table(), tmp_path / "a.parquet", row_group_size=2)
     pq.write_table(table(qid=["x", "x", "y", "y", "y", "y"]), tmp_path / "b.parquet", row_group_size=3)
     seen: list[tuple[int, int]] = []
@@ -999,7 +1000,7 @@ def test_threads_that_are_no_number_of_threads(file: Path, threads: Any) -> None
 
 
 def test_columns_are_chosen_from_the_footer(file: Path) -> None:
-    opened = open_parquet(file)
+    opened = open_path(PARQUET, file, None)
     columns = opened.choose(Roles()).columns
     assert columns.taken == {"query": "qid", "relevance": "label", "score": "score"}
     assert repr(columns) == "Columns(query='qid', relevance='label', score='score')"
@@ -1393,6 +1394,6 @@ def test_rows_where_values_change(dtype: Any, longest: int) -> None:
     values = np.repeat(rng.permutation(60), rng.integers(1, longest + 1, 60)).astype(dtype)
     column = pa.chunked_array([values[:0], values[:50], values[50:]])
     wanted = [0] + [row for row in range(1, len(values)) if row == 50 or values[row] != values[row - 1]]
-    found = arrow._changes(column, len(values) + 3)
+    found = changes_of(column, len(values) + 3)
     assert found is not None and found.tolist() == wanted
-    assert arrow._changes(column, len(wanted) - 2) is None
+    assert changes_of(column, len(wanted) - 2) is None

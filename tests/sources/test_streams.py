@@ -27,8 +27,9 @@ import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_parquet
 from fastndcg.common import files
 from fastndcg.scores.storage import results_file
-from fastndcg.sources import parquet, scan
-from fastndcg.sources.scan import _Seen, bytes_of, keys_of
+from fastndcg.sources import groups, parquet, scan
+from fastndcg.sources.query_keys import SeenKeys, keys_of
+from fastndcg.sources.scan import bytes_of
 
 pytestmark = pytest.mark.compiled
 
@@ -122,7 +123,7 @@ def test_rows_in_any_order_are_decoded_once_where_they_fit(
 ) -> None:
     table = shuffled(rows(400, text=text)).select(["qid", "label", "score"])
     path = write(table, tmp_path / "a.parquet", row_group_size=1000)
-    decoded, readers = [], scan.ParquetStream._readers
+    decoded, readers = [], parquet.ParquetFiles.readers
 
     def counted(reader: Any) -> Any:
         for part in reader:
@@ -130,8 +131,8 @@ def test_rows_in_any_order_are_decoded_once_where_they_fit(
             yield part
 
     monkeypatch.setattr(scan, "_LOOK", 300)
-    monkeypatch.setattr(scan.ParquetStream, "_readers", lambda *given: map(counted, readers(*given)))
-    monkeypatch.delattr(scan._Spill, "add")
+    monkeypatch.setattr(parquet.ParquetFiles, "readers", lambda *given: map(counted, readers(*given)))
+    monkeypatch.delattr(scan.Spill, "add")
     stream = scan_parquet(path, memory=45 * len(table))  # grades of eight bytes, scores of four
     assert_same(stream, fn.read_parquet(path))
     assert sum(decoded) <= scan._LOOK < len(table)
@@ -187,7 +188,7 @@ def test_any_layout(
             if room is not None:
                 patch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
                 patch.setattr(parquet, "_BYTES_IN_RUNS", 100)
-                patch.setattr(scan, "_ROOM", room)
+                patch.setattr(parquet, "_ROOM", room)
             assert_same(scan_parquet(folder, memory=memory, threads=2), Rankings.from_arrow(table))
 
 
@@ -357,13 +358,13 @@ def test_dictionaries_do_not_grow_with_the_file(
         monkeypatch.setattr("fastndcg.sources.parquet._stands_in_runs", lambda *parts: False)
         monkeypatch.setattr("fastndcg.sources.parquet.LEAST_ROWS_OF_A_GROUP", 1)
         monkeypatch.setattr("fastndcg.sources.pages._TEXTS", 1 << 10)
-    grouped_rows = scan.grouped_rows
+    grouped_rows = groups.grouped_rows
 
     def spy(table: pa.Table, *more: Any) -> Any:
         lengths.append((len(table), max(len(chunk.dictionary) for chunk in table["qid"].chunks)))
         return grouped_rows(table, *more)
 
-    monkeypatch.setattr(scan, "grouped_rows", spy)
+    monkeypatch.setattr(groups, "grouped_rows", spy)
     assert_same(scan_parquet(path, memory=1 << 20, threads=1, grouped=True), fn.read_parquet(path))
     rows = max(rows for rows, _ in lengths)
     assert len(lengths) > 5
@@ -371,7 +372,7 @@ def test_dictionaries_do_not_grow_with_the_file(
 
 
 def test_equal_hashes_are_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "keys_of", lambda *ids: keys_of(*ids) % np.uint64(7))
+    monkeypatch.setattr(groups, "keys_of", lambda *ids: keys_of(*ids) % np.uint64(7))
     path = write(rows(100, text=True), tmp_path / "a.parquet")
     assert_same(scan_parquet(path, memory=SMALL, grouped=True), fn.read_parquet(path))
     assert_same(scan_parquet(path, memory=SMALL), fn.read_parquet(path))
@@ -387,7 +388,7 @@ def test_hashes_tell_texts_apart(texts: list[str]) -> None:
 
 @given(st.lists(st.lists(st.integers(-50, 50), max_size=20), max_size=12))
 def test_seen_keys(batches: list[list[int]]) -> None:
-    seen, known = _Seen(), set()
+    seen, known = SeenKeys(), set()
     for batch in batches:
         wanted = []
         for place, key in enumerate(batch):
@@ -763,7 +764,7 @@ def test_interrupted_leaves_nothing(
             if done > 2000:
                 open(mark, "w").close()
                 time.sleep(0.2)
-        scan.ParquetStream._tell = tell
+        scan.FileStream._tell = tell
         main()
     """
     mark, out = tmp_path / "mark", tmp_path / "out.parquet"

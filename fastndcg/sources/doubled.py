@@ -1,0 +1,85 @@
+"""Documents that stand in two files of a path, as where a file is there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.common.arrow_types import array_of, combine, decode
+from fastndcg.common.table import quoted
+from fastndcg.errors import Argument, ColumnError, InputError, Step
+from fastndcg.sources.values import shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fastndcg.rankings.grouping import Grouped
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass
+class Files:
+    """The files of a table, one after the other, and document ids that show if two of them hold the same.
+
+    Only ids of queries that have rows in several files are read: ids can be most of a file. Of many such
+    queries, those with a million rows are looked at: a file that is there twice doubles all of its queries.
+    """
+
+    ends: Sequence[int]  # the number of rows up to the end of each file
+    doc_id: str
+    read: Callable[[Int64], pa.ChunkedArray]  # the ids of these rows, which ascend
+    left: int = 1 << 20  # rows to look at
+
+    def check(self, ids: pa.ChunkedArray, grouped: Grouped, numbers: int | Int64) -> None:
+        """Raise `InputError` for a document that a query has twice. `numbers` are those of the rows."""
+        last = len(ids) + (numbers if isinstance(numbers, int) else 0)
+        inside = [end for end in self.ends if not isinstance(numbers, int) or numbers < end < last]
+        if self.left <= 0 or not inside or not len(ids):
+            return
+        if isinstance(numbers, int) and grouped.codes is None:
+            cut = np.asarray(inside) - numbers
+            found = np.unique(np.searchsorted(grouped.offsets, cut[~np.isin(cut, grouped.offsets)]) - 1)
+        else:
+            codes = _codes_of(grouped)
+            if isinstance(numbers, int):
+                cuts = [0, *(end - numbers for end in inside), len(ids)]
+                file = np.repeat(np.arange(len(cuts) - 1, dtype=np.int32), np.diff(cuts))
+            else:
+                file = np.searchsorted(self.ends, numbers, "right").astype(np.int32)
+            found = np.unique(codes[file != file[grouped.first_rows][codes]])
+        found = found[: 1 + np.searchsorted(np.cumsum(np.diff(grouped.offsets)[found]), self.left)]
+        if not len(found):
+            return
+        is_wanted = np.zeros(len(grouped.offsets) - 1, np.bool_)
+        is_wanted[found] = True
+        wanted = np.flatnonzero(is_wanted[_codes_of(grouped)])
+        self.left -= len(wanted)
+        places = wanted + numbers if isinstance(numbers, int) else numbers[wanted]
+        try:
+            coded = combine(decode(self.read(np.sort(places))).dictionary_encode())
+        except ColumnError:
+            return  # not all files have it
+        codes, query = array_of(coded.indices, -1), _codes_of(grouped)[wanted[np.argsort(places)]]
+        keys = np.sort((query.astype(np.int64) * len(coded.dictionary) + codes)[codes >= 0])
+        twice = keys[1:][keys[1:] == keys[:-1]]
+        if len(twice):
+            of_query, code = divmod(int(twice[0]), len(coded.dictionary))
+            raise InputError(
+                f"document {quoted(coded.dictionary[code].as_py())} of query "
+                f"{shown(ids[int(grouped.first_rows[of_query])])} is there twice. The query has rows in "
+                f'several files, and "{self.doc_id}" is taken for the ids of documents. Drop one of the two',
+                Step("; if ids are in another column, name it, as in ", Argument("doc_id", "...")),
+                ".",
+            )
+
+
+def _codes_of(grouped: Grouped) -> npt.NDArray[Any]:
+    """The number of each row's query."""
+    if grouped.codes is not None:
+        return grouped.codes
+    return np.repeat(np.arange(len(grouped.offsets) - 1), np.diff(grouped.offsets))

@@ -1,0 +1,297 @@
+"""What can be opened: files of one format or a table in memory, with the same verbs for all of them.
+
+`names` and `type_of` say what columns there are before a row is read, `choose` finds those that play the
+roles, `size` says how much there is to read, `readers` gives tables of the columns, in order, and `read`
+joins them to `Rankings`; `scan.FileStream` reads them a part at a time. A format is one file with a `Format`
+and a class, whose `Format` is added to `formats.TABLES`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.common.arrow_types import is_list
+from fastndcg.common.progress import Progress, Task
+from fastndcg.common.threads import check_threads
+from fastndcg.errors import ColumnError, Part, SourceError
+from fastndcg.rankings.oddities import warn_of_oddities
+from fastndcg.sources.ahead import Reader, decoded_ahead
+from fastndcg.sources.arrow import rankings_from_table
+from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, names_for
+from fastndcg.sources.doubled import Files
+from fastndcg.sources.joined import common_type, permissive_type
+from fastndcg.sources.messages import naming, reading
+from fastndcg.sources.streams import ReadAgainError
+
+if TYPE_CHECKING:
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.sources.file import File, Stamp
+    from fastndcg.typing import Path as PathLike
+
+
+_PACKED = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
+_NONE = b"(?!)"  # matches nothing
+
+
+class Format(NamedTuple):
+    """A file format: how its files are recognised and opened."""
+
+    name: str  # in messages
+    endings: tuple[str, ...] = ()  # of names of files
+    begins: bytes = _NONE  # a regular expression: what only files of this format begin with
+    unnamed: bytes = _NONE  # the same, of files in folders whose names have no ending
+    opener: Callable[[list[PathLike], list[File], int], Opened] | None = None
+    in_text: bool = False  # numbers, ids and missing values are told apart by what is written
+    has_lists: bool = True
+    unpacks: bool = False  # its reader unpacks files as it reads
+    instead: tuple[Part, ...] = ()  # of files that are no tables: what they are, and what reads them
+
+    @property
+    def wanted(self) -> str:
+        """The endings as a list in words."""
+        *first, last = self.endings
+        return f"{', '.join(first)} or {last}"
+
+    def open(self, paths: list[PathLike], files: list[File], threads: int) -> Opened:
+        """Open files of this format by so many threads. Raises `SourceError` if one cannot be opened."""
+        if self.opener is None:
+            raise SourceError(files[0].path, *self.instead)
+        return self.opener(paths, files, threads)
+
+    def has_ending(self, path: Any) -> bool:
+        """Whether a name has one of the endings, packed or not."""
+        return _PACKED.sub("", os.fspath(path)).lower().endswith(self.endings)
+
+
+class OfText(NamedTuple):
+    """What has to be said of columns to read them from text."""
+
+    numbers: Sequence[str] = ()
+    texts: Sequence[str] | None = None  # None: all others; where there are some, others are as they look
+    grades: str | None = None  # the column that may hold words, for messages
+
+    def is_text(self, name: str) -> bool:
+        return name not in self.numbers if self.texts is None else name in self.texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened(ABC):
+    """Files of one format, or a table in memory. Once columns are chosen, only these are read."""
+
+    format: Format
+    paths: list[PathLike]  # as they were given, for messages
+    threads: int
+    columns: Columns = field(default_factory=Columns)
+    types: dict[str, pa.DataType] = field(default_factory=dict)  # as which the chosen columns are read
+    encoded: frozenset[str] = frozenset()  # chosen columns read as dictionaries though they are none
+    # the number of rows up to the end of each file, once it is known
+    ends: list[int] = field(default_factory=list)
+
+    is_exact = False  # `size` is known before a row is read
+    is_small = False  # what is read surely fits into memory
+    can_be_streamed = True
+    decoders = 1  # threads that decode several readers at once
+    first_row = 0  # the number of the first row in messages
+
+    # ---- what a format says ----
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Names and types of columns; null where rows decide the type."""
+
+    @abstractmethod
+    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """The types as which columns are read. Raises `SourceError` where files do not fit together."""
+
+    @abstractmethod
+    def size(self) -> tuple[int, float]:
+        """The number of rows, and the bytes that the chosen columns of a row take."""
+
+    @abstractmethod
+    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
+        """For each file, readers of the named columns, in order, in tables of about `most` rows.
+
+        A reader raises `ReadAgainError` where a row does not fit the types so far.
+        """
+
+    def with_columns(self, columns: Columns) -> Self:
+        """The same files, where it is decided how these columns are read."""
+        return replace(self, columns=columns, types=self.types_of(columns.names))
+
+    def explain(self, error: ColumnError) -> ColumnError | SourceError:
+        """The error for a missing column, with what the format knows of it."""
+        return error
+
+    # ---- what follows ----
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.schema.names)
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Columns that play a role only if no other fits."""
+        return ()
+
+    @property
+    def names_in_all(self) -> list[str]:
+        """Columns that no file is known to lack."""
+        return self.names
+
+    def type_of(self, name: str) -> pa.DataType:
+        return self.schema.field(name).type
+
+    @property
+    def first(self) -> str:
+        """The path of the first file."""
+        return os.fspath(self.paths[0])
+
+    @property
+    def n_files(self) -> int:
+        return len(self.ends)
+
+    def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Self:
+        """The same files, with the columns for these roles. Raises as `find_columns`, and `SourceError`."""
+        with naming(self.paths):
+            try:
+                columns = find_columns(
+                    self.names,
+                    roles,
+                    is_list=lambda name: name not in self.keys and is_list(self.type_of(name)),
+                    second_choice=self.keys,
+                    with_doc_id=with_doc_id,
+                )
+            except ColumnError as error:
+                raise self.explain(error) from None
+            return self.with_columns(columns)
+
+    def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
+        """Readers of the named columns of all files, in order."""
+        return chain.from_iterable(self.readers_of_files(names, most))
+
+    def table(
+        self,
+        names: Sequence[str],
+        of_text: OfText | None = None,  # noqa: ARG002 - other formats say it themselves
+        progress: Progress = None,
+    ) -> pa.Table:
+        """The named columns of all files: the join of their readers. `of_text` if they are not the chosen."""
+        opened = self if set(names) <= set(self.types) else replace(self, types=self.types_of(names))
+        while True:
+            try:
+                return opened._join(names, progress)
+            except ReadAgainError as again:
+                again.settle()
+
+    def _join(self, names: Sequence[str], progress: Progress) -> pa.Table:
+        lengths: list[tuple[int, int]] = []
+
+        def counted(file: int, reader: Reader) -> Reader:
+            for table in reader:
+                lengths.append((file, len(table)))
+                yield table
+
+        readers = (
+            counted(file, reader)
+            for file, readers in enumerate(self.readers_of_files(names, _ALL_ROWS))
+            for reader in readers
+        )
+        with Task("Reading", progress=progress), closing(decoded_ahead(readers, self.decoders)) as decoded:
+            tables = list(decoded)
+        rows = np.zeros(1 + max((file for file, _ in lengths), default=0), np.int64)
+        for file, length in lengths:
+            rows[file] += length
+        self.ends[:] = np.cumsum(rows).tolist()
+        schema = pa.schema([(name, self.types[name]) for name in names])
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def read(self, progress: Progress = None) -> Rankings:
+        """Rankings of all rows. Raises as `read_parquet` does."""
+        table = self.table(self.columns.names, progress=progress)
+        with naming(self.paths), Task("Finding the rows of each query", progress=progress is None):
+            rankings = rankings_from_table(
+                table,
+                self.columns,
+                to_decode=self.encoded,
+                numbers=self.first_row,
+                files=self.files_to_check(),
+            )
+        return warn_of_oddities(rankings, names_for(self.columns))
+
+    def files_to_check(self) -> Files | None:
+        """Several files that may hold the same documents, if they have ids that are not read anyway."""
+        doc_id = id_to_check(self.names_in_all, self.columns) if len(self.ends) > 1 else None
+        return None if doc_id is None else Files(list(self.ends), doc_id, partial(self.rows_of, doc_id))
+
+    def rows_of(self, name: str, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+        """Ascending rows of a column."""
+        return self.table([name])[name].take(pa.array(rows))
+
+
+_ALL_ROWS = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedFiles(Opened):
+    """Files of which each has its own schema, read one after the other."""
+
+    files: list[File]
+    stamps: list[Stamp]  # of the files, taken before their schemas were read
+    schemas: list[pa.Schema]
+
+    @abstractmethod
+    def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
+        """Readers of the named columns of a file, in order, in tables of at most `most` rows."""
+
+    @property
+    def n_files(self) -> int:
+        return len(self.files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.schemas[0]
+
+    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        types = {}
+        for name in names:
+            for file, schema in zip(self.files, self.schemas, strict=True):
+                if name not in schema.names:
+                    raise ColumnError(f'{file.path} has no column "{name}", which other files have')
+            kinds = [
+                (file.path, schema.field(name).type)
+                for file, schema in zip(self.files, self.schemas, strict=True)
+            ]
+            types[name] = common_type(name, kinds, permissive_type)
+        return types
+
+    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
+        target = pa.schema([(name, self.types[name]) for name in names])
+
+        def cast(file: File, reader: Reader) -> Reader:
+            for table in reader:
+                with reading(file.path, self.format.name):
+                    columns = table.cast(target)
+                yield columns
+
+        for number, (file, schema) in enumerate(zip(self.files, self.schemas, strict=True)):
+            readers = self.readers_of_file(number, names, most)
+            is_cast = any(schema.field(name).type != self.types[name] for name in names)
+            yield map(partial(cast, file), readers) if is_cast else readers
+
+
+def threads_of(threads: int | None) -> int:
+    """How many threads read; all that pyarrow has where nothing is asked for."""
+    return check_threads(threads) or int(pa.cpu_count())
