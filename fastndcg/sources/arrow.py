@@ -15,7 +15,7 @@ from fastndcg.errors import At, InputTypeError
 from fastndcg.sources.documents import checked, of_documents
 from fastndcg.sources.list_columns import from_lists
 from fastndcg.sources.query_columns import QueryColumns, checked_ids, number_of
-from fastndcg.sources.runs import group_rows
+from fastndcg.sources.run_lengths import group_rows
 from fastndcg.sources.values import grades_in, numbers_in, scores_in, shown
 
 if TYPE_CHECKING:

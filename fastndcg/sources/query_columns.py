@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of, decode, plain
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError
-from fastndcg.sources.runs import changes_of, group_rows, take
+from fastndcg.sources.run_lengths import changes_of, group_rows, take
 from fastndcg.sources.values import ids_in, join_arrays, refuse_nulls, shown
 
 if TYPE_CHECKING:

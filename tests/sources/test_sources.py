@@ -35,7 +35,7 @@ from fastndcg import (
 from fastndcg.sources.columns import USUAL_NAMES, Roles, find_columns
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.read import open_path, read_parquet
-from fastndcg.sources.runs import changes_of
+from fastndcg.sources.run_lengths import changes_of
 
 QUERY, LABEL, SCORE = ["b", "b", "a", "c", "c", "c"], [1, 0, 2, 0, 3, 1], [0.5, 0.1, 0.9, 0.3, 0.2, 0.8]
 OFFSETS, LANG = [0, 2, 3, 6], ["en", "en", "de", "fr", "fr", "fr"]
