@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api.evaluate import evaluate
-from fastndcg.common.arrow_types import array_of, combine, decode
+from fastndcg.common.arrow_types import array_of, combine, decode, is_text
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, about, count_of
 from fastndcg.measures import Judged, Measure, as_measures
 from fastndcg.rankings.rankings import Rankings
@@ -153,7 +153,7 @@ def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
     column = decode(scores.queries[scores.queries.column_names[0]])
     if pa.types.is_integer(column.type) and column.type != pa.uint64():
         column = column.cast(pa.int64())
-    elif pa.types.is_string(column.type) or pa.types.is_string_view(column.type):
+    elif is_text(column.type):
         column = column.cast(pa.large_string())
     ids = combine(column)
     if known is not None and ids.equals(known):

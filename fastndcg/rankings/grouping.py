@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import arrow_column, read_only
-from fastndcg.common.arrow_types import array_of, column_of, combine, decode, whole_ids, with_long_offsets
+from fastndcg.common.arrow_types import (
+    array_of,
+    column_of,
+    combine,
+    decode,
+    is_text,
+    whole_ids,
+    with_long_offsets,
+)
 from fastndcg.common.later import pa
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels.compile import worlds
@@ -123,9 +131,9 @@ class Numbers(NamedTuple):
 
 
 def numbers_of(ids: pa.Array) -> Numbers:
-    is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
+    of_text = is_text(ids.type)
     is_coded = pa.types.is_dictionary(ids.type)
-    name, n_values = "codes_of_texts" if is_text else "codes_of_numbers", 0
+    name, n_values = "codes_of_texts" if of_text else "codes_of_numbers", 0
     values: tuple[Any, ...] = ()
     if is_coded or pa.types.is_integer(ids.type):
         indices = _run_codes(ids)
@@ -139,7 +147,7 @@ def numbers_of(ids: pa.Array) -> Numbers:
         if indices.dtype != np.int32 or not n_values:  # a kernel is compiled for each dtype
             indices = indices.astype(np.int64, copy=False)
         values = (read_only(indices),) if n_values else (read_only(indices), SECRET)
-    elif is_text:
+    elif of_text:
         values = *text_of(ids), SECRET
     if not values or len(ids) >= 2**31:
         return _numbers_by_arrow(ids)
