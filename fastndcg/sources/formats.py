@@ -19,7 +19,7 @@ from fastndcg.sources.parquet import PARQUET
 
 TABLES = (PARQUET, CSV, JSON, FEATHER)
 TABLE = Format(
-    "Parquet, CSV, JSON Lines or Feather",
+    f"{', '.join(each.name for each in TABLES[:-1])} or {TABLES[-1].name}",
     tuple(ending for each in TABLES for ending in each.endings),
     unnamed=PARQUET.unnamed,
 )
