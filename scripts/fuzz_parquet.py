@@ -322,10 +322,10 @@ _BY_PYARROW = "fastndcg.sources.footers:read_footer", "fastndcg.sources.row_grou
 _PAGES = (
     *(f"fastndcg.sources.pages:{kind}._decode" for kind in ("Values", "Texts", "Runs")),
     *(
-        f"fastndcg.kernels.reading.decoders:{name}"
+        f"fastndcg.kernels.reading.{name}"
         for name in (
-            "unpack_snappy", "end_of_levels", "are_levels_full", "plain_values", "values_of_codes", "runs_of_plain",
-            "runs_of_codes", "codes_of_plain",
+            "snappy:unpack_snappy", "codes:end_of_levels", "codes:are_levels_full", "codes:plain_values",
+            "codes:values_of_codes", "codes:runs_of_plain", "codes:runs_of_codes", "plain_texts:codes_of_plain",
         )
     ),
 )  # fmt: skip

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.kernels.reading import page_headers
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -36,8 +38,9 @@ _MAGIC = b"PAR1"
 # if a chunk claims more values than this, and more for each of its bytes, they are counted page by page
 _PLAUSIBLE_VALUES, _PLAUSIBLE_VALUES_OF_BYTE = 1 << 20, 1 << 12
 _DEEPEST = 60  # levels of structures and lists within one another
-_BOOLEANS = (1, 2)
-_BYTE, _INT16, _INT32, _INT64, _FLOAT64, _TEXT, _LIST, _SET, _MAP, _STRUCTURE = range(3, 13)
+_INT16, _INT32, _INT64, _FLOAT64, _TEXT, _LIST, _SET, _MAP, _STRUCTURE = range(4, 13)
+_INTEGERS = frozenset((_INT16, _INT32, _INT64))
+_WIDTHS = {1: 0, 2: 0, 3: 1, _FLOAT64: 8}  # of booleans, which stand in lists alone as bytes, and of others
 
 
 class Footer(NamedTuple):
@@ -118,7 +121,7 @@ def read_footer(source: pa.NativeFile) -> Footer:
     if data is None:
         raise pa.ArrowInvalid("its footer is encrypted or damaged")
     try:
-        found, _ = _read_structure(data, 0, _FOOTER)
+        found, _ = _structure(data, 0, _FOOTER)
         rows = [group[3] for group in found[4]]
         numbers = [[_numbers_of(chunk) for chunk in group[1]] for group in found[4]]
         n_rows = found[3]
@@ -147,16 +150,15 @@ def _check_pages(source: pa.NativeFile, footer: Footer) -> None:
         if start < len(_MAGIC) or not 0 < n <= footer.at - start:
             continue  # `check` refuses this column if it is needed
         source.seek(start)
-        data, at, found = source.read(n), 0, 0
-        try:
-            while at < len(data):
-                header, at = _read_structure(data, at, _PAGE)
-                at += header[3]
-                found += header.get(5, header.get(8, {1: 0}))[1]
-                if header[3] < 0:
-                    raise IndexError
-        except (IndexError, KeyError):
-            raise _damage_error(f"the pages of column {place} are cut off") from None
+        data, at, found = np.frombuffer(source.read(n), np.uint8), 0, 0
+        page, fields = np.empty(page_headers.PAGE_FIELDS, np.int64), np.empty(page_headers.NESTED, np.int64)
+        while at < len(data):
+            start = page_headers.read_page_header(data, at, page, fields)
+            is_data = page[page_headers.PAGE_FORM] in page_headers.DATA_FORMS
+            n_values = int(page[page_headers.PAGE_VALUES]) if is_data else 0
+            if not 0 <= start <= len(data) or page[page_headers.PAGE_STORED] < 0 or n_values < 0:
+                raise _damage_error(f"the pages of column {place} are cut off")
+            at, found = start + int(page[page_headers.PAGE_STORED]), found + n_values
         if found != values[group, place]:
             raise pa.ArrowInvalid(
                 f"by its footer, column {place} of row group {group} has {values[group, place]:,} values, "
@@ -212,7 +214,6 @@ _COLUMN = {
 }  # fmt: skip
 _CHUNK: dict[int, Any] = {3: _COLUMN, 8: {}, 9: _TEXT}
 _GROUP: dict[int, Any] = {1: _List(_CHUNK), 3: _INT64}
-_PAGE: dict[int, Any] = {3: _INT32, 5: {1: _INT32}, 8: {1: _INT32}}
 _FOOTER: dict[int, Any] = {3: _INT64, 4: _List(_GROUP)}
 
 
@@ -220,9 +221,7 @@ def _damage_error(what: str) -> pa.ArrowInvalid:
     return pa.ArrowInvalid(f"its footer is damaged: {what}")
 
 
-def _read_structure(
-    data: bytes, at: int, wanted: dict[int, Any], depth: int = 0
-) -> tuple[dict[int, Any], int]:
+def _structure(data: bytes, at: int, wanted: dict[int, Any], depth: int = 0) -> tuple[dict[int, Any], int]:
     """The wanted fields of a structure, and its end. Raises `ArrowInvalid`, or `IndexError` past the data."""
     if depth > _DEEPEST:
         raise _damage_error("structures are nested too deeply")
@@ -234,95 +233,74 @@ def _read_structure(
         if byte > 15:
             field += byte >> 4
         else:
-            number, at = _read_unsigned(data, at)
+            number, at = _unsigned(data, at)
             field = (number >> 1) ^ -(number & 1)
-        if field not in wanted:
-            at = _skip(data, at, kind, depth)
+        expected = wanted.get(field)
+        if expected is None:
+            _, at = _value(data, at, kind, None, depth)
             continue
-        expected = wanted[field]
         if field in found:
             raise _damage_error(f"field {field} occurs twice")
-        if isinstance(expected, dict) and kind == _STRUCTURE:
-            found[field], at = _read_structure(data, at, expected, depth + 1)
-        elif isinstance(expected, _List) and kind == _LIST:
-            found[field], at = _read_list(data, at, expected.of, depth + 1)
-        elif kind != expected:
+        inner = expected.of if isinstance(expected, _List) else expected
+        if kind != (
+            _LIST if isinstance(expected, _List) else _STRUCTURE if isinstance(inner, dict) else inner
+        ):
             raise _damage_error(f"field {field} is of type {kind}")
-        elif kind == _TEXT:
-            at, found[field] = _skip(data, at, kind, depth), None
-        else:
-            number, at = _read_unsigned(data, at)
-            found[field] = value = (number >> 1) ^ -(number & 1)
-            if kind == _INT32 and not -(1 << 31) <= value < 1 << 31:
-                raise _damage_error(f"field {field} is {value}")
+        found[field], at = _value(data, at, kind, inner, depth)
+        if kind == _INT32 and not -(1 << 31) <= found[field] < 1 << 31:
+            raise _damage_error(f"field {field} is {found[field]}")
     return found, at + 1
 
 
-def _read_list(data: bytes, at: int, of: int | dict[int, Any], depth: int) -> tuple[list[Any], int]:
-    n, kind, at = _read_list_header(data, at)
-    if kind != (_STRUCTURE if isinstance(of, dict) else of):
-        if n:
-            raise _damage_error(f"a list holds type {kind}")
-        return [], at
-    items = []
+def _value(
+    data: bytes, at: int, kind: int, wanted: int | dict[int, Any] | None, depth: int, *, in_list: bool = False
+) -> tuple[Any, int]:
+    """A value of a type, and its end. Of texts, and of what is not wanted, the end alone."""
+    if kind in _INTEGERS:
+        byte = data[at]
+        number, at = (byte, at + 1) if byte < 128 else _unsigned(data, at)
+        if wanted is not None and number >> 64:
+            raise _damage_error("a number has more than 64 bits")
+        return (number >> 1) ^ -(number & 1), at
+    if kind == _TEXT:
+        n, at = _unsigned(data, at)
+        if n > len(data) - at:
+            raise _damage_error("a text is cut off")
+        return None, at + n
+    if kind == _STRUCTURE:
+        return _structure(data, at, wanted if isinstance(wanted, dict) else {}, depth + 1)
+    if kind in (_LIST, _SET):
+        return _items(data, at, wanted, depth + 1)
+    if kind not in _WIDTHS:
+        raise _damage_error(f"a value is of type {kind}")
+    return None, at + (_WIDTHS[kind] or in_list)
+
+
+def _items(data: bytes, at: int, wanted: int | dict[int, Any] | None, depth: int) -> tuple[list[Any], int]:
+    """The items of a list, each of which takes at least one byte, and its end."""
+    if depth > _DEEPEST:
+        raise _damage_error("lists are nested too deeply")
+    byte = data[at]
+    n, at = (byte >> 4, at + 1) if byte < 0xF0 else _unsigned(data, at + 1)
+    kind, items = byte & 15, []
+    if n > len(data) - at:
+        raise _damage_error(f"a list of {n:,} items is cut off")
+    if n and wanted is not None and kind != (_STRUCTURE if isinstance(wanted, dict) else wanted):
+        raise _damage_error(f"a list holds type {kind}")
     for _ in range(n):
-        item: Any
-        if isinstance(of, dict):
-            item, at = _read_structure(data, at, of, depth + 1)
-        else:
-            number, at = _read_unsigned(data, at)
-            item = (number >> 1) ^ -(number & 1)
+        item, at = _value(data, at, kind, wanted, depth, in_list=True)
         items.append(item)
     return items, at
 
 
-def _read_list_header(data: bytes, at: int) -> tuple[int, int, int]:
-    """The length of a list, the type of its items, and their position. Each item takes at least one byte."""
-    byte = data[at]
-    n, at = (byte >> 4, at + 1) if byte < 0xF0 else _read_unsigned(data, at + 1)
-    if n > len(data) - at:
-        raise _damage_error(f"a list of {n:,} items is cut off")
-    return n, byte & 15, at
-
-
-def _read_unsigned(data: bytes, at: int) -> tuple[int, int]:
+def _unsigned(data: bytes, at: int) -> tuple[int, int]:
     """A number that is stored in groups of seven bits, lowest first, and its end."""
-    number, shift = data[at] & 127, 7
-    while data[at] > 127:
+    byte = number = data[at]
+    shift = 7
+    while byte > 127:
         at += 1
-        number |= (data[at] & 127) << shift
+        byte = data[at]
+        # of a number that is far too large, a few bits show it
+        number = number & ((1 << shift) - 1) | byte << shift if shift <= 70 else number | (byte & 127) << 70
         shift += 7
-        if shift > 70:
-            break
-    if number >> 64:
-        raise _damage_error("a number has more than 64 bits")
     return number, at + 1
-
-
-def _skip(data: bytes, at: int, kind: int, depth: int, *, in_list: bool = False) -> int:
-    """The end of a value of this type."""
-    if kind in _BOOLEANS:
-        return at + in_list
-    if kind == _BYTE:
-        return at + 1
-    if kind in (_INT16, _INT32, _INT64):
-        while data[at] > 127:
-            at += 1
-        return at + 1
-    if kind == _FLOAT64:
-        return at + 8
-    if kind == _TEXT:
-        n, at = _read_unsigned(data, at)
-        if n > len(data) - at:
-            raise _damage_error("a text is cut off")
-        return at + n
-    if kind == _STRUCTURE:
-        return _read_structure(data, at, {}, depth + 1)[1]
-    if kind in (_LIST, _SET):
-        if depth > _DEEPEST:
-            raise _damage_error("lists are nested too deeply")
-        n, kind, at = _read_list_header(data, at)
-        for _ in range(n):
-            at = _skip(data, at, kind, depth + 1, in_list=True)
-        return at
-    raise _damage_error(f"a value is of type {kind}")

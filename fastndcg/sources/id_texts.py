@@ -19,7 +19,7 @@ from fastndcg.sources.sides import is_binary, is_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fastndcg.kernels.reading.joining import Ids
+    from fastndcg.kernels.reading.ids import Ids
 
 Array = npt.NDArray[Any]
 
@@ -29,7 +29,8 @@ _SIGN = np.uint64(1 << 63)  # moves signed keys to unsigned ones of the same ord
 
 
 def digest(ids: pa.Array, threads: int | None) -> Ids:
-    from fastndcg.kernels.reading.joining import Ids, hashes_of_numbers
+    from fastndcg.kernels.reading.ids import Ids
+    from fastndcg.kernels.reading.joining import hashes_of_numbers
 
     if pa.types.is_integer(ids.type):
         numbers = array_of(ids)

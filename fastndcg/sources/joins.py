@@ -19,7 +19,7 @@ from fastndcg.sources.meeting import check_queries
 from fastndcg.sources.sides import Side, check_values, name_of, plain_ids
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.reading.joining import Ids
+    from fastndcg.kernels.reading.ids import Ids
     from fastndcg.typing import Missing, NaN, TieOrder
 
 Array = npt.NDArray[Any]

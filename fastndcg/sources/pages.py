@@ -21,6 +21,7 @@ import pyarrow as pa
 from fastndcg.common.arrays import read_only
 from fastndcg.kernels.compile import worlds
 from fastndcg.kernels.reading import decoders as kernels
+from fastndcg.kernels.reading import page_headers
 from fastndcg.rankings.grouping import SECRET, text_of
 from fastndcg.sources import footers
 
@@ -33,7 +34,7 @@ Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
 _NUMBERS = {"INT32": np.int32, "INT64": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64}
-_CODECS = (kernels.UNCOMPRESSED, kernels.SNAPPY)  # by their numbers in Parquet
+_CODECS = (page_headers.UNCOMPRESSED, page_headers.SNAPPY)  # by their numbers in Parquet
 _WINDOW = 8 << 20  # bytes of a column chunk that are read at once
 _PAGES = 512  # pages whose headers are parsed at once
 _MOST_BYTES = np.iinfo(np.int32).max  # size of the largest page that is read, whatever a damaged footer says
@@ -137,7 +138,7 @@ class Values:
                 continue
             if not len(self._next.headers):
                 self._next = next(self._pages)
-            ends = np.cumsum(self._next.headers[:, kernels.PAGE_VALUES])
+            ends = np.cumsum(self._next.headers[:, page_headers.PAGE_VALUES])
             whole = int(np.searchsorted(ends, rows - done, side="right"))
             if whole:
                 first, self._next = self._next.cut(whole)
@@ -203,8 +204,8 @@ class Texts(Values):
         return pa.DictionaryArray.from_arrays(codes, self._texts)
 
     def _entries(self, dictionary: _Pages) -> Array:
-        entries = np.empty(int(dictionary.headers[0, kernels.PAGE_VALUES]), np.int32)
-        self._decode(dictionary._replace(entries=np.zeros(kernels.PADDED, np.int32)), entries)
+        entries = np.empty(int(dictionary.headers[0, page_headers.PAGE_VALUES]), np.int32)
+        self._decode(dictionary._replace(entries=np.zeros(page_headers.PADDED, np.int32)), entries)
         return entries
 
     def _decode(self, pages: _Pages, out: Array) -> None:
@@ -224,9 +225,9 @@ class Texts(Values):
             if done < 0 or len(self._store) > _MOST_TEXT:
                 raise NotReadError
             first, pages = pages.cut(done)
-            out = out[int(first.headers[:, kernels.PAGE_VALUES].sum()) :]
+            out = out[int(first.headers[:, page_headers.PAGE_VALUES].sum()) :]
             if len(pages.headers):
-                self._grow(int(pages.headers[0, kernels.PAGE_BYTES]))
+                self._grow(int(pages.headers[0, page_headers.PAGE_BYTES]))
 
     def _grow(self, longest: int) -> None:
         """Make room for twice as many texts, and for one of `longest` bytes."""
@@ -271,7 +272,7 @@ class Runs:
 
     def _decode(self, pages: _Pages) -> tuple[Array, Array]:
         """The ids of the runs of some pages, and the end of each run."""
-        rows = int(pages.headers[:, kernels.PAGE_VALUES].sum())
+        rows = int(pages.headers[:, page_headers.PAGE_VALUES].sum())
         for most in (rows // _ROWS_OF_RUN + 1, rows):
             ids, ends = np.empty(most, np.int64), np.empty(most, np.int64)
             stored, entries = self._leaf.stored.itemsize, pages.entries
@@ -311,17 +312,17 @@ def _pages(
     """Yield the pages of a column in order, with dictionaries as `dtype`, then raise `NotReadError`."""
     for group in groups:
         chunk = footer.chunks[group, leaf.place]
-        entries, n_entries, left = np.zeros(kernels.PADDED, dtype), 0, int(chunk[footers.VALUES])
+        entries, n_entries, left = np.zeros(page_headers.PADDED, dtype), 0, int(chunk[footers.VALUES])
         for found in _pages_of_chunk(source, chunk, int(footer.starts(leaf.place)[group]), leaf):
             pages = found
-            if pages.headers[0, kernels.PAGE_KIND] == kernels.DICTIONARY_PAGE:
+            if pages.headers[0, page_headers.PAGE_KIND] == page_headers.DICTIONARY_PAGE:
                 dictionary, pages = pages.cut(1)
                 known = entries_of(dictionary)
                 n_entries = len(known)
-                entries = np.zeros(max(n_entries, kernels.PADDED), dtype)
+                entries = np.zeros(max(n_entries, page_headers.PADDED), dtype)
                 entries[:n_entries] = known
-            left -= int(pages.headers[:, kernels.PAGE_VALUES].sum())
-            if left < 0 or (pages.headers[:, kernels.PAGE_KIND] == kernels.DICTIONARY_PAGE).any():
+            left -= int(pages.headers[:, page_headers.PAGE_VALUES].sum())
+            if left < 0 or (pages.headers[:, page_headers.PAGE_KIND] == page_headers.DICTIONARY_PAGE).any():
                 raise NotReadError
             if len(pages.headers):
                 yield pages._replace(entries=entries, n_entries=n_entries)
@@ -331,11 +332,13 @@ def _pages(
 
 
 def _entries(dictionary: _Pages, stored: np.dtype[Any]) -> Array:
-    n, size = (int(dictionary.headers[0, place]) for place in (kernels.PAGE_VALUES, kernels.PAGE_BYTES))
+    n, size = (
+        int(dictionary.headers[0, place]) for place in (page_headers.PAGE_VALUES, page_headers.PAGE_BYTES)
+    )
     if n * stored.itemsize > size:
         raise NotReadError
     entries, bits = np.empty(n, stored), f"u{stored.itemsize}"
-    none = np.zeros(kernels.PADDED, bits)
+    none = np.zeros(page_headers.PADDED, bits)
     found = _run("values_of_pages", dictionary, stored.itemsize, none, 0, entries.view(bits))
     if found != n:
         raise NotReadError
@@ -349,7 +352,7 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
         raise NotReadError
     stop, window = at + int(chunk[footers.STORED]), _WINDOW
     limits = int(chunk[footers.VALUES]), min(int(chunk[footers.BYTES]), _MOST_BYTES)
-    table, scratch = np.empty((_PAGES, kernels.PAGE_FIELDS), np.int64), np.empty(0, np.uint8)
+    table, scratch = np.empty((_PAGES, page_headers.PAGE_FIELDS), np.int64), np.empty(0, np.uint8)
     while at < stop:
         source.seek(at)
         block = source.read_buffer(min(window, stop - at))
@@ -361,7 +364,7 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
                 raise NotReadError
             headers = table[:found].copy()
             _check(data[done:], headers)
-            longest = int(headers[:, kernels.PAGE_BYTES].max(initial=0)) + kernels.SPARE
+            longest = int(headers[:, page_headers.PAGE_BYTES].max(initial=0)) + page_headers.SPARE
             if (
                 len(scratch) < longest
             ):  # from Arrow's pool, which reuses memory that NumPy would fault in anew
@@ -379,9 +382,9 @@ def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) ->
 
 def _check(data: Bytes, headers: Array) -> None:
     """Raise `NotReadError` for a page that does not match its checksum."""
-    has_checksum = headers[:, kernels.PAGE_CHECKSUM] != kernels.ABSENT
+    has_checksum = headers[:, page_headers.PAGE_CHECKSUM] != page_headers.ABSENT
     for header in headers[has_checksum] if has_checksum.any() else ():
-        start, levels = header[kernels.PAGE_START], header[kernels.PAGE_LEVELS]
-        stored = data[start - levels : start + header[kernels.PAGE_STORED]]
-        if zlib.crc32(stored.data) != header[kernels.PAGE_CHECKSUM] & 0xFFFFFFFF:
+        start, levels = header[page_headers.PAGE_START], header[page_headers.PAGE_LEVELS]
+        stored = data[start - levels : start + header[page_headers.PAGE_STORED]]
+        if zlib.crc32(stored.data) != header[page_headers.PAGE_CHECKSUM] & 0xFFFFFFFF:
             raise NotReadError

@@ -155,6 +155,7 @@ def pages(turns: int = 96) -> Iterator[bytes]:
 def codes(turns: int = 200) -> Iterator[bytes]:
     """Pages of codes of every width, in runs and packed groups of any length, that end with the data."""
     from fastndcg.compiled.reading import decoders as kernels
+    from fastndcg.compiled.reading import page_headers
 
     random = np.random.default_rng(5)
     for turn in range(turns):
@@ -173,16 +174,16 @@ def codes(turns: int = 200) -> Iterator[bytes]:
                 page += [bytes_of_number(n << 1 | 1), whole.to_bytes(n * width, "little")]
                 wanted += packed
         data = np.frombuffer(b"".join((bytes(random.integers(100, 200)), *page)), np.uint8)
-        header, start = np.zeros((1, kernels.PAGE_FIELDS), np.int64), len(data) - sum(map(len, page))
+        header, start = np.zeros((1, page_headers.PAGE_FIELDS), np.int64), len(data) - sum(map(len, page))
         for field, value in {
-            kernels.PAGE_KIND: kernels.DATA_PAGE, kernels.PAGE_BYTES: len(data) - start, kernels.PAGE_START: start,
-            kernels.PAGE_STORED: len(data) - start, kernels.PAGE_VALUES: len(wanted), kernels.PAGE_ENCODING: kernels.RLE_DICTIONARY,
+            page_headers.PAGE_KIND: page_headers.DATA_PAGE, page_headers.PAGE_BYTES: len(data) - start, page_headers.PAGE_START: start,
+            page_headers.PAGE_STORED: len(data) - start, page_headers.PAGE_VALUES: len(wanted), page_headers.PAGE_ENCODING: page_headers.RLE_DICTIONARY,
         }.items():  # fmt: skip
             header[0, field] = value
-        entries = np.zeros(max(n_entries, kernels.PADDED), np.uint64)
+        entries = np.zeros(max(n_entries, page_headers.PADDED), np.uint64)
         entries[:n_entries] = random.integers(0, 3, n_entries) * 7
         same = entries[wanted]
-        out, scratch = np.empty(len(wanted), np.uint64), np.empty(kernels.SPARE, np.uint8)
+        out, scratch = np.empty(len(wanted), np.uint64), np.empty(page_headers.SPARE, np.uint8)
         found = kernels.values_of_pages(data, header, scratch, 8, entries, n_entries, out)
         assert found == len(wanted), (turn, found)
         np.testing.assert_array_equal(out, same)

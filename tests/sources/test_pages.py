@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from fastndcg.compiled.reading import decoders as kernels
+from fastndcg.compiled.reading import page_headers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -541,7 +542,7 @@ def pages_of_codes(draw: st.DrawFn) -> tuple[Array, list[int], int]:
 
 
 def entries(n: int, dtype: Any) -> Array:
-    padded = np.zeros(max(n, kernels.PADDED), dtype)
+    padded = np.zeros(max(n, page_headers.PADDED), dtype)
     padded[:n] = np.random.default_rng(n).permutation(n).astype(dtype)
     return padded
 
@@ -549,27 +550,27 @@ def entries(n: int, dtype: Any) -> Array:
 def page_of(data: Array, n: int, **fields: int) -> Array:
     """The header of a page of n codes that fills `data`, as `find_pages` gives it."""
     known = {
-        "KIND": kernels.DATA_PAGE,
+        "KIND": page_headers.DATA_PAGE,
         "BYTES": len(data),
         "STORED": len(data),
         "VALUES": n,
-        "ENCODING": kernels.RLE_DICTIONARY,
+        "ENCODING": page_headers.RLE_DICTIONARY,
     }
-    row = np.zeros((1, kernels.PAGE_FIELDS), np.int64)
+    row = np.zeros((1, page_headers.PAGE_FIELDS), np.int64)
     for name, value in (known | fields).items():
         row[0, getattr(kernels, f"PAGE_{name}")] = value
     return row
 
 
 def values_of(data: Array, headers: Array, known: Array, n_entries: int, out: Array, stored: int = 4) -> int:
-    scratch = np.full(int(headers[:, kernels.PAGE_BYTES].max()) + kernels.SPARE, 85, np.uint8)
+    scratch = np.full(int(headers[:, page_headers.PAGE_BYTES].max()) + page_headers.SPARE, 85, np.uint8)
     return int(kernels.values_of_pages(data, headers, scratch, stored, known, n_entries, out))
 
 
 def runs_in(
     data: Array, headers: Array, known: Array, n_entries: int, ids: Array, ends: Array, stored: int = 8
 ) -> int:
-    scratch = np.full(int(headers[:, kernels.PAGE_BYTES].max()) + kernels.SPARE, 85, np.uint8)
+    scratch = np.full(int(headers[:, page_headers.PAGE_BYTES].max()) + page_headers.SPARE, 85, np.uint8)
     return int(kernels.runs_of_pages(data, headers, scratch, stored, known, n_entries, ids, ends))
 
 
@@ -639,7 +640,7 @@ def test_levels_tell_what_is_null(present: list[bool], lengths: list[int]) -> No
 
     def read(count: int = n, **fields: int) -> int:
         return values_of(
-            data, page_of(data, count, ENCODING=kernels.PLAIN, NULLABLE=1, **fields), none, 0, out
+            data, page_of(data, count, ENCODING=page_headers.PLAIN, NULLABLE=1, **fields), none, 0, out
         )
 
     assert read() == (n if all(present) else -1)
@@ -662,7 +663,7 @@ def test_plain_numbers(values: list[int], kinds: tuple[Any, Any], before: int) -
     """At any place of the bytes, up to the last one of them."""
     stored, kept = np.array(values).astype(kinds[0]), kinds[1]
     data = np.concatenate([np.full(before, 7, np.uint8), stored.view(np.uint8)])
-    headers = page_of(data, len(stored), ENCODING=kernels.PLAIN, START=before, STORED=len(data) - before)
+    headers = page_of(data, len(stored), ENCODING=page_headers.PLAIN, START=before, STORED=len(data) - before)
     none, out = entries(1, kept), np.zeros(len(stored), kept)
     assert values_of(data, headers, none, 0, out, stored.itemsize) == len(stored)
     assert out.tolist() == stored.astype(kept).tolist()
@@ -692,7 +693,7 @@ def test_snappy(text: bytes, data: st.DataObject) -> None:
     none, out = entries(1, np.uint32), np.zeros(len(text) // 4, np.uint32)
 
     def read(stored: Array, size: int = len(text)) -> int:
-        fields = {"ENCODING": kernels.PLAIN, "COMPRESSED": 1, "BYTES": size}
+        fields = {"ENCODING": page_headers.PLAIN, "COMPRESSED": 1, "BYTES": size}
         return values_of(stored, page_of(stored, len(out), **fields), none, 0, out)
 
     assert read(packed_text) == len(out)
@@ -729,12 +730,12 @@ def test_snappy_in_all_its_forms() -> None:
     form += [0] * (-len(form) % 2)
     data = np.array(stored, np.uint8)
     out = np.zeros(len(form) // 4, np.uint32)
-    headers = page_of(data, len(out), ENCODING=kernels.PLAIN, COMPRESSED=1, BYTES=len(far) + 102)
+    headers = page_of(data, len(out), ENCODING=page_headers.PLAIN, COMPRESSED=1, BYTES=len(far) + 102)
     assert values_of(data, headers, entries(1, np.uint32), 0, out) == len(out)
     assert out.tobytes() == bytes(form[: 4 * len(out)])
     for wrong in ([2 | 3 << 2, 0, 0], [2 | 3 << 2, 255, 255]):  # back by nothing, and to before the beginning
         bad = np.array([*varint(8), 3 << 2, 1, 2, 3, 4, *wrong], np.uint8)
-        headers = page_of(bad, 2, ENCODING=kernels.PLAIN, COMPRESSED=1, BYTES=8)
+        headers = page_of(bad, 2, ENCODING=page_headers.PLAIN, COMPRESSED=1, BYTES=8)
         assert values_of(bad, headers, entries(1, np.uint32), 0, out) == -1
 
 
@@ -765,22 +766,22 @@ def test_headers(after: list[int], expected: int) -> None:
     data = np.array([*header(0, 20, V1), *after, *[0] * 20], np.uint8)
     if not after:
         data = data[: len(header(0, 20, V1))].copy()
-    table = np.empty((3, kernels.PAGE_FIELDS), np.int64)
-    found, at = kernels.find_pages(data, table, kernels.UNCOMPRESSED, True, 5, 20)
+    table = np.empty((3, page_headers.PAGE_FIELDS), np.int64)
+    found, at = kernels.find_pages(data, table, page_headers.UNCOMPRESSED, True, 5, 20)
     if expected < 0:
         assert (found, at) == (0, -1)
         return
     assert found == expected and at == (len(data) if expected else 0)
     if expected:
-        assert table[0, kernels.PAGE_START] == len(data) - 20
-        assert table[0, kernels.PAGE_VALUES] == 5 and table[0, kernels.PAGE_NULLABLE]
-        assert table[0, kernels.PAGE_CHECKSUM] == kernels.ABSENT
+        assert table[0, page_headers.PAGE_START] == len(data) - 20
+        assert table[0, page_headers.PAGE_VALUES] == 5 and table[0, page_headers.PAGE_NULLABLE]
+        assert table[0, page_headers.PAGE_CHECKSUM] == page_headers.ABSENT
     # a field of another type than it should have is no such field
     flagged = data.copy()
     flagged[0] = 0x11
-    assert not expected or kernels.find_pages(flagged, table, kernels.UNCOMPRESSED, True, 5, 20)[1] == -1
+    assert not expected or kernels.find_pages(flagged, table, page_headers.UNCOMPRESSED, True, 5, 20)[1] == -1
     # more values or bytes than the chunk has
-    assert kernels.find_pages(data, table, kernels.UNCOMPRESSED, True, 4, 20)[1] == -1 or not expected
-    assert kernels.find_pages(data, table, kernels.UNCOMPRESSED, True, 5, 19)[1] == -1 or not expected
+    assert kernels.find_pages(data, table, page_headers.UNCOMPRESSED, True, 4, 20)[1] == -1 or not expected
+    assert kernels.find_pages(data, table, page_headers.UNCOMPRESSED, True, 5, 19)[1] == -1 or not expected
     # a block of Snappy that says that it holds none of its twenty bytes
-    assert kernels.find_pages(data, table, kernels.SNAPPY, True, 5, 20)[1] == -1 or not expected
+    assert kernels.find_pages(data, table, page_headers.SNAPPY, True, 5, 20)[1] == -1 or not expected

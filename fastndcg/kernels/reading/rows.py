@@ -9,7 +9,7 @@ import numpy as np
 from fastndcg.kernels.flow.tables import Array
 
 from ..compile.marks import block, driver
-from .joining import Secret, digest, hash_of_number
+from .ids import Secret, digest, hash_of_number
 from .words import same_text
 
 
