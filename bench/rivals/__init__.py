@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,6 +53,10 @@ class Rival(NamedTuple):
     def installed(self) -> bool:
         return importlib.util.find_spec(self.module) is not None
 
+    @property
+    def absent(self) -> str:
+        return f"not installed: pip install {self.install}"
+
 
 def ways(name: str) -> tuple[Rival, ...]:
     """The ways in one file of this folder."""
@@ -75,19 +80,25 @@ def check(rival: Rival, got: Answer, wanted: npt.NDArray[np.float64]) -> None:
         raise WrongAnswerError(rival.measure, rival.name, float(pairs[0][worst]), float(pairs[1][worst]))
 
 
-def measure(rival: Rival, *, scale: float = 1.0, seconds: float = 2.0, least: int = 3) -> Row:
-    """Check the answer, then time the tool and this package in turns, on one thread each."""
-    if not rival.installed:
-        return Row("rivals", rival.name, rival.measure, note=f"not installed: pip install {rival.install}")
+def question(rival: Rival, scale: float) -> tuple[fn.Rankings, dict[str, Callable[[], Answer]]]:
+    """Rankings, and how the tool and this package answer for them, on one thread each; both answers have been checked."""
     queries = max(2, round(rival.queries * scale))
     rankings = samples.even(queries, 100, 0.5, 1) if rival.tied else samples.untied(queries, 100)
-    call = rival.prepare(rankings)
-    check(rival, call(), fn.evaluate(rankings, rival.measure, threads=1).values[0])
 
-    def ours() -> object:
+    def ours() -> Answer:
         return fn.evaluate(rankings, rival.measure, threads=1).values[0]
 
-    times = take_turns({"theirs": call, "ours": ours}, seconds=seconds, least=least)
+    theirs = rival.prepare(rankings)
+    check(rival, theirs(), np.asarray(ours()))
+    return rankings, {"theirs": theirs, "ours": ours}
+
+
+def measure(rival: Rival, *, scale: float = 1.0, seconds: float = 2.0, least: int = 3) -> Row:
+    """Check the answer, then time the tool and this package in turns."""
+    if not rival.installed:
+        return Row("rivals", rival.name, rival.measure, note=rival.absent)
+    rankings, calls = question(rival, scale)
+    times = take_turns(calls, seconds=seconds, least=least)
     per_document = 1e9 / rankings.n_docs
     return Row(
         "rivals",
@@ -126,5 +137,11 @@ def dicts(rankings: fn.Rankings) -> tuple[dict[str, dict[str, int]], dict[str, d
 
 
 def keep_to_one_thread() -> None:
-    """For the tools that read it when they are imported; called before any is."""
-    os.environ.update(ONE_THREAD)
+    """For the tools that read it when they are imported; called before any is. Numba takes no other number once it runs."""
+    os.environ.update(
+        {
+            name: value
+            for name, value in ONE_THREAD.items()
+            if not (name.startswith("NUMBA") and "numba" in sys.modules)
+        }
+    )

@@ -164,6 +164,18 @@ def test_wrong_rivals_are_not_timed(answer: rivals.Answer) -> None:
         rivals.measure(rival)
 
 
+def test_suites_of_pytest_benchmark_run() -> None:
+    """They check the answers before they time them; here nothing is timed."""
+    pytest.importorskip("pytest_benchmark")
+    chosen = "one_small_query or even or Polars or scikit"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--benchmark-disable", "-k", chosen,
+         "bench/test_kernels.py", "bench/test_rivals.py"], cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
+
+
 def test_missing_rival_is_reported_as_such() -> None:
     def prepare(_: fn.Rankings) -> rivals.Callable[[], rivals.Answer]:
         raise AssertionError
