@@ -25,7 +25,6 @@ import argparse
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
+from bench.timing import take_turns
 
 CORES = 2
 BATCH = 2_000_000
@@ -205,7 +205,7 @@ def ray_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, Ca
 ENGINES = {"spark": spark_pipelines, "dask": dask_pipelines, "ray": ray_pipelines}
 
 
-CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
+CLOCKS = {"wall": "wall", "processor": "cpu"}  # fields of Time
 
 
 def measured(
@@ -213,7 +213,7 @@ def measured(
     rows: int,
     stages: list[str] | None,
     rounds: int,
-    clock: Callable[[], float],
+    clock: str,
     *,
     grouped: bool = False,
 ) -> dict[str, float]:
@@ -226,17 +226,11 @@ def measured(
         if (found := mean()) != expected:
             raise SystemExit(f"{engine}: the mean is {found!r}; wanted {expected!r}")
         chosen = {stage: run for stage, run in pipelines.items() if stages is None or stage in stages}
-        seconds: dict[str, float] = {}
-        for _ in range(rounds):
-            for stage, run in chosen.items():
-                start = clock()
-                run()
-                taken = clock() - start
-                seconds[stage] = min(taken, seconds.get(stage, taken))
-    return seconds
+        times = take_turns(chosen, least=rounds, most=rounds)
+    return {stage: getattr(each, clock) for stage, each in times.items()}
 
 
-def compare(engines: list[str], rows: int, rounds: int, clock: Callable[[], float]) -> None:
+def compare(engines: list[str], rows: int, rounds: int, clock: str) -> None:
     print(
         "| engine | rows | passed through | one row a batch | evaluate | of passed through | of one row "
         "a batch |"
@@ -252,7 +246,7 @@ def compare(engines: list[str], rows: int, rounds: int, clock: Callable[[], floa
         )
 
 
-def compare_grouped(engines: list[str], rows: int, rounds: int, clock: Callable[[], float]) -> None:
+def compare_grouped(engines: list[str], rows: int, rounds: int, clock: str) -> None:
     print(
         "| engine | rows | dropped | evaluate(grouped=True) | evaluate | grouped of dropped | evaluate "
         "of grouped |"
@@ -268,7 +262,7 @@ def compare_grouped(engines: list[str], rows: int, rounds: int, clock: Callable[
         )
 
 
-def stages(engines: list[str], sizes: list[int], rounds: int, clock: Callable[[], float]) -> None:
+def stages(engines: list[str], sizes: list[int], rounds: int, clock: str) -> None:
     *fitted, largest = sorted(sizes)
     print(
         "| engine | stage, with those before it | "

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy.typing as npt
 from scipy import stats
 
 import fastndcg as fn
-from bench.timing import take_turns
+from bench.timing import take_turns, time_once
 from fastndcg.scores.scores import Scores
 from fastndcg.statistics import resampling
 from fastndcg.statistics.intervals import t_quantile
@@ -122,11 +121,10 @@ def print_speed(queries: int) -> None:
     differences = random.normal(0.0001, 0.1, queries)
     reading = take_turns({"read": differences.sum}, least=20)["read"].wall
     resampling.sign_flips(differences[:1000], None, 1000, 0)
-    start = time.perf_counter()
-    resampling.sign_flips(differences, None, 10_000, 0)
+    taken = time_once(lambda: resampling.sign_flips(differences, None, 10_000, 0)).wall
     print_ratio(
         "10,000 sign flips",
-        time.perf_counter() - start,
+        taken,
         10_000 / 64 * reading,
         "reading 10,000 / 64 times",
         "bar: 0.1 or more",

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytrec_eval
 
+from bench.timing import Time, fastest, time_once
 from fastndcg import Rankings
 from fastndcg.sources.text_sides import text_side
 from fastndcg.sources.trec import read_trec
@@ -89,17 +89,13 @@ def check_answers(
         )
 
 
-def best(functions: dict[str, Callable[[], Any]], repeat: int) -> dict[str, tuple[float, float]]:
-    times = {name: (float("inf"), float("inf")) for name in functions}
+def best(functions: dict[str, Callable[[], Any]], repeat: int) -> dict[str, Time]:
+    times: dict[str, list[Time]] = {name: [] for name in functions}
     for _ in range(repeat):
         for name, function in functions.items():
             function()  # after millions of small objects were freed, the first call waits until the system has cleared pages
-            wall, processor = time.perf_counter(), time.process_time()
-            result = function()
-            spent = time.perf_counter() - wall, time.process_time() - processor
-            del result
-            times[name] = min(times[name], spent)
-    return times
+            times[name].append(time_once(function))
+    return {name: fastest(each) for name, each in times.items()}
 
 
 def tables(rows: int, as_text: bool) -> tuple[pa.Table, pa.Table]:

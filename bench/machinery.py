@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
+from bench.timing import take_turns
 
 _LINES = 500_000
 _COMPILE = """
@@ -38,12 +38,7 @@ print(compiling.private is None, sum(resource.getrusage(resource.RUSAGE_SELF)[:2
 
 
 def least(work: Callable[[], object], times: int = 5) -> float:
-    found = []
-    for _ in range(times):
-        began = time.process_time()
-        work()
-        found.append(time.process_time() - began)
-    return min(found)
+    return take_turns({"work": work}, least=times, most=times)["work"].cpu
 
 
 def lines() -> None:
