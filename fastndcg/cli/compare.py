@@ -301,7 +301,7 @@ def _report(
     of_slices = [
         dict(zip(by, key, strict=True)) | row | {"small": bool(row["queries"] < SMALL)}
         for key, of_slice in slices.items()
-        for row in of_slice.rows
+        for row in (of_slice._numbers if layout is Layout.table else of_slice.rows)
     ]
     moved = list(_movers(compared, movers)) if movers else []
     if layout is Layout.table:
