@@ -208,7 +208,8 @@ def evaluate(
             Argument(next(iter(roles))),
             f" is for tables and paths; {type(rankings).__name__} already has its columns",
         )
-    score, reach = scoring_by(convention), Reach(resolved)
+    score = ways.score if convention is None else scoring_by(convention)
+    reach = Reach(resolved)
     if isinstance(rankings, RankingsStream):
         threads = rankings._scoring_threads if threads is None else threads
         with hold_functions(resolved):

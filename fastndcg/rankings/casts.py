@@ -33,11 +33,6 @@ def cast_rows(name: str, values: Any, n_rows: int) -> Array:
     return array
 
 
-def _contiguous(array: Array) -> Array:
-    """Return the array contiguous and in native byte order; copied only if it is not."""
-    return read_only(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
-
-
 def _kind_error(name: str, array: Array, wanted: str) -> InputTypeError:
     shown = f", beginning with {array[0]!r}" if len(array) else ""
     return InputTypeError(f"{name} is of dtype {array.dtype}{shown}; wanted {wanted}")
@@ -66,7 +61,9 @@ def plain_numbers(array: Array) -> Array:
     """Return numbers for kernels: booleans as 0 and 1, half floats as float32, contiguous, native."""
     if array.dtype.kind == "b":
         array = array.view(np.uint8)
-    return _contiguous(array.astype(np.float32) if array.dtype.kind == "f" and array.itemsize == 2 else array)
+    is_half = array.dtype.kind == "f" and array.itemsize == 2
+    kind = np.dtype(np.float32) if is_half else array.dtype.newbyteorder("=")
+    return read_only(np.ascontiguousarray(array, dtype=kind))
 
 
 def cast_integers(name: str, values: npt.ArrayLike) -> Int64:
@@ -122,7 +119,7 @@ def cast_pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> Ju
 
 def cast_flags(values: npt.ArrayLike, rows: int) -> npt.NDArray[np.bool_]:
     flags = cast_column("is_judged", values, "b", "True and False", rows, "document")
-    return _contiguous(flags.astype(np.bool_, copy=False))
+    return read_only(np.ascontiguousarray(flags, dtype=np.bool_))
 
 
 def cast_column(name: str, values: npt.ArrayLike, kinds: str, wanted: str, rows: int, of: str) -> Array:

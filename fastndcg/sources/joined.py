@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of, is_list, is_number
+from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text
 from fastndcg.errors import SourceError
 
 
@@ -71,10 +71,6 @@ def permissive_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except pa.ArrowException:
         return None
-
-
-def is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:

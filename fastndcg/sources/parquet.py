@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list
+from fastndcg.common.arrow_types import is_list, is_text
 from fastndcg.errors import SourceError
 from fastndcg.kernels.compile import worlds
 from fastndcg.sources import row_groups
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
-from fastndcg.sources.joined import common_type, is_text, without_views
+from fastndcg.sources.joined import common_type, without_views
 from fastndcg.sources.messages import naming, reading
 from fastndcg.sources.opened import Format, OfText, Opened
 from fastndcg.sources.row_groups import Part, Wanted, in_order, part_of, read_span, read_type, spans_of

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list
+from fastndcg.common.arrow_types import is_list, is_text
 from fastndcg.common.progress import Progress, Task
 from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.grouping import encode
-from fastndcg.sources.joined import ROWS_BEFORE, is_text
+from fastndcg.sources.joined import ROWS_BEFORE
 from fastndcg.sources.messages import reading
 from fastndcg.sources.values import first_line
 

@@ -10,7 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import OR_UNJUDGED, negate, split_unjudged
-from fastndcg.common.arrow_types import array_of, decode, is_number, plain, whole_ids, with_long_offsets
+from fastndcg.common.arrow_types import (
+    array_of,
+    decode,
+    is_binary,
+    is_number,
+    is_text,
+    plain,
+    whole_ids,
+    with_long_offsets,
+)
 from fastndcg.common.table import quoted
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
 
@@ -45,7 +54,7 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[
         raise InputTypeError(
             f'column "{name}" is {kind}{first}; wanted {wanted} that are integers or floats. '
             "Cast it, or name another column",
-            *((WORDS,) if wanted == "grades" and _is_text(kind) else ()),
+            *((WORDS,) if wanted == "grades" and (is_text(kind) or is_binary(kind)) else ()),
             ".",
         )
     # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in
@@ -254,11 +263,6 @@ def join_arrays(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
     if len(arrays) == 1:
         return arrays[0]
     return np.concatenate(arrays) if arrays else np.empty(0, dtype)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
 
 
 # ---- messages ----
