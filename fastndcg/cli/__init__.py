@@ -6,7 +6,7 @@ with 2, Ctrl-C with 130. A file that a command writes appears complete or not at
 application  how commands are registered, and how one is run
 arguments    words of the command line as values, and messages in the words of options
 options      options that several commands take
-asked        what the words of options mean: measures, gates, grades, numbers
+meanings     what the words of options mean: measures, gates, grades, numbers
 reading      the input of a command: files of every kind, and the columns that were used
 scored       predictions and stored results of one input as scores
 output       tables, JSON and CSV on stdout, and how a command ends

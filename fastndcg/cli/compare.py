@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastndcg.cli.application import command
-from fastndcg.cli.asked import (
+from fastndcg.cli.gates import hold, means_below, read_gate
+from fastndcg.cli.meanings import (
     check_confidence,
     cutoff_columns,
     number_or_word,
@@ -20,7 +21,6 @@ from fastndcg.cli.asked import (
     read_gates,
     read_measures,
 )
-from fastndcg.cli.gates import hold, means_below, read_gate
 from fastndcg.cli.options import (
     ConfidenceOption,
     Correction,

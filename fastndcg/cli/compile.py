@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fastndcg.cli.application import command
-from fastndcg.cli.asked import read_measures
+from fastndcg.cli.meanings import read_measures
 from fastndcg.cli.output import write
 
 

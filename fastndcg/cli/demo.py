@@ -13,7 +13,7 @@ import typer
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.cli.application import command
-from fastndcg.cli.asked import read_measures
+from fastndcg.cli.meanings import read_measures
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import note, write, write_summary
 from fastndcg.cli.reading import (

@@ -9,7 +9,7 @@ import typer
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.cli.application import command
-from fastndcg.cli.asked import cutoff_columns, read_measures
+from fastndcg.cli.meanings import cutoff_columns, read_measures
 from fastndcg.cli.options import Format, FormatOption, ThreadsOption
 from fastndcg.cli.output import refuse, write, write_csv, write_json
 from fastndcg.cli.reading import Reading, Systems, read_systems, tell

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from fastndcg.cli.asked import read_grades
+from fastndcg.cli.meanings import read_grades
 from fastndcg.cli.options import (
     DocIdOption,
     NaN,

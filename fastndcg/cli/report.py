@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from fastndcg.cli.application import command
-from fastndcg.cli.asked import check_confidence, number_or_word, read_measures
+from fastndcg.cli.meanings import check_confidence, number_or_word, read_measures
 from fastndcg.cli.options import ConfidenceOption, LacksOption, MeasureOption, ThreadsOption
 from fastndcg.cli.reading import ReadingOfMeans, Systems, check_out, columns_in_words, read_systems, tell
 from fastndcg.common.progress import Task

@@ -10,8 +10,8 @@ import numpy as np
 import typer
 
 from fastndcg.cli.application import command
-from fastndcg.cli.asked import check_confidence, cutoff_columns, read_by, read_gates, read_measures
 from fastndcg.cli.gates import hold, means_below
+from fastndcg.cli.meanings import check_confidence, cutoff_columns, read_by, read_gates, read_measures
 from fastndcg.cli.options import (
     FailUnderOption,
     Format,

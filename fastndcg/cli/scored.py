@@ -13,8 +13,8 @@ import pyarrow as pa
 import typer
 
 from fastndcg.api.evaluate import evaluate
-from fastndcg.cli.asked import number_or_word
 from fastndcg.cli.conventions import find_convention
+from fastndcg.cli.meanings import number_or_word
 from fastndcg.cli.output import note, refuse
 from fastndcg.cli.reading import (
     Sources,
