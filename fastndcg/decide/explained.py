@@ -217,11 +217,8 @@ def _tie_groups(scores: npt.NDArray[Any], n: int) -> pa.Array:
     """The number of each document's group of ties, in order of rank; null for documents that are not tied."""
     _, places, sizes = np.unique(scores, return_inverse=True, return_counts=True)
     several = sizes[places] > 1
-    first_seen = list(dict.fromkeys(places[several].tolist()))
-    numbers = [
-        first_seen.index(place) + 1 if tied else None
-        for place, tied in zip(places.tolist(), several, strict=True)
-    ]
+    groups = {place: number for number, place in enumerate(dict.fromkeys(places[several].tolist()), 1)}
+    numbers = [groups.get(place) for place in places.tolist()]
     return pa.array(numbers + [None] * (n - len(numbers)), pa.int64())
 
 
