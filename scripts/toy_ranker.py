@@ -84,7 +84,7 @@ def draw(curves: dict[str, list[float]], path: str) -> None:
     chart.encode(
         alt.X("epoch:Q", title="epoch"),
         alt.Y("value:Q", title=f"mean {MEASURE} of test queries", scale=alt.Scale(zero=False)),
-        alt.Color("training:N", scale=alt.Scale(range=list(fn.plot.looks.COLOURS[:2]))),
+        alt.Color("training:N", scale=alt.Scale(range=["#0072b2", "#d55e00"])),
         alt.StrokeDash("training:N"),
     ).properties(width=500, height=300).save(path)
 
