@@ -26,12 +26,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 MODULES = ("scripts.fuzz_parquet", "scripts.fuzz_text", "scripts.fuzz_files")
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,10 +14,8 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.feather as pf
@@ -29,6 +27,10 @@ from fastndcg.sources.columns import Roles
 from scripts import fuzz_parquet, fuzz_text
 from scripts.fuzz import Target, mutate
 from scripts.fuzz_parquet import _REFUSED, _compare, _lists_of, _try
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
 
 _TEXTS = (
     "q1",

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import numpy as np
@@ -18,6 +16,10 @@ import fastndcg as fn
 from fastndcg.kernels.compile import worlds
 from fastndcg.sources import parquet
 from scripts.fuzz import Target, mutate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from random import Random
 
 _IDS = (
     pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string(), pa.large_string(),

@@ -11,20 +11,23 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterable
 from importlib.util import find_spec
-from pathlib import Path
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import fastndcg as fn
 from fastndcg.sources import ltr
-from fastndcg.sources.lines import INTENTS, RUN, read_lines
+from fastndcg.sources.line_blocks import INTENTS, RUN
+from fastndcg.sources.lines import read_lines
 from fastndcg.sources.text_sides import text_side
 from scripts.fuzz import Target, mutate
 from scripts.fuzz_parquet import _lists_of, _try
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+    from random import Random
 
 # values on which readers may take different paths
 _NUMBERS = (
@@ -404,9 +407,9 @@ def judge_notation(path: Path) -> str | None:
 _LINES = "fastndcg.sources.lines:_join"
 
 TARGETS = (
-    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.sources.lines:_by_arrow", "fastndcg.sources.lines:_by_python")),
-    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.sources.lines:_by_arrow", "fastndcg.sources.lines:_by_python")),
-    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.sources.lines:block_of_letor")),
+    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.sources.line_blocks:_by_arrow", "fastndcg.sources.line_blocks:_by_python")),
+    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.sources.line_blocks:_by_arrow", "fastndcg.sources.line_blocks:_by_python")),
+    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.sources.line_blocks:block_of_letor")),
     Target("npy", _npy, judge_npy, ".npy", ("fastndcg.sources.ltr:_npy",)),
     Target("numbers", _numbers, judge_numbers, ".scores", ("fastndcg.sources.ltr:_one_number_a_line",)),
     Target("csv", _csv, judge_csv, ".csv", ("fastndcg.sources.csv:parse",)),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +32,8 @@ from fastndcg.measures.tools import QUERIES, TIES, WEIGHTS
 from fastndcg.sources.columns import OTHER_NAMES, USUAL_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from fastndcg.measures.parameters import Parameter
 
 ROOT = Path(__file__).resolve().parent.parent

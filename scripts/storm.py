@@ -22,10 +22,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +50,9 @@ from scripts.storm_gusts import (  # noqa: E402
     take_rows,
     write_json,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator

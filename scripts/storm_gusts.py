@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import bulk
 import numpy as np
@@ -14,6 +12,10 @@ import strategies as ours
 from strategies import Asked, Ragged
 
 from fastndcg.measures import DEFINITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator

@@ -22,16 +22,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import which
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 import fastndcg as fn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 NEAREST = 10
 JUDGED = 100

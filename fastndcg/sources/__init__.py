@@ -18,7 +18,7 @@ text_sides, nested_sides, table_sides
            sides from TREC files; from JSON, dicts and tuples; from tables
 joins, id_texts, meeting
            the join of two sides, ids as its kernels take them, and whether ids meet
-ltr, lines
+ltr, lines, line_blocks
            LETOR, and the lines of text files
 results    stored results, as `Scores` again
 arrow, list_columns, documents, query_columns, values, run_lengths

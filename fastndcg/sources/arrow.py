@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,8 @@ from fastndcg.sources.run_lengths import group_rows
 from fastndcg.sources.values import grades_in, numbers_in, scores_in, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fastndcg.rankings.grouping import Grouped
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.columns import Columns

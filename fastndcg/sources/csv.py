@@ -6,7 +6,6 @@ does not fit, its column takes the next type that pyarrow tries, and everything 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,6 +34,8 @@ from fastndcg.sources.streams import ReadAgainError
 from fastndcg.sources.values import integers_if_written_so
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.columns import Columns, Roles
     from fastndcg.sources.file import File

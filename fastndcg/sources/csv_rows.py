@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,8 @@ from fastndcg.sources.messages import reading
 from fastndcg.sources.values import WORDS, integers_if_written_so
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
     from fastndcg.sources.file import File, Stamp
     from fastndcg.sources.opened import OfText
 

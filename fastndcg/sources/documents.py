@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -16,6 +15,8 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.values import OR_LAST, UNJUDGED, doc_ids_in, flags_in, numbers_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from fastndcg.rankings.grouping import Grouped

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,8 @@ from fastndcg.sources.messages import reading
 from fastndcg.sources.opened import Format, OpenedFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.file import File
     from fastndcg.typing import Path as PathLike

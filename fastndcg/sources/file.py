@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
@@ -16,6 +15,8 @@ from fastndcg.sources.messages import reading
 from fastndcg.sources.opening import Held, unpack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -81,17 +81,11 @@ class Footer(NamedTuple):
         for place in self.places_of(names):
             chunks, column = self.chunks[:, place], schema.column(place)
             values, stored = chunks[:, VALUES], chunks[:, STORED]
-            self._refuse(chunks[:, ENCRYPTED] != 0, column.path, "is encrypted")
-            kind = _TYPES.index(column.physical_type)
-            self._refuse(chunks[:, TYPE] != kind, column.path, "has another type than in its schema")
-            wrong = (values < rows) if column.max_repetition_level else (values != rows)
-            self._refuse(wrong, column.path, "has a number of values that does not fit the number of rows")
             most = (column.max_repetition_level, column.max_definition_level)
             lengths = chunks[:, [REPETITIONS, DEFINITIONS]]
             misfit = ((lengths != 0) & (lengths != np.array(most) + 1)).any(axis=1)
             misfit |= (chunks[:, TEXT_SIZE] != 0) & (column.physical_type != "BYTE_ARRAY")
-            self._refuse(misfit, column.path, "has size statistics that do not fit its type")
-            starts, has_values = self.starts(place), values > 0
+            starts = self.starts(place)
             outside = (
                 (starts < len(_MAGIC))
                 | (stored <= 0)
@@ -99,12 +93,20 @@ class Footer(NamedTuple):
                 | (chunks[:, DATA] >= self.at)
             )
             outside |= (chunks[:, DATA] - starts >= stored) | (chunks[:, BYTES] < 0)
-            self._refuse(has_values & outside, column.path, "has bytes that do not lie in the file")
-
-    @staticmethod
-    def _refuse(wrong: npt.NDArray[np.bool_], path: str, what: str) -> None:
-        if wrong.any():
-            raise pa.ArrowInvalid(f"by its footer, column {path} of row group {int(np.argmax(wrong))} {what}")
+            wrong_number = (values < rows) if column.max_repetition_level else (values != rows)
+            for wrong, what in (
+                (chunks[:, ENCRYPTED] != 0, "is encrypted"),
+                (
+                    chunks[:, TYPE] != _TYPES.index(column.physical_type),
+                    "has another type than in its schema",
+                ),
+                (wrong_number, "has a number of values that does not fit the number of rows"),
+                (misfit, "has size statistics that do not fit its type"),
+                ((values > 0) & outside, "has bytes that do not lie in the file"),
+            ):
+                if wrong.any():
+                    group = int(np.argmax(wrong))
+                    raise pa.ArrowInvalid(f"by its footer, column {column.path} of row group {group} {what}")
 
 
 def read_footer(source: pa.NativeFile) -> Footer:
@@ -136,34 +138,35 @@ def read_footer(source: pa.NativeFile) -> Footer:
         )
     chunks = np.array(numbers, np.int64).reshape(len(rows), n_columns, PLACES)
     footer = Footer(metadata, schema, at, rows, chunks)
-    _check_pages(source, footer)
-    return footer
-
-
-def _check_pages(source: pa.NativeFile, footer: Footer) -> None:
-    """Raise `ArrowInvalid` if a small chunk holds fewer values than the footer says, before allocating."""
     values, stored = footer.chunks[:, :, VALUES], footer.chunks[:, :, STORED]
     doubtful = (values > _PLAUSIBLE_VALUES) & (values // _PLAUSIBLE_VALUES_OF_BYTE > stored)
     doubtful &= footer.chunks[:, :, ENCRYPTED] == 0
     for group, place in np.argwhere(doubtful).tolist():
-        start, n = int(footer.starts(place)[group]), int(stored[group, place])
-        if start < len(_MAGIC) or not 0 < n <= footer.at - start:
-            continue  # `check` refuses this column if it is needed
-        source.seek(start)
-        data, at, found = np.frombuffer(source.read(n), np.uint8), 0, 0
-        page, fields = np.empty(page_headers.PAGE_FIELDS, np.int64), np.empty(page_headers.NESTED, np.int64)
-        while at < len(data):
-            start = page_headers.read_page_header(data, at, page, fields)
-            is_data = page[page_headers.PAGE_FORM] in page_headers.DATA_FORMS
-            n_values = int(page[page_headers.PAGE_VALUES]) if is_data else 0
-            if not 0 <= start <= len(data) or page[page_headers.PAGE_STORED] < 0 or n_values < 0:
-                raise _damage_error(f"the pages of column {place} are cut off")
-            at, found = start + int(page[page_headers.PAGE_STORED]), found + n_values
-        if found != values[group, place]:
-            raise pa.ArrowInvalid(
-                f"by its footer, column {place} of row group {group} has {values[group, place]:,} values, "
-                f"but its pages hold {found:,}"
-            )
+        _check_pages(source, footer, group, place)
+    return footer
+
+
+def _check_pages(source: pa.NativeFile, footer: Footer, group: int, place: int) -> None:
+    """Raise `ArrowInvalid` if a chunk holds fewer values than the footer says, before allocating."""
+    start, n = int(footer.starts(place)[group]), int(footer.chunks[group, place, STORED])
+    if start < len(_MAGIC) or not 0 < n <= footer.at - start:
+        return  # `check` refuses this column if it is needed
+    source.seek(start)
+    data, at, found = np.frombuffer(source.read(n), np.uint8), 0, 0
+    page, fields = np.empty(page_headers.PAGE_FIELDS, np.int64), np.empty(page_headers.NESTED, np.int64)
+    while at < len(data):
+        start = page_headers.read_page_header(data, at, page, fields)
+        is_data = page[page_headers.PAGE_FORM] in page_headers.DATA_FORMS
+        n_values = int(page[page_headers.PAGE_VALUES]) if is_data else 0
+        if not 0 <= start <= len(data) or page[page_headers.PAGE_STORED] < 0 or n_values < 0:
+            raise _damage_error(f"the pages of column {place} are cut off")
+        at, found = start + int(page[page_headers.PAGE_STORED]), found + n_values
+    values = int(footer.chunks[group, place, VALUES])
+    if found != values:
+        raise pa.ArrowInvalid(
+            f"by its footer, column {place} of row group {group} has {values:,} values, "
+            f"but its pages hold {found:,}"
+        )
 
 
 def _bytes_of_footer(source: pa.NativeFile) -> tuple[bytes | None, int]:

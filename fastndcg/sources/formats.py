@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastndcg.errors import Argument, Call, Part, SourceError, Step
 from fastndcg.sources.columns import USUAL_NAMES, fitting
 from fastndcg.sources.csv import CSV, is_number
 from fastndcg.sources.feather import FEATHER
 from fastndcg.sources.json_lines import JSON
-from fastndcg.sources.lines import fields_of
+from fastndcg.sources.line_blocks import fields_of
 from fastndcg.sources.opened import Format
 from fastndcg.sources.parquet import PARQUET
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 TABLES = (PARQUET, CSV, JSON, FEATHER)
 TABLE = Format(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,8 @@ from fastndcg.sources.query_keys import SeenKeys, keys_of
 from fastndcg.sources.streams import NotGroupedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from fastndcg.sources.opened import Opened
 
 Int64 = npt.NDArray[np.int64]

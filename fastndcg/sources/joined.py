@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text
 from fastndcg.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 def common_type(

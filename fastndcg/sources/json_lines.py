@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +24,8 @@ from fastndcg.sources.messages import reading
 from fastndcg.sources.opened import Format, OpenedFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.file import File, Stamp
     from fastndcg.typing import Path as PathLike

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,8 @@ from fastndcg.sources.query_columns import checked_ids, number_of
 from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.columns import Columns
 

@@ -7,7 +7,6 @@ comments are ignored.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -23,12 +22,15 @@ from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputError, SourceError, count_of
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import find_column
-from fastndcg.sources.lines import LETOR_LINE, Lines, read_lines, whole
+from fastndcg.sources.line_blocks import LETOR_LINE
+from fastndcg.sources.lines import Lines, read_lines, whole
 from fastndcg.sources.opened import Opened
 from fastndcg.sources.opening import cannot_read, open_unpacking, path_of, report_progress
 from fastndcg.sources.values import first_line, integers_if_written_so, with_nulls_as_nan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
     from fastndcg.typing import Columns

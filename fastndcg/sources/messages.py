@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,8 @@ from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from fastndcg.typing import Path as PathLike
 
 # what libraries raise for damaged bytes: faulty texts, codes beyond the end of a dictionary, absurd sizes,

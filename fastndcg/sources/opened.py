@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,6 +35,8 @@ from fastndcg.sources.messages import naming, reading
 from fastndcg.sources.streams import ReadAgainError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.file import File, Stamp
     from fastndcg.typing import Path as PathLike

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -21,6 +20,8 @@ from fastndcg.sources.opened import Format, OfText, Opened
 from fastndcg.sources.row_groups import Part, Wanted, in_order, part_of, read_span, read_type, spans_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.columns import Columns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,8 @@ from fastndcg.sources.run_lengths import changes_of, group_rows, take
 from fastndcg.sources.values import ids_in, join_arrays, refuse_nulls, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fastndcg.rankings.grouping import Grouped
     from fastndcg.sources.columns import Columns
 

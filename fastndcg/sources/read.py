@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack
 
 from fastndcg.sources.columns import Roles, with_roles
@@ -12,6 +11,8 @@ from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.scan import FileStream, threads_ahead
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fastndcg.common.progress import Progress
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.typing import Path as PathLike

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +19,8 @@ from fastndcg.sources.opened import OfText, Opened
 from fastndcg.sources.values import integers_if_written_so
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastndcg.sources.columns import Roles
 
 

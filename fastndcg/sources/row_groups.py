@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from types import MappingProxyType
@@ -20,6 +19,8 @@ from fastndcg.sources.messages import reading
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+
     from fastndcg.sources.file import File, Stamp
     from fastndcg.sources.footers import Footer
     from fastndcg.sources.pages import Leaf

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -29,6 +28,8 @@ from fastndcg.sources.spill import Spill, parts_of
 from fastndcg.sources.streams import NotGroupedError, RankingsStream, ReadAgainError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.opened import Opened
 

@@ -12,7 +12,8 @@ import numpy as np
 from fastndcg.common.arrays import negate
 from fastndcg.errors import SourceError
 from fastndcg.sources.formats import LOOK, TABLE, TREC, format_of, is_ranked
-from fastndcg.sources.lines import INTENTS, QRELS, RANKED, RUN, Lines, fields_of, read_lines, whole
+from fastndcg.sources.line_blocks import INTENTS, QRELS, RANKED, RUN, fields_of
+from fastndcg.sources.lines import Lines, read_lines, whole
 from fastndcg.sources.opening import cannot_read, file_system, open_unpacking, path_of
 from fastndcg.sources.sides import Role, Side, by_document, in_order, refuse_columns
 

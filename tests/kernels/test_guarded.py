@@ -12,10 +12,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import guarded
 import numpy as np
@@ -25,6 +24,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.compiled
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -13,6 +12,9 @@ from fastndcg.compiled.compile import compiling
 from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.compiled.flow.ranking import keep_all
 from fastndcg.compiled.vectors import bounds, keeping, ordering, side_by_side, summing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.compiled
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +17,10 @@ from fastndcg import SourceError, read_parquet, scan_parquet
 from fastndcg.sources import footers
 from fastndcg.sources.footers import read_footer
 from scripts import fuzz, fuzz_parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 DAMAGED = sorted((fuzz.ROOT.parent / "shared" / "faults" / "files").glob("*.parquet"))
 

@@ -9,11 +9,9 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import commands
 import numpy as np
@@ -25,6 +23,10 @@ import pytest
 import fastndcg as fn
 from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.formats import format_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 packed_by_gzip = partial(gzip.compress, mtime=0)  # so that tests have one name in every process
 _RNG = np.random.default_rng(3)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import engines
@@ -15,6 +14,9 @@ import fastndcg as fn
 import fastndcg.adapters.polars
 from fastndcg.adapters import duckdb as fnd
 from fastndcg.errors import ColumnError, MeasureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TABLE = engines.documents(120)
 MEASURES = ["nDCG@10", "RR"]

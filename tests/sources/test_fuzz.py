@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
 from scripts import fuzz
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_mutant_is_known_by_its_number() -> None:

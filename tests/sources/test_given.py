@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,9 @@ import pytest
 import fastndcg as fn
 from fastndcg import InputTypeError
 from fastndcg.sources.columns import Roles
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LONG = {
     "qid": ["b", "a", "b", "a"],

@@ -7,9 +7,8 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -29,6 +28,9 @@ from fastndcg.sources import pages, parquet, row_groups
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.footers import read_footer
 from fastndcg.sources.read import open_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.compiled
 

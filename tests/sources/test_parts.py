@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import pickle
 import statistics as python_statistics
-from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import engines
 import numpy as np
@@ -23,6 +22,9 @@ from fastndcg.adapters import grouped as together
 from fastndcg.adapters import parts, totals
 from fastndcg.scores.summary import Summary
 from fastndcg.statistics import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def task_for(

@@ -6,9 +6,7 @@ import bz2
 import gzip
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import commands
 import numpy as np
@@ -20,6 +18,10 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import FastndcgError, InputError, SourceError, evaluate, read_csv, scan_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 SMALL = 1 << 20
 MEASURES = ["nDCG@10", "NumRet"]

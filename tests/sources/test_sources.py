@@ -9,8 +9,7 @@ import io
 import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +35,9 @@ from fastndcg.sources.columns import USUAL_NAMES, Roles, find_columns
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.read import open_path, read_parquet
 from fastndcg.sources.run_lengths import changes_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 QUERY, LABEL, SCORE = ["b", "b", "a", "c", "c", "c"], [1, 0, 2, 0, 3, 1], [0.5, 0.1, 0.9, 0.3, 0.2, 0.8]
 OFFSETS, LANG = [0, 2, 3, 6], ["en", "en", "de", "fr", "fr", "fr"]

@@ -25,7 +25,7 @@ from pyarrow import fs
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import id_texts, joins, lines, opening, paths, sides, text_sides
+from fastndcg.sources import id_texts, joins, line_blocks, lines, opening, paths, sides, text_sides
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
@@ -310,7 +310,7 @@ def test_files_are_read_in_parts_and_blocks_of_any_size(both):
     qrels, run = both("".join(f"q{i} 0 doc-{i * 7} 1\n" for i in range(100)), run)
 
     def read(threads, sizes):
-        for path, form in ((qrels, lines.INTENTS), (run, lines.RUN)):
+        for path, form in ((qrels, line_blocks.INTENTS), (run, line_blocks.RUN)):
             found = lines.read_lines(path, form, threads=threads, sizes=sizes)
             for column in found[1:]:
                 yield column.tolist() if hasattr(column, "tolist") else column
@@ -1085,7 +1085,7 @@ def test_the_line_of_a_fault_in_a_later_part(write):
         with pytest.raises(InputError, match=rf"run, line {line}: .*{message}"):
             lines.read_lines(
                 write("run", "\n".join(broken) + "\n"),
-                lines.RUN,
+                line_blocks.RUN,
                 threads=3,
                 sizes=lines.Sizes(64, part=256),
             )
