@@ -123,7 +123,7 @@ def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None)
     """Open a LETOR file with its scores. Ends the command if options name columns, which LETOR lacks."""
     from fastndcg.sources.columns import Columns
     from fastndcg.sources.formats import LETOR
-    from fastndcg.sources.ltr import LetorFile
+    from fastndcg.sources.ltr import SCHEMA, LetorFile
     from fastndcg.sources.opened import threads_of
 
     if len(paths) > 1:
@@ -143,6 +143,7 @@ def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None)
         format=LETOR,
         paths=[*paths],
         threads=threads_of(threads),
+        schema=SCHEMA,
         columns=columns,
         scores=read_once(scores),
         score_column=roles.score,
@@ -194,8 +195,7 @@ def check_out(out: Path, inputs: Iterable[str]) -> None:
 
     If it is standard output, everything else goes to stderr.
     """
-    from fastndcg.sources.file import identity_of
-    from fastndcg.sources.paths import local_files
+    from fastndcg.sources.paths import identity_of, local_files
 
     check_writable(out)
     target, _ = target_of(out)

@@ -187,3 +187,25 @@ def places_of(ids: pa.Array) -> Int64:
     places = np.empty(len(ids), np.int64)
     places[array_of(pc.sort_indices(ids))] = np.arange(len(ids))
     return places
+
+
+def without_views(kind: pa.DataType) -> pa.DataType:
+    """The type as which values are held: not every function of pyarrow knows views.
+
+    >>> without_views(pa.list_(pa.binary_view()))
+    LargeListType(large_list<item: large_binary>)
+    """
+    types = pa.types
+    if types.is_string_view(kind):
+        return pa.large_string()
+    if types.is_binary_view(kind):
+        return pa.large_binary()
+    if types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, without_views(kind.value_type), kind.ordered)
+    if (
+        is_list(kind)
+        and not types.is_fixed_size_list(kind)
+        and without_views(kind.value_type) != kind.value_type
+    ):
+        return pa.large_list(without_views(kind.value_type))
+    return kind

@@ -17,7 +17,7 @@ from fastndcg.rankings.shapes import (
     offsets_of_groups,
 )
 from fastndcg.rankings.value import Value
-from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
+from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles, with_roles_of_both
 
 if TYPE_CHECKING:
     from typing import Self
@@ -316,7 +316,7 @@ class Rankings(Value):
         return rankings_from_arrow(data, Roles.of(roles, "from_arrow"))
 
     @classmethod
-    @with_roles
+    @with_roles_of_both
     def from_qrels_run(
         cls,
         qrels: Any,

@@ -4,8 +4,8 @@ opened     `Opened`, the verbs of all that can be opened, and `Format`
 formats    all formats of files, and which one a file has
 given      what a caller passes in place of rankings, opened
 read       `read_parquet`, `scan_parquet`, `read_csv`, `scan_csv`
-paths, file, opening, messages
-           the files of a path, one of them, its content, and errors in one line that names it
+paths, opening, messages
+           the files of a path, their content, and errors in one line that names a file
 columns    roles of columns: named by the caller, or found by their usual names
 frames     tables in memory, of any library
 parquet, row_groups, footers, pages
@@ -21,7 +21,7 @@ joins, id_texts, meeting
 ltr, lines, line_blocks
            LETOR, and the lines of text files
 results    stored results, as `Scores` again
-arrow, list_columns, documents, query_columns, values, run_lengths
+arrow, list_columns, documents, query_columns, values
            Arrow columns to `Rankings`
 doubled, joined
            several files as one: documents that two have, types and rows that fit together

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import decode, is_list, plain
 from fastndcg.errors import At, InputTypeError
-from fastndcg.sources.documents import checked, of_documents
+from fastndcg.rankings.grouping import group_rows
+from fastndcg.sources.documents import checked, checked_ids, number_of, of_documents
 from fastndcg.sources.list_columns import from_lists
-from fastndcg.sources.query_columns import QueryColumns, checked_ids, number_of
-from fastndcg.sources.run_lengths import group_rows
+from fastndcg.sources.query_columns import QueryColumns
 from fastndcg.sources.values import grades_in, numbers_in, scores_in, shown
 
 if TYPE_CHECKING:
@@ -98,10 +98,11 @@ def _from_long(
     more = of_documents(columns, lambda name: (table[name], place), graded, len(table))
 
     grouped = group_rows(ids) if grouped is None else grouped
-    query_level = QueryColumns(grouped, ids, numbers)
-    kept = {name: query_level.column(name, table[name]) for name in columns.keep}
-    kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
-    weight = None
+    kept, weight = {}, None
+    if columns.keep or columns.weight is not None:
+        query_level = QueryColumns(grouped, ids, numbers)
+        kept = {name: query_level.column(name, table[name]) for name in columns.keep}
+        kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
     if columns.weight is not None:
         of_rows = numbers_in(columns.weight, table[columns.weight], "weights", place)
         weight = query_level.column(columns.weight, pa.chunked_array([pa.array(of_rows)])).to_numpy()

@@ -21,7 +21,6 @@ from fastndcg.errors import (
     check_flag,
     suggest,
 )
-from fastndcg.rankings.oddities import Names
 from fastndcg.typing import NaN, Unjudged
 
 if TYPE_CHECKING:
@@ -158,13 +157,6 @@ class Columns(Roles):
         return f"Columns({', '.join(f'{role}={name!r}' for role, name in self.taken.items())})"
 
 
-def names_for(columns: Columns) -> Names:
-    """How warnings of oddities call these columns."""
-    is_ordered = columns.ascending or columns.rank is not None
-    named = f'column "{columns.relevance}"', f'column "{columns.score}"'
-    return Names(*named, columns.score, is_ordered, are_columns=True)
-
-
 def _check_grades(grades: object) -> None:
     if isinstance(grades, Real) and not isinstance(grades, bool):
         if not math.isfinite(grades):
@@ -188,11 +180,12 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 OF_ONE_TABLE = ("is_judged", "intents", "propensity")  # roles that judgments and a run have no columns for
 
 
-def with_roles(function: Function, roles_type: type[Roles] = Roles) -> Function:
-    """Show the `**roles` of a function as keywords in `help` and in notebooks."""
+def with_roles(
+    function: Function, roles_type: type[Roles] = Roles, without: Collection[str] = ()
+) -> Function:
+    """Show the `**roles` of a function as keywords in `help` and in notebooks, `without` some of them."""
     signature = inspect.signature(function)
-    *own, last = signature.parameters.values()
-    without = OF_ONE_TABLE if "JoinKeywords" in str(last.annotation) else ()
+    *own, _ = signature.parameters.values()
     roles = [
         inspect.Parameter(
             field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
@@ -205,15 +198,16 @@ def with_roles(function: Function, roles_type: type[Roles] = Roles) -> Function:
     return function
 
 
-def _is_no_list(_: str) -> bool:
-    return False
+def with_roles_of_both(function: Function) -> Function:
+    """As `with_roles`, of a function that takes judgments and a run."""
+    return with_roles(function, without=OF_ONE_TABLE)
 
 
 def find_columns(
     names: Sequence[str],
     roles: Roles,
     *,
-    is_list: Callable[[str], bool] = _is_no_list,
+    is_list: Callable[[str], bool] = lambda _: False,
     second_choice: Collection[str] = (),
     with_doc_id: bool = False,
 ) -> Columns:
@@ -317,31 +311,6 @@ def find_order(
     return replace(roles, rank=rank, ascending=True), check_column(every or names, "rank", rank)
 
 
-def find_grades(names: Sequence[str], roles: Roles) -> str | None:
-    """The column of grades of judgments; None if `grades` is one number. BEIR calls it "score"."""
-    if roles.one_grade is not None:
-        if roles.relevance is not None:
-            raise ColumnError(
-                Argument("relevance", roles.relevance),
-                " and ",
-                Argument("grades", roles.grades),
-                " are given; grades are in a column, or the same for all",
-            )
-        return None
-    if roles.relevance is None and not fitting(names, "relevance"):
-        scores = [name for name in names if isinstance(name, str) and _normalise(name) == "score"]
-        if len(scores) == 1:
-            return scores[0]
-    try:
-        return find_column(names, "relevance", roles.relevance)
-    except ColumnError as error:
-        if roles.relevance is not None or fitting(names, "relevance"):
-            raise
-        raise ColumnError(
-            *error.parts, Step("; if every row is a relevant document, pass ", Argument("grades", 1))
-        ) from None
-
-
 def find_column(
     names: Sequence[str], role: str, given: str | None = None, *, second_choice: Collection[str] = ()
 ) -> str:
@@ -378,19 +347,13 @@ def _as_in(role: str, name: str) -> Step:
 def fitting(names: Sequence[str], role: str) -> list[str]:
     """The columns with a usual name; without such columns, those with one of the other names."""
     for known in (USUAL_NAMES[role], OTHER_NAMES[role]):
-        plain = {_normalise(name) for name in known}
-        if fitting := [name for name in names if isinstance(name, str) and _normalise(name) in plain]:
+        plain = {normalised(name) for name in known}
+        if fitting := [name for name in names if isinstance(name, str) and normalised(name) in plain]:
             return fitting
     return []
 
 
-def id_to_check(names: Sequence[str], columns: Columns) -> str | None:
-    """The column of document ids by which doubled documents are found where no ids are asked for."""
-    found = fitting(names, "doc_id") if columns.doc_id is None and columns.query is not None else []
-    return found[0] if len(found) == 1 and found[0] not in columns.names else None
-
-
-def _normalise(name: str) -> str:
+def normalised(name: str) -> str:
     """A name without case and separators."""
     return re.sub(r"[\W_]+", "", name).lower()
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.columns import Columns, Roles
-    from fastndcg.sources.file import File
+    from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike
 
 _STREAMED_BLOCK = 1 << 18  # the same in streams: of four times as many parsing took a quarter longer
@@ -52,7 +52,8 @@ _NUMBERS = (pa.null(), pa.int64(), pa.bool_(), pa.float64())
 def open_files(paths: list[PathLike], files: list[File], threads: int) -> CsvFiles:
     """Read the header of each file, once."""
     headers = [header_of(file) for file in files]
-    return CsvFiles(format=CSV, paths=paths, threads=threads, files=files, headers=headers)
+    schema = pa.schema([(name, pa.null()) for name in headers[0].names])
+    return CsvFiles(format=CSV, paths=paths, threads=threads, schema=schema, files=files, headers=headers)
 
 
 CSV = Format("CSV", (".csv", ".tsv"), opener=open_files, in_text=True, has_lists=False, unpacks=True)
@@ -82,10 +83,6 @@ class CsvFiles(Opened):
     @property
     def n_files(self) -> int:
         return len(self.files)
-
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema([(name, pa.null()) for name in self.headers[0].names])
 
     @property
     def names(self) -> list[str]:

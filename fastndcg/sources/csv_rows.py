@@ -15,8 +15,8 @@ from fastndcg.sources.values import WORDS, integers_if_written_so
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from fastndcg.sources.file import File, Stamp
     from fastndcg.sources.opened import OfText
+    from fastndcg.sources.paths import File, Stamp
 
 _DELIMITERS = ",\t;"
 _FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"

@@ -1,4 +1,4 @@
-"""Optional columns of documents, and the checks of `Rankings` in words of the table."""
+"""Ids of queries and optional columns of documents, and the checks of `Rankings` in words of the table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import combine_flags
 from fastndcg.common.arrow_types import is_list
-from fastndcg.errors import At, InputError, InputTypeError, count_of
+from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.rankings.intents import intent_grades
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.values import OR_LAST, UNJUDGED, doc_ids_in, flags_in, numbers_in
+from fastndcg.sources.values import OR_LAST, UNJUDGED, doc_ids_in, flags_in, ids_in, numbers_in, refuse_nulls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,23 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
+
+
+def number_of(row: int, numbers: int | Int64) -> int:
+    return row + numbers if isinstance(numbers, int) else int(numbers[row])
+
+
+def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> pa.ChunkedArray:
+    """Query ids of a table's rows; raises as `rankings_from_table` does."""
+    name = columns.query
+    if name is None:
+        raise ColumnError(
+            "a row for each document needs the query it belongs to; name its column, as in ",
+            Argument("query", "..."),
+        )
+    ids = ids_in(name, table[name])
+    refuse_nulls(name, ids, lambda row: At(number_of(row, numbers)))
+    return ids
 
 
 def of_documents(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fastndcg.common.arrow_types import array_of, combine, decode
 from fastndcg.common.table import quoted
 from fastndcg.errors import Argument, ColumnError, InputError, Step
+from fastndcg.sources.columns import Columns, fitting
 from fastndcg.sources.values import shown
 
 if TYPE_CHECKING:
@@ -84,3 +85,9 @@ def _codes_of(grouped: Grouped) -> npt.NDArray[Any]:
     if grouped.codes is not None:
         return grouped.codes
     return np.repeat(np.arange(len(grouped.offsets) - 1), np.diff(grouped.offsets))
+
+
+def id_to_check(names: Sequence[str], columns: Columns) -> str | None:
+    """The column of document ids by which doubled documents are found where no ids are asked for."""
+    found = fitting(names, "doc_id") if columns.doc_id is None and columns.query is not None else []
+    return found[0] if len(found) == 1 and found[0] not in columns.names else None

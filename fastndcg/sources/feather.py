@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fastndcg.sources.ahead import Reader
-    from fastndcg.sources.file import File
+    from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike
 
 _FILE = b"ARROW1"  # an Arrow file begins so, and an Arrow stream with four bytes 0xFF
@@ -32,7 +32,13 @@ def open_files(paths: list[PathLike], files: list[File], threads: int) -> Feathe
             with file.filesystem.open_input_file(file.path) as stream:
                 schemas.append(_open(stream).schema)
     return FeatherFiles(
-        format=FEATHER, paths=paths, threads=threads, files=files, schemas=schemas, stamps=stamps
+        format=FEATHER,
+        paths=paths,
+        threads=threads,
+        schema=schemas[0],
+        files=files,
+        schemas=schemas,
+        stamps=stamps,
     )
 
 

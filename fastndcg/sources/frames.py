@@ -37,10 +37,6 @@ class TableInMemory(Opened):
     def names(self) -> list[str]:
         return list(self.given_names)
 
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema([(name, self.type_of(name)) for name in self.names])
-
     def type_of(self, name: str) -> pa.DataType:
         return self.find_type(name)
 
@@ -172,6 +168,7 @@ def _source(
         format=MEMORY,
         paths=[],
         threads=1,
+        schema=pa.schema([]),  # types are found column by column
         given_names=names,
         find_type=find_type,
         convert=convert,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text
+from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text, without_views
 from fastndcg.errors import SourceError
 
 if TYPE_CHECKING:
@@ -74,28 +74,6 @@ def permissive_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except pa.ArrowException:
         return None
-
-
-def without_views(kind: pa.DataType) -> pa.DataType:
-    """The type as which values are held: not every function of pyarrow knows views.
-
-    >>> without_views(pa.list_(pa.binary_view()))
-    LargeListType(large_list<item: large_binary>)
-    """
-    types = pa.types
-    if types.is_string_view(kind):
-        return pa.large_string()
-    if types.is_binary_view(kind):
-        return pa.large_binary()
-    if types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, without_views(kind.value_type), kind.ordered)
-    if (
-        is_list(kind)
-        and not types.is_fixed_size_list(kind)
-        and without_views(kind.value_type) != kind.value_type
-    ):
-        return pa.large_list(without_views(kind.value_type))
-    return kind
 
 
 def join_tables(begun: pa.Table, table: pa.Table) -> pa.Table:

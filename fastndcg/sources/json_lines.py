@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fastndcg.sources.ahead import Reader
-    from fastndcg.sources.file import File, Stamp
+    from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import Path as PathLike
 
 _LOOK = 1 << 16  # bytes that show whether a file has an object on each line
@@ -50,6 +50,7 @@ def open_files(paths: list[PathLike], files: list[File], threads: int) -> JsonFi
         format=JSON,
         paths=paths,
         threads=threads,
+        schema=seen[0].schema,
         files=files,
         stamps=stamps,
         schemas=[each.schema for each in seen],

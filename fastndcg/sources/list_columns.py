@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, plain
 from fastndcg.errors import At, InputError, InputTypeError, count_of
-from fastndcg.sources.documents import checked, of_documents
-from fastndcg.sources.query_columns import checked_ids, number_of
+from fastndcg.sources.documents import checked, checked_ids, number_of, of_documents
 from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in, shown
 
 if TYPE_CHECKING:

@@ -131,6 +131,9 @@ def read_ltr(
     )
 
 
+SCHEMA = pa.schema([("query_id", pa.null()), ("label", pa.float64()), ("score", pa.float64())])
+
+
 @dataclass(frozen=True, kw_only=True)
 class LetorFile(Opened):
     """A LETOR file and the source of its scores, which are read whole."""
@@ -140,10 +143,6 @@ class LetorFile(Opened):
 
     is_small = True
     can_be_streamed = False
-
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema([("query_id", pa.null()), ("label", pa.float64()), ("score", pa.float64())])
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         return {name: self.type_of(name) for name in names}

@@ -25,11 +25,11 @@ from fastndcg.common.arrow_types import is_list
 from fastndcg.common.progress import Progress, Task
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, Part, SourceError
-from fastndcg.rankings.oddities import warn_of_oddities
+from fastndcg.rankings.oddities import Names, warn_of_oddities
 from fastndcg.sources.ahead import Reader, decoded_ahead
 from fastndcg.sources.arrow import rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, find_columns, id_to_check, names_for
-from fastndcg.sources.doubled import Files
+from fastndcg.sources.columns import Columns, Roles, find_columns
+from fastndcg.sources.doubled import Files, id_to_check
 from fastndcg.sources.joined import common_type, permissive_type
 from fastndcg.sources.messages import naming, reading
 from fastndcg.sources.streams import ReadAgainError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.file import File, Stamp
+    from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import Path as PathLike
 
 
@@ -94,6 +94,8 @@ class Opened(ABC):
     format: Format
     paths: list[PathLike]  # as they were given, for messages
     threads: int
+    schema: pa.Schema  # names and types of columns; null where rows decide the type
+    keys: Sequence[str] = ()  # columns that play a role only if no other fits
     columns: Columns = field(default_factory=Columns)
     types: dict[str, pa.DataType] = field(default_factory=dict)  # as which the chosen columns are read
     encoded: frozenset[str] = frozenset()  # chosen columns read as dictionaries though they are none
@@ -107,11 +109,6 @@ class Opened(ABC):
     first_row = 0  # the number of the first row in messages
 
     # ---- what a format says ----
-
-    @property
-    @abstractmethod
-    def schema(self) -> pa.Schema:
-        """Names and types of columns; null where rows decide the type."""
 
     @abstractmethod
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
@@ -141,11 +138,6 @@ class Opened(ABC):
     @property
     def names(self) -> list[str]:
         return list(self.schema.names)
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """Columns that play a role only if no other fits."""
-        return ()
 
     @property
     def names_in_all(self) -> list[str]:
@@ -228,13 +220,13 @@ class Opened(ABC):
                 self.columns,
                 to_decode=self.encoded,
                 numbers=self.first_row,
-                files=self.files_to_check(),
+                files=self.files_to_check() if len(self.ends) > 1 else None,
             )
         return warn_of_oddities(rankings, names_for(self.columns))
 
     def files_to_check(self) -> Files | None:
         """Several files that may hold the same documents, if they have ids that are not read anyway."""
-        doc_id = id_to_check(self.names_in_all, self.columns) if len(self.ends) > 1 else None
+        doc_id = id_to_check(self.names_in_all, self.columns)
         return None if doc_id is None else Files(list(self.ends), doc_id, partial(self.rows_of, doc_id))
 
     def rows_of(self, name: str, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
@@ -260,10 +252,6 @@ class OpenedFiles(Opened):
     @property
     def n_files(self) -> int:
         return len(self.files)
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.schemas[0]
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         types = {}
@@ -291,6 +279,13 @@ class OpenedFiles(Opened):
             readers = self.readers_of_file(number, names, most)
             is_cast = any(schema.field(name).type != self.types[name] for name in names)
             yield map(partial(cast, file), readers) if is_cast else readers
+
+
+def names_for(columns: Columns) -> Names:
+    """How warnings of oddities call these columns."""
+    is_ordered = columns.ascending or columns.rank is not None
+    named = f'column "{columns.relevance}"', f'column "{columns.score}"'
+    return Names(*named, columns.score, is_ordered, are_columns=True)
 
 
 def threads_of(threads: int | None) -> int:

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list, is_text
+from fastndcg.common.arrow_types import is_list, is_text, without_views
 from fastndcg.errors import SourceError
 from fastndcg.kernels.compile import worlds
 from fastndcg.sources import row_groups
 from fastndcg.sources.footers import BYTES, PLACES, VALUES
-from fastndcg.sources.joined import common_type, without_views
+from fastndcg.sources.joined import common_type
 from fastndcg.sources.messages import naming, reading
 from fastndcg.sources.opened import Format, OfText, Opened
 from fastndcg.sources.row_groups import Part, Wanted, in_order, part_of, read_span, read_type, spans_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.columns import Columns
-    from fastndcg.sources.file import File
+    from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike
 
 # mean rows of a row group from which pages are read here: Python takes 0.1 ms for a column of a group
@@ -42,7 +42,11 @@ def open_files(paths: list[PathLike], files: list[File], threads: int) -> Parque
     """Read the footer of each file, once. Raises as `read_parquet` does."""
     parts = list(in_order(part_of, files, threads))
     ends = np.cumsum([part.footer.n_rows for part in parts]).tolist()
-    return ParquetFiles(format=PARQUET, paths=paths, threads=threads, parts=parts, ends=ends)
+    schema = parts[0].footer.schema
+    keys = [key for key in files[0].partition if key not in schema.names]  # only in the names of folders
+    return ParquetFiles(
+        format=PARQUET, paths=paths, threads=threads, schema=schema, keys=keys, parts=parts, ends=ends
+    )
 
 
 _BEGINS = b"PAR[1E]"  # plain and encrypted
@@ -65,16 +69,6 @@ class ParquetFiles(Opened):
     @property
     def first(self) -> str:
         return self.parts[0].file.path
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.parts[0].schema
-
-    @property
-    def keys(self) -> list[str]:
-        """Columns that occur only in the names of folders."""
-        first = self.parts[0]
-        return [key for key in first.file.partition if key not in first.schema.names]
 
     @property
     def names(self) -> list[str]:
@@ -191,13 +185,13 @@ def _stands_in_runs(parts: list[Part], name: str) -> bool:
 
 def _type_of(parts: list[Part], name: str) -> pa.DataType:
     """The type of a column in all files. Raises `SourceError` where there is none."""
-    for part in parts:
-        if not part.has(name):
+    kinds = [(part.file.path, part.type_of(name)) for part in parts]
+    for part, (_, kind) in zip(parts, kinds, strict=True):
+        if kind is None and name not in part.file.partition:
             raise SourceError(
                 f'column "{name}" is in {parts[0].file.path} but not in {part.file.path}; '
                 "wanted it in all files. Name only files of one schema."
             )
-    kinds = [(part.file.path, part.type_of(name)) for part in parts]
     own = [(path, kind) for path, kind in kinds if kind is not None]
     if not own:
         return _partition_type(part.file.partition[name] for part in parts)
@@ -205,7 +199,7 @@ def _type_of(parts: list[Part], name: str) -> pa.DataType:
         raise SourceError(
             f'column "{name}" stands in some files and in the folder names of others; write it in one way'
         )
-    return common_type(name, own)
+    return own[0][1] if len(own) == 1 else common_type(name, own)
 
 
 def _partition_type(values: Iterable[str | None]) -> pa.DataType:

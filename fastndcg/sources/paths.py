@@ -5,23 +5,116 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import unquote
 
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
-from fastndcg.sources.file import File, identity_of
 from fastndcg.sources.messages import reading
-from fastndcg.sources.opening import Held
+from fastndcg.sources.opening import Held, unpack
 
 if TYPE_CHECKING:
-    from fastndcg.sources.opened import Format
+    import pyarrow as pa
+
     from fastndcg.typing import Path as PathLike
 
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_PARTITION = re.compile(r"([^=/]+)=([^/]*)")
 _WILDCARDS = re.compile(r"[*?\[]")
+
+
+class NamesOfFiles(Protocol):
+    """What a format says of its files."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def wanted(self) -> str: ...
+
+    @property
+    def unnamed(self) -> bytes: ...
+
+    def has_ending(self, path: Any) -> bool: ...
+
+
+class Stamp(NamedTuple):
+    """Facts about a file that change when it is rewritten."""
+
+    size: int | None
+    modified: int | None
+    inode: int | None
+
+
+class File(NamedTuple):
+    filesystem: fs.FileSystem
+    path: str
+
+    @property
+    def partition(self) -> dict[str, str | None]:
+        """Keys and values of the folders named `key=value` above the file."""
+        folders = self.path.split("/")[:-1]
+        found = (_PARTITION.fullmatch(folder) for folder in folders)
+        pairs = [(unquote(match[1]), unquote(match[2])) for match in found if match]
+        return {key: None if value == _HIVE_NULL else value for key, value in pairs}
+
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self.filesystem, fs.LocalFileSystem)
+
+    @property
+    def identity(self) -> object:
+        return identity_of(self.path) if self.is_local else self.path
+
+    def open_unpacking(self) -> pa.NativeFile:
+        """The unpacked content."""
+        return unpack(self.filesystem.open_input_file(self.path))[0]
+
+    def start(self, size: int) -> tuple[bytes, bool]:
+        """The first unpacked bytes, and whether the file is packed. Raises `SourceError`."""
+        with reading(self.path, "whole"):
+            stream, packed = unpack(self.filesystem.open_input_file(self.path))
+            with stream:
+                return stream.read(size), packed is not None
+
+    def unpacked(self) -> File:
+        """The same file, unpacked into memory, for formats that are read from their end."""
+
+        def read() -> bytes:
+            with self.open_unpacking() as stream:
+                content: bytes = stream.read()
+            return content
+
+        return self._replace(filesystem=Held(self.path, read))
+
+    def stamp(self) -> Stamp:
+        if self.is_local:
+            status = os.stat(self.path)  # noqa: PTH116 - filesystems have texts as paths
+            return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+        info = self.filesystem.get_file_info(self.path)
+        return Stamp(info.size, info.mtime_ns, None)
+
+    @contextmanager
+    def unchanged(self, since: Stamp) -> Iterator[None]:
+        """Read the file within this block. Raises `SourceError` if its stamp is another before or after."""
+        self._check(since)
+        try:
+            yield
+        except Exception:
+            self._check(since)  # why it cannot be read, then
+            raise
+        self._check(since)
+
+    def _check(self, since: Stamp) -> None:
+        if self.stamp() != since:
+            raise SourceError(
+                f"{self.path} was replaced or written to while it was read; "
+                "read it again once it is complete, and write a new version under another name."
+            )
 
 
 def as_list(path: PathLike | Iterable[PathLike]) -> list[PathLike]:
@@ -35,7 +128,7 @@ def as_list(path: PathLike | Iterable[PathLike]) -> list[PathLike]:
     return list(path)
 
 
-def find_files(paths: list[PathLike], kind: Format) -> list[File]:
+def find_files(paths: list[PathLike], kind: NamesOfFiles) -> list[File]:
     """All files of the paths, each once. Of folders and patterns, only files of this format.
 
     A file that links in a folder lead to again counts once. Raises `SourceError` if two paths name one file.
@@ -78,7 +171,7 @@ def _named(filesystem: fs.FileSystem, inside: str) -> tuple[fs.FileType, list[st
     return info.type, _files_of(filesystem, info) if info.type == fs.FileType.Directory else [inside]
 
 
-def _expand(path: PathLike, kind: Format) -> list[File]:
+def _expand(path: PathLike, kind: NamesOfFiles) -> list[File]:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(f"path holds a {type(path).__name__}, {path!r}; wanted paths of files")
     text = os.fspath(path)
@@ -127,7 +220,7 @@ def _hidden(inside: str) -> bool:
     return any(part[:1] in (".", "_") and "=" not in part for part in inside.split("/") if part)
 
 
-def _only(filesystem: fs.FileSystem, files: list[str], kind: Format) -> list[str]:
+def _only(filesystem: fs.FileSystem, files: list[str], kind: NamesOfFiles) -> list[str]:
     """The files of a format, by their names. Where none is named so, those without an ending that begin as
     the format does, as Hive and Trino write Parquet.
     """
@@ -179,6 +272,15 @@ def _inside(
             found += inside
             waiting += [info for info in inside if info.type == fs.FileType.Directory]
     return found
+
+
+def identity_of(path: str) -> object:
+    """What all names of a file or folder on this machine have in common, through links too."""
+    with suppress(OSError):
+        status = os.stat(path)  # noqa: PTH116 - filesystems have texts as paths
+        if status.st_ino:
+            return status.st_dev, status.st_ino
+    return path
 
 
 def _nearest(filesystem: fs.FileSystem, path: str) -> str:

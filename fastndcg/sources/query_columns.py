@@ -9,34 +9,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of, decode, plain
-from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError
-from fastndcg.sources.run_lengths import changes_of, group_rows, take
-from fastndcg.sources.values import ids_in, join_arrays, refuse_nulls, shown
+from fastndcg.errors import At, InputError, InputTypeError
+from fastndcg.rankings.grouping import changes_of, group_rows, take
+from fastndcg.sources.documents import number_of
+from fastndcg.sources.values import ids_in, join_arrays, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fastndcg.rankings.grouping import Grouped
-    from fastndcg.sources.columns import Columns
 
 Int64 = npt.NDArray[np.int64]
-
-
-def number_of(row: int, numbers: int | Int64) -> int:
-    return row + numbers if isinstance(numbers, int) else int(numbers[row])
-
-
-def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> pa.ChunkedArray:
-    """Query ids of a table's rows; raises as `rankings_from_table` does."""
-    name = columns.query
-    if name is None:
-        raise ColumnError(
-            "a row for each document needs the query it belongs to; name its column, as in ",
-            Argument("query", "..."),
-        )
-    ids = ids_in(name, table[name])
-    refuse_nulls(name, ids, lambda row: At(number_of(row, numbers)))
-    return ids
 
 
 class QueryColumns:

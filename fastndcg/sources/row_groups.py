@@ -21,9 +21,9 @@ from fastndcg.sources.values import first_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
-    from fastndcg.sources.file import File, Stamp
     from fastndcg.sources.footers import Footer
     from fastndcg.sources.pages import Leaf
+    from fastndcg.sources.paths import File, Stamp
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -43,16 +43,12 @@ class Part(NamedTuple):
     stamp: Stamp
     leaves: Mapping[str, Leaf] = MappingProxyType({})  # wanted columns that are read from their pages
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self.footer.schema
-
     def has(self, name: str) -> bool:
-        return name in self.schema.names or name in self.file.partition
+        return name in self.footer.schema.names or name in self.file.partition
 
     def type_of(self, name: str) -> pa.DataType | None:
         """Type of a column; None for a partition key, which is as wide as its values."""
-        return self.schema.field(name).type if name in self.schema.names else None
+        return self.footer.schema.field(name).type if name in self.footer.schema.names else None
 
 
 class Wanted(NamedTuple):

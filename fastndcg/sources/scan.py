@@ -18,12 +18,11 @@ from fastndcg.rankings.grouping import Grouped
 from fastndcg.rankings.oddities import Oddities, warn_of_oddities
 from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.arrow import grouped_rows, plain_table, rankings_from_table
-from fastndcg.sources.columns import names_for
+from fastndcg.sources.documents import checked_ids
 from fastndcg.sources.groups import Groups
 from fastndcg.sources.joined import join_tables
 from fastndcg.sources.messages import naming
-from fastndcg.sources.opened import threads_of
-from fastndcg.sources.query_columns import checked_ids
+from fastndcg.sources.opened import names_for, threads_of
 from fastndcg.sources.spill import Spill, parts_of
 from fastndcg.sources.streams import NotGroupedError, RankingsStream, ReadAgainError
 
@@ -88,7 +87,7 @@ class FileStream(RankingsStream):
         self._scoring_threads = max(1, pa.cpu_count() - threads)
         with naming(self._paths):
             self.n_rows, self._per_row = opened.size()
-            self._files = opened.files_to_check() if opened.is_exact else None
+            self._files = opened.files_to_check() if opened.is_exact and len(opened.ends) > 1 else None
         self._ends_at = self.n_rows if opened.is_exact else None
         self._first_row = opened.first_row
         self._known_grouped = self._is_lists

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of
 from fastndcg.errors import SourceError
+from fastndcg.rankings.grouping import runs_of
 from fastndcg.sources.query_keys import keys_of, mix
-from fastndcg.sources.run_lengths import runs_of
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -10,15 +10,16 @@ import pyarrow as pa
 
 from fastndcg.common.arrays import JOINED
 from fastndcg.common.arrow_types import column_of, combine, plain, whole_ids, without_points
-from fastndcg.errors import At, ColumnError, FastndcgError, InputTypeError
+from fastndcg.errors import Argument, At, ColumnError, FastndcgError, InputTypeError, Step
 from fastndcg.sources.columns import (
     Columns,
     Roles,
     check_column,
     find_column,
-    find_grades,
     find_order,
+    fitting,
     kept_names,
+    normalised,
 )
 from fastndcg.sources.sides import Role, Side, by_document, side_of
 from fastndcg.sources.values import grades_in, numbers_in, refuse_nulls, scores_in
@@ -135,3 +136,28 @@ def _columns_of_queries(
     names = [name for name in kept if name != weight]
     columns = [integers_if_written_so(found[name]) if is_text else found[name] for name in names]
     return {"kept": pa.table(columns, names=names) if names else None, "weight": weights}
+
+
+def find_grades(names: Sequence[str], roles: Roles) -> str | None:
+    """The column of grades of judgments; None if `grades` is one number. BEIR calls it "score"."""
+    if roles.one_grade is not None:
+        if roles.relevance is not None:
+            raise ColumnError(
+                Argument("relevance", roles.relevance),
+                " and ",
+                Argument("grades", roles.grades),
+                " are given; grades are in a column, or the same for all",
+            )
+        return None
+    if roles.relevance is None and not fitting(names, "relevance"):
+        scores = [name for name in names if isinstance(name, str) and normalised(name) == "score"]
+        if len(scores) == 1:
+            return scores[0]
+    try:
+        return find_column(names, "relevance", roles.relevance)
+    except ColumnError as error:
+        if roles.relevance is not None or fitting(names, "relevance"):
+            raise
+        raise ColumnError(
+            *error.parts, Step("; if every row is a relevant document, pass ", Argument("grades", 1))
+        ) from None

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputTypeError, SourceError, check_choice
 from fastndcg.rankings.oddities import Names, warn_of_oddities
-from fastndcg.sources.columns import OF_ONE_TABLE, Roles, fitting, with_roles
+from fastndcg.sources.columns import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import NESTED, TABLE, TREC
 from fastndcg.sources.frames import is_table, source_of
@@ -127,7 +127,7 @@ def read_trec(
     return _examined(judged, scored, missing, ties, nan, threads)
 
 
-@with_roles
+@with_roles_of_both
 def read_qrels_run(
     qrels: PathLike,
     run: PathLike,

@@ -31,10 +31,10 @@ from fastndcg import (
     scan_parquet,
     typing,
 )
+from fastndcg.rankings.grouping import changes_of
 from fastndcg.sources.columns import USUAL_NAMES, Roles, find_columns
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.read import open_path, read_parquet
-from fastndcg.sources.run_lengths import changes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
