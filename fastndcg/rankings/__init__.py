@@ -10,3 +10,5 @@ casts     arguments of the constructors as the arrays that it holds
 intents   grades of documents for each intent of their query
 grouping  rows grouped by query
 """
+
+from fastndcg.rankings.rankings import Rankings as Rankings

@@ -5,3 +5,5 @@ summary  `Means` and `Summary`: the numbers of each measure over all queries
 slices   groups of queries by kept columns, and their means
 storage  results of queries as columns and in files
 """
+
+from fastndcg.scores.scores import Scores as Scores
