@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fastndcg as fn
-from fastndcg.sources import ltr
 from fastndcg.sources.line_blocks import INTENTS, RUN
 from fastndcg.sources.lines import read_lines
 from fastndcg.sources.text_sides import text_side
@@ -223,7 +222,7 @@ def judge_features(path: Path) -> str | None:
         wanted = None
 
     def read() -> list[tuple[Any, ...]]:
-        lines = ltr._read(str(path), 1)
+        lines = read_lines(str(path), None, threads=1)
         queries = [_bytes(query) for query in lines.queries]
         return [
             (value.tobytes(), queries[code])
@@ -409,7 +408,7 @@ _LINES = "fastndcg.sources.lines:_join"
 TARGETS = (
     Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.sources.line_blocks:_by_arrow", "fastndcg.sources.line_blocks:_by_python")),
     Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.sources.line_blocks:_by_arrow", "fastndcg.sources.line_blocks:_by_python")),
-    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.sources.line_blocks:block_of_letor")),
+    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.sources.lines:block_of_letor")),
     Target("npy", _npy, judge_npy, ".npy", ("fastndcg.sources.ltr:_npy",)),
     Target("numbers", _numbers, judge_numbers, ".scores", ("fastndcg.sources.ltr:_one_number_a_line",)),
     Target("csv", _csv, judge_csv, ".csv", ("fastndcg.sources.csv:parse",)),
