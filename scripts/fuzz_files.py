@@ -284,6 +284,6 @@ def _scored() -> None:
 TARGETS = (
     Target("json", _json, judge_json, ".jsonl", ("fastndcg.sources.json_lines:_parse", "fastndcg.sources.json_lines:_lines_of_values")),
     Target("feather", _feather, judge_feather, ".feather", ("fastndcg.sources.feather:_open",)),
-    Target("packed", _packed, judge_packed, ".packed", ("fastndcg.sources.opening:unpack", "fastndcg.sources.file:File.unpacked")),
+    Target("packed", _packed, judge_packed, ".packed", ("fastndcg.sources.opening:unpack", "fastndcg.sources.paths:File.unpacked")),
     Target("command", _command, judge_command, ".command", ("scripts.fuzz_files:_run", "scripts.fuzz_files:_scored")),
 )  # fmt: skip
