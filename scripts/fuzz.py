@@ -164,8 +164,13 @@ def count(target: Target) -> Counter[str]:
             for each in outer:
                 holder = getattr(holder, each)
             is_static = isinstance(inspect.getattr_static(holder, last, None), staticmethod)
-            function = counted(name, getattr(holder, last))
+            original = getattr(holder, last)
+            function = counted(name, original)
             setattr(holder, last, staticmethod(function) if is_static else function)
+            # modules that have imported it by name call it by theirs
+            for other in [sys.modules[each] for each in sys.modules if each.startswith("fastndcg.")]:
+                for alias in [alias for alias, value in vars(other).items() if value is original]:
+                    setattr(other, alias, function)
     return reached
 
 
