@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fastndcg.kernels.compile import worlds
 from fastndcg.kernels.reading import joining, rows
+from fastndcg.kernels.reading.ids import hash_of_number
 from fastndcg.rankings import grouping
 from fastndcg.rankings.grouping import group_by_query
 
@@ -165,7 +166,7 @@ def test_a_table_of_any_ids_is_linear(n: int) -> None:
     """Half full, it needs 1.5 looks at each; ids that differ in high bits needed half as many as there are ids."""
     low, secret = np.uint64(2 * n - 1), grouping.SECRET
     for name, numbers in made(n).items():
-        homes = joining.hash_of_number(numbers.view(np.uint64), secret) & low
+        homes = hash_of_number(numbers.view(np.uint64), secret) & low
         assert probes(homes) < 2, name
         assert probes(joining.hashes_of_numbers(numbers, secret) & np.int64(low)) < 2, name
         hashes, leading = np.empty((2, n), np.int64)
@@ -193,9 +194,7 @@ def test_the_tables_of_the_kernels_are_linear() -> None:
             assert kernels.codes_of_numbers(numbers, grouping.SECRET, slots, codes, first, counts) == n
         assert codes.tolist() == list(range(n))
         (taken,) = np.nonzero(slots[:, 1])
-        homes = joining.hash_of_number(slots[taken, 0].view(np.uint64), grouping.SECRET) & np.uint64(
-            2 * n - 1
-        )
+        homes = hash_of_number(slots[taken, 0].view(np.uint64), grouping.SECRET) & np.uint64(2 * n - 1)
         assert ((taken - homes.astype(np.int64)) % (2 * n)).mean() < 1, name
 
 
