@@ -18,7 +18,12 @@ import fastndcg as fn
 STORED = json.loads(FILE.read_text())
 CUTOFFS = [1, 3, 10, None]
 # the tools warn about each other's versions
-pytestmark = [pytest.mark.compiled, pytest.mark.filterwarnings("ignore")]
+# in one worker: the tools are asked in a process of their own, which compiles ranx
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.xdist_group("conventions_rivals"),
+]
 
 
 def installed(name: str):
