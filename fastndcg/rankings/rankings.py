@@ -307,6 +307,7 @@ class Rankings(Value):
 
         Examples
         --------
+        >>> import pyarrow as pa
         >>> table = pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
         >>> Rankings.from_arrow(table)
         Rankings(2 queries, 3 documents, relevance int64, scores float64)

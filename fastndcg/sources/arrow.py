@@ -62,6 +62,7 @@ def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) ->
     """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for
     ids.
 
+    >>> from fastndcg.sources.columns import Columns
     >>> columns = Columns("qid", "label", "score")
     >>> table = pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]})
     >>> grouped_rows(table, columns).offsets

@@ -181,7 +181,8 @@ def read_qrels_run(
 
     Examples
     --------
-    >>> import pathlib, tempfile, pyarrow.parquet as pq
+    >>> import pathlib, tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> qrels = pa.table({"qid": [1, 1, 2], "docid": [7, 8, 7], "rel": [1, 2, 1]})
     >>> run = pa.table({"qid": [1, 1], "docid": [9, 8], "score": [2.5, 1.5]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -178,7 +179,8 @@ def test_processes(tmp_path: Path) -> None:
     workers = [
         subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", PROCESS, str(rank), str(tmp_path / "store")],
-            cwd=Path(__file__).parent.parent,
+            cwd=Path(__file__).parent,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         for rank in range(2)
     ]
