@@ -8,7 +8,7 @@ those of `evaluate`, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ from fastndcg.api.evaluate import scoring_by
 from fastndcg.common.arrays import JOINED, runs_of
 from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import resolve_all
-from fastndcg.errors import At, ColumnError, FastndcgError, InputError, InputTypeError, MeasureError
+from fastndcg.errors import At, ColumnError, FastndcgError, InputError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.sources.arrow import grouped_rows, rankings_from_table
@@ -89,16 +89,6 @@ class Task(NamedTuple):
         """Columns of the results, in order."""
         weight = [] if self.columns.weight is None else ["weight"]
         return [self.query, *self.columns.keep, *weight, *self.notations]
-
-
-def check_frame(name: str, frame: Any, attributes: Sequence[str], wanted: str) -> None:
-    """Raise `InputTypeError` for data without the attributes of the engine's tables."""
-    if not all(hasattr(frame, attribute) for attribute in attributes):
-        kind = type(frame)
-        raise InputTypeError(
-            f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a {wanted}. "
-            "For data in this process there is fastndcg.evaluate."
-        )
 
 
 def make_task(schema: pa.Schema, measures: Measures, options: Options) -> Task:
