@@ -61,6 +61,10 @@ if TYPE_CHECKING:
     from fastndcg.scores.scores import Scores
 
 
+RanksOption = Annotated[
+    bool,
+    typer.Option("--ranks", help="Show intervals of ranks, and which systems cannot be told apart."),
+]
 AnchorsOption = Annotated[
     bool, typer.Option("--anchors", help="Show where each mean lies between a random and the best order.")
 ]
@@ -173,6 +177,7 @@ def compare(
     statistics: Statistics,
     by: ByOption = None,
     movers: MoversOption = 0,
+    ranks: RanksOption = False,
     anchors: AnchorsOption = False,
     convention: ConventionOption = None,
     no_worse_than: NoWorseThanOption = None,
@@ -189,7 +194,8 @@ def compare(
     The output has differences of means, intervals, p, wins and losses. Queries are matched by their ids, in
     any order. In place of a file of predictions you can give results that `fastndcg score --out` wrote. The
     name of a system is its file's name without endings, its path if several files have that name, or its
-    column of scores. With --qrels, each PATH is a run, like --run.
+    column of scores. With --qrels, each PATH is a run, like --run. --ranks says how sure the rank of each
+    system is.
 
     With --no-worse-than the others are compared with that system. The gate must hold for each measure, within
     each slice of --by, and for each query of --queries. stderr has a line for each gate that failed, and says
@@ -199,7 +205,7 @@ def compare(
     Examples:
       fastndcg compare base.parquet new.parquet -m nDCG@10
       fastndcg compare predictions.parquet --score bm25 --score rerank --movers 10
-      fastndcg compare --qrels qrels.txt runs/*.txt --test randomisation
+      fastndcg compare --qrels qrels.txt runs/*.txt --test tukey --ranks
       fastndcg compare base.parquet new.parquet --no-worse-than base --margin 0.002 --by country
       fastndcg compare base.parquet new.parquet --anchors --interval bca
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
@@ -209,7 +215,7 @@ def compare(
 
     gate = read_gate(no_worse_than, margin, statistics.baseline, queries, unpaired=statistics.unpaired)
     check_confidence(statistics.confidence)
-    _check_layout(format, movers=bool(movers), by=bool(by))
+    _check_layout(format, movers=bool(movers), by=bool(by), ranks=ranks)
     by, cluster = read_by(by, [*COLUMNS, "small"]), statistics.cluster
     sources = given.sources(reading.of_paths())
     roles = reading.roles(sources.score)
@@ -242,16 +248,18 @@ def compare(
         for line in means_below(bounds, {each: means[name] for each, means in compared.means.items()}, name)
     ]
     held |= {"fail_under": {"failed": low}} if bounds else {}
-    _report(compared, slices, by, movers, format, systems, held)
+    _report(compared, slices, by, movers, format, systems, held, ranks=ranks)
     hold([*(f"--no-worse-than: {each}" for each in failed), *low])
 
 
 # ---- systems ----
 
 
-def _check_layout(layout: Layout, *, movers: bool, by: bool) -> None:
+def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool) -> None:
     if movers and layout not in (Layout.table, Layout.json):
         refuse(f"--movers is a table of its own, for which --format {layout.value} has no place; take json")
+    if ranks and by and layout is Layout.csv:
+        refuse("--format csv is one table: of slices with --by, of ranks with --ranks; take json")
     if by and layout in (Layout.markdown, Layout.latex):
         refuse(
             f"--format {layout.value} is a table of means without slices; take table, json or csv with --by"
@@ -295,6 +303,8 @@ def _report(
     layout: Layout,
     systems: dict[str, Scored],
     held: dict[str, Any],
+    *,
+    ranks: bool,
 ) -> None:
     for name, each in systems.items():
         tell(each.scores.n_queries, each.documents, each.columns, name)
@@ -307,6 +317,7 @@ def _report(
     if layout is Layout.table:
         see = "--format json" if of_slices or moved else "--format csv"  # CSV is one table
         parts = [compared.text(see, "--format json")]
+        parts += [compared.ranks().text(terminal_width(), "--format json")] if ranks else []
         if of_slices:
             numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high")
             shown, left = [*by, *numbers, "queries", "small"], len(by) + 3
@@ -318,6 +329,7 @@ def _report(
         return
     if layout is Layout.json:
         facts = {"systems": [system.facts for system in systems.values()]} | json.loads(compared.to_json())
+        facts |= {"ranks": compared.ranks().to_pylist()} if ranks else {}
         facts |= {"slices": of_slices} if by else {}
         lists = [pair | {"queries": pair["queries"].to_pylist()} for pair in moved]
         write_json(facts | ({"movers": lists} if movers else {}) | held)
@@ -325,9 +337,9 @@ def _report(
     for caution in compared.cautions:
         note(f"caution: {caution}")
     if layout is Layout.csv:
-        write_csv(of_slices or compared.rows)
+        write_csv(compared.ranks().to_pylist() if ranks else of_slices or compared.rows)
         return
-    write(compared.to_markdown() if layout is Layout.markdown else compared.to_latex())
+    write(compared.to_markdown(ranks=ranks) if layout is Layout.markdown else compared.to_latex(ranks=ranks))
 
 
 def _movers(compared: Comparison, n: int) -> Iterator[dict[str, Any]]:

@@ -4,6 +4,7 @@ systems         `compare`: which of several systems is better, and how sure that
 matching        scores of several systems, matched by query
 contrasts       the numbers of each measure and pair of systems
 comparison      `Comparison`: these numbers, and questions about them
+standings       intervals of ranks, and groups of systems that cannot be told apart
 texts           a comparison as text, HTML, Markdown and LaTeX
 orders          the same measures for several orders of documents
 anchoring       what the order of the returned documents could have made of a measure

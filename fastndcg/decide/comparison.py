@@ -17,7 +17,8 @@ from fastndcg.common.exports import without_nan
 from fastndcg.common.table import Table
 from fastndcg.decide.contrasts import COLUMNS, KEYS, Contrasts, Options
 from fastndcg.decide.matching import MatchedSamples, missing_text
-from fastndcg.decide.texts import ComparisonTexts
+from fastndcg.decide.standings import ComparisonRanks
+from fastndcg.decide.texts import relative
 from fastndcg.errors import ColumnError, InputError, check_system, suggest
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from fastndcg.plot import ComparisonPlots
 
 
-class Comparison(ComparisonTexts):
+class Comparison(ComparisonRanks):
     """The result of `compare`: a row of numbers for each measure and pair of systems. It prints as a table.
 
     Attributes
@@ -64,7 +65,7 @@ class Comparison(ComparisonTexts):
         rows = []
         for row, found in zip(self._numbers, self._differences.values(), strict=True):
             low, high = found.effect_interval(self.confidence)
-            numbers = row | {"effect_low": low, "effect_high": high}
+            numbers = row | {"effect_low": low, "effect_high": high, "relative": relative(row)}
             rows.append({name: numbers[name] for name in COLUMNS})
         return rows
 
@@ -337,7 +338,8 @@ class Comparison(ComparisonTexts):
           to effect_high;
         - wins, ties and losses of the system; nonzero: the number of differences that are not 0. Null for
           independent samples;
-        - queries; detectable: the difference that such an experiment detects with a power of 0.8.
+        - queries; detectable: the difference that such an experiment detects with a power of 0.8;
+        - relative: difference / baseline_mean; null where the mean of the baseline is 0.
         """
         return pa.Table.from_pylist(self.rows, pa.schema(COLUMNS))
 

@@ -28,7 +28,7 @@ COLUMNS = {
     **dict.fromkeys(("mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted"), pa.float64()),
     **dict.fromkeys(("effect", "effect_low", "effect_high"), pa.float64()),
     **dict.fromkeys(("wins", "ties", "losses", "nonzero", "queries"), pa.int64()),
-    "detectable": pa.float64(),
+    **dict.fromkeys(("detectable", "relative"), pa.float64()),
 }
 
 
@@ -61,7 +61,7 @@ class Contrasts:
         self._measures, self._samples, self._options = measures, samples, options
         self.means = {
             str(measure): {
-                name: exact_sums.mean(*_that_count(sample.counts[row], sample.values[row], sample.weight))
+                name: exact_sums.mean(*that_count(sample.counts[row], sample.values[row], sample.weight))
                 for name, sample in samples.items()
             }
             for row, measure in enumerate(measures)
@@ -102,7 +102,7 @@ class Contrasts:
     def _paired(self, place: int, system: str, baseline: str) -> tuple[Difference, dict[str, Any]]:
         one, other = self._samples[system], self._samples[baseline]
         counts = one.counts[place] & other.counts[place]
-        own, theirs, weight, clusters = _that_count(
+        own, theirs, weight, clusters = that_count(
             counts, one.values[place], other.values[place], one.weight, one.clusters
         )
         differences = exact_sums.differences_of(own, theirs)
@@ -137,7 +137,7 @@ class Contrasts:
 
     def _independent(self, place: int, system: str, baseline: str) -> tuple[Difference, dict[str, Any]]:
         samples = [
-            _that_count(each.counts[place], each.values[place], each.weight, each.clusters)
+            that_count(each.counts[place], each.values[place], each.weight, each.clusters)
             for each in (self._samples[system], self._samples[baseline])
         ]
         spreads = [Spread.of(*sample) for sample in samples]
@@ -233,14 +233,14 @@ class Contrasts:
         values = np.stack([sample.values[place][counts] for sample in samples])
         if not np.isfinite(values).all() or not values.size:
             return
-        weight, clusters = _that_count(counts, samples[0].weight, samples[0].clusters)
+        weight, clusters = that_count(counts, samples[0].weight, samples[0].clusters)
         p = tukey(values, weight, clusters, options.resamples, options.seed, options.threads)
         systems = list(self._samples)
         for row in rows:
             row["p"] = p(systems.index(row["system"]), systems.index(row["baseline"]))
 
 
-def _that_count(counts: Bools, *columns: npt.NDArray[Any] | None) -> list[Any]:
+def that_count(counts: Bools, *columns: npt.NDArray[Any] | None) -> list[Any]:
     """What enters the mean of columns, which are not copied if all does."""
     whole = counts.all()
     return [column if column is None or whole else column[counts] for column in columns]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.exports import AsFrame
@@ -35,13 +35,14 @@ _INTERVALS = {
     "bca": ", BCa",
     "studentised": ", studentised bootstrap",
 }
+RANKS = "rank: its interval, and capital letters that systems share which cannot be told apart"
 _NAMES = ("measure", "system", "baseline")
 _NUMBERS = ("mean", "difference", "low", "high")
 _COUNTS = ("wins", "ties", "losses")
 
 
 # columns that say least about a difference; how good an order is follows from the other anchors
-_DROPS = (("ties",), ("effect",), ("wins", "losses"), ("mean",))
+_DROPS = (("ties",), ("effect",), ("wins", "losses"), ("relative",), ("mean",))
 _DROPS_OF_ANCHORS = (("ceiling", "quality"), ("worst",))
 
 
@@ -54,6 +55,7 @@ class ComparisonTexts(AsFrame):
     anchors: dict[str, Anchors]
     _options: Options
     _numbers: list[dict[str, Any]]
+    _rank_rows: Callable[[], list[dict[str, Any]]]
 
     def heading(self) -> str:
         """How many systems and queries there are, and how p and intervals are computed."""
@@ -66,27 +68,30 @@ class ComparisonTexts(AsFrame):
             f"intervals of {100 * options.confidence:g} %{_INTERVALS[options.interval]}"
         )
 
-    def to_latex(self) -> str:
+    def to_latex(self, *, ranks: bool = False) -> str:
         """Return a LaTeX table of the means, for booktabs. Systems have letters; the best mean is bold.
 
         A mean has as superscripts the letters of the systems that it beats significantly: p_adjusted is at
         most 1 - confidence. A comment above it says the number of queries, the test and the correction.
+        `ranks=True` adds to each mean the interval of the system's rank, and its group, as `ranks` has them.
         """
         options = self._options
         is_corrected = options.correction or options.test == "tukey"
         lines = [
             f"% {self.heading()}{'' if is_corrected else '; no correction'}",
             f"% superscripts: the systems that this one beats with p of at most {1 - options.confidence:g}",
-            f"\\begin{{tabular}}{{ll{'r' * len(self.means)}}}",
+            f"\\begin{{tabular}}{{ll{('rl' if ranks else 'r') * len(self.means)}}}",
             "\\toprule",
         ]
-        header, *rows = self._rank(_escape, "\\textbf{{{}}}", "$^{{{}}}$")
+        if ranks:
+            lines.insert(2, f"% {RANKS}")
+        header, *rows = self._rank(_escape, "\\textbf{{{}}}", "$^{{{}}}$", ranks=ranks)
         lines += [f"{' & '.join(header)} \\\\", "\\midrule", *(f"{' & '.join(row)} \\\\" for row in rows)]
         return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
-    def to_markdown(self) -> str:
+    def to_markdown(self, *, ranks: bool = False) -> str:
         """Return the table of `to_latex` in Markdown."""
-        rows = self._rank(markdown_text, "**{}**", "<sup>{}</sup>")
+        rows = self._rank(markdown_text, "**{}**", "<sup>{}</sup>", ranks=ranks)
         return markdown_table(rows, 2, is_markdown=True) + "\n"
 
     def text(self, see: str = "to_arrow()", see_anchors: str = "to_json()") -> str:
@@ -116,12 +121,14 @@ class ComparisonTexts(AsFrame):
 
     def _texts(self) -> list[list[str]]:
         """The main numbers as strings; the first row is the header."""
-        rows = [[*_NAMES, *_NUMBERS, "p", "effect", *_COUNTS]]
+        rows = [[*_NAMES, *_NUMBERS, "relative", "p", "effect", *_COUNTS]]
         for row in self._numbers:
             numbers = [digits(row[name], ".4f") for name in _NUMBERS]
             counts = ["" if row[name] is None else f"{row[name]:,}" for name in _COUNTS]
             p, effect = digits(row["p_adjusted"], ".2g"), digits(row["effect"], ".2f")
-            rows.append([*(row[name] for name in _NAMES), *numbers, p, effect, *counts])
+            rows.append(
+                [*(row[name] for name in _NAMES), *numbers, _percent(relative(row)), p, effect, *counts]
+            )
         return rows
 
     def _rows_of_anchors(self) -> list[dict[str, Any]]:
@@ -140,20 +147,24 @@ class ComparisonTexts(AsFrame):
         ]
         return [list(rows[0]), *texts]
 
-    def _rank(self, escape: Callable[[str], str], bold: str, above: str) -> list[list[str]]:
+    def _beaten(self, rows: Iterable[dict[str, Any]]) -> set[tuple[str, str, str]]:
+        """Measures, systems, and the systems that these beat significantly."""
+        found = set()
+        for row in rows:
+            if row["p_adjusted"] <= 1 - self._options.confidence and row["difference"]:
+                pair = row["system"], row["baseline"]
+                found.add((row["measure"], *(pair if row["difference"] > 0 else pair[::-1])))
+        return found
+
+    def _rank(self, escape: Callable[[str], str], bold: str, above: str, *, ranks: bool) -> list[list[str]]:
         """The header; then for each system its letter, its name, and its means: the best of a measure is
         bold, and the letters of the systems that it beats significantly stand above it.
         """
-        letters = {
-            name: chr(ord("a") + place) if place < 26 else f"({place + 1})"
-            for place, name in enumerate(self.systems)
-        }
-        beaten: set[tuple[str, str, str]] = set()
-        for row in self._numbers:
-            if row["p_adjusted"] <= 1 - self._options.confidence and row["difference"]:
-                pair = row["system"], row["baseline"]
-                beaten.add((row["measure"], *(pair if row["difference"] > 0 else pair[::-1])))
-        table = [["", "system", *map(escape, self.means)]]
+        letters = {name: letter_of(place) for place, name in enumerate(self.systems)}
+        beaten = self._beaten(self._numbers)
+        standing = {(row["measure"], row["system"]): row for row in self._rank_rows()} if ranks else {}
+        names = [name for each in map(escape, self.means) for name in ([each, "rank"] if ranks else [each])]
+        table = [["", "system", *names]]
         for system, letter in letters.items():
             cells = []
             for measure, means in self.means.items():
@@ -162,8 +173,25 @@ class ComparisonTexts(AsFrame):
                 worse = "".join(each for name, each in letters.items() if (measure, system, name) in beaten)
                 shown = bold.format(mean) if means[system] == best else mean
                 cells.append(shown + (above.format(worse) if worse else ""))
+                if ranks:
+                    row = standing[measure, system]
+                    cells.append(f"{row['low']} to {row['high']}, {row['group']}")
             table.append([letter, escape(system), *cells])
         return table
+
+
+def letter_of(place: int) -> str:
+    return chr(ord("a") + place) if place < 26 else f"({place + 1})"
+
+
+def relative(row: Mapping[str, Any]) -> float | None:
+    """The difference of a row as a share of the baseline's mean; None where that is 0."""
+    difference: float = row["difference"]
+    return difference / row["baseline_mean"] if row["baseline_mean"] else None
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{digits(100 * share, '+.1f')} %"
 
 
 def _escape(text: str) -> str:

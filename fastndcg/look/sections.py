@@ -13,6 +13,7 @@ from fastndcg import plot
 from fastndcg.decide.anchoring import anchors
 from fastndcg.decide.explanation import explain
 from fastndcg.decide.ranges import tie_range
+from fastndcg.decide.texts import RANKS
 from fastndcg.errors import InputError, MeasureError, count_of
 from fastndcg.look.blocks import (
     Folded,
@@ -139,6 +140,9 @@ def _comparison(found: Found, comparison: Comparison) -> list[Any]:
     blocks: list[Any] = [Text(comparison.heading())]
     blocks += [Text(f"Caution: {caution}") for caution in comparison.cautions]
     blocks += [table_of("Differences of means", rows), picture_of(comparison.plot.effects())]
+    if len(comparison.systems) > 2:
+        blocks.append(Text(f"Ranks: {RANKS}; p_best: the share of draws of queries in which it is best."))
+        blocks.append(table_of("Ranks of systems", comparison.ranks().to_pylist()))
     return blocks + _each_measure(
         found,
         lambda measure: [

@@ -28,6 +28,7 @@ METHODS = ("percentile", "bca", "studentised")
 EXACT = 20  # values whose signs are all tried: a million ways
 _SUMS = 1 << 14  # resamples of a thread that are computed together, so that their sums stay in a cache
 _WORTH_THREADS = 1 << 20  # additions below which starting threads costs more than it saves
+_DRAWN = 1 << 14  # queries that are drawn one by one for the share of draws in which a system is best
 _MOST = 1 << 31  # values that a random number of 32 bits can name
 
 
@@ -98,21 +99,10 @@ def tukey(
     Systems are permuted within each query, or each cluster. p is how often the greatest difference of two
     means is then as large as that of the pair: (1 + those as large) / (1 + resamples) (Carterette 2012).
     """
-    weighted = values if weight is None else values * scaled(weight)
-    # only differences between systems count, not how hard a query is
-    apart = differences_of(weighted, weighted.min(axis=0))
-    largest = float(apart.max(axis=0, initial=0).sum())
-    rows = _whole(apart, largest).T
-    size = float(np.abs(weighted).max(where=apart.any(axis=0), initial=0.0))
-    slack = _roundings(len(rows), size, largest)
-    if clusters is not None:
-        rows = _sums_of_clusters(rows, clusters)
+    rows, slack = _rows_of_systems(values, weight, clusters)
     sums = rows.sum(axis=0)
     rows = np.sort(rows, axis=1)
-    rows = rows[rows[:, -1] - rows[:, 0] > slack]
-    # in the same order for whatever rounding of input
-    order = np.lexsort((*rows.T, *(ranks_of(column, slack) for column in rows.T)))
-    rows = np.ascontiguousarray(rows[order])
+    rows = np.ascontiguousarray(_in_fixed_order(rows[rows[:, -1] - rows[:, 0] > slack], slack))
     ranges = _run("permute_systems", rows, 4.0 * rows.size, resamples, seed, threads)
 
     def p(one: int, other: int) -> float:
@@ -121,6 +111,51 @@ def tukey(
         return (1 + far) / (1 + resamples)
 
     return p
+
+
+def shares_best(
+    values: Float64,
+    weight: Float64 | None,
+    clusters: Int64 | None,
+    resamples: int,
+    seed: int,
+    threads: int | None = None,
+) -> Float64:
+    """How often each system has the greatest mean, (n_systems,), where queries or clusters are drawn with
+    replacement, from values (n_systems, n_queries). Systems with equal means share a draw.
+
+    More than 2^14 queries or clusters are put into so many random groups first, and groups are drawn.
+    """
+    rows, slack = _rows_of_systems(values, weight, clusters)
+    rows = _in_fixed_order(rows, slack)
+    if len(rows) > _DRAWN:
+        rows = _sums_of_clusters(rows, np.random.default_rng(seed).permutation(len(rows)) % _DRAWN)
+    shift = max(0, (int(rows.max(initial=0)) * len(rows)).bit_length() - 61)  # so that sums fit
+    rows, slack = rows >> shift, (slack >> shift) + len(rows)
+    columns = [np.ascontiguousarray(column) for column in rows.T]
+    sums = np.stack(
+        [_run("draw_sums", column, float(len(rows)), resamples, seed, threads) for column in columns]
+    )
+    is_best = sums >= sums.max(axis=0) - slack
+    shares: Float64 = (is_best / is_best.sum(axis=0)).mean(axis=1)
+    return shares
+
+
+def _rows_of_systems(values: Float64, weight: Float64 | None, clusters: Int64 | None) -> tuple[Int64, int]:
+    """Whole numbers, a row for each query or cluster, of which equal sums may differ by the second result."""
+    weighted = values if weight is None else values * scaled(weight)
+    # only differences between systems count, not how hard a query is
+    apart = differences_of(weighted, weighted.min(axis=0))
+    largest = float(apart.max(axis=0, initial=0).sum())
+    rows = _whole(apart, largest).T
+    size = float(np.abs(weighted).max(where=apart.any(axis=0), initial=0.0))
+    slack = _roundings(len(rows), size, largest)
+    return (rows if clusters is None else _sums_of_clusters(rows, clusters)), slack
+
+
+def _in_fixed_order(rows: Int64, slack: int) -> Int64:
+    """The rows in the same order for whatever rounding of input."""
+    return rows[np.lexsort((*rows.T, *(ranks_of(column, slack) for column in rows.T)))]
 
 
 def bootstrap_interval(

@@ -360,9 +360,9 @@ def test_tables() -> None:
     table = found.to_arrow()
     assert table.column_names == [
         "measure", "system", "baseline", "mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted", "effect",
-        "effect_low", "effect_high", "wins", "ties", "losses", "nonzero", "queries", "detectable",
+        "effect_low", "effect_high", "wins", "ties", "losses", "nonzero", "queries", "detectable", "relative",
     ]  # fmt: skip
-    assert table.num_rows == 3 and found.to_pandas().shape == found.to_polars().shape == (3, 19)
+    assert table.num_rows == 3 and found.to_pandas().shape == found.to_polars().shape == (3, 20)
     assert (
         found.to_latex().splitlines()[7].startswith(r"b & re\_rank|2 & \textbf{")
         and "$^{ac}$" in found.to_latex()
@@ -387,6 +387,18 @@ def test_tables() -> None:
     )
     assert "<table>" in found._repr_html_() and "corrected by Holm" in found._repr_html_()
     assert json.loads(compared([0.1], [0.2]).to_json())["rows"][0]["p"] is None
+
+
+def test_the_relative_change() -> None:
+    """0.78 to 0.80 is 2.6 %; a baseline of 0 has none."""
+    row = row_of([0.78, 0.78], [0.8, 0.8])
+    assert row["relative"] == row["difference"] / row["baseline_mean"] and round(row["relative"], 3) == 0.026
+    found = compared([0.78, 0.78], [0.8, 0.8])
+    assert "+2.6 %" in repr(found) and "+2.6 %" in found._repr_html_()
+    assert row_of([0.0, 0.0], [0.5, 0.25])["relative"] is None
+    assert math.isnan(row_of([math.nan, 0.5], [0.5, 0.25])["relative"])
+    assert row_of([-0.5, -0.5], [0.5, 0.5])["relative"] == -2
+    assert json.loads(compared([0.0], [0.2]).to_json())["rows"][0]["relative"] is None
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
