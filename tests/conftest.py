@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from fastndcg.kernels.compile import worlds
 
-pytest.register_assert_rewrite("engines")
+pytest.register_assert_rewrite("engines", "engine_laws")
 
 # type checkers read the first, and nothing runs it; to import the second hides the private parts of Numba
 # from all tests

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from engine_laws import Engine, Laws, run_page
 
 import fastndcg as fn
-from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
+from fastndcg import InputError, InputTypeError, MeasureError
 
 engines.need("pyspark")
 
@@ -50,161 +52,82 @@ def spark(_java: None) -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture
-def cut_batches(spark: SparkSession) -> Iterator[None]:
-    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    spark.conf.set(name, str(CUT))
-    yield
-    spark.conf.unset(name)
+def write(tables: list[pa.Table], folder: Path, **options: Any) -> str:
+    for part, table in enumerate(tables):
+        # random numbers gain nothing from either
+        path = folder / f"{part:02}.parquet"
+        pq.write_table(table, path, use_dictionary=False, compression="none", **options)
+    return str(folder)
+
+
+def thirds(table: pa.Table) -> list[pa.Table]:
+    size = max(1, len(table) // 3)
+    return [table.slice(start, size) for start in range(0, max(len(table), 1), size)]
 
 
 @pytest.fixture
-def frame(spark: SparkSession, tmp_path: Path) -> Any:
-    """A table as a DataFrame of several partitions."""
+def engine(spark: SparkSession, tmp_path: Path) -> Iterator[Engine]:
+    """Nearly every query of small tables is cut by batches of Arrow."""
+    settings: set[str] = set()
 
-    def read(table: pa.Table) -> DataFrame:
-        size = max(1, len(table) // 3)
-        for part, start in enumerate(range(0, max(len(table), 1), size)):
-            # random numbers gain nothing from either
-            pq.write_table(
-                table.slice(start, size),
-                tmp_path / f"{part}.parquet",
-                use_dictionary=False,
-                compression="none",
-            )
-        return spark.read.parquet(str(tmp_path))
+    def read(tables: list[pa.Table], settings_of_files: tuple[int, int] | None, **options: Any) -> DataFrame:
+        batch = CUT if sum(map(len, tables)) < 10_000 else 10_000
+        asked = {"spark.sql.execution.arrow.maxRecordsPerBatch": batch}
+        if settings_of_files:
+            names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+            asked |= dict(zip(names, settings_of_files, strict=True))
+        for name, value in asked.items():
+            spark.conf.set(name, str(value))
+            settings.add(name)
+        return spark.read.parquet(write(tables, Path(tempfile.mkdtemp(dir=tmp_path)), **options))
 
-    return read
+    def of_partitions(tables: list[pa.Table]) -> DataFrame:
+        """A partition for each, whatever its size."""
+        df = read(tables, (1_000_000, 1_000_000))
+        assert df.rdd.getNumPartitions() == len(tables)
+        return df
+
+    def cuts(table: pa.Table) -> Iterator[DataFrame]:
+        """Files that Spark reads a row group at a time, several of them in a partition; and rows that are no longer of files."""
+        df = read(thirds(table), (9000, 1), row_group_size=100)
+        assert df.rdd.getNumPartitions() > 2
+        yield df
+        yield df.coalesce(1).repartitionByRange(4, "qid").sortWithinPartitions("qid")
+
+    def collect(results: DataFrame) -> list[dict[str, Any]]:
+        return [row.asDict() for row in results.collect()]
+
+    def arrow(results: DataFrame) -> pa.Table:
+        if not hasattr(results, "toArrow"):
+            pytest.skip("results as they are in Arrow came with 4.0")
+        return results.toArrow()
+
+    def frame(table: pa.Table) -> DataFrame:
+        return read(thirds(table), None)
+
+    yield Engine(fns, frame, frame, of_partitions, cuts, collect, arrow, frozenset({"timestamp ns"}))
+    for name in settings:
+        spark.conf.unset(name)
+
+
+@pytest.fixture
+def frame(engine: Engine) -> Any:
+    return engine.frame
 
 
 def rows_of(results: DataFrame) -> list[tuple[Any, ...]]:
     return engines.rows_of([row.asDict() for row in results.collect()])
 
 
+class TestSpark(Laws):
+    def test_means_of_nothing(self, engine: Engine) -> None:
+        scores = fns.evaluate(engine.frame(engines.documents(0)), "AP", keep="country")
+        assert fns.means(scores, "AP", by="country").num_rows == 0
+
+
 # ---- values ----
 
 
-@pytest.mark.skipif(not hasattr(DataFrame, "toArrow"), reason="results as they are in Arrow came with 4.0")
-@pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("kind", [kind for kind in engines.IDS if kind != "timestamp ns"])  # Spark reads none
-def test_ids_of_every_type(frame: Any, kind: str, grouped: bool) -> None:
-    table = engines.documents_of(kind, grouped=grouped)
-    results = fns.evaluate(frame(table), "nDCG", query="qid", keep="also", grouped=grouped)
-    engines.check_ids(results.toArrow(), table)
-
-
-@pytest.mark.usefixtures("cut_batches")
-@pytest.mark.parametrize("text", [False, True])
-def test_values_are_those_of_this_process(frame: Any, text: bool) -> None:
-    table = engines.documents(300, text=text)
-    df = frame(table)
-    results = fns.evaluate(df, engines.MEASURES, partitions=4, **engines.COLUMNS)
-    expected = engines.here(table).to_arrow()
-    assert results.columns == expected.column_names
-    assert [results.schema[name].dataType for name in ("qid", "country")] == [
-        df.schema[name].dataType for name in ("qid", "country")
-    ]
-    assert rows_of(results) == engines.rows_of(expected)
-    assert results.rdd.getNumPartitions() == 4
-
-
-@pytest.mark.usefixtures("cut_batches")
-def test_ties_in_the_order_of_a_column(frame: Any) -> None:
-    table = engines.documents(100)
-    columns = {**engines.COLUMNS, "keep": ()}
-    found = fns.evaluate(frame(table), engines.BY_ORDER, order="position", **columns)
-    assert rows_of(found) == engines.rows_of(engines.here(table, engines.BY_ORDER, keep=()).to_arrow())
-
-
-@pytest.fixture
-def of_partitions(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
-    """Tables as a DataFrame with a partition for each, whatever its size."""
-    names = {"spark.sql.files.maxPartitionBytes": "1000000", "spark.sql.files.openCostInBytes": "1000000"}
-    for name, value in names.items():
-        spark.conf.set(name, value)
-
-    def read(tables: list[pa.Table]) -> DataFrame:
-        for part, table in enumerate(tables):
-            pq.write_table(table, tmp_path / f"{part:02}.parquet")
-        df = spark.read.parquet(str(tmp_path))
-        assert df.rdd.getNumPartitions() == len(tables)
-        return df
-
-    yield read
-    for name in names:
-        spark.conf.unset(name)
-
-
-@pytest.mark.parametrize("name", engines.PARTITIONS)
-def test_queries_that_stand_together_in_any_partitions(of_partitions: Any, name: str) -> None:
-    tables = engines.PARTITIONS[name]
-    expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
-    df = of_partitions(tables)
-    results = fns.evaluate(df, engines.CLICKED, grouped=True, **engines.OF_PARTITIONS)
-    assert rows_of(results) == engines.rows_of(expected.to_arrow())
-
-
-@pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
-def test_queries_that_do_not_stand_together_in_some_partitions(of_partitions: Any, name: str) -> None:
-    tables, message = engines.BAD_PARTITIONS[name]
-    with pytest.raises(InputError, match=message):
-        fns.summary(of_partitions(tables), "nDCG", nan="last", grouped=True)
-
-
-@pytest.fixture
-def sorted_files(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
-    """Rows sorted by query in files that Spark reads a row group at a time, cut anywhere, several of them in a partition."""
-    names = {"spark.sql.files.maxPartitionBytes": "9000", "spark.sql.files.openCostInBytes": "1"}
-    for name, value in names.items():
-        spark.conf.set(name, value)
-
-    def read(table: pa.Table) -> DataFrame:
-        size = max(1, len(table) // 3)
-        for part, start in enumerate(range(0, max(len(table), 1), size)):
-            pq.write_table(
-                table.slice(start, size), tmp_path / f"{part}.parquet", row_group_size=100,
-                use_dictionary=False, compression="none",
-            )  # fmt: skip
-        return spark.read.parquet(str(tmp_path))
-
-    yield read
-    for name in names:
-        spark.conf.unset(name)
-
-
-@pytest.mark.usefixtures("cut_batches")
-@pytest.mark.parametrize("text", [False, True])
-def test_queries_that_stand_together_are_scored_where_they_are(sorted_files: Any, text: bool) -> None:
-    table = engines.documents(60, text=text).sort_by([("qid", "ascending"), ("position", "ascending")])
-    df = sorted_files(table)
-    assert df.rdd.getNumPartitions() > 2
-    expected = engines.here(table)
-    results = fns.evaluate(df, engines.MEASURES, grouped=True, **engines.COLUMNS)
-    assert results.columns == expected.to_arrow().column_names
-    assert rows_of(results) == engines.rows_of(expected.to_arrow())
-    by_order = fns.evaluate(
-        df, engines.BY_ORDER, order="position", grouped=True, **engines.COLUMNS | {"keep": ()}
-    )
-    assert rows_of(by_order) == engines.rows_of(engines.here(table, engines.BY_ORDER, keep=()).to_arrow())
-    columns = {name: value for name, value in engines.COLUMNS.items() if name != "keep"}
-    found = fns.summary(df, engines.MEASURES, grouped=True, quartiles=True, partitions=2, **columns)
-    assert engines.rows_of(found.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
-    from_memory = df.repartition(4, "qid").sortWithinPartitions("qid")  # no longer of files
-    again = fns.evaluate(from_memory, engines.MEASURES, grouped=True, partitions=3, **engines.COLUMNS)
-    assert rows_of(again) == engines.rows_of(expected.to_arrow())
-
-
-def test_queries_that_do_not_stand_together_are_refused(sorted_files: Any) -> None:
-    table, name = engines.apart(engines.documents(40))
-    df = sorted_files(table)
-    wanted = rf"^query {name} stands in several places of the data. grouped=True takes"
-    with pytest.raises(InputError, match=wanted), fns.plain_errors():
-        fns.evaluate(df, "nDCG", query="qid", grouped=True, partitions=2).collect()
-    with pytest.raises(InputError, match=wanted):
-        fns.summary(df, "nDCG", query="qid", grouped=True, partitions=2)
-
-
-@pytest.mark.usefixtures("cut_batches")
 @pytest.mark.parametrize("grouped", [False, True])
 def test_ids_of_any_type_nulls_and_empty_partitions(frame: Any, grouped: bool) -> None:
     table = engines.documents(60).sort_by([("qid", "ascending"), ("position", "ascending")])
@@ -226,6 +149,11 @@ def test_ids_of_any_type_nulls_and_empty_partitions(frame: Any, grouped: bool) -
         fns.summary(bad, "AP", nan="last", grouped=grouped)
 
 
+def test_lists_are_not_shuffled(frame: Any) -> None:
+    results = fns.evaluate(frame(engines.listed(engines.documents(20))), "AP", **engines.COLUMNS)
+    assert "Exchange" not in results._jdf.queryExecution().executedPlan().toString()
+
+
 def test_two_threads_at_once(frame: Any) -> None:
     table = engines.documents(100)
     df = frame(table)
@@ -239,43 +167,15 @@ def test_two_threads_at_once(frame: Any) -> None:
 def test_rows_or_lists(frame: Any, monkeypatch: pytest.MonkeyPatch, bounds: tuple[int, int]) -> None:
     monkeypatch.setattr(fns, "_BOUNDS_BATCHES", bounds)
     table = engines.documents(100)
-    results = fns.evaluate(frame(table), [engines.BY_ORDER, "AP"], order="position", **engines.COLUMNS)
+    df = frame(table)
+    results = fns.evaluate(df, [engines.BY_ORDER, "AP"], order="position", partitions=4, **engines.COLUMNS)
+    assert results.rdd.getNumPartitions() == 4
+    assert [results.schema[name].dataType for name in ("qid", "country")] == [
+        df.schema[name].dataType for name in ("qid", "country")
+    ]
     assert rows_of(results) == engines.rows_of(engines.here(table, [engines.BY_ORDER, "AP"]).to_arrow())
     plan = results._jdf.queryExecution().executedPlan().toString()
     assert ("collect_list" in plan) == (bounds == (0, 0))
-
-
-def test_conventions(frame: Any) -> None:
-    table = engines.documents(100)
-    df = frame(table)
-    columns = {**engines.COLUMNS, **engines.ORDERED}
-    without_keep = {name: value for name, value in columns.items() if name != "keep"}
-    for name in ("trec_eval", "lightgbm"):
-        local = engines.here(table, engines.BY_CONVENTION, convention=name, doc_id="position")
-        results = fns.evaluate(df, engines.BY_CONVENTION, convention=name, **columns)
-        assert rows_of(results) == engines.rows_of(local.to_arrow())
-        summary = fns.summary(df, engines.BY_CONVENTION, convention=name, quartiles=True, **without_keep)
-        assert engines.rows_of(summary.to_arrow()) == engines.rows_of(local.summary().to_arrow())
-    with pytest.raises(
-        MeasureError, match=r"^recpack does not define the order of ties, and query \S+ has tied"
-    ):
-        fns.summary(df, "nDCG", convention="recpack")
-
-
-def test_propensities_and_intents_are_read(frame: Any) -> None:
-    table = engines.clicked(engines.documents(60))
-    expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
-    results = fns.evaluate(frame(table), engines.CLICKED, **engines.OF_CLICKS)
-    assert rows_of(results) == engines.rows_of(expected.to_arrow())
-
-
-def test_arrays(frame: Any) -> None:
-    table = engines.documents(100)
-    expected = engines.rows_of(engines.here(table, [*engines.MEASURES, engines.BY_ORDER]).to_arrow())
-    df = frame(engines.listed(table))
-    results = fns.evaluate(df, [*engines.MEASURES, engines.BY_ORDER], **engines.COLUMNS)
-    assert rows_of(results) == expected
-    assert "Exchange" not in results._jdf.queryExecution().executedPlan().toString()
 
 
 def test_columns_are_found_and_quoted(frame: Any) -> None:
@@ -294,79 +194,6 @@ def test_columns_of_types_that_arrow_has_not_are_left_alone(frame: Any) -> None:
     assert fns.evaluate(df, "AP").count() == 20
     with pytest.raises(InputTypeError, match='column "interval" is month_day_nano_interval; wanted scores'):
         fns.evaluate(df, "AP", score="interval")
-
-
-def test_nan_scores_last(frame: Any) -> None:
-    table = engines.documents(50)
-    scores = table["score"].to_numpy().copy()
-    scores[::5] = np.nan
-    table = table.set_column(2, "score", pa.array(scores))
-    results = fns.evaluate(frame(table), ["AP", "nDCG@3"], nan="last", **engines.COLUMNS)
-    expected = engines.here(
-        table.set_column(2, "score", pa.array(np.where(np.isnan(scores), -np.inf, scores))), ["AP", "nDCG@3"]
-    )
-    assert rows_of(results) == engines.rows_of(expected.to_arrow())
-
-
-def test_one_query_of_most_rows_among_many_small_ones(frame: Any, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    long, queries = 500_000, 400_000  # many batches of Arrow, and more queries than one part of a pass has
-    ids = np.concatenate([np.full(long, 77), rng.integers(0, queries, queries)])
-    rng.shuffle(ids)
-    table = pa.table(
-        {
-            "qid": ids,
-            "label": rng.integers(0, 3, len(ids), np.int8),
-            "score": rng.random(len(ids), np.float32),
-        }
-    )
-    results = fns.evaluate(frame(table), "nDCG@10")
-    results.write.parquet(str(tmp_path / "results"))
-    found = pq.read_table(tmp_path / "results").sort_by("qid")
-    expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("qid")
-    assert found.equals(expected)
-
-
-# ---- summaries ----
-
-
-@pytest.mark.usefixtures("cut_batches")
-@pytest.mark.parametrize("weight", [None, "traffic"])
-def test_summary(frame: Any, weight: str | None) -> None:
-    table = engines.documents(300)
-    columns = {name: value for name, value in engines.COLUMNS.items() if name != "keep"} | {"weight": weight}
-    expected = engines.here(table, weight=weight).summary()
-    df = frame(table)
-    quick = fns.summary(df, engines.MEASURES, **columns).to_arrow()
-    assert engines.rows_of(quick) == engines.rows_of(expected.to_arrow().select(quick.column_names))
-    assert "median" not in quick.column_names
-    whole = fns.summary(df, engines.MEASURES, quartiles=True, partitions=3, **columns)
-    assert engines.rows_of(whole.to_arrow()) == engines.rows_of(expected.to_arrow())
-
-
-def test_summary_and_means_of_nothing(frame: Any) -> None:
-    nothing = frame(engines.documents(0))
-    (row,) = fns.summary(nothing, "AP").rows
-    assert row["queries"] == 0 and np.isnan(row["mean"])
-    scores = fns.evaluate(nothing, "AP", keep="country")
-    assert scores.collect() == []
-    assert fns.means(scores, "AP", by="country").num_rows == 0
-
-
-def test_means(frame: Any) -> None:
-    table = engines.documents(300)
-    scores = fns.evaluate(frame(table), engines.MEASURES, **engines.COLUMNS).persist()
-    local = engines.here(table)
-    expected = local.by("country").sort_by("country")
-    found = fns.means(scores, engines.MEASURES, by="country", weight="weight")
-    assert found.schema == expected.schema
-    assert list(map(engines.bits_of, found.to_pylist())) == list(map(engines.bits_of, expected.to_pylist()))
-    (whole,) = fns.means(scores, engines.MEASURES, weight="weight").to_pylist()
-    assert engines.bits_of(whole) == engines.bits_of(local.mean() | {"queries": 300})
-    unweighted = engines.here(table, weight=None)
-    (whole,) = fns.means(scores, engines.MEASURES).to_pylist()
-    assert engines.bits_of(whole) == engines.bits_of(unweighted.mean() | {"queries": 300})
-    scores.unpersist()
 
 
 # ---- functions ----
@@ -428,32 +255,6 @@ def test_functions_refuse_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         fns.group_function("AP", form="arrow")
 
 
-# ---- errors ----
-
-
-def collected(df: DataFrame) -> list[Any]:
-    with fns.plain_errors():
-        return fns.evaluate(df, "AP").collect()
-
-
-@pytest.mark.parametrize("run", [collected, lambda df: fns.summary(df, "AP")])
-def test_errors_of_data_name_the_query_in_one_line(frame: Any, run: Any) -> None:
-    df = frame(engines.documents(50, text=True))
-    for column, value, message in (
-        (
-            "score",
-            float("nan"),
-            r'^column "score" has [\d,]+ NaN values?; the first is in query "query 62"\. Drop',
-        ),
-        ("label", None, r'^column "label" has [\d,]+ nulls?; the first is in query "query 62"\. Drop'),
-        ("qid", None, r'^column "qid" has [\d,]+ nulls?\. Drop those rows\.'),
-    ):
-        bad = df.withColumn(column, F.when(F.col("qid") == "query 62", F.lit(value)).otherwise(F.col(column)))
-        with pytest.raises(InputError, match=message) as caught:
-            run(bad)
-        assert "\n" not in str(caught.value)
-
-
 def test_other_errors_pass(frame: Any) -> None:
     df = frame(engines.documents(5))
     with pytest.raises(Exception, match="nowhere") as caught, fns.plain_errors():
@@ -461,22 +262,6 @@ def test_other_errors_pass(frame: Any) -> None:
     assert "fastndcg" not in type(caught.value).__module__
     with pytest.raises(KeyError), fns.plain_errors():
         raise KeyError("fastndcg.errors.InputError: not of Spark")
-
-
-def test_refused_before_any_job(frame: Any, spark: SparkSession) -> None:
-    df = frame(engines.documents(5))
-    with pytest.raises(ColumnError, match='there is no column "points" for score'):
-        fns.evaluate(df, "AP", score="points")
-    with pytest.raises(InputTypeError, match='column "country" is string; wanted scores'):
-        fns.summary(df, "AP", score="country")
-    with pytest.raises(MeasureError, match="name a column that numbers the documents of a query"):
-        fns.evaluate(df, "AP(ties='input')")
-    with pytest.raises(InputTypeError, match="df is a pyarrow Table; wanted a DataFrame of Spark"):
-        fns.evaluate(engines.documents(5), "AP")
-    with pytest.raises(ColumnError, match='there is no column "AP" for measures'):
-        fns.means(df, "AP")
-    with pytest.raises(ColumnError, match='there is no column "lang" for by'):
-        fns.means(df.withColumn("AP", F.lit(1.0)), "AP", by="lang")
 
 
 # ---- executors ----
@@ -542,17 +327,8 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = engines.documents(100)
-    pq.write_table(table, tmp_path / "predictions.parquet")
-    example = engines.page_example("Spark")
-    for name in ("predictions.parquet", "scores"):  # the JVM does not follow a change of folder
-        example = example.replace(f'"{name}"', repr(str(tmp_path / name)))
-    exec(example, {})  # noqa: S102 - the page's own lines
-    shown = capsys.readouterr().out
-    engines.check_example(table, shown)
+def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_page("Spark", engines.documents(100), tmp_path, capsys)
 
 
 def test_the_script(tmp_path: Path) -> None:

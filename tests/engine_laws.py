@@ -1,0 +1,253 @@
+"""What holds in every engine. The tests of an engine inherit `Laws`, and their fixture `engine` is its row of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import engines
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import fastndcg as fn
+from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How tests hand tables to an engine, and read what it returns."""
+
+    adapter: Any
+    # a table in several partitions
+    frame: Callable[[pa.Table], Any]
+    # the same, with the types that it has
+    read: Callable[[pa.Table], Any]
+    # tables, each of them a partition
+    of_partitions: Callable[[list[pa.Table]], Any]
+    # rows that stand together, in partitions cut anywhere; one frame for each way
+    cuts: Callable[[pa.Table], Iterable[Any]]
+    # results as dicts, and in Arrow
+    collect: Callable[[Any], list[dict[str, Any]]]
+    arrow: Callable[[Any], pa.Table]
+    # names of `engines.IDS` and `engines.PARTITIONS` that it cannot read
+    lacks: frozenset[str] = frozenset()
+    # whether its partitions are frames of pandas, which have NaN for nulls, and texts of types of their own
+    is_of_pandas: bool = False
+
+    def evaluate(self, df: Any, measures: Any, **options: Any) -> list[tuple[Any, ...]]:
+        """Rows of the results, whose errors are plain."""
+        with self.plain_errors():
+            return self.rows(self.adapter.evaluate(df, measures, **options))
+
+    def summary(self, df: Any, measures: Any, **options: Any) -> Any:
+        return self.adapter.summary(df, measures, **options)
+
+    def rows(self, results: Any) -> list[tuple[Any, ...]]:
+        return engines.rows_of(self.collect(results))
+
+    def plain_errors(self) -> AbstractContextManager[Any]:
+        return getattr(self.adapter, "plain_errors", nullcontext)()
+
+    def check(self, df: Any, local: fn.Scores, measures: Any, **options: Any) -> None:
+        """Results and summary beside those of this process."""
+        assert self.evaluate(df, measures, **options) == engines.rows_of(local.to_arrow())
+        found = self.summary(df, measures, quartiles=True, **without_keep(options))
+        assert engines.rows_of(found.to_arrow()) == engines.rows_of(local.summary().to_arrow())
+
+
+def without_keep(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in columns.items() if name != "keep"}
+
+
+def exact(table: pa.Table) -> list[dict[str, Any]]:
+    return list(map(engines.bits_of, table.to_pylist()))
+
+
+def in_order_of_queries(table: pa.Table) -> pa.Table:
+    return table.sort_by([("qid", "ascending"), ("position", "ascending")])
+
+
+def replace(table: pa.Table, name: str, column: Any) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def run_page(heading: str, table: pa.Table, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example of `docs/engines.md`. Workers and the JVM do not follow a change of folder."""
+    pq.write_table(table, folder / "predictions.parquet")
+    example = engines.page_example(heading)
+    for name in ("predictions.parquet", "scores"):
+        example = example.replace(f'"{name}"', repr(str(folder / name)))
+    exec(example, {})  # noqa: S102 - the page's own lines
+    engines.check_example(table, capsys.readouterr().out)
+
+
+def odd_values() -> Iterator[tuple[str, Any, str]]:
+    """A column, a value that is refused there, and what is said where query 62 has it."""
+    query = r'; the first is in query "query 62"\. Drop'
+    yield "score", np.nan, rf'^column "score" has [\d,]+ NaN values?{query}'
+    yield "label", None, rf'^column "label" has [\d,]+ nulls?{query}'
+    yield "qid", None, r'^column "qid" has [\d,]+ nulls?\. Drop those rows\.'
+
+
+class Laws:
+    # ---- values ----
+
+    @pytest.mark.parametrize("grouped", [False, True])
+    @pytest.mark.parametrize("kind", engines.IDS)
+    def test_ids_of_every_type(self, engine: Engine, kind: str, grouped: bool) -> None:
+        if kind in engine.lacks:
+            pytest.skip(f"the engine reads no {kind}")
+        table = engines.documents_of(kind, grouped=grouped)
+        results = engine.adapter.evaluate(
+            engine.read(table), "nDCG", query="qid", keep="also", grouped=grouped
+        )
+        engines.check_ids(engine.arrow(results), table)
+
+    @pytest.mark.parametrize("text", [False, True])
+    def test_values_are_those_of_this_process(self, engine: Engine, text: bool) -> None:
+        table = engines.documents(300, text=text)
+        df, local = engine.frame(table), engines.here(table)
+        engine.check(df, local, engines.MEASURES, partitions=4, **engines.COLUMNS)
+        results = engine.adapter.evaluate(df, engines.MEASURES, **engines.COLUMNS)
+        assert list(results.columns() if callable(results.columns) else results.columns) == (
+            local.to_arrow().column_names
+        )
+        found = engine.adapter.means(results, engines.MEASURES, by="country", weight="weight")
+        expected = local.by("country").sort_by("country")
+        assert engine.is_of_pandas or found.schema == expected.schema
+        assert exact(found) == exact(expected)
+
+    @pytest.mark.parametrize("weight", [None, "traffic"])
+    def test_summaries(self, engine: Engine, weight: str | None) -> None:
+        table = engines.documents(300)
+        df, columns = engine.frame(table), engines.COLUMNS | {"weight": weight}
+        local = engines.here(table, weight=weight)
+        quick = engine.summary(df, engines.MEASURES, confidence=0.9, **without_keep(columns)).to_arrow()
+        expected = local.summary(confidence=0.9).to_arrow()
+        assert engines.rows_of(quick) == engines.rows_of(expected.select(quick.column_names))
+        assert "median" not in quick.column_names
+        scores = engine.adapter.evaluate(df, engines.MEASURES, **columns)
+        (mean,) = exact(engine.adapter.means(scores, engines.MEASURES, weight=weight and "weight"))
+        assert mean == engines.bits_of(local.mean() | {"queries": 300})
+
+    def test_propensities_and_intents_are_read(self, engine: Engine) -> None:
+        table = engines.clicked(engines.documents(60))
+        local = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
+        engine.check(engine.frame(table), local, engines.CLICKED, **engines.OF_CLICKS)
+
+    def test_arrays(self, engine: Engine) -> None:
+        table, measures = engines.documents(100), [*engines.MEASURES, engines.BY_ORDER]
+        df = engine.frame(engines.listed(table))
+        expected = engines.rows_of(engines.here(table, measures).to_arrow())
+        assert engine.evaluate(df, measures, **engines.COLUMNS) == expected
+
+    @pytest.mark.parametrize("name", ["trec_eval", "lightgbm", "tf_ranking"])
+    def test_conventions(self, engine: Engine, name: str) -> None:
+        table, columns = engines.documents(100), engines.COLUMNS | engines.ORDERED
+        df = engine.frame(table)
+        local = engines.here(table, engines.BY_CONVENTION, convention=name, doc_id="position")
+        engine.check(df, local, engines.BY_CONVENTION, convention=name, **columns)
+        undefined = r"^recpack does not define the order of ties, and query \S+ has tied"
+        with pytest.raises(MeasureError, match=undefined):
+            engine.summary(df, "nDCG", convention="recpack")
+
+    def test_nan_scores_last(self, engine: Engine) -> None:
+        table = engines.documents(50)
+        bad = np.arange(len(table)) % 5 == 0
+        df = engine.frame(replace(table, "score", pa.array(np.where(bad, np.nan, table["score"]))))
+        lowest = replace(table, "score", pa.array(np.where(bad, -np.inf, table["score"])))
+        expected = engines.rows_of(engines.here(lowest, ["AP", "nDCG@3"]).to_arrow())
+        assert engine.evaluate(df, ["AP", "nDCG@3"], nan="last", **engines.COLUMNS) == expected
+
+    def test_one_query_of_most_rows_among_many_small_ones(self, engine: Engine) -> None:
+        rng = np.random.default_rng(0)
+        long, queries = (
+            500_000,
+            400_000,
+        )  # many batches of Arrow, and more queries than one part of a pass has
+        ids = np.concatenate([np.full(long, 77), rng.integers(0, queries, queries)])
+        rng.shuffle(ids)
+        labels, scores = rng.integers(0, 3, len(ids), np.int8), rng.random(len(ids), np.float32)
+        table = pa.table({"qid": ids, "label": labels, "score": scores})
+        found = engine.arrow(engine.adapter.evaluate(engine.frame(table), "nDCG@10")).sort_by("qid")
+        expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("qid")
+        assert found.cast(expected.schema).equals(expected)
+
+    def test_nothing(self, engine: Engine) -> None:
+        nothing = engine.frame(engines.documents(0))
+        (row,) = engine.summary(nothing, "AP").rows
+        assert row["queries"] == 0 and np.isnan(row["mean"])
+        scores = engine.adapter.evaluate(nothing, "AP", keep="country")
+        assert engine.collect(scores) == []
+
+    # ---- queries that stand together ----
+
+    @pytest.mark.parametrize("text", [False, True])
+    def test_queries_that_stand_together_are_scored_where_they_are(self, engine: Engine, text: bool) -> None:
+        table = in_order_of_queries(engines.documents(60, text=text))
+        local = engines.here(table)
+        for df in engine.cuts(table):
+            engine.check(df, local, engines.MEASURES, grouped=True, **engines.COLUMNS)
+
+    def test_queries_that_do_not_stand_together_are_refused(self, engine: Engine) -> None:
+        table, name = engines.apart(engines.documents(60))
+        wanted = rf"^query {name} stands in several places of the data. grouped=True takes"
+        df = next(iter(engine.cuts(table)))
+        for run in (engine.evaluate, engine.summary):
+            with pytest.raises(InputError, match=wanted):
+                run(df, "nDCG", query="qid", grouped=True)
+
+    @pytest.mark.parametrize("name", engines.PARTITIONS)
+    def test_queries_that_stand_together_in_any_partitions(self, engine: Engine, name: str) -> None:
+        if name in engine.lacks:
+            pytest.skip("the engine cannot tell lists without a row from texts")
+        tables = engines.PARTITIONS[name]
+        local = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
+        df = engine.of_partitions(tables)
+        engine.check(df, local, engines.CLICKED, grouped=True, **engines.OF_PARTITIONS)
+
+    @pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
+    def test_queries_that_do_not_stand_together_in_some_partitions(self, engine: Engine, name: str) -> None:
+        tables, message = engines.BAD_PARTITIONS[name]
+        df = engine.of_partitions([table.select(["qid", "label", "score"]) for table in tables])
+        with pytest.raises(InputError, match=message):
+            engine.summary(df, "nDCG", nan="last", grouped=True)
+
+    # ---- errors ----
+
+    @pytest.mark.parametrize(("column", "value", "message"), [*odd_values()])
+    def test_errors_name_the_query_in_one_line(
+        self, engine: Engine, column: str, value: Any, message: str
+    ) -> None:
+        if value is None and engine.is_of_pandas:
+            pytest.skip("the engine has NaN where numbers have nulls")
+        table = engines.documents(50, text=True)
+        kind = table.schema.field(column).type
+        bad = pc.if_else(pc.equal(table["qid"], "query 62"), pa.scalar(value, kind), table[column])
+        df = engine.frame(replace(table, column, bad))
+        for run in (engine.evaluate, engine.summary):
+            with pytest.raises(InputError, match=message) as caught:
+                run(df, "AP")
+            assert "\n" not in str(caught.value)
+
+    def test_refused_before_anything_runs(self, engine: Engine) -> None:
+        df, wanted = engine.frame(engines.documents(5)), engine.adapter.evaluate
+        with pytest.raises(ColumnError, match='there is no column "points" for score'):
+            wanted(df, "AP", score="points")
+        with pytest.raises(InputTypeError, match='column "country" is .*string; wanted scores'):
+            engine.summary(df, "AP", score="country")
+        with pytest.raises(MeasureError, match="name a column that numbers the documents of a query"):
+            wanted(df, "AP(ties='input')")
+        with pytest.raises(InputTypeError, match=r"df is a pyarrow Table; wanted a Data(Frame|set) of "):
+            wanted(engines.documents(5), "AP")
+        with pytest.raises(ColumnError, match='there is no column "AP" for measures'):
+            engine.adapter.means(df, "AP")
+        scores = wanted(df, "AP", keep="country")
+        with pytest.raises(ColumnError, match='there is no column "lang" for by'):
+            engine.adapter.means(scores, "AP", by="lang")
