@@ -24,7 +24,7 @@ from fastndcg.adapters import parts
 from fastndcg.adapters.totals import Sums, add_up
 from fastndcg.common.arrow_types import decode
 from fastndcg.errors import InputError
-from fastndcg.sources.values import shown
+from fastndcg.rankings.blame import shown
 
 if TYPE_CHECKING:
     from fastndcg.adapters.parts import Task

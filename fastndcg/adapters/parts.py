@@ -25,9 +25,10 @@ from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
+from fastndcg.rankings.blame import shown
 from fastndcg.sources.arrow import grouped_rows, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, check_column, find_columns
-from fastndcg.sources.values import no_ids, shown
+from fastndcg.sources.values import no_ids
 from fastndcg.typing import RoleKeywords
 
 if TYPE_CHECKING:

@@ -156,7 +156,7 @@ def _mean_of_rows(
         )
     elif score.dtype.itemsize > 8:
         score = np.unique(score, return_inverse=True)[1].reshape(score.shape)
-    rankings = Rankings._of_lists(*flat_of_matrices(true, score, None, "refuse"))
+    rankings = Rankings._from_offsets(*flat_of_matrices(true, score, None, "refuse"))
     values = evaluate(rankings, measure if k is None else measure @ min(int(k), true.shape[1])).values[0]
     if weight is None:
         return statistics.mean(values)

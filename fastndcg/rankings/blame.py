@@ -12,24 +12,67 @@ from fastndcg.errors import At
 
 if TYPE_CHECKING:
     from fastndcg.common.later import pa
+    from fastndcg.rankings.grouping import Grouped
+
+Int64 = npt.NDArray[np.int64]
 
 
 class Blame(NamedTuple):
-    """How documents and queries of rankings are called in messages, by row and by id.
+    """How columns, documents and queries are called in messages.
 
-    >>> str(Blame(np.array([0, 2, 3]), None, first_row=5).at(2))
-    ' at row 7, query 1'
+    >>> str(Blame(np.array([0, 2, 3]), numbers=5).at(2)), str(Blame(None, ["a", "b"]).at(1))
+    (' at row 7, query 1', ' at row 1, query "b"')
     """
 
-    offsets: npt.NDArray[np.int64]
-    query_ids: pa.Array | pa.ChunkedArray | None  # None: queries are numbered from 0
-    first_row: int | None = 0  # its number in the user's data; None where that has another order of rows
+    offsets: Any = None  # of the documents of queries; None where each row has its own id, or none is known
+    query_ids: pa.Array | pa.ChunkedArray | list[Any] | None = None  # None: queries are numbered from 0
+    numbers: int | Int64 | None = 0  # of the rows of the data, or of the first; None: they stand otherwise
+    names: tuple[str, str] = ("relevance", "scores")
+    grouped: Grouped | None = None  # documents stand in its order, and not in that of the data
+    in_lists: bool = False  # documents are called by their positions in lists, of which each query has one
+    positions: Int64 | None = None  # in lists with gaps
 
     def at(self, row: int, *, first: bool = False) -> At:
-        query = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return At(None if self.first_row is None else row + self.first_row, self.name_of(query), first)
+        query, name = row, ""
+        if self.offsets is not None:
+            query = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        if self.offsets is not None or self.query_ids is not None:
+            name = self.name_of(query)
+        if not self.in_lists:
+            return At(self.number(row), name, first)
+        start = 0 if self.offsets is None else int(self.offsets[query])
+        return At(None, name, first, row - start if self.positions is None else int(self.positions[row]))
+
+    def first(self, chosen: npt.NDArray[np.bool_]) -> int:
+        """The chosen document whose row is the first in the data."""
+        rows = None if self.grouped is None else self.grouped.rows
+        if rows is None:
+            return int(np.argmax(chosen))
+        found = np.flatnonzero(chosen)
+        return int(found[np.argmin(rows[found])])
+
+    def number(self, row: int) -> int | None:
+        """The number of a document's row in the user's data."""
+        if self.grouped is not None and self.grouped.rows is not None:
+            row = int(self.grouped.rows[row])
+        if self.numbers is None or isinstance(self.numbers, int):
+            return None if self.numbers is None else row + self.numbers
+        return int(self.numbers[row])
 
     def name_of(self, query: int) -> str:
         """The id of a query: strings are quoted."""
-        found: Any = query if self.query_ids is None else self.query_ids[query].as_py()
-        return quoted(found)
+        found: Any = query if self.query_ids is None else self.query_ids[query]
+        return shown(found)
+
+
+BY_ROW = Blame()
+
+
+def shown(value: Any) -> str:
+    """A value of a column for messages: text is quoted, and the middle of a long text is left out.
+
+    >>> shown("q-1"), shown(7), shown(b"q-2")
+    ('"q-1"', '7', '"q-2"')
+    """
+    value = value.as_py() if hasattr(value, "as_py") else value
+    return quoted(value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value)

@@ -13,7 +13,7 @@ from fastndcg.common.arrays import OR_UNJUDGED, arrow_column, parts_of, read_onl
 from fastndcg.common.arrow_types import array_of, combine, decode
 from fastndcg.common.table import quoted
 from fastndcg.errors import Argument, InputError, Step, check_choice, count_of, warn
-from fastndcg.rankings.blame import Blame
+from fastndcg.rankings.blame import BY_ROW, Blame
 from fastndcg.rankings.casts import (
     JudgedPool,
     cast_column,
@@ -38,6 +38,9 @@ Flags = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+UNJUDGED = (". Drop those rows", *OR_UNJUDGED, ".")
+OR_LAST = (". Drop those rows", Step(" or pass ", Argument("nan", "last")), ".")
+
 _TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
 
 
@@ -45,6 +48,7 @@ def cast_columns(
     offsets: npt.ArrayLike,
     relevance: npt.ArrayLike,
     scores: npt.ArrayLike,
+    blame: Blame = BY_ROW,
     *,
     judged: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     is_judged: npt.ArrayLike | None = None,
@@ -60,7 +64,10 @@ def cast_columns(
     intent_probabilities: Any = None,
     propensity: npt.ArrayLike | None = None,
 ) -> dict[str, Any]:
-    """The fields of `Rankings` from what `Rankings.from_offsets` takes, cast and checked."""
+    """The fields of `Rankings` from what `Rankings.from_offsets` takes, cast and checked.
+
+    `blame` says how documents are called, if otherwise than by row.
+    """
     ends = cast_offsets("offsets", offsets)
     grades = cast_relevance("relevance", relevance, unjudged)
     values = cast_scores(scores, ascending=ascending)
@@ -74,11 +81,14 @@ def cast_columns(
     flags = None if is_judged is None else cast_flags(is_judged, n_docs)
     if unjudged == "null":
         grades, flags = split_unjudged(grades, flags)
+    ids = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
+    blame = blame._replace(offsets=ends, query_ids=ids)
     fields = checked_columns(
         ends,
         grades,
         values,
-        query_ids=None if query_ids is None else arrow_column("query_ids", query_ids, n_queries),
+        blame,
+        query_ids=ids,
         queries=queries,
         doc_ids=None if doc_ids is None else arrow_column("doc_ids", doc_ids, n_docs),
         is_judged=flags,
@@ -86,7 +96,6 @@ def cast_columns(
         weight=weight,
         nan=nan,
     )
-    blame = Blame(ends, fields["_query_ids"])
     if intents is not None or judged_intents is not None or intent_probabilities is not None:
         fields |= checked_intents(
             n_docs,
@@ -118,6 +127,7 @@ def checked_columns(
     offsets: Int64,
     relevance: Array,
     scores: Array,
+    blame: Blame,
     *,
     judged: JudgedPool | None = None,
     is_judged: Flags | None = None,
@@ -125,13 +135,12 @@ def checked_columns(
     query_ids: pa.Array | pa.ChunkedArray | None = None,
     query_name: str = "query_id",
     queries: Any = None,
-    first_row: int | None = 0,
     weight: npt.ArrayLike | None = None,
     nan: NaN = "refuse",
     **of_documents: Any,
 ) -> dict[str, Any]:
     """The fields of `Rankings` from columns of the right types and lengths, whose values are checked."""
-    blame, n_queries = Blame(offsets, query_ids, first_row), len(offsets) - 1
+    n_queries = len(offsets) - 1
     kept = cast_queries(queries, n_queries)
     weight = None if weight is None else cast_weight(weight, n_queries, blame.name_of)
     relevance, scores = plain_numbers(relevance), checked_scores(plain_numbers(scores), nan, blame)
@@ -151,7 +160,7 @@ def checked_columns(
         "_query_ids": query_ids,
         "_query_name": query_name,
         "_kept": kept,
-        "_first_row": first_row,
+        "_first_row": blame.numbers if isinstance(blame.numbers, int) and blame.grouped is None else None,
         **dict.fromkeys(("intents", "judged_intents", "intent_probabilities", "propensity")),
         **of_documents,
     }
@@ -166,18 +175,16 @@ def checked_scores(scores: Array, nan: NaN, blame: Blame) -> Array:
     if nan == "last":
         return read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
     raise InputError(
-        f"scores has {count_of(int(missing.sum()), 'NaN value')}",
-        blame.at(int(np.argmax(missing)), first=True),
-        ". Drop those rows",
-        Step(" or pass ", Argument("nan", "last")),
-        ".",
+        f"{blame.names[1]} has {count_of(int(missing.sum()), 'NaN value')}",
+        blame.at(blame.first(missing), first=True),
+        *OR_LAST,
     )
 
 
 def check_grades(relevance: Array, judged: JudgedPool | None, blame: Blame) -> None:
     """Raise `InputError` for a grade that is not finite, of a document or of the pool."""
     pool = {} if judged is None else {"judged relevance": judged.relevance}
-    for name, values in {"relevance": relevance, **pool}.items():
+    for name, values in {blame.names[0]: relevance, **pool}.items():
         if (
             values.dtype.kind != "f"
             or not len(values)
@@ -185,14 +192,14 @@ def check_grades(relevance: Array, judged: JudgedPool | None, blame: Blame) -> N
         ):
             continue
         bad = ~np.isfinite(values)
-        first = int(np.argmax(bad))
-        where = blame.at(first) if name == "relevance" else f" at row {first} of the pool"
+        only_nan = bool(np.isnan(values[bad]).all())
+        kind = "NaN value" if only_nan else "infinite or NaN value"
         raise InputError(
-            f"{name} has {count_of(int(bad.sum()), 'value', 'not finite')}; the first is {values[first]}",
-            where,
-            ". Drop those rows",
-            *(OR_UNJUDGED if name == "relevance" and np.isnan(values[bad]).all() else ()),
-            ".",
+            f"{name} has {count_of(int(bad.sum()), kind)}",
+            f"; the first is at row {int(np.argmax(bad))} of the pool"
+            if name in pool
+            else blame.at(blame.first(bad), first=True),
+            *(UNJUDGED if only_nan and name not in pool else (". Drop those rows.",)),
         )
 
 
@@ -292,12 +299,15 @@ def _check_probabilities(
 
 def cast_propensity(values: npt.ArrayLike, n_docs: int, blame: Blame) -> npt.NDArray[np.float64]:
     array = cast_column("propensity", values, "buif", "probabilities", n_docs, "document")
-    propensity = np.ascontiguousarray(array, dtype=np.float64)
+    return checked_propensity("propensity", np.ascontiguousarray(array, dtype=np.float64), blame)
+
+
+def checked_propensity(name: str, propensity: Array, blame: Blame) -> Array:
     bad = ~((propensity > 0) & (propensity <= 1))
     if bad.any():
-        first = int(np.argmax(bad))
+        first = blame.first(bad)
         raise InputError(
-            f"propensity has {count_of(int(bad.sum()), 'value', 'not above 0 and up to 1')}; "
+            f"{name} has {count_of(int(bad.sum()), 'value', 'not above 0 and up to 1')}; "
             f"the first is {propensity[first]}",
             blame.at(first),
             ". A propensity is the probability that the document was seen; give a small one, not 0, to "

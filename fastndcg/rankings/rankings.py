@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from fastndcg.errors import InputError, InputTypeError
+from fastndcg.errors import InputTypeError
 from fastndcg.rankings.casts import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
 from fastndcg.rankings.checks import with_columns
 from fastndcg.rankings.grouping import group_by_query
 from fastndcg.rankings.oddities import examined
-from fastndcg.rankings.shapes import (
-    fault_of_rows,
-    flat_of_lists,
-    flat_of_matrices,
-    in_query_order,
-    offsets_of_groups,
-)
+from fastndcg.rankings.shapes import flat_of_lists, flat_of_matrices, in_query_order, offsets_of_groups
 from fastndcg.rankings.value import Value
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles, with_roles_of_both
 
@@ -206,12 +200,8 @@ class Rankings(Value):
             return cls.from_offsets(
                 grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns
             )
-        ordered = in_query_order(grouped, relevance, scores, columns)
-        try:
-            rankings = cls._from_offsets(grouped.offsets, *ordered[:2], **ordered[2])
-        except InputError as error:
-            raise fault_of_rows(grouped, relevance, scores, columns) or error from None
-        return examined(rankings._with(_first_row=None), columns)
+        flat, given = in_query_order(grouped, relevance, scores, columns)
+        return examined(cls._from_offsets(*flat, **given), columns)
 
     @classmethod
     @with_columns
@@ -245,7 +235,7 @@ class Rankings(Value):
         Rankings(2 queries, 6 documents, relevance int64, scores float64)
         """
         flat = flat_of_matrices(y_true, y_score, mask, columns.get("unjudged", "refuse"))
-        return examined(cls._of_lists(*flat, **columns), columns)
+        return examined(cls._from_offsets(*flat, **columns), columns)
 
     @classmethod
     @with_columns
@@ -269,7 +259,8 @@ class Rankings(Value):
         >>> Rankings.from_lists([[3, 0], [1, 2, 0]]).scores
         array([1, 0, 2, 1, 0])
         """
-        return examined(cls._of_lists(*flat_of_lists(relevance, scores, columns), **columns), columns)
+        flat = flat_of_lists(relevance, scores, columns)
+        return examined(cls._from_offsets(*flat, **columns), columns)
 
     @classmethod
     @with_roles

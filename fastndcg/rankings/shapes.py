@@ -10,8 +10,8 @@ import numpy.typing as npt
 from fastndcg.common.arrays import arrow_column, as_array, offsets_from, unmask
 from fastndcg.common.later import pa
 from fastndcg.errors import InputError, count_of
+from fastndcg.rankings.blame import Blame
 from fastndcg.rankings.casts import cast_integers, cast_relevance, cast_rows, flatten
-from fastndcg.rankings.checks import cast_columns
 from fastndcg.rankings.intents import intent_grades
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
-Flat = tuple[
-    Int64, Array, Array, Int64 | None
-]  # offsets, relevance, scores; the column of each in its matrix
+Flat = tuple[Int64, Array, Array, Blame]  # offsets, relevance, scores; how documents are called
 
 
 def offsets_of_groups(group: npt.ArrayLike, relevance: npt.ArrayLike, unjudged: Unjudged) -> Int64:
@@ -56,14 +54,15 @@ def flat_of_matrices(
     n_queries, width = true.shape
     if mask is None:
         offsets = np.arange(n_queries + 1, dtype=np.int64) * width
-        return offsets, true.ravel(), score.ravel(), None
+        return offsets, true.ravel(), score.ravel(), Blame(in_lists=True)
     kept = np.asarray(unmask("mask", mask))
     if kept.shape != true.shape or kept.dtype != np.bool_:
         raise InputError(
             f"mask has shape {kept.shape} and dtype {kept.dtype}; "
             f"wanted True and False in the shape of y_true, {true.shape}"
         )
-    return offsets_from(kept.sum(axis=1)), true[kept], score[kept], np.nonzero(kept)[1]
+    blame = Blame(in_lists=True, positions=np.nonzero(kept)[1])
+    return offsets_from(kept.sum(axis=1)), true[kept], score[kept], blame
 
 
 def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
@@ -76,7 +75,8 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
                 "ascending is True and there are no scores; lists without scores stand in rank order, "
                 "best first"
             )
-        return offsets, flat, np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1), None
+        ranked = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
+        return offsets, flat, ranked, Blame(in_lists=True)
     score_lengths, flat_scores = flatten("scores", scores)
     if len(score_lengths) != len(lengths):
         raise InputError(
@@ -89,12 +89,12 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
             f"query {query} has {count_of(lengths[query], 'grade')} "
             f"and {count_of(score_lengths[query], 'score')}; give one score for each document"
         )
-    return offsets, flat, flat_scores, None
+    return offsets, flat, flat_scores, Blame(in_lists=True)
 
 
 def in_query_order(
     grouped: Grouped, relevance: npt.ArrayLike, scores: npt.ArrayLike, columns: Columns
-) -> tuple[Array, Array, dict[str, Any]]:
+) -> tuple[Flat, dict[str, Any]]:
     """Columns of scattered rows in the order of their queries, and the ids of these."""
     n_rows = len(grouped.codes)  # type: ignore[arg-type]
     grades = cast_relevance("relevance", relevance, columns.get("unjudged", "refuse"))
@@ -111,18 +111,4 @@ def in_query_order(
             given["intents"] = intent_grades("intents", given["intents"], n_rows).take(rows)
         if "doc_ids" in of_rows:
             given["doc_ids"] = arrow_column("doc_ids", given["doc_ids"], n_rows).take(pa.array(rows))
-    return *ordered, given
-
-
-def fault_of_rows(
-    grouped: Grouped, relevance: npt.ArrayLike, scores: npt.ArrayLike, columns: Columns
-) -> InputError | None:
-    """The first fault of documents in the user's order of rows: each row is checked as a query of its own."""
-    ids = grouped.query_ids.take(pa.array(grouped.codes))
-    names = ("is_judged", "propensity", "nan", "ascending", "unjudged")
-    of_rows: Any = {name: value for name, value in columns.items() if name in names}
-    try:
-        cast_columns(np.arange(len(ids) + 1), relevance, scores, query_ids=ids, **of_rows)
-    except InputError as error:
-        return error
-    return None
+    return (grouped.offsets, *ordered, Blame(grouped=grouped)), given

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import read_only
 from fastndcg.common.later import pa
-from fastndcg.errors import At, InputError, InputTypeError, check_length, count_of
-from fastndcg.rankings.blame import Blame
+from fastndcg.errors import At, InputTypeError, check_length, count_of
+from fastndcg.rankings.blame import BY_ROW, Blame
 from fastndcg.rankings.casts import JudgedPool, cast_scores
 from fastndcg.rankings.checks import cast_columns, checked_columns, checked_scores
 from fastndcg.rankings.intents import IntentGrades, IntentProbabilities
@@ -70,39 +70,18 @@ class Value:
         offsets: npt.ArrayLike,
         relevance: npt.ArrayLike,
         scores: npt.ArrayLike,
+        blame: Blame = BY_ROW,
         **columns: Unpack[ColumnsAndIds],
     ) -> Self:
         """`from_offsets` without a look at oddities, for what is not a user's array."""
-        return cls._of(**cast_columns(offsets, relevance, scores, **columns))
+        return cls._of(**cast_columns(offsets, relevance, scores, blame, **columns))
 
     @classmethod
-    def _of_columns(cls, offsets: Int64, relevance: Array, scores: Array, **columns: Any) -> Self:
-        """Rankings of columns whose types and lengths are right already, as `checked_columns` takes them."""
-        return cls._of(**checked_columns(offsets, relevance, scores, **columns))
-
-    @classmethod
-    def _of_lists(
-        cls,
-        offsets: Int64,
-        relevance: Array,
-        scores: Array,
-        places: Int64 | None = None,
-        **columns: Unpack[ColumnsAndIds],
+    def _of_columns(
+        cls, offsets: Int64, relevance: Array, scores: Array, blame: Blame, **columns: Any
     ) -> Self:
-        """`_from_offsets`, whose messages name positions in lists: `places` of documents, if with gaps."""
-
-        def placed(at: At, row: int) -> At:
-            start = offsets[np.searchsorted(offsets, row, side="right") - 1]
-            return at._replace(row=None, position=int(row - start if places is None else places[row]))
-
-        try:
-            return cls._from_offsets(offsets, relevance, scores, **columns)
-        except InputError as error:
-            parts = (
-                placed(part, part.row) if isinstance(part, At) and part.row is not None else part
-                for part in error.parts
-            )
-            raise type(error)(*parts) from None
+        """Rankings of columns whose types and lengths are right already, as `checked_columns` takes them."""
+        return cls._of(**checked_columns(offsets, relevance, scores, blame, **columns))
 
     def _with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
         """`with_scores` without a look at oddities, for a system that is still being trained."""

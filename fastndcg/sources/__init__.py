@@ -21,7 +21,7 @@ joins, id_texts, meeting
 ltr, lines, line_blocks
            LETOR, and the lines of text files
 results    stored results, as `Scores` again
-arrow, list_columns, documents, query_columns, values
+arrow, query_columns, values
            Arrow columns to `Rankings`
 doubled, joined
            several files as one: documents that two have, types and rows that fit together

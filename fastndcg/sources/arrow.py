@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import decode, is_list, plain
-from fastndcg.errors import At, InputTypeError
-from fastndcg.rankings.grouping import group_rows
-from fastndcg.sources.documents import checked, checked_ids, number_of, of_documents
-from fastndcg.sources.list_columns import from_lists
+from fastndcg.common.arrays import combine_flags
+from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, plain
+from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, count_of
+from fastndcg.rankings.blame import Blame, shown
+from fastndcg.rankings.checks import checked_propensity
+from fastndcg.rankings.grouping import Grouped, group_rows
+from fastndcg.rankings.intents import intent_grades
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.query_columns import QueryColumns
-from fastndcg.sources.values import grades_in, numbers_in, scores_in, shown
+from fastndcg.sources.values import (
+    doc_ids_in,
+    flags_in,
+    grades_in,
+    ids_in,
+    numbers_in,
+    refuse_nulls,
+    scores_in,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from fastndcg.rankings.grouping import Grouped
-    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.columns import Columns
     from fastndcg.sources.doubled import Files
 
+Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
 
@@ -54,7 +63,7 @@ def rankings_from_table(
             "wanted both as lists, a row for each query, or both as numbers, a row for each document"
         )
     if listed:
-        return from_lists(table, columns, to_decode, numbers)
+        return _from_lists(table, columns, to_decode, numbers)
     return _from_long(table, columns, to_decode, numbers, grouped, files)
 
 
@@ -78,6 +87,19 @@ def plain_table(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
+def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> pa.ChunkedArray:
+    """Query ids of a table's rows; raises as `rankings_from_table` does."""
+    name = columns.query
+    if name is None:
+        raise ColumnError(
+            "a row for each document needs the query it belongs to; name its column, as in ",
+            Argument("query", "..."),
+        )
+    ids = ids_in(name, table[name])
+    refuse_nulls(name, ids, Blame(numbers=numbers))
+    return ids
+
+
 # ---- long form ----
 
 
@@ -90,40 +112,171 @@ def _from_long(
     files: Files | None,
 ) -> Rankings:
     ids = checked_ids(table, columns, numbers)
-
-    def place(row: int) -> At:
-        return At(number_of(row, numbers), shown(ids[row]))
-
-    relevance, graded = grades_in(columns, table[columns.relevance], place)
-    scores = scores_in(columns, table[columns.score], place)
-    more = of_documents(columns, lambda name: (table[name], place), graded, len(table))
-
+    blame = Blame(query_ids=ids, numbers=numbers)
+    relevance, graded = grades_in(columns, table[columns.relevance], blame)
+    scores = scores_in(columns, table[columns.score], blame)
+    more = _of_documents(columns, table.column, graded, len(table), blame)
     grouped = group_rows(ids) if grouped is None else grouped
     kept, weight = {}, None
     if columns.keep or columns.weight is not None:
-        query_level = QueryColumns(grouped, ids, numbers)
+        query_level = QueryColumns(grouped, ids, blame)
         kept = {name: query_level.column(name, table[name]) for name in columns.keep}
-        kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
     if columns.weight is not None:
-        of_rows = numbers_in(columns.weight, table[columns.weight], "weights", place)
+        of_rows = numbers_in(columns.weight, table[columns.weight], "weights", blame)
         weight = query_level.column(columns.weight, pa.chunked_array([pa.array(of_rows)])).to_numpy()
     relevance, scores = grouped.in_order(relevance, scores)
     if grouped.codes is not None:
         more = {name: value.take(grouped.rows) for name, value in more.items()}
-    is_in_place = grouped.codes is None and isinstance(numbers, int)
-    rankings = checked(
-        grouped.offsets,
-        relevance,
-        scores,
+    query_ids = decode(grouped.query_ids)
+    rankings = _checked(
         columns,
-        place,
-        grouped,
-        query_ids=decode(grouped.query_ids),
+        (grouped.offsets, relevance, scores),
+        blame._replace(
+            offsets=grouped.offsets,
+            query_ids=query_ids,
+            grouped=grouped if grouped.codes is not None else None,
+        ),
+        kept,
+        to_decode,
+        query_ids=query_ids,
         weight=weight,
-        queries=pa.table(kept) if kept else None,
-        first_row=numbers if is_in_place else None,
         **more,
     )
     if files is not None:
         files.check(ids, grouped, numbers)
     return rankings
+
+
+def _of_documents(
+    columns: Columns,
+    values_of: Callable[[str], pa.ChunkedArray],
+    graded: Array | None,
+    documents: int,
+    blame: Blame,
+) -> dict[str, Any]:
+    """Optional columns, as `Rankings.from_offsets` takes them; what is not `graded` is also unjudged."""
+    found: dict[str, Any] = {}
+    flags, name = None, columns.is_judged
+    if name is not None:
+        flags = flags_in(name, values_of(name), blame)
+    if (judged := combine_flags(flags, graded)) is not None:
+        found["is_judged"] = judged
+    if (name := columns.doc_id) is not None:
+        found["doc_ids"] = doc_ids_in(name, values_of(name), blame)
+    if (name := columns.intents) is not None:
+        column = values_of(name)
+        if not is_list(column.type):
+            raise InputTypeError(
+                f'column "{name}" is {column.type}; wanted a list for each document: '
+                "its grade for each intent"
+            )
+        found["intents"] = intent_grades(f'column "{name}"', column, documents)
+    if (name := columns.propensity) is not None:
+        values = numbers_in(name, values_of(name), "probabilities", blame)
+        found["propensity"] = checked_propensity(f'column "{name}"', values, blame)
+    return found
+
+
+def _checked(
+    columns: Columns,
+    of_documents: tuple[Int64, Array, Array],
+    blame: Blame,
+    kept: dict[str, pa.ChunkedArray],
+    to_decode: Collection[str],
+    **more: Any,
+) -> Rankings:
+    """Rankings of these columns, whose values are checked in words of the table."""
+    kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
+    return Rankings._of_columns(
+        *of_documents,
+        blame._replace(names=(f'column "{columns.relevance}"', f'column "{columns.score}"')),
+        nan=columns.nan,
+        query_name="query_id" if columns.query is None else columns.query,
+        queries=pa.table(kept) if kept else None,
+        **more,
+    )
+
+
+# ---- lists ----
+
+
+def _from_lists(
+    table: pa.Table, columns: Columns, to_decode: Collection[str], numbers: int | Int64
+) -> Rankings:
+    ids = None if columns.query is None else checked_ids(table, columns, numbers)
+    if ids is not None and (repeated := _first_repeated(ids)) is not None:
+        raise several_rows_of_lists(ids[repeated], columns)
+    query_ids = _row_numbers(len(table), numbers) if ids is None else decode(ids)
+    of_rows = Blame(np.arange(len(table) + 1), query_ids, None)
+    offsets, grades = _split_lists(columns.relevance, table[columns.relevance], of_rows)
+    blame = of_rows._replace(offsets=offsets, in_lists=True)
+
+    def values_of(name: str) -> pa.ChunkedArray:
+        own_offsets, values = _split_lists(name, table[name], of_rows)
+        if not np.array_equal(own_offsets, offsets):
+            row = int(np.argmax(np.diff(own_offsets) != np.diff(offsets)))
+            raise InputError(
+                f"query {of_rows.name_of(row)} has "
+                f"{count_of(offsets[row + 1] - offsets[row], 'value')} in column "
+                f'"{columns.relevance}" and {own_offsets[row + 1] - own_offsets[row]} in column "{name}"; '
+                "wanted lists of equal lengths"
+            )
+        return values
+
+    relevance, graded = grades_in(columns, grades, blame)
+    scores = scores_in(columns, values_of(columns.score), blame)
+    more = _of_documents(columns, values_of, graded, len(grades), blame)
+    name, weight = columns.weight, None
+    if name is not None:
+        weight = numbers_in(name, table[name], "weights", of_rows)
+    kept = {name: plain(table[name]) for name in columns.keep}
+    of_documents = offsets, relevance, scores
+    return _checked(columns, of_documents, blame, kept, to_decode, query_ids=query_ids, weight=weight, **more)
+
+
+def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
+    return InputError(
+        f"query {shown(query)} has several rows of lists; in list-column form a query is one row. "
+        f'Make a row of each document first, as in data.explode(["{columns.relevance}", '
+        f'"{columns.score}"]), and rows of one query are one query.'
+    )
+
+
+def _first_repeated(ids: pa.ChunkedArray) -> int | None:
+    """The first row whose id occurred in an earlier row."""
+    codes = array_of(decode(ids).combine_chunks().dictionary_encode().indices)
+    new = np.zeros(len(codes), np.bool_)
+    new[np.unique(codes, return_index=True)[1]] = True
+    return None if new.all() else int(np.argmin(new))
+
+
+def _row_numbers(rows: int, numbers: int | Int64) -> pa.Array | None:
+    if isinstance(numbers, int):
+        return column_of(np.arange(numbers, numbers + rows)) if numbers else None
+    return column_of(numbers)
+
+
+def _split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int64, pa.ChunkedArray]:
+    """Offsets of a list column, and its values end to end."""
+    kind = column.type
+    if not is_list(kind):
+        raise InputTypeError(
+            f'column "{name}" is {kind}; wanted a list for each query, as in the relevance column'
+        )
+    refuse_nulls(name, column, blame, ". Give a query without documents an empty list.")
+    ends, values, total = [np.zeros(1, np.int64)], [], 0
+    for chunk in column.chunks:
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            offsets = array_of(chunk.offsets)
+            values.append(chunk.values.slice(offsets[0], offsets[-1] - offsets[0]))
+            if column.num_chunks == 1 and offsets[0] == 0:
+                return offsets.astype(np.int64, copy=False), pa.chunked_array(values)
+            ends.append(offsets[1:] + (total - int(offsets[0])))
+        elif pa.types.is_fixed_size_list(kind):
+            values.append(chunk.flatten())
+            ends.append(total + kind.list_size * np.arange(1, len(chunk) + 1, dtype=np.int64))
+        else:
+            values.append(chunk.flatten())
+            ends.append(total + np.cumsum(array_of(chunk.sizes), dtype=np.int64))
+        total += len(values[-1])
+    return np.concatenate(ends, dtype=np.int64), pa.chunked_array(values, kind.value_type)

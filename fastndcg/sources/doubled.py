@@ -11,8 +11,8 @@ import numpy.typing as npt
 from fastndcg.common.arrow_types import array_of, combine, decode
 from fastndcg.common.table import quoted
 from fastndcg.errors import Argument, ColumnError, InputError, Step
+from fastndcg.rankings.blame import shown
 from fastndcg.sources.columns import Columns, fitting
-from fastndcg.sources.values import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,8 +12,7 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import is_list
 from fastndcg.errors import InputError
 from fastndcg.rankings.grouping import SECRET
-from fastndcg.sources.arrow import grouped_rows, plain_table
-from fastndcg.sources.list_columns import several_rows_of_lists
+from fastndcg.sources.arrow import grouped_rows, plain_table, several_rows_of_lists
 from fastndcg.sources.messages import naming
 from fastndcg.sources.query_keys import SeenKeys, keys_of
 from fastndcg.sources.streams import NotGroupedError

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import column_of
 from fastndcg.errors import Argument, InputError, Part, Step, count_of, warn
-from fastndcg.sources.values import shown
+from fastndcg.rankings.blame import shown
 
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings

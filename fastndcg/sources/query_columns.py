@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of, decode, plain
 from fastndcg.errors import At, InputError, InputTypeError
+from fastndcg.rankings.blame import Blame, shown
 from fastndcg.rankings.grouping import changes_of, group_rows, take
-from fastndcg.sources.documents import number_of
-from fastndcg.sources.values import ids_in, join_arrays, shown
+from fastndcg.sources.values import ids_in, join_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,8 @@ Int64 = npt.NDArray[np.int64]
 class QueryColumns:
     """Columns of one value within each query, cut down to a row for each query."""
 
-    def __init__(self, grouped: Grouped, ids: pa.ChunkedArray, numbers: int | Int64) -> None:
-        self._ids, self._grouped, self._numbers = ids, grouped, numbers
+    def __init__(self, grouped: Grouped, ids: pa.ChunkedArray, blame: Blame) -> None:
+        self._ids, self._grouped, self._blame = ids, grouped, blame
         self._starts, self._first_rows = grouped.offsets[:-1], grouped.first_rows
 
     def column(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -39,12 +39,11 @@ class QueryColumns:
         if differing is not None:
             first = int(self._first_rows[np.searchsorted(self._starts, differing, side="right") - 1])
             other = differing if self._grouped.rows is None else int(self._grouped.rows[differing])
-            rows = number_of(first, self._numbers), number_of(other, self._numbers)
             raise InputError(
                 f'column "{name}" differs within query {shown(self._ids[other])}: {shown(column[first])}',
-                At(rows[0]),
+                At(self._blame.number(first)),
                 f", {shown(column[other])}",
-                At(rows[1]),
+                At(self._blame.number(other)),
                 "; keep and weight take columns with one value for each query",
             )
         return take(
@@ -80,5 +79,5 @@ class QueryColumns:
 def columns_of_queries(table: pa.Table, query: str, names: Sequence[str], first_row: int = 0) -> pa.Table:
     """Columns of one value within each query: a row for each query, in order of first appearance."""
     ids = ids_in(query, table[query])
-    level = QueryColumns(group_rows(ids), ids, first_row)
+    level = QueryColumns(group_rows(ids), ids, Blame(numbers=first_row))
     return pa.table({name: level.column(name, table[name]) for name in names})

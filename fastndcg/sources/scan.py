@@ -17,8 +17,7 @@ from fastndcg.errors import InputError, InputTypeError
 from fastndcg.rankings.grouping import Grouped
 from fastndcg.rankings.oddities import Oddities, warn_of_oddities
 from fastndcg.sources.ahead import decoded_ahead
-from fastndcg.sources.arrow import grouped_rows, plain_table, rankings_from_table
-from fastndcg.sources.documents import checked_ids
+from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table, rankings_from_table
 from fastndcg.sources.groups import Groups
 from fastndcg.sources.joined import join_tables
 from fastndcg.sources.messages import naming

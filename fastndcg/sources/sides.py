@@ -11,9 +11,9 @@ import pyarrow as pa
 from fastndcg.common.arrays import negate, offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, combine, decode, places_of
 from fastndcg.errors import Argument, ColumnError, Given, InputError, InputTypeError, Step
+from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import encode, id_column, numbers_of
 from fastndcg.rankings.intents import IntentGrades
-from fastndcg.sources.values import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from fastndcg.common.arrays import JOINED
 from fastndcg.common.arrow_types import column_of, combine, plain, whole_ids, without_points
-from fastndcg.errors import Argument, At, ColumnError, FastndcgError, InputTypeError, Step
+from fastndcg.errors import Argument, ColumnError, FastndcgError, InputTypeError, Step
+from fastndcg.rankings.blame import BY_ROW, Blame
 from fastndcg.sources.columns import (
     Columns,
     Roles,
@@ -75,17 +76,13 @@ def find_columns(name: str, present: list[str], role: Role, roles: Roles, *, int
 def table_side(
     name: str, table: pa.Table, found: _Found, role: Role, first_row: int = 0, *, is_text: bool = False
 ) -> Side:
-    graded, roles = None, found.roles
-
-    def place(row: int) -> At:
-        return At(row + first_row)
-
+    graded, roles, blame = None, found.roles, Blame(numbers=first_row)
     try:
         named = [each for each in (found.query, found.doc_id, found.intent) if each is not None]
         as_ids = without_points if is_text else whole_ids
         query, doc, *intent = ids = [as_ids(plain(table[column])) for column in named]
         for column, held in zip(named, ids, strict=True):
-            refuse_nulls(column, held, place)
+            refuse_nulls(column, held, blame)
         for column, held, of in zip(named, ids, ("query", "document"), strict=False):
             if pa.types.is_floating(held.type) or pa.types.is_nested(held.type):
                 raise InputTypeError(
@@ -99,9 +96,9 @@ def table_side(
         if found.value is None:
             values = np.full(len(table), roles.one_grade)
         elif role == "relevance":
-            values, graded = grades_in(columns, table[of_values], place)
+            values, graded = grades_in(columns, table[of_values], blame)
         else:  # nulls are NaN, which pandas writes as null: refused or ranked last where they are joined
-            values = scores_in(columns, table[of_values], place)
+            values = scores_in(columns, table[of_values], blame)
         of_queries = _columns_of_queries(
             table, found.query, found.kept, roles.weight, first_row, is_text=is_text
         )
@@ -132,7 +129,7 @@ def _columns_of_queries(
     from fastndcg.sources.values import integers_if_written_so
 
     found = columns_of_queries(table, query, kept, first_row)
-    weights = None if weight is None else numbers_in(weight, found[weight], "weights", At)
+    weights = None if weight is None else numbers_in(weight, found[weight], "weights", BY_ROW)
     names = [name for name in kept if name != weight]
     columns = [integers_if_written_so(found[name]) if is_text else found[name] for name in names]
     return {"kept": pa.table(columns, names=names) if names else None, "weight": weights}

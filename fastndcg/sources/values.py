@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import OR_UNJUDGED, negate, split_unjudged
+from fastndcg.common.arrays import negate, split_unjudged
 from fastndcg.common.arrow_types import (
     array_of,
     decode,
@@ -20,8 +20,9 @@ from fastndcg.common.arrow_types import (
     whole_ids,
     with_long_offsets,
 )
-from fastndcg.common.table import quoted
 from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
+from fastndcg.rankings.blame import Blame, shown
+from fastndcg.rankings.checks import OR_LAST, UNJUDGED
 
 if TYPE_CHECKING:
     from fastndcg.sources.columns import Columns
@@ -32,21 +33,19 @@ Int64 = npt.NDArray[np.int64]
 _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
 _SHOWN_WORDS = 12  # that a message lists
 _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
-UNJUDGED = (". Drop those rows", *OR_UNJUDGED, ".")
 WORDS = Step(
     ", or say the grade of each word, as in ", Argument("grades", {"perfect": 2, "fair": 1, "bad": 0})
 )
-OR_LAST = (". Drop those rows", Step(" or pass ", Argument("nan", "last")), ".")
 _STEPS = {"grades": UNJUDGED, "scores": OR_LAST}
 
 
-def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[[int], At]) -> Array:
+def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) -> Array:
     """A column of numbers as one array: a view of its buffer where it is one chunk."""
     column = decode(plain(column))
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
-    refuse_nulls(name, column, place, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
+    refuse_nulls(name, column, blame, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
     if pa.types.is_decimal(kind):
         return join_arrays([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
     if not (is_number(kind) or pa.types.is_boolean(kind)):
@@ -63,7 +62,7 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, place: Callable[
 
 
 def grades_in(
-    columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At]
+    columns: Columns, column: pa.ChunkedArray, blame: Blame
 ) -> tuple[Array, npt.NDArray[np.bool_] | None]:
     """Grades as numbers (0 for unjudged documents), and which documents have one; None if all must have one.
 
@@ -71,24 +70,24 @@ def grades_in(
     """
     name, column = columns.relevance, plain(column)
     if isinstance(columns.grades, Mapping):
-        column = _grades_of_words(name, column, columns.grades, place)
+        column = _grades_of_words(name, column, columns.grades, blame)
     if columns.unjudged != "null":
-        return numbers_in(name, column, "grades", place), None
+        return numbers_in(name, column, "grades", blame), None
     graded = None
     if column.null_count:
         import pyarrow.compute as pc
 
         graded = array_of(pc.is_valid(column))
-        present = numbers_in(name, column.drop_null(), "grades", place)
+        present = numbers_in(name, column.drop_null(), "grades", blame)
         grades = np.zeros(len(column), present.dtype)
         grades[graded] = present
     else:
-        grades = numbers_in(name, column, "grades", place)
+        grades = numbers_in(name, column, "grades", blame)
     return split_unjudged(grades, graded)
 
 
 def _grades_of_words(
-    name: str, column: pa.ChunkedArray, grades: Mapping[Any, float], place: Callable[[int], At]
+    name: str, column: pa.ChunkedArray, grades: Mapping[Any, float], blame: Blame
 ) -> pa.ChunkedArray:
     """The grade of each word; null stays null."""
     kind = column.type
@@ -109,9 +108,8 @@ def _grades_of_words(
         if None in found:
             unknown = np.array([each is None for each in found])[codes] & ~missing
             if unknown.any():
-                raise _no_grade(
-                    name, chunk[int(np.argmax(unknown))], grades, place(before + int(np.argmax(unknown)))
-                )
+                first = int(np.argmax(unknown))
+                raise _no_grade(name, chunk[first], grades, blame.at(before + first))
         places = pa.array(np.array([each or 0 for each in found] or [0])[codes], mask=missing)
         chunks.append(numbers.take(places))
         before += len(chunk)
@@ -131,13 +129,13 @@ def _no_grade(name: str, word: pa.Scalar, grades: Mapping[Any, float], at: At) -
     )
 
 
-def scores_in(columns: Columns, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
+def scores_in(columns: Columns, column: pa.ChunkedArray, blame: Blame) -> Array:
     """As `numbers_in`; with nan="last", nulls are NaN, as pandas writes them. The highest value is best."""
     name, column = columns.score, plain(column)
     if columns.nan != "last" or not column.null_count:
-        scores = numbers_in(name, column, "scores", place)
+        scores = numbers_in(name, column, "scores", blame)
     else:
-        scores = with_nulls_as_nan(name, column, lambda present: numbers_in(name, present, "scores", place))
+        scores = with_nulls_as_nan(name, column, lambda present: numbers_in(name, present, "scores", blame))
     return negate(scores) if columns.ascending else scores
 
 
@@ -198,13 +196,13 @@ def _undecimal(name: str, chunk: pa.Array) -> Array:
     )
 
 
-def flags_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> Array:
+def flags_in(name: str, column: pa.ChunkedArray, blame: Blame) -> Array:
     column = plain(column)
     if not pa.types.is_boolean(column.type) and len(column):
         raise InputTypeError(
             f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
         )
-    refuse_nulls(name, column, place, ". Write False for unjudged documents.")
+    refuse_nulls(name, column, blame, ". Write False for unjudged documents.")
     return join_arrays([array_of(chunk) for chunk in column.chunks], np.bool_)
 
 
@@ -253,9 +251,9 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
     return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
 
 
-def doc_ids_in(name: str, column: pa.ChunkedArray, place: Callable[[int], At]) -> pa.ChunkedArray:
+def doc_ids_in(name: str, column: pa.ChunkedArray, blame: Blame) -> pa.ChunkedArray:
     column = whole_ids(plain(column))
-    refuse_nulls(name, column, place, ". Drop those rows or name their documents.")
+    refuse_nulls(name, column, blame, ". Drop those rows or name their documents.")
     return column.cast(pa.int64()) if pa.types.is_null(column.type) else with_long_offsets(column)
 
 
@@ -268,28 +266,16 @@ def join_arrays(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
 # ---- messages ----
 
 
-def refuse_nulls(name: str, column: pa.ChunkedArray, place: Callable[[int], At], *steps: Part) -> None:
+def refuse_nulls(name: str, column: pa.ChunkedArray, blame: Blame, *steps: Part) -> None:
     if column.null_count:
         import pyarrow.compute as pc
 
         first = int(np.argmax(array_of(pc.is_null(column))))
         raise InputError(
             f'column "{name}" has {count_of(column.null_count, "null")}',
-            place(first)._replace(first=True),
+            blame.at(first, first=True),
             *(steps or (". Drop those rows.",)),
         )
-
-
-def shown(scalar: pa.Scalar) -> str:
-    """A value of a column for messages: text is quoted, and the middle of a long text is left out.
-
-    >>> shown(pa.scalar("q-1")), shown(pa.scalar(7)), shown(pa.scalar(b"q-2"))
-    ('"q-1"', '7', '"q-2"')
-    """
-    value = scalar.as_py()
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "backslashreplace")
-    return quoted(value)
 
 
 def first_line(error: BaseException) -> str:

@@ -440,8 +440,8 @@ def test_the_walk_from_a_file_to_its_values_is_short(tmp_path: Path) -> None:
     )
     seen, frames = json.loads(finished.stdout)
     outside = [(file, name) for file, name in seen if not file.startswith("kernels")]
-    assert len(outside) <= 157, outside
-    assert len({file for file, _ in outside}) <= 30
+    assert len(outside) <= 146, outside
+    assert len({file for file, _ in outside}) <= 29
     # one frame more than where kernels are compiled, whose driver is called directly
     assert frames[::-1] == ["evaluate", "score", "values", "score", "run_plain", "score_levels_serial"]
 
