@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fastndcg.api.drop_ins import dcg_score as dcg_score
     from fastndcg.api.drop_ins import ndcg_score as ndcg_score
     from fastndcg.api.evaluate import evaluate as evaluate
+    from fastndcg.api.evaluate import evaluate_query as evaluate_query
     from fastndcg.api.evaluate import ndcg as ndcg
     from fastndcg.common.table import Table as Table
     from fastndcg.convention.differences import compare_conventions as compare_conventions
@@ -101,7 +102,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "api.compilation": "Compiled compile_kernels",
     "api.drop_ins": "dcg_score ndcg_score",
-    "api.evaluate": "evaluate ndcg",
+    "api.evaluate": "evaluate evaluate_query ndcg",
     "common.table": "Table",
     "convention.differences": "compare_conventions explain_conventions",
     "convention.evaluation": "ConventionScores",

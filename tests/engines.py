@@ -362,6 +362,13 @@ def page_example(heading: str, page: str = "engines") -> str:
     return section.partition("```python\n")[2].partition("```")[0]
 
 
+def page_examples(heading: str, page: str = "engines") -> str:
+    """All blocks of Python below a heading of a page of docs/, one after the other."""
+    section = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").partition(f"# {heading}\n")[2]
+    blocks = section.partition("\n#")[0].split("```python\n")[1:]
+    return "\n".join(block.partition("```")[0] for block in blocks)
+
+
 def check_script(done: subprocess.CompletedProcess[str], table: pa.Table, queries: Path, means: Path) -> None:
     """What a script wrote and showed of nDCG@10 and AP by country, weighted, beside what is computed here."""
     assert done.returncode == 0, done.stderr[-3000:]

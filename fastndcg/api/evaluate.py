@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -21,7 +21,7 @@ from fastndcg.sources.streams import RankingsStream, Sink
 
 if TYPE_CHECKING:
     from fastndcg.convention.evaluation import ConventionScores
-    from fastndcg.measures import Measure
+    from fastndcg.measures import Measure, MeasureLike
     from fastndcg.measures.by_tool import Convention
     from fastndcg.scores.scores import Scores
     from fastndcg.typing import (
@@ -324,3 +324,65 @@ def ndcg(
     measure = nDCG(gain=gain, discount=discount, ties=ties, ideal=ideal, empty=empty)
     asked = measure if k is None else measure @ k
     return read_only(ways.defined_values((asked,), rankings, threads)[0][0])
+
+
+@overload
+def evaluate_query(
+    relevance: npt.ArrayLike, scores: npt.ArrayLike, measure: MeasureLike, **options: Unpack[ColumnsAndIds]
+) -> float: ...
+
+
+@overload
+def evaluate_query(
+    relevance: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    measure: list[MeasureLike] | tuple[MeasureLike, ...],
+    **options: Unpack[ColumnsAndIds],
+) -> dict[str, float]: ...
+
+
+def evaluate_query(
+    relevance: npt.ArrayLike, scores: npt.ArrayLike, measure: Any, **options: Unpack[ColumnsAndIds]
+) -> float | dict[str, float]:
+    """Compute a measure of one query, as a plain float: for functions that an engine calls for each group.
+
+    Parameters
+    ----------
+    relevance, scores : (n_docs,)
+        Grades and scores of the documents of the query: lists, NumPy, pandas or Arrow.
+    measure : Measure, notation ("nDCG@10"), or a list of these
+    options : keywords
+        As in `Rankings.from_offsets`: nan, ascending, unjudged, is_judged, judged, doc_ids.
+
+    Returns
+    -------
+    float, or dict of float by measure if a list was given
+        NaN where the measure has no value, as for `empty="skip"`.
+
+    Raises
+    ------
+    InputError, MeasureError
+        As in `Rankings.from_offsets` and `evaluate`.
+
+    See Also
+    --------
+    evaluate : many queries at once, which is up to a thousand times as fast a query.
+
+    References
+    ----------
+    The help of each measure names the source of its formula, for example `help(fastndcg.nDCG)`.
+
+    Examples
+    --------
+    >>> evaluate_query([0, 2, 1], [0.9, 0.8, 0.1], "nDCG@10")
+    0.6696718...
+    >>> evaluate_query([0, 2, 1], [0.9, 0.8, 0.1], ["P@2", "RR"])
+    {'P@2': 0.5, 'RR': 0.5}
+    """
+    n_docs = len(relevance) if isinstance(relevance, Sized) else 0
+    rankings = Rankings.from_offsets([0, n_docs], relevance, scores, **options)
+    asked = as_measures(measure)
+    values: list[float] = ways.defined_values(asked, rankings, 1)[0][:, 0].tolist()
+    if len(asked) == 1 and (isinstance(measure, str) or not isinstance(measure, Iterable)):
+        return values[0]
+    return {each.label: value for each, value in zip(asked, values, strict=True)}

@@ -331,6 +331,35 @@ def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_page("Spark", engines.documents(100), tmp_path, capsys)
 
 
+@pytest.mark.skipif(not hasattr(DataFrame, "toArrow"), reason="applyInArrow of groups came with 4.0")
+def test_functions_of_the_page(spark: SparkSession, tmp_path: Path) -> None:
+    table = engines.documents(60)
+    hours = pa.array(np.datetime64("2026-11-24T00:00", "us") + table["qid"].to_numpy().astype("m8[m]"))
+    table = table.append_column("time", hours.cast(pa.timestamp("us", "UTC")))
+    (tmp_path / "arriving").mkdir()
+    pq.write_table(table, tmp_path / "arriving" / "1.parquet")
+    example = engines.page_examples("In functions of your own")
+    for name in ("arriving", "scores_of_batches", "scores_of_windows", "checkpoint"):
+        example = example.replace(f'"{name}"', repr(str(tmp_path / name)))
+    made: dict[str, Any] = {
+        "spark": spark,
+        "fns": fns,
+        "rows": spark.read.parquet(str(tmp_path / "arriving")),
+    }
+    exec(example, made)  # noqa: S102 - the page's own lines
+    local = engines.here(table, ["nDCG@10", "RR"], is_judged=None, weight=None, keep=()).to_arrow()
+    alone = engines.rows_of(local.select(["qid", "nDCG@10"]))
+    for name in ("by_udf", "by_frames"):
+        assert rows_of(made[name]) == [(query, value) for query, value in alone], name
+    for name in ("by_arrow", "by_bucket"):
+        assert rows_of(made[name]) == engines.rows_of(local), name
+    assert rows_of(spark.read.parquet(str(tmp_path / "scores_of_batches"))) == alone
+    # the last window waits for the watermark to pass it
+    windows = spark.read.parquet(str(tmp_path / "scores_of_windows"))
+    closed = dict(rows_of(windows.select("qid", "ndcg")))
+    assert len(closed) > 30 and closed.items() <= dict(alone).items()
+
+
 def test_the_script(tmp_path: Path) -> None:
     table = engines.documents(100)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=300)

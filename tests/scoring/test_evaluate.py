@@ -11,6 +11,7 @@ from typing import Any
 import cases
 import numpy as np
 import oracle
+import pyarrow as pa
 import pytest
 import strategies as ours
 from hypothesis import assume, given, settings
@@ -1037,3 +1038,21 @@ def test_threads_leave_no_chunk_out(threads: int, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(launch, "_run_parallel", run_over_marks)
     assert same_bits(launch.score(measures, rankings, threads, launch.Sizes(chunk=100)), wanted)
+
+
+def test_one_query_is_plain_floats() -> None:
+    rng = np.random.default_rng(3)
+    measures = ["ndcg@3", "AP", fn.RR(empty="skip"), "ERR@5"]
+    for n_docs in (0, 1, 2, 17, 300):
+        grades, scores = rng.integers(0, 3, n_docs), rng.integers(0, 9, n_docs)
+        found = fn.evaluate_query(grades, scores, measures)
+        whole = fn.evaluate(fn.Rankings.from_offsets([0, n_docs], grades, scores), measures)
+        assert list(found) == [each.label for each in whole.measures]
+        np.testing.assert_array_equal(list(found.values()), whole.values[:, 0])
+        alone = fn.evaluate_query(pa.array(grades), pa.array(scores), fn.AP)
+        assert type(alone) is float and alone == found["AP"]
+    assert fn.evaluate_query([1, 0], [0.5, np.nan], "RR", nan="last") == 1.0
+    with pytest.raises(fn.InputError, match="NaN"):
+        fn.evaluate_query([1, 0], [0.5, np.nan], "RR")
+    with pytest.raises(fn.InputError, match="relevance has 1 value and scores 2"):
+        fn.evaluate_query([1], [2, 3], "RR")
