@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from fastndcg.decide.explanation import Explanation as Explanation
     from fastndcg.decide.explanation import Explanations as Explanations
     from fastndcg.decide.explanation import explain as explain
+    from fastndcg.decide.powered import PredictionPowered as PredictionPowered
+    from fastndcg.decide.powered import prediction_powered as prediction_powered
     from fastndcg.decide.ranges import Bounds as Bounds
     from fastndcg.decide.ranges import Ranges as Ranges
     from fastndcg.decide.ranges import judgment_range as judgment_range
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from fastndcg.sources.trec import read_qrels_run as read_qrels_run
     from fastndcg.sources.trec import read_trec as read_trec
     from fastndcg.statistics.agreement import cohen_kappa as cohen_kappa
+    from fastndcg.statistics.agreement import fleiss_kappa as fleiss_kappa
     from fastndcg.statistics.agreement import krippendorff_alpha as krippendorff_alpha
 
 _HOMES = {
@@ -110,6 +113,7 @@ _HOMES = {
     "decide.comparison": "Comparison",
     "decide.counterfactual": "Estimate snips",
     "decide.explanation": "Explanation Explanations explain",
+    "decide.powered": "PredictionPowered prediction_powered",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
     "decide.rank_agreement": "rank_agreement",
     "decide.systems": "compare",
@@ -128,7 +132,7 @@ _HOMES = {
     "sources.read": "CsvStream ParquetStream read_csv read_parquet scan_csv scan_parquet",
     "sources.streams": "RankingsStream",
     "sources.trec": "read_qrels_run read_trec",
-    "statistics.agreement": "cohen_kappa krippendorff_alpha",
+    "statistics.agreement": "cohen_kappa fleiss_kappa krippendorff_alpha",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -949,3 +949,30 @@ def expected_ndcg(
         ideal_gains(query.documents(), query, cutoff, ideal, gain, rel), discount_function(discount), cutoff
     )
     return expected_dcg(query, cutoff, gain=gain, discount=discount, rel=rel) / best if best else None
+
+
+# ---- few labels and many: PPI++ ----
+
+
+def prediction_powered(
+    y: Sequence[float], f: Sequence[float], more: Sequence[float]
+) -> tuple[float, float, float]:
+    """Mean, weight and standard error by equations of Angelopoulos, Duchi and Zrnic, with the weight from 0 to 1; the error of
+    the regression of double sampling.
+    """
+    n, m = len(y), len(more)
+    mean_y, mean_f, mean_more = math.fsum(y) / n, math.fsum(f) / n, math.fsum(more) / m
+    every = [*f, *more]
+    middle = math.fsum(every) / len(every)
+    variance = math.fsum((each - middle) ** 2 for each in every) / (len(every) - 1)
+    square = math.fsum((each - mean_f) ** 2 for each in f)
+    together = math.fsum((one - mean_y) * (other - mean_f) for one, other in zip(y, f, strict=True)) / n
+    if square < 1e-20:
+        return mean_y, 0.0, math.nan
+    weight = min(max(together / ((1 + n / m) * variance), 0.0), 1.0)
+    rest = [one - weight * other for one, other in zip(y, f, strict=True)]
+    mean_rest = math.fsum(rest) / n
+    of_rest = math.fsum((each - mean_rest) ** 2 for each in rest) / (n - 2) / n
+    of_rest *= 1 + (mean_more - mean_f) ** 2 / square
+    of_more = math.fsum((each - mean_more) ** 2 for each in more) / (m - 1) / m
+    return mean_y + weight * (mean_more - mean_f), weight, math.sqrt(of_rest + weight**2 * of_more)

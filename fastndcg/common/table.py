@@ -73,7 +73,7 @@ class Table(AsFrame):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Table, (self._arrow, self._keys, self._pages)
+        return type(self), (self._arrow, self._keys, self._pages)
 
     def text(self, width: int = 0, see: str = "to_arrow()") -> str:
         """The table as text of at most `width` characters a line; 0 means no limit. A last line names columns

@@ -57,22 +57,23 @@ def scores_of_systems(systems: object, measures: Any) -> dict[str, Scores]:
         )
     if len(systems) < 2:
         raise InputError(f"{len(systems)} systems are given; wanted two or more to compare")
-    scored = {}
-    for name, given in systems.items():
-        system = given
-        if isinstance(given, Rankings):
-            if measures is None:
-                raise InputError(
-                    f'"{name}" is Rankings; name what to evaluate, as in measures=["nDCG@10"], or give Scores'
-                )
-            with about(f'"{name}"'):
-                system = evaluate(given, measures)
-        if not isinstance(system, Scores):
-            raise InputTypeError(
-                f'"{name}" is a {type(system).__name__}; wanted Scores, as evaluate returns them, or Rankings'
+    return {str(name): scores_of(name, given, measures) for name, given in systems.items()}
+
+
+def scores_of(name: object, given: Any, measures: Any) -> Scores:
+    """The scores of one system, which may be given as Rankings."""
+    if isinstance(given, Rankings):
+        if measures is None:
+            raise InputError(
+                f'"{name}" is Rankings; name what to evaluate, as in measures=["nDCG@10"], or give Scores'
             )
-        scored[str(name)] = system
-    return scored
+        with about(f'"{name}"'):
+            return evaluate(given, measures)
+    if not isinstance(given, Scores):
+        raise InputTypeError(
+            f'"{name}" is a {type(given).__name__}; wanted Scores, as evaluate returns them, or Rankings'
+        )
+    return given
 
 
 def common_measures(scored: dict[str, Scores], measures: Any) -> list[Measure]:

@@ -5,6 +5,7 @@ intervals   confidence intervals of means
 paired      the difference of two systems, its significance and its effect
 noncentral  the noncentral t distribution: what a test detects, and intervals of effects
 resampling  tests and intervals by random signs, orders and draws
+controlled  means that a second number of each value makes more precise
 agreement   agreement of two rankings, and of judges
 """
 

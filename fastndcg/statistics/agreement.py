@@ -132,7 +132,7 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
 
     See Also
     --------
-    krippendorff_alpha : any number of judges, and missing grades.
+    fleiss_kappa, krippendorff_alpha : any number of judges.
     rank_agreement : agreement of rankings instead of judges.
 
     References
@@ -166,6 +166,68 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(len(first), 1)
     by_chance = (apart * expected).sum()
     return float(1 - (apart * counts).sum() / by_chance) if by_chance else math.nan
+
+
+def fleiss_kappa(counts: Any) -> float:
+    """Fleiss' kappa: the agreement of any number of judges beyond chance, where as many judged each item; 1
+    is full agreement, 0 is the agreement of chance.
+
+    (P - E) / (1 - E): P is the share of pairs of judges of an item that agree, and E the sum over categories
+    of the squared share of all judgments.
+
+    Parameters
+    ----------
+    counts : (n_items, n_categories)
+        How many judges chose each category for each item. All rows have the same sum, of at least 2.
+
+    Returns
+    -------
+    float
+        NaN if all judgments are of one category.
+
+    Raises
+    ------
+    InputError
+        Another shape, counts that are not whole numbers from 0, or rows with different sums.
+    InputTypeError
+        Counts that are not numbers.
+
+    See Also
+    --------
+    krippendorff_alpha : judges that skip items, and grades that are more or less far apart.
+    cohen_kappa : two judges.
+
+    References
+    ----------
+    Fleiss, Psychological Bulletin 1971.
+
+    Examples
+    --------
+    >>> round(fleiss_kappa([[0, 3], [1, 2], [3, 0], [3, 0]]), 4)
+    0.625
+    """
+    given = np.ma.filled(np.asanyarray(counts), np.nan) if np.ma.isMA(counts) else np.asanyarray(counts)
+    if given.dtype.kind not in "biuf" and given.size:
+        raise InputTypeError(f"counts are of dtype {given.dtype}; wanted how many judges chose each category")
+    if given.ndim != 2:
+        raise InputError(f"counts has shape {given.shape}; wanted (n_items, n_categories)")
+    numbers = given.astype(np.float64)
+    wrong = ~((numbers >= 0) & (numbers == np.floor(numbers)) & np.isfinite(numbers))
+    if wrong.any():
+        item = int(np.argmax(wrong.any(axis=1)))
+        raise InputError(f"counts of item {item} are {given[item].tolist()}; wanted whole numbers from 0")
+    judges = numbers.sum(axis=1)
+    if not len(judges):
+        return math.nan
+    if judges[0] < 2 or (judges != judges[0]).any():
+        item = int(np.argmax(judges != judges[0])) if judges[0] > 1 else 0
+        raise InputError(
+            f"item {item} has {judges[item]:.0f} judgments and item 0 {judges[0]:.0f}; wanted 2 or more, as "
+            "many for each. krippendorff_alpha takes judges that skip items."
+        )
+    agreed = float((numbers * (numbers - 1)).sum() / (judges[0] * (judges[0] - 1) * len(judges)))
+    by_chance = float(np.square(numbers.sum(axis=0) / numbers.sum()).sum())
+    return (agreed - by_chance) / (1 - by_chance) if by_chance < 1 else math.nan
 
 
 def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:

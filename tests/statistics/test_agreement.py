@@ -183,6 +183,60 @@ def test_agreement_of_judges_at_its_ends() -> None:
         fn.cohen_kappa([1, 2], [1, 2], "square")
 
 
+# Fleiss 1971 as textbooks have it: 14 judges, 10 items, 5 categories
+FOURTEEN = [
+    [0, 0, 0, 0, 14],
+    [0, 2, 6, 4, 2],
+    [0, 0, 3, 5, 6],
+    [0, 3, 9, 2, 0],
+    [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0],
+    [3, 2, 6, 3, 0],
+    [2, 5, 3, 2, 2],
+    [6, 5, 2, 1, 0],
+    [0, 2, 2, 3, 7],
+]
+
+
+def test_fleiss_own_example_and_its_ends() -> None:
+    assert fn.fleiss_kappa(FOURTEEN) == pytest.approx(0.210, abs=0.0005)
+    assert fn.fleiss_kappa(np.array(FOURTEEN)[::-1, ::-1]) == pytest.approx(fn.fleiss_kappa(FOURTEEN))
+    assert fn.fleiss_kappa([[3, 0], [0, 3]]) == 1
+    assert fn.fleiss_kappa([[1, 1], [1, 1]]) == -1
+    assert math.isnan(fn.fleiss_kappa([[2, 0], [2, 0]])) and math.isnan(fn.fleiss_kappa(np.zeros((0, 3))))
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=2, max_size=8))
+def test_fleiss_is_the_share_of_pairs_that_agree_beyond_chance(grades: list[list[int]]) -> None:
+    """Pair by pair, in plain Python; and nominal alpha, which differs by a term of 1 / judgments."""
+    counts = [[row.count(level) for level in range(3)] for row in grades]
+    pairs = [one == other for row in grades for one, other in permutations(row, 2)]
+    every = [grade for row in grades for grade in row]
+    chance = sum((every.count(level) / len(every)) ** 2 for level in range(3))
+    found = fn.fleiss_kappa(counts)
+    if chance == 1:
+        assert math.isnan(found)
+        return
+    assert found == pytest.approx((sum(pairs) / len(pairs) - chance) / (1 - chance))
+    alpha = fn.krippendorff_alpha(np.transpose(grades))
+    assert alpha == pytest.approx(1 - (1 - found) * (1 - 1 / len(every)))
+
+
+def test_fleiss_refuses() -> None:
+    with pytest.raises(fn.InputError, match="item 1 has 2 judgments and item 0 3; wanted 2 or more"):
+        fn.fleiss_kappa([[3, 0], [1, 1]])
+    with pytest.raises(fn.InputError, match="item 0 has 1 judgments"):
+        fn.fleiss_kappa([[1, 0], [0, 1]])
+    with pytest.raises(fn.InputError, match=r"counts of item 1 are \[1.5, 1.5\]; wanted whole numbers"):
+        fn.fleiss_kappa([[3, 0], [1.5, 1.5]])
+    with pytest.raises(fn.InputError, match="counts of item 0 are"):
+        fn.fleiss_kappa(np.ma.masked_array([[3.0, 0]], mask=[[0, 1]]))
+    with pytest.raises(fn.InputError, match=r"counts has shape \(2,\)"):
+        fn.fleiss_kappa([1, 2])
+    with pytest.raises(fn.InputTypeError, match="counts are of dtype <U1"):
+        fn.fleiss_kappa([["a", "b"]])
+
+
 @pytest.mark.parametrize("method", ["tau_b", "tau_ap", "rbo"])
 def test_large_unsigned_scores_are_not_rounded(method: str) -> None:
     pytest.importorskip("scipy")

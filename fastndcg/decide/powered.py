@@ -1,0 +1,249 @@
+"""`prediction_powered`: few labels of people, and many of a judge that may err."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.common.arrow_types import array_of, decode
+from fastndcg.common.table import Table
+from fastndcg.decide.matching import Sample, common_measures, match_queries, missing_text, scores_of
+from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, check_system
+from fastndcg.scores.slices import check_kept, column_names, groups_of
+from fastndcg.statistics.controlled import controlled
+from fastndcg.statistics.exact_sums import differences_of
+from fastndcg.statistics.intervals import check_confidence, check_size
+
+if TYPE_CHECKING:
+    from fastndcg.decide.matching import Bools, Float64, Int64
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.scores.scores import Scores
+
+_NUMBERS = {
+    **dict.fromkeys(("mean", "low", "high", "weight"), pa.float64()),
+    **dict.fromkeys(("n", "n_judge"), pa.int64()),
+    "effective": pa.float64(),
+}
+
+
+class PredictionPowered(Table):
+    """The result of `prediction_powered`: a `Table` that can hold a gate."""
+
+    def no_worse_than(
+        self, baseline: str, margin: float = 0.0, *, system: str | None = None
+    ) -> dict[str, bool]:
+        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure, as
+        `Comparison.no_worse_than` says it; within every slice, if there are slices.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            Values of one system; systems that were not compared; a margin that is negative, not finite, or no
+            number.
+        """
+        margin = check_size("margin", margin, "a loss to accept", 0.002)
+        if "baseline" not in self.column_names:
+            raise InputError(
+                "these are means of one system, which is worse than none; give mappings of two systems"
+            )
+        found: dict[str, list[bool]] = {}
+        for row in self.to_pylist():
+            pair = row["system"], row["baseline"]
+            if baseline in pair and system in (None, *pair) and system != baseline:
+                loss = -row["low"] if pair[1] == baseline else row["high"]
+                found.setdefault(row["measure"], []).append(math.isfinite(loss) and loss <= margin)
+        if not found:
+            check_system(baseline, dict.fromkeys(self["baseline"].to_pylist() + self["system"].to_pylist()))
+            raise InputError(f'"{baseline}" was compared with no "{system}"')
+        return {measure: all(each) for measure, each in found.items()}
+
+
+def prediction_powered(
+    human: Scores | Rankings | Mapping[str, Scores | Rankings],
+    judge: Scores | Rankings | Mapping[str, Scores | Rankings],
+    confidence: float = 0.95,
+    *,
+    baseline: str | None = None,
+    measures: Any = None,
+    by: str | Sequence[str] = (),
+) -> PredictionPowered:
+    """Estimate means by few labels of people and many of a judge, such as a language model.
+
+    The judge's values of all queries are corrected by how they differ from people's on the queries that
+    people labelled:
+
+        mean = mean(human) + weight * (mean(judge, unlabelled) - mean(judge, labelled))
+
+    This has no bias however much the judge errs, if the labelled queries were drawn at random from those of
+    the judge. A judge that agrees with people makes the interval narrower; one that does not gets the weight
+    0, which leaves the people's mean. Values of one query must come from the same documents for both, so that
+    a query is labelled as a whole.
+
+    Parameters
+    ----------
+    human : Scores, or Rankings with `measures`, or a mapping of names to them
+        Values by labels of people, for some of the judge's queries. Queries are matched by id. With a mapping
+        the differences of systems are estimated, query by query.
+    judge : the same
+        Values by labels of the judge, for all queries.
+    confidence : float
+        Confidence of the intervals.
+    baseline : name, optional
+        With mappings: the system that all others are compared with. Default: every pair is compared, and the
+        earlier of the two is the baseline.
+    measures : one or several of Measure, notation, or ir_measures object, optional
+        For Rankings, the measures to evaluate; for Scores, those to estimate.
+    by : str or sequence of str
+        Kept columns of the judge's queries: an estimate for each group of queries, in the order of
+        `Scores.by`.
+
+    Returns
+    -------
+    PredictionPowered
+        A Table with a row for each group, measure and pair of systems: the columns of `by`; measure; with
+        mappings system and baseline; `mean`, with mappings that of the differences, and its interval from
+        `low` to `high`; `weight` from 0 to 1; `n` queries that people labelled, and `n_judge` of the judge;
+        `effective`, the number of people's labels that alone would give as narrow an interval. NaN for fewer
+        than 2 labelled queries. `no_worse_than(baseline, margin)` is a gate, as that of a Comparison.
+
+    Raises
+    ------
+    InputError
+        Labelled queries that the judge lacks; queries that are repeated or differ in weight; queries that
+        `empty="skip"` leaves out for one of the two; mappings of different systems, or of one.
+    InputTypeError
+        Something else than Scores and Rankings, or a mapping beside them.
+    ColumnError
+        A column that was not kept.
+    MeasureError
+        No measure was evaluated for all.
+
+    See Also
+    --------
+    compare : systems that people judged for all queries.
+    fleiss_kappa, krippendorff_alpha : whether the judge agrees with people at all.
+
+    Notes
+    -----
+    The weight is that of PPI++, clipped to 0 to 1: cov(human, judge) / ((1 + n / N) * var(judge)), N being
+    the number of unlabelled queries. Intervals are by Student's t, a little wider than those of the paper,
+    whose normal quantile and chosen weight miss the mean too often with few labels. Weighted queries have the
+    linearised error of a ratio.
+
+    References
+    ----------
+    Angelopoulos, Duchi and Zrnic, PPI++, 2023, arXiv 2311.01453; of ranking measures: Oosterhuis et al., KDD
+    2024, arXiv 2407.02464, and Divekar, 2026, arXiv 2606.05308.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastndcg import Rankings, evaluate
+    >>> random = np.random.default_rng(0)
+    >>> grades = random.integers(0, 3, (400, 10))
+    >>> by_model = np.clip(grades + random.integers(0, 2, grades.shape), 0, 3)  # which is too generous
+    >>> scores = grades + random.normal(0, 2, grades.shape)
+    >>> judge = evaluate(Rankings.from_dense(by_model, scores), "P(rel=2)@5")
+    >>> human = evaluate(Rankings.from_dense(grades[:60], scores[:60]), "P(rel=2)@5")
+    >>> prediction_powered(human, judge)
+    measure        mean       low      high    weight   n  n_judge  effective
+    P(rel=2)@5 ...  60      400 ...
+    """
+    confidence = check_confidence(confidence)
+    people, machine = _scored(human, judge, measures)
+    pairs = _pairs([*people], baseline) if isinstance(human, Mapping) else None
+    scored = {f"judge {name}".strip(): each for name, each in machine.items()}
+    scored |= {f"human {name}".strip(): each for name, each in people.items()}
+    asked, names = common_measures(scored, measures), column_names(by)
+    found = match_queries(scored, asked, None, 0.0)
+    lacking = {name: ids for name, ids in found.missing.items() if name.startswith("judge")}
+    if lacking:
+        raise InputError(f"{missing_text(lacking)} Give the judge's values for all queries.")
+    queries = next(iter(found.samples.values())).queries
+    labelled = np.ones(len(queries), np.bool_)
+    for ids in found.missing.values():
+        labelled &= ~array_of(pc.is_in(decode(queries[0]).cast(ids.type), value_set=ids))
+    check_kept(names, queries.column_names)
+    kinds = dict.fromkeys(("measure", *(() if pairs is None else ("system", "baseline"))), pa.string())
+    if taken := {*names} & {*kinds, *_NUMBERS}:
+        raise ColumnError(f'the column "{min(taken)}" has the name of a column of the result; rename it')
+    groups, distinct = [np.arange(len(queries))], list[pa.Array]()
+    if names:
+        distinct, groups = groups_of([queries[name] for name in names])
+    rows: list[dict[str, Any]] = []
+    for group in groups:
+        for place, measure in enumerate(asked):
+            for pair in [("",)] if pairs is None else pairs:
+                sides = [
+                    [found.samples[f"{who} {name}".strip()] for name in pair] for who in ("human", "judge")
+                ]
+                numbers = _estimate(place, str(measure), sides, labelled, group, confidence)
+                rows.append(dict(zip(kinds, (str(measure), *pair), strict=False)) | numbers)
+    table = pa.Table.from_pylist(rows, pa.schema(kinds | _NUMBERS))
+    of_groups = pa.array(np.repeat(np.arange(len(groups)), len(rows) // max(len(groups), 1)))
+    for number, (name, column) in enumerate(zip(names, distinct, strict=True)):
+        table = table.add_column(number, name, column.take(of_groups))
+    return PredictionPowered(table, len(names) + len(kinds))
+
+
+def _scored(human: Any, judge: Any, measures: Any) -> tuple[dict[str, Scores], dict[str, Scores]]:
+    """The scores of each system by people, and by the judge; of one system its name is empty."""
+    if isinstance(human, Mapping) is not isinstance(judge, Mapping):
+        raise InputTypeError(
+            f"human is a {type(human).__name__} and judge a {type(judge).__name__}; "
+            "give both as Scores, or both as mappings of the same systems"
+        )
+    if not isinstance(human, Mapping):
+        return {"": scores_of("human", human, measures)}, {"": scores_of("judge", judge, measures)}
+    if {*map(str, human)} != {*map(str, judge)} or len(human) < 2:
+        raise InputError(
+            f"human has the systems {', '.join(map(str, human)) or 'of none'} and judge "
+            f"{', '.join(map(str, judge)) or 'of none'}; give the same, two or more, to both"
+        )
+    people, machine = (
+        {str(name): scores_of(f"{who} {name}", each, measures) for name, each in given.items()}
+        for who, given in (("human", human), ("judge", judge))
+    )
+    return people, machine
+
+
+def _pairs(systems: list[str], baseline: str | None) -> list[tuple[str, ...]]:
+    """Each system and its baseline."""
+    if baseline is None:
+        return [(system, earlier) for earlier, system in combinations(systems, 2)]
+    check_system(baseline, systems, Argument("baseline", baseline))
+    return [(name, baseline) for name in systems if name != baseline]
+
+
+def _estimate(
+    place: int, measure: str, sides: list[list[Sample]], labelled: Bools, rows: Int64, confidence: float
+) -> dict[str, Any]:
+    """The numbers of one measure of a system, or of the difference of two, over some queries."""
+    human, judge = ([sample.values[place][rows] for sample in side] for side in sides)
+    human_counts, judge_counts = (
+        np.logical_and.reduce([sample.counts[place][rows] for sample in side]) for side in sides
+    )
+    chosen = labelled[rows]
+    if (human_counts != judge_counts)[chosen].any():
+        raise InputError(
+            f'{measure} has empty="skip", which leaves out a query for people or the judge alone, so that '
+            "their means are of different queries; evaluate it with empty=0"
+        )
+    own, others = np.flatnonzero(chosen & judge_counts), np.flatnonzero(~chosen & judge_counts)
+    values, control = _difference(human), _difference(judge)
+    weight = sides[0][0].weight
+    weights = None if weight is None else (weight[rows][own], weight[rows][others])
+    found = controlled(values[own], control[own], control[others], weights)
+    ends = found.interval(confidence)
+    numbers = found.mean, *ends, found.weight, len(own), len(own) + len(others), found.effective
+    return dict(zip(_NUMBERS, numbers, strict=True))
+
+
+def _difference(values: list[Float64]) -> Float64:
+    return values[0] if len(values) == 1 else differences_of(*values)
