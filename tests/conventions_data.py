@@ -18,11 +18,11 @@ def rankings_of(queries: list[Query], *, weight=None) -> fn.Rankings:
     pools = [list(query.qrels.values()) for query in queries]
     return fn.Rankings.from_groups(
         [len(query.grades) for query in queries],
-        np.array([grade for query in queries for grade in query.grades], np.int64),
+        _grades([grade for query in queries for grade in query.grades]),
         np.array([score for query in queries for score in query.scores], np.float64),
         judged=(
             np.cumsum([0] + [len(pool) for pool in pools]),
-            np.array([grade for pool in pools for grade in pool], np.int64),
+            _grades([grade for pool in pools for grade in pool]),
         ),
         doc_ids=pa.array([document for query in queries for document in query.doc_ids], pa.string()),
         query_ids=[query.name for query in queries],
@@ -30,10 +30,16 @@ def rankings_of(queries: list[Query], *, weight=None) -> fn.Rankings:
     )
 
 
-def differences(queries: list[Query], name: str, k: int | None, theirs: Values) -> list[str]:
+def _grades(grades: list[float]):
+    return np.array(grades, np.float64 if any(isinstance(grade, float) for grade in grades) else np.int64)
+
+
+def differences(
+    queries: list[Query], name: str, k: int | None, theirs: Values, of: str = "nDCG"
+) -> list[str]:
     """Queries whose value differs by more than the convention promises, with both values."""
-    convention = fn.conventions[name]
-    measure = fn.nDCG if k is None else fn.nDCG @ k
+    convention = fn.conventions[name].on(of)
+    measure = fn.parse(of if k is None else f"{of}@{k}")
     ours = fn.evaluate(rankings_of(queries), measure, convention=convention)[measure].tolist()
     tolerance = convention.tolerance
     return [

@@ -178,7 +178,7 @@ def xgboost_mean(
     data.set_group([len(query.grades) for query in queries])
     if weight is not None:
         data.set_weight(weight)
-    objective = f"rank:{metric}"
+    objective = "rank:ndcg" if metric == "ndcg" else "rank:map"
     metric = metric if k is None else f"{metric}@{k}"
     if minus:
         metric = metric + "-" if k is not None else metric + "@-"

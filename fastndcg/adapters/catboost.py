@@ -43,7 +43,7 @@ def metric(
         The queries of every data set that is evaluated: the training data and those of `eval_set`. The metric
         tells data sets apart by their number of documents.
     like : name or Convention, optional
-        Compute nDCG as this tool does. With "catboost" the values are those of CatBoost's own `NDCG:top=10`.
+        Compute as this tool does. With "catboost" the values are those of CatBoost's own `NDCG:top=10`.
     threads : int, optional
         Default: all that Numba has.
 

@@ -56,7 +56,7 @@ class Engine(ABC, Generic[Frame]):
             Column that numbers the documents of a query. Measures with ties="input" need it, because a
             shuffle keeps no order. Lists have the order of their elements.
         convention : name or Convention, optional
-            Compute nDCG as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order
+            Compute as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order
             need `order`. Tools that order ties by document id need `doc_id`.
         partitions : int, optional
             Number of partitions that queries are distributed to. The default is

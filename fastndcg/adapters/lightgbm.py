@@ -35,7 +35,7 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     ----------
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     like : name or Convention, optional
-        Compute nDCG as this tool does. With "lightgbm" the values are those of LightGBM's own `ndcg`.
+        Compute as this tool does. With "lightgbm" the values are those of LightGBM's own `ndcg`.
     threads : int, optional
         Default: all that Numba has.
 

@@ -122,8 +122,13 @@ def _check_order(task: Task) -> None:
         return
     rule = task.convention
     measures = task.measures if rule is None else resolve_all(task.measures, rule)
-    by_order = [str(measure) for measure in measures if measure.params.get("ties") == "input"]
-    if by_order and task.order is None and (rule is None or rule.ties not in _NO_ORDER):
+    by_order = [
+        str(measure)
+        for measure in measures
+        if measure.params.get("ties") == "input"
+        and (rule is None or rule.on(measure.name).ties not in _NO_ORDER)
+    ]
+    if by_order and task.order is None:
         raise MeasureError(
             f"{by_order[0]} takes tied documents in the order of their rows, "
             "and rows of an engine have none; name a column that numbers the documents of a query, "

@@ -31,7 +31,7 @@ def scorer(measures: Any, *, like: str | Convention | None = None, threads: int 
     measures : Measure, notation ("nDCG@10"), or ir_measures object
         A single measure. For several, pass a dict of scorers as `scoring`.
     like : name or Convention, optional
-        Compute nDCG as this tool does.
+        Compute as this tool does.
     threads : int, optional
         Default: all that Numba has.
 

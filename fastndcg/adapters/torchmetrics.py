@@ -30,7 +30,7 @@ class RankingMetric(Metric):
     ----------
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     like : name or Convention, optional
-        Compute nDCG as this tool does. With "torchmetrics" the values are those of its
+        Compute as this tool does. With "torchmetrics" the values are those of its
         `RetrievalNormalizedDCG`.
     threads : int, optional
         Default: all that Numba has.

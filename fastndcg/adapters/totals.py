@@ -79,12 +79,13 @@ def summary_of(
     """Return the result of `Scores.summary` for all queries, with quartiles if the sums have values."""
     sums, rows = Sums.total(len(task.measures), found), []
     weighted = task.columns.weight is not None
-    heeds = weighted and (task.convention is None or task.convention.weights != "ignored")
     for row, column in enumerate(task.notations):
         moments = sums.moments[row]
         numbers: dict[str, Any] = {"measure": column, "mean": moments.mean(weighted=weighted)}
-        if task.convention is not None and sums.means is not None:
-            numbers["mean"] = sums.means[row].mean(task.convention)
+        rule = None if task.convention is None else task.convention.on(task.measures[row].name)
+        heeds = weighted and (rule is None or rule.weights != "ignored")
+        if rule is not None and sums.means is not None:
+            numbers["mean"] = sums.means[row].mean(rule)
         if confidence is not None:
             numbers |= interval_of(numbers["mean"], moments, confidence, weighted=heeds)
         numbers["std"] = moments.std()

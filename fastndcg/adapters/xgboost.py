@@ -34,7 +34,7 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
     ----------
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     like : name or Convention, optional
-        Compute nDCG as this tool does. With "xgboost" the values are those of XGBoost's own `ndcg@10`.
+        Compute as this tool does. With "xgboost" the values are those of XGBoost's own `ndcg@10`.
     threads : int, optional
         Default: all that Numba has.
 

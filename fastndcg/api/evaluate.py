@@ -117,8 +117,9 @@ def evaluate(
         numbers gives each query its own cutoff, for example where pages have different numbers of places:
         `cutoff="slots"` turns nDCG into `nDCG@slots`.
     convention : name or Convention, optional
-        Compute nDCG exactly as this tool does. The convention sets the parameters that a measure leaves at
-        their defaults, the order of tied documents, rounding, which queries are left out, and the mean.
+        Compute exactly as this tool does, which must have the measures. The convention sets the parameters
+        that a measure leaves at their defaults, the order of tied documents, rounding, which queries are left
+        out, and the mean.
         `fastndcg.conventions` lists all of them.
     threads : int, optional
         Default: all threads that Numba has. The values do not depend on it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import typer
 
 from fastndcg.cli.application import command
+from fastndcg.cli.explain import OneMeasureOption
+from fastndcg.cli.meanings import read_measures
 from fastndcg.cli.options import (
     DocIdOption,
     Format,
@@ -37,13 +40,14 @@ from fastndcg.common.table import (
     terminal_width,
     wrapped,
 )
-from fastndcg.convention.differences import CHOICES, compare_conventions, describe, explain_conventions
+from fastndcg.convention.differences import compare_conventions, describe, explain_conventions
 from fastndcg.errors import InputError, MeasureError, about, suggest
 from fastndcg.measures.by_tool import Convention
 from fastndcg.measures.by_tool import conventions as known_conventions
 from fastndcg.sources.columns import Roles
 
 if TYPE_CHECKING:
+    from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
 
 
@@ -59,7 +63,10 @@ def conventions(
             ),
         ),
     ] = None,
-    cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="The cutoff.")] = 10,
+    measure: OneMeasureOption = "nDCG@10",
+    cutoff: Annotated[
+        int | None, typer.Option("--cutoff", "-k", min=1, help="Another cutoff of the measure.")
+    ] = None,
     uncut: Annotated[bool, typer.Option("--uncut", help="Only the tools' own cutoffs.")] = False,
     name: Annotated[
         list[str] | None,
@@ -84,7 +91,7 @@ def conventions(
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
-    """List how each tool computes nDCG, or score data as they do.
+    """List how each tool computes a measure, or score data as they do.
 
     With PATH, or --qrels and --run, it shows each tool's value, and how much each choice (gain, ideal, ties,
     empty queries, ...) changes it from the first tool's value. The first tool's value plus the effects in a
@@ -95,17 +102,24 @@ def conventions(
       fastndcg conventions
       fastndcg conventions predictions.parquet -k 10
       fastndcg conventions predictions.parquet -k 10 --explain sklearn lightgbm
+      fastndcg conventions predictions.parquet -m AP@10 --explain trec_eval lightgbm
       fastndcg conventions predictions.parquet -n lightgbm -n xgboost --id 17
       fastndcg conventions --qrels qrels.txt --run run.txt
     """
-    names = [find_convention("--name", each).name for each in name or known_conventions]
+    asked = read_measures([measure], [])
+    if len(asked) > 1:
+        refuse("--measure: conventions are shown for one measure; give one")
+    those = [
+        each for each in name or known_conventions if name or known_conventions[each].find(asked[0].name)
+    ]
+    names = [find_convention("--name", each, asked).name for each in those]
     if not paths and qrels is None and run is None:
         if explain is not None or id is not None:
             refuse("--explain and --id need data: fastndcg conventions PATH --explain FROM TO")
-        _write_conventions(names, format)
+        _write_conventions(asked[0].name, names, format)
         return
     if explain is not None:
-        names = [find_convention("--explain", each).name for each in explain]
+        names = [find_convention("--explain", each, asked).name for each in explain]
     for path in paths or []:
         _refuse_name(path)
     roles = Roles(query, relevance, score, weight=weight, doc_id=doc_id)
@@ -119,19 +133,23 @@ def conventions(
         rankings, taken = next(read_qrels_runs(sources.qrels, sources.runs, roles, (), threads))
     if id is not None:
         rankings = _one_query(rankings, id)
-    k = None if uncut else cutoff
+    k: Any = None if uncut else "as given" if cutoff is None else cutoff
     with about((sources.paths or sources.runs)[0]):
         if explain is not None:
-            table = explain_conventions(rankings, *explain, k, threads=threads)
+            table = explain_conventions(rankings, *explain, asked[0], k=k, threads=threads)
         else:
-            table = compare_conventions(rankings, k, names, threads=threads)
+            table = compare_conventions(rankings, asked[0], names, k=k, threads=threads)
     tell(rankings.n_queries, rankings.n_docs, taken)
     _write_table(table, format)
 
 
-def find_convention(option: str, name: str) -> Convention:
+def find_convention(option: str, name: str, measures: Iterable[Measure] = ()) -> Convention:
+    """The convention of that name. Ends the command if there is none, or if it lacks a measure."""
     try:
-        return known_conventions[name]
+        found = known_conventions[name]
+        for measure in measures:
+            found.on(measure.name)
+        return found
     except MeasureError as error:
         refuse(f"{option}: {error}")
 
@@ -156,8 +174,8 @@ def _one_query(rankings: Rankings, name: str) -> Rankings:
     return rankings[at : at + 1]
 
 
-def _write_conventions(names: list[str], format: Format) -> None:  # noqa: A002 - the option's name
-    table = describe()
+def _write_conventions(measure: str, names: list[str], format: Format) -> None:  # noqa: A002 - the option's name
+    table = describe(measure)
     table = table.filter(pa.array([name in names for name in table["name"].to_pylist()]))
     if format is not Format.json:  # the other two have a line for each
         caveats = pa.array(["; ".join(each) for each in table["caveats"].to_pylist()])
@@ -184,6 +202,7 @@ def _write_table(table: pa.Table | Table, format: Format) -> None:  # noqa: A002
 
 
 _DECIMALS = 6
+_NO_CHOICE = ("name", "value", "difference", "refused")  # columns of a comparison that are no effects
 
 
 def _with_round_effects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -198,7 +217,7 @@ def _with_round_effects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         elif original["value"] is not None:
             reached = rows[0]["value"]
             row["difference"] = _rounded_step(reached, original["value"])
-            for choice in CHOICES:
+            for choice in (name for name in row if name not in _NO_CHOICE):
                 following = reached + original[choice]
                 reached, row[choice] = following, _rounded_step(reached, following)
     return shown

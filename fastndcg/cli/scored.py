@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 ConventionOption = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="Compute nDCG as this tool does; `fastndcg conventions` lists the tools."
+        metavar="NAME", help="Compute measures as this tool does; `fastndcg conventions` lists the tools."
     ),
 ]
 

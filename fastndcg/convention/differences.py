@@ -4,88 +4,118 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from fastndcg.common.table import Table
 from fastndcg.common.threads import check_threads
-from fastndcg.convention.evaluation import MeanSums, check_rankings, report, values_of
+from fastndcg.convention.evaluation import MeanSums, alike, check_rankings, report, undefined, values_of
 from fastndcg.convention.preparation import find_left_out, prepare
 from fastndcg.errors import ConventionError, InputError, MeasureError
+from fastndcg.measures import DEFINITIONS, Measure, MeasureLike, as_measure
 from fastndcg.measures.by_tool import Convention, as_convention, conventions
+from fastndcg.measures.measure import measure_named, resolve
+from fastndcg.measures.parameter_values import show_number
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
 
     Float64 = npt.NDArray[np.float64]
 
-CHOICES = {
-    "cutoff": ("default_cutoff",),
-    "queries": ("missing", "unjudged"),
-    "scores": ("score_dtype",),
-    "rel": ("rel",),
-    "gain": ("gain",),
-    "discount": ("discount",),
-    "ideal": ("ideal",),
-    "ties": ("ties",),
-    "empty": ("empty",),
-    "weights": ("weights",),
-    "rounding": ("rounding",),
-}
+_PARAMETERS = ("rel", "gain", "discount", "ideal")  # those that several measures share; the order of steps
 
 
-def _walk(start: Convention, end: Convention, k: int | None) -> list[tuple[str, Convention]]:
+def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tuple[str, ...]]:
+    """The choices that may differ between conventions for a measure, in the order of steps, and their fields.
+
+    Parameters that only some measures have are choices if a convention names them.
+    """
+    known = [parameter.name for parameter in DEFINITIONS[measure].parameters]
+    theirs = [rule.find(measure) for rule in (*conventions.values(), *rules)]
+    named = {name for rule in theirs if rule is not None for name, _ in rule.more}
+    return {
+        "cutoff": ("default_cutoff",),
+        "queries": ("missing", "unjudged"),
+        **({} if measure == "nDCG" else {"pool": ("pool",)}),
+        "scores": ("score_dtype",),
+        **{name: (name,) for name in _PARAMETERS if name in known},
+        **{name: (name,) for name in known if name in named},
+        **{name: (name,) for name in ("ties", "empty") if name in known},
+        "weights": ("weights",),
+        "rounding": ("rounding",),
+    }
+
+
+CHOICES = choices_of("nDCG")
+
+
+def _asked(measure: MeasureLike | int | None, k: int | Literal["as given"] | None) -> Measure:
+    """The measure to compare; a cutoff alone is that of nDCG."""
+    if measure is None or isinstance(measure, int):
+        measure = "nDCG" if measure is None else f"nDCG@{measure}"
+    known = as_measure(measure)
+    if k == "as given":
+        return known
+    return measure_named(known.name)(**known.params) if k is None else known @ k
+
+
+def _walk(start: Convention, end: Convention, measure: Measure) -> list[tuple[str, Convention]]:
     """Return a choice and a convention for each step. Each step takes one more choice of `end`."""
     steps, at = [], start
-    for choice, names in CHOICES.items():
-        if choice == "cutoff" and k is not None:  # k replaces the cutoff of every tool
+    plain = measure_named(measure.name)
+    for choice, names in choices_of(measure.name, (start, end)).items():
+        if choice == "cutoff" and measure.is_cut:  # it replaces the cutoff of every tool
             continue
-        following = at.replace(**{name: getattr(end, name) for name in names})
+        if measure.params.get(choice) != plain.params.get(choice):  # so does a parameter that is given
+            continue
+        following = at.replace(**{name: _value_of(end, name) for name in names})
         if following != at:
             steps.append((choice, following))
             at = following
     return steps
 
 
+def _value_of(rule: Convention, name: str) -> Any:
+    """The value of a field, or of a parameter that only some measures have."""
+    if hasattr(rule, name):
+        return getattr(rule, name)
+    return dict(rule.more).get(name, measure_named(str(rule.of)).params[name])
+
+
 def _means(
-    rankings: Rankings, rules: Iterable[Convention], k: int | None, threads: int | None
+    rankings: Rankings, rules: Iterable[Convention], measure: Measure, threads: int | None
 ) -> dict[Convention, float | str]:
     """Return each convention's mean, or why it has none. Those that order rows alike share one pass."""
     check_threads(threads)  # here, since errors below are returned as reasons
-    groups: dict[tuple[str | None, str], list[Convention]] = {}
-    for rule in dict.fromkeys(rules):
-        ordering = rule.ties if rule.ties not in ("average", "input", "worst", "best") else ""
-        groups.setdefault((rule.score_dtype, ordering), []).append(rule)
     means: dict[Convention, float | str] = {}
-    for group in groups.values():
+    for group in alike(rules):
         try:
             prepared = prepare(rankings, group[0])
         except ConventionError as error:
             _, *reason = map(str, error.parts)  # the first part is the convention's name
             means |= {rule: "".join([rule.name, *reason]) for rule in group}
             continue
-        measures = {rule: rule.measure(k) for rule in group}
+        measures = {rule: resolve(measure, rule) for rule in group}
         values: dict[Measure, Float64 | str] = {}
         try:
             values |= values_of(prepared, measures.values(), threads)
         except (InputError, MeasureError):  # find the measures that are not defined for this data
-            for measure in measures.values():
+            for each in measures.values():
                 try:
-                    values |= values_of(prepared, [measure], threads)
+                    values |= values_of(prepared, [each], threads)
                 except (InputError, MeasureError) as error:
-                    values[measure(empty="nan")] = str(error)
-        for rule, measure in measures.items():
-            found = values[measure(empty="nan")]
+                    values[undefined(each)] = str(error)
+        for rule, each in measures.items():
+            found = values[undefined(each)]
             if isinstance(found, str):
                 means[rule] = found
                 continue
             try:
-                reported = report(rule, measure, found, find_left_out(rankings, rule))
+                reported = report(rule, each, found, find_left_out(rankings, rule))
                 means[rule] = MeanSums.of(rule, reported, rankings.weight).mean(rule)
             except ConventionError as error:
                 means[rule] = str(error)
@@ -101,20 +131,24 @@ def _on_grid(numbers: Iterable[float]) -> dict[float, float]:
 
 def compare_conventions(
     rankings: Rankings,
-    k: int | None = 10,
+    measure: MeasureLike | int | None = "nDCG@10",
     names: Iterable[str | Convention] | None = None,
     *,
+    k: int | Literal["as given"] | None = "as given",
     threads: int | None = None,
 ) -> Table:
-    """Compute nDCG@k by every convention, and the effect of each choice on the first convention's value.
+    """Compute a measure by every convention, and the effect of each choice on the first convention's value.
 
     Parameters
     ----------
     rankings : Rankings
-    k : int or None
-        Cutoff. None uses each convention's own cutoff, which is 32 for XGBoost.
+    measure : Measure, notation, or cutoff of nDCG
+        Parameters that it sets hold for every convention. Without a cutoff it has each convention's own,
+        which is 32 for XGBoost.
     names : names or Conventions, optional
-        Default: all conventions, "sklearn" first.
+        Default: all conventions that have the measure, in the order of `conventions`.
+    k : int or None, optional
+        Another cutoff. None uses each convention's own.
     threads : int, optional
         As in `evaluate`.
 
@@ -123,13 +157,14 @@ def compare_conventions(
     Table
         A row for each convention: `name`, `value`, `difference` from the first value, and the effect of each
         choice on this data (cutoff, queries, scores, rel, gain, discount, ideal, ties, empty, weights,
-        rounding). Choices are changed in this order. The first value plus the effects of a row is exactly the
-        value of that row. If a convention has no value, `refused` gives the reason.
+        rounding; other measures have other parameters). Choices are changed in this order. The first value
+        plus the effects of a row is exactly the value of that row. If a convention has no value, `refused`
+        gives the reason.
 
     Raises
     ------
     ConventionError
-        A convention does not exist, or the first one has no value on this data.
+        A convention does not exist, or lacks the measure, or the first one has no value on this data.
 
     See Also
     --------
@@ -144,15 +179,19 @@ def compare_conventions(
     >>> table.select(["name", "value", "gain", "empty"]).to_pylist()[2]
     {'name': 'lightgbm', 'value': 0.8221..., 'gain': -0.007..., 'empty': 0.5}
     """
-    rules = [as_convention(name) for name in (conventions if names is None else names)]
+    asked = _asked(measure, k)
+    if names is None:
+        names = [name for name, rule in conventions.items() if rule.find(asked.name)]
+        names = names or [as_convention("sklearn").on(asked.name)]  # which says that no tool has it
+    rules = [as_convention(name).on(asked.name) for name in names]
     if not rules:
         raise ConventionError(
             "no convention was named; name at least one, as in names=['sklearn', 'lightgbm']"
         )
-    walks = {rule: _walk(rules[0], rule, k) for rule in rules}
-    means = _means(
-        check_rankings(rankings), [*rules, *(step for walk in walks.values() for _, step in walk)], k, threads
-    )
+    walks = {rule: _walk(rules[0], rule, asked) for rule in rules}
+    steps = [step for walk in walks.values() for _, step in walk]
+    means = _means(check_rankings(rankings), [*rules, *steps], asked, threads)
+    choices = choices_of(asked.name, rules)
     if isinstance(means[rules[0]], str):
         raise ConventionError(f"{rules[0].name} has no value here to compare with: {means[rules[0]]}")
     placed = _on_grid(mean for mean in means.values() if not isinstance(mean, str))
@@ -166,12 +205,12 @@ def compare_conventions(
         if isinstance(means[rule], str):
             rows.append({"name": rule.name, "refused": means[rule]})
             continue
-        effects, at = dict.fromkeys(CHOICES, 0.0), first
+        effects, at = dict.fromkeys(choices, 0.0), first
         for choice, step in walks[rule]:
             effects[choice], at = value_of(step) - at, value_of(step)
         value = value_of(rule)
         rows.append({"name": rule.name, "value": value, "difference": value - first, **effects})
-    numbers = dict.fromkeys(("value", "difference", *CHOICES), pa.float64())
+    numbers = dict.fromkeys(("value", "difference", *choices), pa.float64())
     types = {"name": pa.string(), **numbers, "refused": pa.string()}
     return Table(pa.Table.from_pylist(rows, pa.schema(types)))
 
@@ -180,19 +219,22 @@ def explain_conventions(
     rankings: Rankings,
     a: str | Convention,
     b: str | Convention,
-    k: int | None = 10,
+    measure: MeasureLike | int | None = "nDCG@10",
     *,
+    k: int | Literal["as given"] | None = "as given",
     threads: int | None = None,
 ) -> Table:
-    """Show how nDCG@k changes from one convention to another, one choice at a time.
+    """Show how a measure changes from one convention to another, one choice at a time.
 
     Parameters
     ----------
     rankings : Rankings
     a, b : name or Convention
         The first and the last convention.
-    k : int, optional
-        Cutoff. None uses each convention's own cutoff, as in `compare_conventions`.
+    measure : Measure, notation, or cutoff of nDCG
+        As in `compare_conventions`.
+    k : int or None, optional
+        As in `compare_conventions`.
     threads : int, optional
         As in `evaluate`.
 
@@ -206,7 +248,7 @@ def explain_conventions(
     Raises
     ------
     ConventionError
-        A convention that does not exist, or has no value on this data.
+        A convention that does not exist, lacks the measure, or has no value on this data.
 
     See Also
     --------
@@ -225,9 +267,10 @@ def explain_conventions(
     ('empty', '0', '1', 0.8221)
     ('weights', 'weighted', 'lightgbm', 0.8221)
     """
-    start, end = as_convention(a), as_convention(b)
-    walk = _walk(start, end, k)
-    means = _means(check_rankings(rankings), [start, *(step for _, step in walk)], k, threads)
+    asked = _asked(measure, k)
+    start, end = (as_convention(name).on(asked.name) for name in (a, b))
+    walk = _walk(start, end, asked)
+    means = _means(check_rankings(rankings), [start, *(step for _, step in walk)], asked, threads)
     for rule in (start, *(step for _, step in walk)):
         if isinstance(means[rule], str):
             raise ConventionError(
@@ -239,7 +282,12 @@ def explain_conventions(
     rows = [{"choice": start.name, "before": None, "after": None, "effect": None, "value": value}]
     for choice, step in walk:
         reached = placed.get(numbers[step], numbers[step])
-        before, after = (_text_of(rule, choice) for rule in (at, step))
+        before, after = (
+            f"missing {rule.missing}, unjudged {rule.unjudged}"
+            if choice == "queries"
+            else _text_of(rule, choice)
+            for rule in (at, step)
+        )
         rows.append(
             {"choice": choice, "before": before, "after": after, "effect": reached - value, "value": reached}
         )
@@ -249,21 +297,18 @@ def explain_conventions(
 
 
 def _text_of(rule: Convention, choice: str) -> str:
-    values = [getattr(rule, name) for name in CHOICES[choice]]
-    if choice == "cutoff":
-        return str(values[0]).lower()
+    value = _value_of(rule, {"cutoff": "default_cutoff", "scores": "score_dtype"}.get(choice, choice))
+    if choice == "rel" and value is None:
+        value = rule.measure().params["rel"]
     if choice == "rounding":
-        return "none" if values[0] is None else f"{values[0].decimals} decimals {values[0].when}"
+        return "none" if value is None else f"{value.decimals} decimals {value.when}"
     if choice == "scores":
-        return "as given" if values[0] is None else str(values[0])
-    if choice == "queries":
-        return f"missing {values[0]}, unjudged {values[1]}"
-    value = values[0]
-    return f"{value:g}" if isinstance(value, float | int) else str(value).lower()
+        return "as given" if value is None else str(value)
+    return show_number(value) if type(value) in (int, float) else str(value).lower()
 
 
-def describe() -> Table:
-    """Return all conventions as a table: a row for each convention, a column for each field."""
+def describe(measure: str = "nDCG") -> Table:
+    """Return all conventions that have a measure: a row for each convention, a column for each field."""
     rows = [
         {
             "name": rule.name,
@@ -279,6 +324,6 @@ def describe() -> Table:
             "source": rule.source,
             "caveats": list(rule.caveats),
         }
-        for rule in conventions.values()
+        for rule in (tool.on(measure) for tool in conventions.values() if tool.find(measure))
     ]
     return Table(pa.Table.from_pylist(rows))

@@ -24,7 +24,7 @@ from fastndcg.scoring import ways
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fastndcg.measures.tools import Rounding
+    from fastndcg.measures.rules import Rounding
 
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -46,9 +46,10 @@ class Reported(NamedTuple):
 def report(convention: Convention, measure: Measure, values: Float64, left_out: Bools) -> Reported:
     """Return what the tool reports, from the measure's values, which are NaN for empty queries."""
     empty = np.isnan(values)
-    instead = math.nan if isinstance(measure.empty, str) else measure.empty
+    given = measure.params.get("empty", 0.0)
+    instead = math.nan if isinstance(given, str) else given
     values = np.where(left_out, math.nan, np.where(empty, instead, values))
-    counted = ~left_out & ~(empty & (measure.empty == "skip"))
+    counted = ~left_out & ~(empty & (given == "skip"))
     shown = values
     if convention.rounding is not None:
         shown = np.array([_round(value, convention.rounding) for value in values.tolist()], dtype=np.float64)
@@ -163,10 +164,13 @@ class ConventionScores(Scores):
     convention : Convention
     resolved : tuple of Measure, (n_measures,)
         For each of `measures`, the measure with the convention's parameters.
+    rules : tuple of Convention, (n_measures,)
+        For each of `measures`, the convention for it.
     """
 
     convention: Convention
     resolved: tuple[Measure, ...]
+    rules: tuple[Convention, ...]
     _reported: Sequence[Reported]
 
     def __init__(
@@ -181,7 +185,8 @@ class ConventionScores(Scores):
         values = np.stack([each.values for each in reported])
         empty = np.stack([each.empty for each in reported])
         super().__init__(measures, values, empty, queries, weight)
-        self.__dict__.update(convention=convention, resolved=resolved, _reported=reported)
+        rules = tuple(convention.on(measure.name) for measure in measures)
+        self.__dict__.update(convention=convention, resolved=resolved, rules=rules, _reported=reported)
 
     def _of(self, queries: pa.Table) -> ConventionScores:
         return self._again(self._reported, queries, self.weight)
@@ -216,18 +221,18 @@ class ConventionScores(Scores):
 
     @property
     def _weight(self) -> Float64 | None:
-        return None if self.convention.weights == "ignored" else self.weight
+        return None if all(rule.weights == "ignored" for rule in self.rules) else self.weight
 
     def _mean_of(self, moments: Any, row: int) -> float:  # noqa: ARG002 - a convention has sums of its own
         return self._mean(row)
 
     def _mean(self, row: int, part: Any = slice(None)) -> float:
-        return self._mean_sums(row, part).mean(self.convention)
+        return self._mean_sums(row, part).mean(self.rules[row])
 
     def _mean_sums(self, row: int, part: Any = slice(None)) -> MeanSums:
         """Return the sums for the mean of a measure over all queries or a part of them."""
         weight = None if self.weight is None else self.weight[part]
-        return MeanSums.of(self.convention, self._reported[row].part(part), weight)
+        return MeanSums.of(self.rules[row], self._reported[row].part(part), weight)
 
     def __repr__(self) -> str:
         queries = count_of(self.n_queries, "query")
@@ -247,9 +252,16 @@ def evaluate_by_convention(
     rule = as_convention(convention)
     asked = as_measures(measures)
     resolved = resolve_all(asked, rule)
-    values = values_of(prepare(check_rankings(rankings), rule), resolved, threads)
-    left_out = find_left_out(rankings, rule)
-    reported = [report(rule, measure, values[measure(empty="nan")], left_out) for measure in resolved]
+    check_rankings(rankings)
+    rules = {measure: rule.on(measure.name) for measure in resolved}
+    values: dict[Measure, Float64] = {}
+    for group in alike(rules.values()):
+        some = [measure for measure in resolved if rules[measure] in group]
+        values |= values_of(prepare(rankings, group[0]), some, threads)
+    reported = [
+        report(rules[measure], measure, values[undefined(measure)], find_left_out(rankings, rules[measure]))
+        for measure in resolved
+    ]
     return ConventionScores(rule, asked, resolved, reported, rankings, rankings.weight)
 
 
@@ -262,6 +274,20 @@ def check_rankings(rankings: object) -> Rankings:
     )
 
 
+def alike(rules: Iterable[Convention]) -> Iterable[list[Convention]]:
+    """Groups of rules that prepare rankings alike, so that one pass ranks for all measures of a group."""
+    groups: dict[tuple[str | None, str, str], list[Convention]] = {}
+    for rule in dict.fromkeys(rules):
+        ordering = rule.ties if rule.ties not in ("average", "input", "worst", "best") else ""
+        groups.setdefault((rule.score_dtype, ordering, rule.pool), []).append(rule)
+    return groups.values()
+
+
+def undefined(measure: Measure) -> Measure:
+    """The measure with NaN where it is undefined; NumRel and NumRet are always defined."""
+    return measure(empty="nan") if "empty" in measure.params else measure
+
+
 def values_of(rankings: Rankings, measures: Iterable[Measure], threads: int | None) -> dict[Measure, Float64]:
-    asked = tuple(dict.fromkeys(measure(empty="nan") for measure in measures))
+    asked = tuple(dict.fromkeys(map(undefined, measures)))
     return dict(zip(asked, ways.score(asked, rankings, threads).values, strict=True))

@@ -23,7 +23,12 @@ Int64 = npt.NDArray[np.int64]
 
 
 def prepare(rankings: Rankings, convention: Convention) -> Rankings:
-    """Cast scores to the tool's type, and order tied documents as the tool does."""
+    """Cast scores to the tool's type, and order tied documents as the tool does.
+
+    A tool that knows only the scored documents gets no others.
+    """
+    if convention.pool == "scored" and rankings.judged is not None:
+        rankings = rankings._of(**rankings.__getstate__() | {"judged": None})
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
         with np.errstate(over="ignore"):  # the tools overflow to infinity too
             rankings = _with_rows(rankings, None, rankings.scores.astype(np.float32))

@@ -11,8 +11,10 @@ measure      the class `Measure`, and a measure for each definition
 named        these under the names by which they are imported
 notation     the parser of the notation
 spellings    names that people and other tools use for measures
-tools        how each established tool computes nDCG, as data
-by_tool      each tool's measure, by name: `conventions`
+rules        what a declaration of a tool says
+tools        how each established tool computes its measures, as data, in four tables:
+tools_of_evaluation, tools_of_training, tools_of_search, tools_of_recommendation
+by_tool      each tool's measures, by name: `conventions`
 """
 
 from __future__ import annotations

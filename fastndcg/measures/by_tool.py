@@ -1,25 +1,46 @@
-"""`conventions`: each tool of `tools` with its measure, by name."""
+"""`conventions`: each tool of `tools` with its measures, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, cast
 
 from fastndcg.measures.measure import Measure, measure_named, resolve
-from fastndcg.measures.tools import DECLARED, REFUSED, Rule, rule_named, rule_of
+from fastndcg.measures.rules import Rule
+from fastndcg.measures.tools import DECLARED, REFUSED, rule_named, rule_of, rule_on
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class Convention(Rule):
-    """How one tool computes nDCG: immutable, hashable, comparable field by field.
+    """How one tool computes its measures: immutable, hashable, comparable field by field.
+
+    Its fields are about nDCG. `on` has those of another measure.
 
     >>> conventions["lightgbm"].measure(10)
     nDCG(gain='exp2', ties='input', ideal='scored', empty=1)@10
     >>> conventions["lightgbm"].replace(gain="linear").measure(10)
     nDCG(ties='input', ideal='scored', empty=1)@10
+    >>> conventions["lightgbm"].on("AP").measure(10)
+    AP(ties='input', empty=1, denominator='returned')@10
     """
 
+    def on(self, measure: str) -> Self:
+        """Return the convention for one measure. Raise `ConventionError` if the tool lacks it."""
+        return cast("Self", rule_on(self, measure))
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The tool's measures, with its parameters and default cutoffs."""
+        return tuple(self.on(name).measure() for name in self.names_of_measures)
+
     def measure(self, cutoff: int | str | None = None) -> Measure:
-        """Return nDCG with this convention's parameters, such as gain, discount and ties."""
-        plain = measure_named("nDCG")
+        """Return the measure with this convention's parameters, such as gain, discount and ties.
+
+        It is nDCG, or the first one that the tool has.
+        """
+        plain = measure_named(self.names_of_measures[0])
         return resolve(plain if cutoff is None else plain @ cutoff, self)
 
 

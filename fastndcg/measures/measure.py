@@ -19,7 +19,7 @@ from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
 if TYPE_CHECKING:
     from fastndcg.common.table import Table
-    from fastndcg.measures.tools import Rule
+    from fastndcg.measures.rules import Rule
 
 
 class Measure:
@@ -277,12 +277,10 @@ def resolve(measure: Measure, rule: Rule, keyword: str = "convention") -> Measur
     >>> resolve(nDCG(empty="skip") @ 5, conventions["lightgbm"])
     nDCG(gain='exp2', ties='input', ideal='scored', empty='skip')@5
     """
-    plain = _MEASURES["nDCG"]
-    if measure.name != plain.name:
-        raise MeasureError(
-            f"{measure} has no convention: {rule.name} is one for nDCG. Give {measure} without {keyword}=."
-        )
-    at = rule.default_cutoff if measure._at is None else measure._at
+    from fastndcg.measures.tools import rule_on
+
+    rule, plain = rule_on(rule, measure.name, keyword), _MEASURES[measure.name]
+    at = rule.default_cutoff if measure._at is None and measure.definition.cut == "rank" else measure._at
     theirs = plain(**rule.parameters)
     own = {name: value for name, value in measure.params.items() if value != plain.params[name]}
     return (theirs if at is None else theirs @ at)(**own)

@@ -156,7 +156,7 @@ def test_the_ranker_takes_query_ids_in_any_order(kind: Any) -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(MeasureError, match="RR has no convention"):
+    with pytest.raises(MeasureError, match="lightgbm has no RR"):
         fnl.metric(["nDCG@10", "RR"], like="lightgbm")
     with pytest.raises(InputError, match="the data set has 3 rows and no queries; make it with group="):
         fnl.metric("nDCG@10")(np.zeros(3), lgb.Dataset(np.zeros((3, 1)), [0, 1, 2]).construct())
@@ -230,7 +230,7 @@ def test_the_job(tmp_path: Path, like: str | None) -> None:
         "lightgbm_job.py", *files, str(tmp_path), "--measure", "RR", "--convention", "lightgbm"
     )
     assert failed.returncode == 1
-    assert failed.stderr.splitlines()[-1].startswith("lightgbm_job: RR has no convention")
+    assert failed.stderr.splitlines()[-1].startswith("lightgbm_job: lightgbm has no RR")
 
 
 def test_the_job_on_the_example_of_lightgbm(tmp_path: Path, data: Path) -> None:

@@ -109,7 +109,7 @@ def test_the_order_of_rows_does_not_matter_and_a_scorer_is_pickled() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(MeasureError, match="2 measures are given"):
         fnk.scorer(["nDCG@10", "RR"])
-    with pytest.raises(MeasureError, match="RR has no convention"):
+    with pytest.raises(MeasureError, match="sklearn has no RR"):
         fnk.scorer("RR", like="sklearn")
     with pytest.raises(InputError, match="got no qid.*enable_metadata_routing=True"):
         fnk.scorer("RR")(LinearRegression().fit(DATA.features, DATA.label), DATA.features, DATA.label)

@@ -156,7 +156,7 @@ def test_the_callback_beside_early_stopping_and_pickled() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(MeasureError, match="nDGC"):
         fnx.metric("nDGC@10")
-    with pytest.raises(MeasureError, match="RR has no convention"):
+    with pytest.raises(MeasureError, match="xgboost has no RR"):
         fnx.metric(["nDCG@10", "RR"], like="xgboost")
     metric = fnx.metric("nDCG@10")
     with pytest.raises(InputError, match="has 3 rows and no queries; make it with qid= or group="):

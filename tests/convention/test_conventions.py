@@ -17,7 +17,7 @@ from rivals import Query, random_queries
 import fastndcg as fn
 from fastndcg.convention.differences import CHOICES
 from fastndcg.errors import ConventionError
-from fastndcg.measures.tools import Rounding
+from fastndcg.measures.rules import Rounding
 
 pytestmark = pytest.mark.compiled
 
@@ -167,8 +167,14 @@ def test_named_parameters_win_over_those_of_a_tool() -> None:
     assert fn.nDCG(gain="exp2")(like="sklearn").gain == "linear"
     assert (fn.nDCG @ 5)(like="xgboost").cutoff == 5
     assert (fn.nDCG @ "slots")(like="xgboost") == fn.conventions["xgboost"].measure("slots")
-    with pytest.raises(fn.MeasureError, match="DCG has no convention"):
-        fn.DCG(like="sklearn")
+    with pytest.raises(
+        ConventionError, match=r"^sklearn has no RR; it has: nDCG.*Tools that have RR: trec_eval"
+    ):
+        fn.RR(like="sklearn")
+    with pytest.raises(
+        ConventionError, match=r"^alpha_DCG has no convention: .* Give alpha_DCG without like="
+    ):
+        fn.alpha_DCG(like="sklearn")
 
 
 # ---- as a whole ----
@@ -195,7 +201,7 @@ def test_scores_are_found_by_the_name_asked_and_as_resolved(golden: fn.Rankings)
         scores[scores.resolved[0]], scores["nDCG@3"]
     )
     assert "as lightgbm computes them" in repr(scores)
-    with pytest.raises(fn.MeasureError, match="NumRet has no convention: lightgbm is one for nDCG"):
+    with pytest.raises(fn.MeasureError, match="lightgbm has no NumRet; it has: nDCG"):
         fn.evaluate(golden, "NumRet", convention="lightgbm")
 
 

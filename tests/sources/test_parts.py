@@ -328,8 +328,8 @@ def test_conventions_that_need_an_order() -> None:
         parts.score(task, table)
     with pytest.raises(MeasureError, match='no convention is called "lightgmb"'):
         task_for(table, "nDCG", convention="lightgmb", **engines.COLUMNS)
-    with pytest.raises(MeasureError, match="AP has no convention"):
-        task_for(table, "AP", convention="sklearn", **engines.COLUMNS)
+    with pytest.raises(MeasureError, match="sklearn has no RR; it has: nDCG"):
+        task_for(table, "RR", convention="sklearn", **engines.COLUMNS)
 
 
 def test_summaries_without_quartiles_show_none() -> None:

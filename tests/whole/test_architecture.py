@@ -248,7 +248,9 @@ ROOMS = (
 BESIDE = {"_version": "errors", "compiled": "kernels", "plot": "look", "__main__": "cli"}
 LONGEST = 400  # lines of a file
 # tables of declarations, which may be longer
-DECLARATIONS = {"fastndcg.measures.tools"}
+DECLARATIONS = {
+    f"fastndcg.measures.tools_of_{kind}" for kind in ("evaluation", "training", "search", "recommendation")
+}
 DOORS = {
     tuple(part.strip() for part in line.split("#")[0].split("->"))
     for line in (Path(__file__).parent.parent / "doors.txt").read_text(encoding="utf-8").splitlines()
@@ -378,14 +380,18 @@ def test_each_measure_and_notation_works_alone_in_a_fresh_process() -> None:
         for get in ("import fastndcg as fn; m = fn.{}", "from fastndcg.measures import {0} as m"):
             if is_measure(name):
                 asked = f"{get.format(name)}; m = m{'@ 3' if of.cut == 'rank' else ''}"
-                cases.append(asked if of.name == "nDCG" else f"{asked}\nimport fastndcg as fn\n{REFUSED}")
-    for name in fastndcg.conventions:
-        theirs = f"fn.conventions[{name!r}].measure(3)"
-        cases += [
-            f"import fastndcg as fn; assert fn.nDCG(like={name!r}) @ 3 == {theirs}",
-            f"import fastndcg as fn; assert fn.parse({f'nDCG(like={name!r})@3'!r}) == {theirs}",
-            f"from fastndcg.measures import nDCG as m; import fastndcg as fn; assert m(like={name!r}) @ 3 == {theirs}",
-        ]
+                lacks = fastndcg.conventions["lightgbm"].find(of.name) is None
+                cases.append(f"{asked}\nimport fastndcg as fn\n{REFUSED}" if lacks else asked)
+    for name, convention in fastndcg.conventions.items():
+        for measure in convention.measures:
+            at = "3" if measure.definition.cut == "rank" else ""
+            theirs = f"fn.conventions[{name!r}].on({measure.name!r}).measure({at})"
+            cut, written = f" @ {at}" if at else "", f"{measure.name}(like={name!r}){at and '@' + at}"
+            cases += [
+                f"import fastndcg as fn; assert fn.{measure.name}(like={name!r}){cut} == {theirs}",
+                f"import fastndcg as fn; assert fn.parse({written!r}) == {theirs}",
+                f"from fastndcg.measures import {measure.name} as m; import fastndcg as fn; assert m(like={name!r}){cut} == {theirs}",
+            ]
     run_alone(cases)
 
 
@@ -393,7 +399,7 @@ REFUSED = """
 try:
     raise SystemExit(f"{m(like='lightgbm')} is taken")
 except fn.MeasureError as error:
-    assert "one for nDCG. Give" in str(error), error
+    assert f"lightgbm has no {m.name}; it has" in str(error) or "Give" in str(error), error
 """
 
 

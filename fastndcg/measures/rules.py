@@ -1,0 +1,244 @@
+"""What a declaration of a tool says: its measures with their parameters, and rules for a whole evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import replace as replaced
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fastndcg.errors import MeasureError, suggest
+from fastndcg.measures.definitions import DEFINITIONS
+from fastndcg.measures.parameters import DISCOUNT, EMPTY, GAIN, IDEAL, REL
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from fastndcg.typing import Empty, Ideal, Parameters, Ties
+
+
+class Rounding(NamedTuple):
+    """Decimals of the reported values."""
+
+    decimals: int
+    when: str  # "printed": the mean has unrounded values; "stored": it has rounded ones
+
+
+TIES = {
+    "average": "expected value over all orders of tied documents",
+    "input": "tied documents in input order",
+    "worst": "lower gain first",
+    "best": "higher gain first",
+    "docid_desc": "by falling document id, compared as UTF-8 text",
+    "docid_asc": "by rising document id, compared as UTF-8 text",
+    "item_desc": "by falling document id, numbers compared as numbers",
+    "numba_argsort": (
+        "the order of Numba's np.argsort(-scores): input order up to 15 documents; "
+        "unstable but repeatable beyond that"
+    ),
+    "input_to_16": "input order up to 16 documents; beyond that torch.sort does not define the order",
+    "unspecified": "undefined",
+}
+QUERIES = {
+    "value": "like any other query",
+    "skip": "left out",
+    "skip_irrelevant": "left out, like each query without a judged document of positive gain",
+}
+WEIGHTS = {
+    "weighted": "weighted mean",
+    "ignored": "plain mean; there are no weights",
+    "lightgbm": (
+        "weighted sum over the sum of weights, but an empty query adds its value with weight 1 "
+        "to the first sum"
+    ),
+    "xgboost": "like lightgbm; a mean above 1 ends the program",
+    "tf_ranking": "weighted mean; an empty query has the mean weight of the others",
+}
+POOLS = {
+    "judged": "all judged documents count as relevant or not, returned or not",
+    "scored": "documents that were not scored are unknown: recall and the like are of the scored list",
+}
+
+
+class Own(NamedTuple):
+    """A measure that a tool has. Made by `has`."""
+
+    measure: str  # our name
+    called: str  # the tool's own name
+    changed: tuple[tuple[str, Any], ...]  # fields of `Rule` that differ for it
+    more: tuple[tuple[str, Any], ...]  # parameters of the measure that are no such fields
+
+
+def has(measure: str, called: str = "", **choices: Any) -> Own:
+    """Declare that a tool has this measure, with these parameters; other parameters have their defaults.
+
+    `choices` may also name fields of `Rule`, which then hold for this measure alone: ties, rounding, ...
+    """
+    known = {parameter.name: parameter for parameter in DEFINITIONS[measure].parameters}
+    for name in choices:
+        if name not in known and name not in _CHANGEABLE:
+            raise MeasureError(
+                f"{measure} has no parameter {name!r}, and a convention no such field; "
+                f"{measure} has: {', '.join(known) or 'none'}.{suggest(name, [*known, *_CHANGEABLE])}"
+            )
+    changed = {name: value for name, value in choices.items() if name in _CHANGEABLE}
+    more = {name: value for name, value in choices.items() if name not in changed}
+    return Own(measure, called, tuple(sorted(changed.items())), _canonical(measure, more))
+
+
+def _canonical(measure: str | None, more: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Parameters in the order of their declaration, without those that have their default."""
+    known = DEFINITIONS[measure].parameters if measure else ()
+    read = [(each, each.read(more[each.name])) for each in known if each.name in more]
+    return tuple((each.name, value) for each, value in read if value != each.default)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What one tool does, field by field. A `Convention` also has the measures.
+
+    The fields gain to rel are parameters of the measure `of`, and `others` are the tool's other measures:
+    `find` returns the rule for one of these.
+    """
+
+    name: str
+    _: KW_ONLY
+    of: str | None = "nDCG"  # None: a declaration that has only `others`
+    gain: Any = "linear"
+    discount: Any = "log2"
+    ideal: Ideal = "judged"
+    ties: str = "average"  # one of TIES
+    empty: Empty = 0.0  # value of a query where the measure is undefined, such as one whose IDCG is 0
+    rel: float | None = None  # grades below it gain nothing; None: what the measure says by default
+    more: tuple[tuple[str, Any], ...] = ()  # parameters of the measure beyond these
+    score_dtype: str | None = None  # type that scores are cast to before ranking
+    rounding: Rounding | None = None
+    missing: str = "skip"  # a judged query without returned documents: one of QUERIES
+    unjudged: str = "skip"  # a returned query without judged documents: one of QUERIES
+    weights: str = "ignored"  # one of WEIGHTS
+    pool: str = "judged"  # one of POOLS
+    default_cutoff: int | None = None  # cutoff of a measure without one
+    tolerance: float = 1e-9  # largest difference from the tool's own value of a query
+    tool: str = ""  # its name and the version that was run or read
+    source: str = ""  # the files of the tool's code, or the paper
+    caveats: tuple[str, ...] = ()
+    others: tuple[Own, ...] = ()
+
+    @property
+    def names_of_measures(self) -> tuple[str, ...]:
+        """The names of the measures that the tool has."""
+        names = [own.measure for own in self.others]
+        return tuple(dict.fromkeys(names if self.of is None else [self.of, *names]))
+
+    def find(self, measure: str) -> Self | None:
+        """Return the rule for another measure of the tool, or None if the tool lacks it.
+
+        What a declaration does not say of a measure is as for the tool's other measures, but parameters have
+        the defaults of the measure. A tool whose nDCG takes the ideal of the scored documents knows no
+        others.
+        """
+        if measure == self.of:
+            return replaced(self, others=())
+        for own in self.others:
+            if own.measure == measure:
+                usual = {each.name: each.default for each in fields(self) if each.name in _OF_MEASURE}
+                pool = "scored" if self.ideal == "scored" else self.pool
+                fixed = {"of": measure, "more": own.more, "others": ()}
+                return replaced(self, **{**usual, "pool": pool, **dict(own.changed), **fixed})
+        return None
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the measure, which are "input" for ties by id: rows are ordered first."""
+        known = {parameter.name for parameter in DEFINITIONS[self.of or ""].parameters}
+        mine = {
+            "gain": self.gain,
+            "discount": self.discount,
+            "ideal": self.ideal,
+            "ties": self.measure_ties,
+            "empty": self.empty,
+            "rel": self.rel,
+        }
+        if self.rel is None and self.of != "nDCG":
+            del mine["rel"]
+        return {name: value for name, value in mine.items() if name in known} | dict(self.more)  # type: ignore[return-value]
+
+    @property
+    def orders_by_id(self) -> bool:
+        """Whether tied documents are ordered by id, for some measure."""
+        rules = [self, *filter(None, map(self.find, self.names_of_measures))]
+        return any(rule.ties in ("docid_desc", "docid_asc", "item_desc") for rule in rules)
+
+    @property
+    def measure_ties(self) -> Ties:
+        """The `ties` of the measure; "input" if the rows are ordered first."""
+        rules: dict[str, Ties] = {"average": "average", "worst": "worst", "best": "best"}
+        return rules.get(self.ties, "input")
+
+    @property
+    def beyond_measure(self) -> dict[str, Any]:
+        """The choices that a measure has no parameter for. `evaluate(..., convention=)` applies them too.
+
+        >>> from fastndcg import conventions
+        >>> conventions["lightgbm"].beyond_measure
+        {'missing': 'skip', 'unjudged': 'skip', 'weights': 'lightgbm'}
+        """
+        ties = {"ties": self.ties} if self.ties not in ("average", "worst", "best", "input") else {}
+        rules = {
+            name: getattr(self, name)
+            for name in ("score_dtype", "rounding", "missing", "unjudged", "weights")
+        }
+        return ties | {name: value for name, value in rules.items() if value is not None}
+
+    def replace(self, **changes: Any) -> Self:
+        """Return this convention with other values of fields. Raise `MeasureError` if one is unknown.
+
+        A measure's name with a mapping of parameters changes, or adds, another measure of the tool:
+        `conventions["xgboost"].replace(AP={"empty": 0})`. So does `on("AP").replace(denominator="hits")`.
+        """
+        known, others = [each.name for each in fields(self)], {own.measure: own for own in self.others}
+        parameters = [each.name for each in DEFINITIONS[self.of].parameters] if self.of else []
+        for name in list(changes):
+            if name in DEFINITIONS and name != self.of and isinstance(changes[name], Mapping):
+                before = others.get(name, Own(name, "", (), ()))
+                choices = {**dict(before.changed), **dict(before.more), **changes.pop(name)}
+                others[name] = has(name, before.called, **choices)
+                changes["others"] = tuple(others.values())
+            elif name in parameters and name not in known:
+                more = dict(changes.get("more", self.more)) | {name: changes.pop(name)}
+                changes["more"] = _canonical(self.of, more)
+            elif name not in known:
+                raise MeasureError(
+                    f"a convention has no field {name!r}; it has: {', '.join(known)}.{suggest(name, known)}"
+                )
+        return replaced(self, **changes)
+
+    def __post_init__(self) -> None:
+        for name, words in (
+            ("ties", TIES),
+            ("missing", QUERIES),
+            ("unjudged", QUERIES),
+            ("weights", WEIGHTS),
+            ("pool", POOLS),
+        ):
+            if getattr(self, name) not in words:
+                raise MeasureError(
+                    f"{name}={getattr(self, name)!r} is not known to conventions: "
+                    f"{name} is one of {', '.join(map(repr, words))}."
+                    f"{suggest(str(getattr(self, name)), words)}"
+                )
+        if self.score_dtype not in (None, "float32"):
+            raise MeasureError(
+                f"score_dtype={self.score_dtype!r} is not known to conventions; "
+                "wanted None (the type of the scores) or 'float32'"
+            )
+        # convert values to their canonical, hashable form, as measures do
+        read = {
+            each.name: each.read(getattr(self, each.name)) for each in (GAIN, DISCOUNT, IDEAL, EMPTY, REL)
+        }
+        for name in ("gain", "discount", "empty"):
+            object.__setattr__(self, name, read[name])
+
+
+_OF_MEASURE = ("gain", "discount", "ideal", "empty", "rel", "caveats")  # which no two measures share
+_CHANGEABLE = frozenset(each.name for each in fields(Rule)) - {"name", "of", "more", "others"}
