@@ -6,13 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fastndcg.cli.application import command
-from fastndcg.cli.gates import hold, means_below, read_gate
+from fastndcg.cli.gates import Gates, check_means, hold
 from fastndcg.cli.meanings import (
     check_confidence,
     cutoff_columns,
@@ -24,7 +23,6 @@ from fastndcg.cli.meanings import (
 from fastndcg.cli.options import (
     ConfidenceOption,
     Correction,
-    FailUnderOption,
     Interval,
     LacksOption,
     Layout,
@@ -74,22 +72,6 @@ ByOption = Annotated[
 ]
 MoversOption = Annotated[
     int, typer.Option(metavar="N", min=0, help="Show the N queries that differ most, for each pair.")
-]
-NoWorseThanOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Exit with 1 unless the interval excludes a loss to this system greater than --margin.",
-    ),
-]
-MarginOption = Annotated[
-    float | None, typer.Option(help="The loss that --no-worse-than accepts.", show_default="0")
-]
-QueriesOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Text file with a query id on each line; none of these queries may lose more than --margin."
-    ),
 ]
 FormatOption = Annotated[Layout, typer.Option("--format", help="How results are written to stdout.")]
 
@@ -180,10 +162,7 @@ def compare(
     ranks: RanksOption = False,
     anchors: AnchorsOption = False,
     convention: ConventionOption = None,
-    no_worse_than: NoWorseThanOption = None,
-    margin: MarginOption = None,
-    queries: QueriesOption = None,
-    fail_under: FailUnderOption = None,
+    gates: Gates,
     reading: ReadingOfMeans,
     format: FormatOption = Layout.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -198,8 +177,10 @@ def compare(
     system is.
 
     With --no-worse-than the others are compared with that system. The gate must hold for each measure, within
-    each slice of --by, and for each query of --queries. stderr has a line for each gate that failed, and says
-    by how much. CSV has one table: the slices if there are slices, or else the systems.
+    each slice of --by, and for each query of --queries. Where an interval lies on both sides of --margin it
+    is undecided, which fails too unless --undecided is pass. stderr has a line for each gate that failed, and
+    says by how much, or how many queries would decide. CSV has one table: the slices if there are slices, or
+    else the systems.
 
     \b
     Examples:
@@ -213,7 +194,8 @@ def compare(
     """
     from fastndcg.decide.contrasts import COLUMNS
 
-    gate = read_gate(no_worse_than, margin, statistics.baseline, queries, unpaired=statistics.unpaired)
+    no_worse_than = gates.no_worse_than
+    gate = gates.gate(statistics.baseline, unpaired=statistics.unpaired)
     check_confidence(statistics.confidence)
     _check_layout(format, movers=bool(movers), by=bool(by), ranks=ranks)
     by, cluster = read_by(by, [*COLUMNS, "small"]), statistics.cluster
@@ -223,7 +205,7 @@ def compare(
     how = How(read_convention(convention, anchored=anchors), anchors, threads, memory)
     stored = how.find_stored(opened, roles)
     measures = [found.measures for found in stored.values()]
-    bounds = read_gates(fail_under or [])
+    bounds = read_gates(gates.fail_under or [])
     asked = read_measures(measure or [], bounds) or _measures_of_all(measures)
     kept = [*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]
     roles = replace(roles, keep=tuple(dict.fromkeys(kept)))
@@ -237,19 +219,23 @@ def compare(
     if anchors:
         compared.anchors = {name: each.anchors for name, each in systems.items() if each.anchors is not None}
     slices = compared.slices(by) if by else {}
-    failed = [] if gate is None else gate.failures(compared, slices, by)
-    held: dict[str, Any] = (
-        {} if gate is None else {"gate": {"baseline": gate.baseline, "margin": gate.margin, "failed": failed}}
-    )
+    verdicts = [] if gate is None else gate.verdicts(compared, slices, by)
+    held: dict[str, Any] = {}
+    if gate is not None:
+        failed = [each.text for each in gates.failed(verdicts)]
+        numbers = [each.numbers for each in verdicts]
+        held["gate"] = {
+            "baseline": gate.baseline, "margin": gate.margin, "failed": failed, "verdicts": numbers,
+        }  # fmt: skip
     low = [
-        line
+        found
         for name in compared.systems
         if name not in (no_worse_than, statistics.baseline)
-        for line in means_below(bounds, {each: means[name] for each, means in compared.means.items()}, name)
+        for found in check_means(bounds, {each: means[name] for each, means in compared.means.items()}, name)
     ]
-    held |= {"fail_under": {"failed": low}} if bounds else {}
+    held |= {"fail_under": {"failed": [each.line() for each in gates.failed(low)]}} if bounds else {}
     _report(compared, slices, by, movers, format, systems, held, ranks=ranks)
-    hold([*(f"--no-worse-than: {each}" for each in failed), *low])
+    hold([*verdicts, *low], gates)
 
 
 # ---- systems ----

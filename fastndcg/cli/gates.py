@@ -1,13 +1,17 @@
-"""Gates: means that are too low, and systems that are worse than another."""
+"""Gates: means that are too low, and systems that are worse than another. Each has a verdict."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from fastndcg.cli.output import GATE, end, refuse
+import typer
+
+from fastndcg.cli.options import FailUnderOption, Undecided
+from fastndcg.cli.output import GATE, end, note, refuse
 from fastndcg.errors import InputError, SourceError
 
 if TYPE_CHECKING:
@@ -15,6 +19,80 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
 
 _MOST = 100  # failures that stderr lists
+HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
+
+
+class Verdict(NamedTuple):
+    """What was found of one gate."""
+
+    option: str  # that asked for it
+    name: str  # of what was held
+    verdict: str
+    text: str  # why, in a line
+    numbers: dict[str, Any]  # by their names in JSON
+
+    def line(self) -> str:
+        return f"{self.option}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Gates:
+    """The options that end a comparison with 1."""
+
+    no_worse_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Exit with 1 unless the interval excludes a loss to this system greater than --margin.",
+        ),
+    ] = None
+    margin: Annotated[
+        float | None, typer.Option(help="The loss that --no-worse-than accepts.", show_default="0")
+    ] = None
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text file with a query id on each line; none of these queries may lose more than --margin."
+        ),
+    ] = None
+    undecided: Annotated[
+        Undecided | None,
+        typer.Option(
+            help="What a gate does whose interval lies on both sides of the margin.", show_default="fail"
+        ),
+    ] = None
+    sequential: Annotated[
+        bool,
+        typer.Option(
+            "--sequential", help="Intervals that hold however often they are looked at while queries arrive."
+        ),
+    ] = False
+    fail_under: FailUnderOption = None
+
+    def gate(self, baseline: str | None, *, unpaired: bool) -> Gate | None:
+        """The gate of `--no-worse-than`, if given. Ends the command where options do not go together."""
+        name, margin = self.no_worse_than, self.margin
+        if name is None:
+            others = {"--margin": margin, "--queries": self.queries, "--undecided": self.undecided}
+            for option, value in others.items() | {"--sequential": self.sequential or None}.items():
+                if value is not None:
+                    needs = "--no-worse-than, which names the system to hold against"
+                    refuse(f"{option} has no meaning without {needs}")
+            return None
+        if baseline not in (None, name):
+            refuse(f"--baseline {baseline} and --no-worse-than {name} differ; name one system")
+        if margin is not None and not 0 <= margin < math.inf:
+            refuse(f"--margin: {margin:g} is not a loss to accept; wanted 0 or more, as in --margin 0.002")
+        for option, value in {"--queries": self.queries, "--sequential": self.sequential or None}.items():
+            if value is not None and unpaired:
+                refuse(f"{option} and --unpaired do not go together: independent samples share no query")
+        ids = [] if self.queries is None else _read_ids(self.queries)
+        return Gate(name, margin or 0.0, ids, self.queries, self.sequential)
+
+    def failed(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
+        """Those that end the command with 1."""
+        passes = (HOLDS, UNDECIDED) if self.undecided is Undecided.passes else (HOLDS,)
+        return [each for each in verdicts if each.verdict not in passes]
 
 
 class Gate(NamedTuple):
@@ -24,33 +102,42 @@ class Gate(NamedTuple):
     margin: float
     ids: list[str]  # of queries that may not lose more themselves
     source: Path | None  # where they were read
+    sequential: bool
 
-    def failures(
+    def verdicts(
         self, compared: Comparison, slices: dict[tuple[Any, ...], Comparison], by: list[str]
-    ) -> list[str]:
-        """What failed and by how much, a text each."""
-        failed = list(self._of_means(compared, ""))
+    ) -> list[Verdict]:
+        """What was found of each measure, slice and query."""
+        found = list(self._of_means(compared, {}))
         for key, of_slice in slices.items():
-            where = ", ".join(f"{name}={value}" for name, value in zip(by, key, strict=True))
-            failed += self._of_means(of_slice, f" where {where}")
+            found += self._of_means(of_slice, dict(zip(by, key, strict=True)))
         if self.ids:
-            failed += self._of_queries(compared)
-        return failed
+            found += self._of_queries(compared)
+        return found
 
-    def _of_means(self, compared: Comparison, where: str) -> Iterator[str]:
-        for row in compared.rows:
-            name, low = f"{row['measure']} of {row['system']}{where}", row["low"]
-            if not (math.isfinite(low) and math.isfinite(row["high"])):
-                queries = _queries_in_words(row["queries"])
-                yield f"{name} has no finite interval: {queries}, mean difference {row['difference']:.6g}"
+    def _of_means(self, compared: Comparison, where: dict[str, Any]) -> Iterator[Verdict]:
+        table = compared.verdicts(self.baseline, self.margin, sequential=self.sequential)
+        of_slice = " where " + ", ".join(f"{name}={value}" for name, value in where.items()) if where else ""
+        for row in table.to_pylist():
+            name, low, high = f"{row['measure']} of {row['system']}{of_slice}", row["low"], row["high"]
+            verdict, difference = row["verdict"], f"difference {row['difference']:.6g}"
+            queries = f"{row['queries']:,} quer{'y' if row['queries'] == 1 else 'ies'}"
+            numbers = f"{difference}, interval {low:.6g} to {high:.6g}, {queries}"
+            if not (math.isfinite(low) and math.isfinite(high)):
+                why = f"has no finite interval: {queries}, mean {difference}"
             elif low < -self.margin:
-                yield (
-                    f"{name} may lose {-low:.6g} to {self.baseline}, {-low - self.margin:.6g} more than "
-                    f"the margin {self.margin:g} (difference {row['difference']:.6g}, "
-                    f"interval {low:.6g} to {row['high']:.6g}, {_queries_in_words(row['queries'])})"
-                )
+                over = f"{-low - self.margin:.6g} more than the margin {self.margin:g}"
+                why = f"may lose {-low:.6g} to {self.baseline}, {over} ({numbers})"
+            else:
+                least = f"loses no more than {-low:.6g} to" if low < 0 else f"gains {low:.6g} or more over"
+                why = f"{least} {self.baseline} ({numbers})"
+            if verdict == UNDECIDED and row["needed"] is not None:
+                why += f": undecided; about {row['needed']:,} such queries would decide"
+            elif verdict != HOLDS:
+                why += f": {verdict}"
+            yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", where | row)
 
-    def _of_queries(self, compared: Comparison) -> Iterator[str]:
+    def _of_queries(self, compared: Comparison) -> Iterator[Verdict]:
         places: dict[str, int] = {}
         for measure in compared.measures:
             for system in compared.systems:
@@ -65,17 +152,22 @@ class Gate(NamedTuple):
                     for name in ("baseline", "system", "difference")
                 }
                 for one, before, after, difference in zip(self.ids, *values.values(), strict=True):
-                    if not difference >= -self.margin:
-                        name = f"{measure} of {system} for query {one}"
-                        yield (
-                            f"{name} has no value"
-                            if math.isnan(difference)
-                            else (
-                                f"{name} loses {-difference:.6g} to {self.baseline}, "
-                                f"{-difference - self.margin:.6g} more than the margin {self.margin:g} "
-                                f"({after:.6g}, {self.baseline} {before:.6g})"
-                            )
+                    name = f"{measure} of {system} for query {one}"
+                    verdict = HOLDS if difference >= -self.margin else FAILS
+                    if math.isnan(difference):
+                        why = "has no value"
+                    else:
+                        over = -difference - self.margin
+                        why = (
+                            f"{'loses' if difference < 0 else 'gains'} {abs(difference):.6g} "
+                            f"{'to' if difference < 0 else 'over'} {self.baseline}, "
+                            f"{abs(over):.6g} {'more' if verdict == FAILS else 'less'} than "
+                            f"the margin {self.margin:g} ({after:.6g}, {self.baseline} {before:.6g})"
                         )
+                    numbers: dict[str, Any] = {"measure": str(measure), "system": system}
+                    numbers |= {"baseline": self.baseline, "query": one, "verdict": verdict}
+                    numbers["difference"] = float(difference)
+                    yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", numbers)
 
     def _check_ids(self, known: dict[str, int]) -> None:
         unknown = [one for one in self.ids if one not in known]
@@ -87,57 +179,32 @@ class Gate(NamedTuple):
             )
 
 
-def means_below(
+def check_means(
     bounds: Iterable[tuple[Measure, float]], means: Mapping[str, float], name: str | None = None
-) -> list[str]:
-    """What `--fail-under` says of the means of one system."""
+) -> Iterator[Verdict]:
+    """What `--fail-under` finds of the means of one system."""
     of_system = "" if name is None else f"{name}: "
-    failed = []
     for measure, bound in bounds:
         mean = means[str(measure)]
+        verdict = HOLDS if mean >= bound else FAILS
+        why = f"is {mean}, {'not ' if verdict == HOLDS else ''}below {bound}"
         if math.isnan(mean):
             why = f"is NaN: a query has no value, or none counts; wanted at least {bound}"
-        elif mean < bound:
-            why = f"is {mean}, below {bound}"
-        else:
-            continue
-        failed.append(f"--fail-under: {of_system}the mean of {measure} {why}")
-    return failed
+        text = f"{of_system}the mean of {measure}"
+        numbers = {"measure": str(measure), "system": name, "verdict": verdict, "mean": mean, "bound": bound}
+        yield Verdict("--fail-under", text, verdict, f"{text} {why}", numbers)
 
 
-def hold(failed: Sequence[str]) -> None:
-    """End the command with a line for each gate that failed, if any did."""
+def hold(found: Sequence[Verdict], gates: Gates | None = None) -> None:
+    """End the command with a line for each gate that failed, if any did. A line says what is undecided."""
+    failed = (gates or Gates()).failed(found)
+    for each in found:
+        if each.verdict == UNDECIDED and each not in failed:
+            note(each.line())
     if failed:
         more = len(failed) - _MOST
-        end(GATE, *failed[:_MOST], *([f"and {more:,} more gates do not hold"] if more > 0 else []))
-
-
-def _queries_in_words(queries: int) -> str:
-    return f"{queries:,} quer{'y' if queries == 1 else 'ies'}"
-
-
-def read_gate(
-    no_worse_than: str | None,
-    margin: float | None,
-    baseline: str | None,
-    queries: Path | None,
-    *,
-    unpaired: bool,
-) -> Gate | None:
-    if no_worse_than is None:
-        for option, value in (("--margin", margin), ("--queries", queries)):
-            if value is not None:
-                refuse(
-                    f"{option} has no meaning without --no-worse-than, which names the system to hold against"
-                )
-        return None
-    if baseline not in (None, no_worse_than):
-        refuse(f"--baseline {baseline} and --no-worse-than {no_worse_than} differ; name one system")
-    if margin is not None and not 0 <= margin < math.inf:
-        refuse(f"--margin: {margin:g} is not a loss to accept; wanted 0 or more, as in --margin 0.002")
-    if queries is not None and unpaired:
-        refuse("--queries and --unpaired do not go together: independent samples share no query")
-    return Gate(no_worse_than, margin or 0.0, [] if queries is None else _read_ids(queries), queries)
+        lines = [each.line() for each in failed[:_MOST]]
+        end(GATE, *lines, *([f"and {more:,} more gates do not hold"] if more > 0 else []))
 
 
 def _read_ids(path: Path) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from fastndcg.cli.application import command
-from fastndcg.cli.gates import hold, means_below
+from fastndcg.cli.gates import check_means, hold
 from fastndcg.cli.meanings import check_confidence, cutoff_columns, read_by, read_gates, read_measures
 from fastndcg.cli.options import (
     FailUnderOption,
@@ -277,7 +277,7 @@ def _report(
             note(line if each.run is None else f"{each.run}: {line}")
     facts = scored[0].facts if len(scored) == 1 else {"runs": [each.facts for each in scored]}
     write_summary(Summary(rows), format, facts | more, slices if by else None)
-    hold([line for each in scored for line in means_below(gates, each.scores.mean(), each.run)])
+    hold([found for each in scored for found in check_means(gates, each.scores.mean(), each.run)])
 
 
 _OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}

@@ -5,6 +5,7 @@ matching        scores of several systems, matched by query
 contrasts       the numbers of each measure and pair of systems
 comparison      `Comparison`: these numbers, and questions about them
 standings       intervals of ranks, and groups of systems that cannot be told apart
+verdicts        gates: whether a system is no worse than another, or whether that is undecided
 texts           a comparison as text, HTML, Markdown and LaTeX
 orders          the same measures for several orders of documents
 anchoring       what the order of the returned documents could have made of a measure

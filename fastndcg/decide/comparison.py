@@ -19,18 +19,19 @@ from fastndcg.decide.contrasts import COLUMNS, KEYS, Contrasts, Options
 from fastndcg.decide.matching import MatchedSamples, missing_text
 from fastndcg.decide.standings import ComparisonRanks
 from fastndcg.decide.texts import relative
-from fastndcg.errors import ColumnError, InputError, check_system, suggest
+from fastndcg.decide.verdicts import ComparisonGates
+from fastndcg.errors import ColumnError, InputError, check_system
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics import exact_sums
-from fastndcg.statistics.intervals import check_share, check_size
+from fastndcg.statistics.intervals import check_share
 
 if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors
     from fastndcg.plot import ComparisonPlots
 
 
-class Comparison(ComparisonRanks):
+class Comparison(ComparisonRanks, ComparisonGates):
     """The result of `compare`: a row of numbers for each measure and pair of systems. It prints as a table.
 
     Attributes
@@ -232,52 +233,6 @@ class Comparison(ComparisonRanks):
             samples = {name: self._samples[name].of(rows) for name, rows in of_systems.items()}
             found[key] = Comparison(self.measures, MatchedSamples(samples, {}), self._options)
         return found
-
-    def no_worse_than(
-        self, baseline: str, margin: float = 0.0, *, system: str | None = None
-    ) -> dict[str, bool]:
-        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure. An
-        interval that is not finite excludes none.
-
-        Parameters
-        ----------
-        baseline : str
-        margin : float
-            The largest accepted loss of the mean, in units of the measure; 0 or more.
-        system : str, optional
-            Default: all systems that were compared with the baseline; the answer is True only if it holds for
-            each of them.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            Systems that were not compared; a margin that is negative, not finite, or no number.
-
-        Examples
-        --------
-        >>> from fastndcg import Rankings, compare
-        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
-        >>> compare(systems, measures="RR").no_worse_than("a", margin=0.1)
-        {'RR': False}
-        """
-        margin = check_size("margin", margin, "a loss to accept", 0.002)
-        found: dict[str, list[bool]] = {str(measure): [] for measure in self.measures}
-        for row in self._numbers:
-            loss = None
-            if row["baseline"] == baseline and system in (None, row["system"]):
-                loss = -row["low"]
-            elif row["system"] == baseline and system in (None, row["baseline"]):
-                loss = row["high"]
-            if loss is not None:
-                is_finite = math.isfinite(row["low"]) and math.isfinite(row["high"])
-                found[row["measure"]].append(is_finite and loss <= margin)
-        if not all(found.values()):
-            with_whom = "no system" if system is None else f'no "{system}"'
-            raise InputError(
-                f'"{baseline}" was compared with {with_whom}; the systems are: {", ".join(self.systems)}.'
-                + suggest(str(baseline), self.systems)
-            )
-        return {measure: all(each) for measure, each in found.items()}
 
     def queries_needed(self, difference: float, power: float = 0.8) -> Table:
         """How many queries a paired t-test needs to detect a difference, by the noncentral t.

@@ -94,6 +94,31 @@ def logit_interval(
     return Interval(min(low, mean), max(high, mean))
 
 
+_NARROWEST = 1000  # queries at which the interval of a confidence sequence is narrowest
+
+
+def sequence_half(error: float, freedom: float, confidence: float) -> float:
+    """Half of the interval of an asymptotic confidence sequence (Waudby-Smith et al., arXiv 2103.06476): such
+    intervals of a mean hold at once for all numbers of values, freedom + 1, from standard errors.
+
+    With x = (freedom + 1) rho^2 it is error * sqrt((1 + 1 / x) (log(1 + x) + 2 log(1 / (1 - confidence)))),
+    infinite for little freedom. Its normal quantile is replaced by that of Student's t with the same
+    probability.
+
+    >>> sequence_half(0.1, 999, 0.95)
+    0.3...
+    """
+    if not error > 0 or not freedom > 0:
+        return 0.0 if error == 0 else math.inf
+    level = -2 * math.log(1 - confidence)
+    best = level
+    for _ in range(50):  # the x at which the half is least: x = log(1 + x) + level
+        best = level + math.log1p(best)
+    x = best * (freedom + 1) / _NARROWEST
+    outside = math.erfc(math.sqrt((1 + 1 / x) * (math.log1p(x) + level) / 2))
+    return t_quantile(outside, freedom) * error if outside > 1e-300 else math.inf
+
+
 def t_two_sided(t: float, freedom: float) -> float:
     """Two-sided p-value: the probability that Student's t is at least as far from 0 as `t`.
 

@@ -1,0 +1,220 @@
+"""Gates with three verdicts, in Python and from the command line, and gates that are looked at while queries arrive."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from commands import run
+from systems import compared, drawn, scores_of
+
+import fastndcg as fn
+from fastndcg.statistics.intervals import sequence_half
+
+stats = pytest.importorskip("scipy.stats")
+
+
+def one(a: Any, b: Any, margin: float, *, sequential: bool = False, **options: Any) -> dict[str, Any]:
+    (row,) = compared(a, b, **options).verdicts("a", margin, sequential=sequential).to_pylist()
+    return dict(row)
+
+
+def test_a_verdict_is_where_the_interval_lies() -> None:
+    a, b = drawn(3, 80)
+    ends = compared(a, b).rows[0]
+    low, high = ends["low"], ends["high"]
+    b = b - (high + 0.01)  # worse for sure
+    worse = compared(a, b)
+    low, high = worse.rows[0]["low"], worse.rows[0]["high"]
+    assert low < high < 0
+    for margin, verdict in (
+        (-low, "holds"),
+        (-low * 0.999, "undecided"),
+        (-high, "undecided"),
+        (-high * 0.999, "fails"),
+        (0, "fails"),
+    ):
+        row = one(a, b, margin)
+        assert row["verdict"] == verdict and (row["low"], row["high"]) == (low, high)
+        assert worse.no_worse_than("a", margin) == {"nDCG@1": verdict == "holds"}
+        assert (row["needed"] is None) == (verdict != "undecided")
+        # the same of the pair in the other direction
+        (turned,) = fn.compare({"b": scores_of(b), "a": scores_of(a)}).verdicts("a", margin).to_pylist()
+        assert turned == row
+    assert one([0.5], [0.4], 0.2)["verdict"] == "undecided" and one([0.5], [0.4], 0.2)["needed"] is None
+    assert (
+        one([0.5] * 3, [0.4] * 3, 0.2)["verdict"] == "holds"
+        and one([0.5] * 3, [0.4] * 3, 0.05)["verdict"] == "fails"
+    )
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_so_many_queries_decide(seed: int, sequential: bool) -> None:
+    """With as many queries of the same mean and spread the gate decides, and with a tenth less it does not."""
+    random = np.random.default_rng(seed)
+    a = random.normal(0.5, 0.1, 60)
+    b = a + random.normal(0.01, 0.05, 60)
+    row = one(a, b, 0.0, sequential=sequential)
+    if row["verdict"] != "undecided":
+        b -= row["difference"] - 0.004
+        row = one(a, b, 0.0, sequential=sequential)
+    assert row["verdict"] == "undecided" and row["needed"] > 60
+    differences = b - a
+
+    def decides(n: int) -> bool:
+        copies = np.resize((differences - differences.mean()) / differences.std(), n)
+        copies = (copies - copies.mean()) / copies.std() * differences.std(ddof=1) + differences.mean()
+        return one(np.zeros(n), copies, 0.0, sequential=sequential)["verdict"] != "undecided"
+
+    assert decides(math.ceil(row["needed"] * 1.01)) and not decides(int(row["needed"] * 0.9))
+
+
+def test_a_confidence_sequence_is_that_of_the_paper() -> None:
+    """The formula of Waudby-Smith et al. with normal quantiles; rho by search; Student's quantile of the same tail."""
+    alpha, at = 0.05, 1_000
+
+    def bound(n: float, rho: float) -> float:
+        return math.sqrt(
+            2 * (n * rho**2 + 1) / (n**2 * rho**2) * math.log(math.sqrt(n * rho**2 + 1) / alpha)
+        ) * math.sqrt(n)
+
+    rho = min((bound(at, each), each) for each in np.geomspace(0.01, 1, 20_000))[1]
+    for n in (30, 100, 1_000, 10_000, 10**6):
+        z = bound(n, rho)
+        expected = stats.t.isf(stats.norm.sf(z), n - 1) * 0.01
+        assert sequence_half(0.01, n - 1, 1 - alpha) == pytest.approx(expected, rel=1e-3)
+    assert sequence_half(0.0, 9, 0.95) == 0 and sequence_half(math.nan, 9, 0.95) == math.inf == sequence_half(
+        1.0, 0.0, 0.95
+    )
+    assert sequence_half(0.1, 99, 0.99) > sequence_half(0.1, 99, 0.9) > stats.t.isf(0.05, 99) * 0.1
+
+
+def test_a_sequential_gate_decides_later_and_by_enough_differences() -> None:
+    a = np.full(5_000, 0.5)
+    same = one(a, a, 0.002, sequential=True)
+    assert same["verdict"] == "holds" and (same["low"], same["high"]) == (0, 0)
+    assert one(a[:1_000], a[:1_000], 0.002, sequential=True)["verdict"] == "undecided"  # 0.998^1000 is 0.14
+    few = a.copy()
+    few[:29] += 0.1
+    assert one(a, few, 0.002, sequential=True)["verdict"] == "undecided"
+    few[29] += 0.1
+    assert one(a, few, 0.002, sequential=True)["verdict"] == "holds" == one(a, few, 0.002)["verdict"]
+    found = compared(*drawn(1, 200))
+    plain, often = (found.verdicts("a", 0.1, sequential=each).to_pylist()[0] for each in (False, True))
+    assert often["low"] < plain["low"] < plain["high"] < often["high"]
+    assert found.no_worse_than("a", 0.1, sequential=True) == {"nDCG@1": True}
+    with pytest.raises(fn.InputError, match="sequential=True and paired=False do not go together"):
+        compared([0.1, 0.2], [0.1, 0.3], paired=False).no_worse_than("a", 0.1, sequential=True)
+
+
+def test_a_gate_that_is_looked_at_a_hundred_times_is_wrong_no_more_often_than_it_says() -> None:
+    """Of a loss of exactly the margin; the interval by Student's t says "holds" much more often."""
+    random, wrong, naive = np.random.default_rng(0), 0, 0
+    looks = np.unique(np.geomspace(30, 3_000, 100).astype(int))
+    freedom = looks - 1.0
+    halves = np.array([sequence_half(1.0, each, 0.95) for each in freedom])
+    students = stats.t.isf(0.025, freedom)
+    for _ in range(2_000):
+        values = random.beta(1.2, 0.8, 3_000) - random.beta(1.2, 0.8, 3_000)
+        means = np.cumsum(values)[looks - 1] / looks
+        spread = (np.cumsum(values**2)[looks - 1] - looks * means**2) / freedom
+        errors = np.sqrt(spread / looks)
+        wrong += bool((means - halves * errors >= 0).any())
+        naive += bool((means - students * errors >= 0).any())
+    assert wrong <= 0.05 * 2_000 < naive
+
+
+# ---- the command line ----
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    random = np.random.default_rng(5)
+    grades = random.integers(0, 4, (90, 8))
+    paths = [tmp_path / "base.parquet", tmp_path / "new.parquet"]
+    for path, noise in zip(paths, (2.0, 2.1), strict=True):
+        table = {
+            "qid": np.repeat(np.arange(90), 8),
+            "label": grades.ravel(),
+            "score": (grades + random.normal(0, noise, grades.shape)).ravel(),
+        }
+        pq.write_table(pa.table(table | {"country": np.where(np.arange(720) // 8 % 3, "de", "fr")}), path)
+    return paths
+
+
+def test_three_verdicts_of_the_command(files: list[Path]) -> None:
+    base, new = (fn.evaluate(path, "nDCG@5") for path in files)
+    row = fn.compare({"base": base, "new": new}).rows[0]
+    assert row["low"] < -0.001 < row["high"] and row["high"] > 0
+    words = ["compare", *files, "-m", "nDCG@5", "--no-worse-than", "base", "--margin", "0.001"]
+    undecided = run(*words)
+    needed = fn.compare({"base": base, "new": new}).verdicts("base", 0.001)["needed"][0].as_py()
+    line = undecided.stderr.splitlines()[-1]
+    assert undecided.exit_code == 1 and line.endswith(
+        f"90 queries): undecided; about {needed:,} such queries would decide"
+    )
+    passes = run(*words, "--undecided", "pass")
+    assert passes.exit_code == 0 and passes.stderr == undecided.stderr and passes.stdout == undecided.stdout
+    assert run(*words, "--undecided", "fail").exit_code == 1
+    bad = ["compare", *files, "-m", "nDCG@5", "--no-worse-than", "base", "--margin", -row["low"] + 0.001]
+    assert run(*bad).exit_code == 0
+    # a loss for sure
+    turned = pq.read_table(files[1])
+    pq.write_table(turned.set_column(2, "score", pa.compute.negate(turned["score"])), files[1])
+    fails = run(*words, "--undecided", "pass", "--format", "json")
+    assert fails.exit_code == 1 and fails.stderr.splitlines()[-1].endswith("90 queries): fails")
+    shown = json.loads(fails.stdout)["gate"]
+    assert [each["verdict"] for each in shown["verdicts"]] == ["fails"] and len(shown["failed"]) == 1
+    assert shown["verdicts"][0]["high"] < -0.001
+
+
+def test_a_sequential_gate_of_the_command(files: list[Path]) -> None:
+    words = [
+        "compare",
+        *files,
+        "-m",
+        "nDCG@5",
+        "--no-worse-than",
+        "base",
+        "--margin",
+        "0.06",
+        "--by",
+        "country",
+    ]
+    plain, often = (
+        json.loads(run(*words, *more, "--format", "json").stdout)["gate"]["verdicts"]
+        for more in ([], ["--sequential"])
+    )
+    assert (
+        [each.get("country") for each in plain]
+        == [None, "de", "fr"]
+        == [each.get("country") for each in often]
+    )
+    assert all(wide["low"] < narrow["low"] for wide, narrow in zip(often, plain, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--undecided", "pass"], "--undecided has no meaning without --no-worse-than"),
+        (["--sequential"], "--sequential has no meaning without --no-worse-than"),
+        (
+            ["--no-worse-than", "base", "--sequential", "--unpaired"],
+            "--sequential and --unpaired do not go together",
+        ),
+        (
+            ["--no-worse-than", "base", "--undecided", "hold"],
+            '--undecided: "hold" is not known; wanted fail or pass',
+        ),
+    ],
+)
+def test_gates_that_are_refused(files: list[Path], words: list[str], message: str) -> None:
+    result = run("compare", *files, *words)
+    assert result.exit_code == 2 and message in result.stderr
