@@ -38,8 +38,8 @@ def differences(
     queries: list[Query], name: str, k: int | None, theirs: Values, of: str = "nDCG"
 ) -> list[str]:
     """Queries whose value differs by more than the convention promises, with both values."""
-    convention = fn.conventions[name].on(of)
     measure = fn.parse(of if k is None else f"{of}@{k}")
+    convention = fn.conventions[name].on(measure)
     ours = fn.evaluate(rankings_of(queries), measure, convention=convention)[measure].tolist()
     tolerance = convention.tolerance
     return [

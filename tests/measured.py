@@ -58,6 +58,27 @@ def _pytrec_eval(name: str, cut: str = "") -> Tool:
     return run
 
 
+def _ir_measures(notation: str, provider: str = "pytrec_eval", least: int = 1) -> Tool:
+    def run(queries: list[Query], k: int | None) -> Values:
+        import ir_measures
+
+        qrels, found = rivals._qrels_and_run(queries)
+        measure = ir_measures.parse_measure(notation if k is None else f"{notation}@{k}")
+        values = {
+            each.query_id: each.value
+            for each in (getattr(ir_measures, provider) if provider else ir_measures).iter_calc(
+                [measure], qrels, found
+            )
+        }
+        if provider == "gdeval" and least:
+            printed = rivals._printed_by_gdeval(qrels, found, k or 1000)
+            values = {name: value for name, value in values.items() if name in printed}
+            return [values.get(query.name) for query in queries]
+        return [values.get(query.name, 0.0) if query.qrels else None for query in queries]
+
+    return run
+
+
 # ---- learning to rank ----
 
 
@@ -73,6 +94,36 @@ def sklearn_dcg(queries: list[Query], k: int | None) -> Values:
     from sklearn.metrics import dcg_score
 
     return [float(dcg_score([query.grades], [query.scores], k=k)) for query in queries]
+
+
+def _catboost(name: str, options: str = "") -> Tool:
+    def run(queries: list[Query], k: int | None) -> Values:
+        metric = f"{name}:top={-1 if k is None else k}{options}"
+        return [rivals.catboost_metric([query], metric) for query in queries]
+
+    return run
+
+
+def _torchmetrics(name: str, **options: object) -> Tool:
+    def run(queries: list[Query], k: int | None) -> Values:
+        import torch
+        import torchmetrics.retrieval
+
+        given = options if k is None else {**options, "top_k": k}
+        metric = getattr(torchmetrics.retrieval, name)(**given)
+        values: Values = []
+        for query in queries:
+            indexes = torch.zeros(len(query.grades), dtype=torch.long)
+            metric.update(torch.tensor(query.scores), torch.tensor(query.grades), indexes=indexes)
+            values.append(float(metric.compute()))
+            metric.reset()
+        return values
+
+    return run
+
+
+def _sentence_transformers(metric: str) -> Tool:
+    return lambda queries, k: rivals.sentence_transformers(queries, k, metric)
 
 
 _NO_CUTOFF, _CUT = (None,), (1, 3, 10)
@@ -101,6 +152,39 @@ LIVE: dict[tuple[str, str], Live] = {
     ("xgboost", "AP"): Live(_xgboost("map"), "binary"),
     ("xgboost-", "AP"): Live(_xgboost("map", "-"), "binary"),
     ("sklearn", "DCG"): Live(sklearn_dcg, "fractions", least=2),
+    ("ranx", "NumRet"): Live(rivals._ranx("hits")),
+    **{
+        ("ir_measures", measure): Live(
+            _ir_measures(measure, "" if measure == "RR" else "pytrec_eval"), "negative", cutoffs
+        )
+        for measure, cutoffs in {
+            "AP": (1, 10, None),
+            "P": _CUT,
+            "R": _CUT,
+            "RR": (1, 10, None),
+            "Success": _CUT,
+            "Rprec": _NO_CUTOFF,
+            "Bpref": _NO_CUTOFF,
+            "infAP": _NO_CUTOFF,
+            "SetP": _NO_CUTOFF,
+            "SetR": _NO_CUTOFF,
+            "SetF": _NO_CUTOFF,
+        }.items()
+    },
+    ("ir_measures", "ERR"): Live(_ir_measures("ERR", "gdeval", 0), "graded", _CUT),
+    ("ir_measures", "Judged"): Live(_ir_measures("Judged", "judged"), "graded", _CUT),
+    ("gdeval", "ERR"): Live(_ir_measures("ERR", "gdeval"), "graded", _CUT),
+    ("catboost", "AP"): Live(_catboost("MAP"), "fractions"),
+    ("catboost", "R"): Live(_catboost("RecallAt"), "fractions"),
+    ("catboost", "RR"): Live(_catboost("MRR"), "fractions"),
+    ("catboost", "DCG"): Live(_catboost("DCG"), "fractions"),
+    ("torchmetrics", "Success"): Live(_torchmetrics("RetrievalHitRate"), "binary", ties=False),
+    ("torchmetrics", "Rprec"): Live(_torchmetrics("RetrievalRPrecision"), "binary", _NO_CUTOFF, ties=False),
+    ("sentence_transformers", "Success"): Live(_sentence_transformers("accuracy@k"), "negative", _CUT),
+    ("sentence_transformers", "P"): Live(_sentence_transformers("precision@k"), "negative", _CUT),
+    ("sentence_transformers", "R"): Live(_sentence_transformers("recall@k"), "negative", _CUT),
+    ("sentence_transformers", "RR"): Live(_sentence_transformers("mrr@k"), "negative", _CUT),
+    ("sentence_transformers", "AP"): Live(_sentence_transformers("map@k"), "negative", _CUT),
 }
 
 assert {tool for tool, _ in LIVE} <= set(RIVALS)

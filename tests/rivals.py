@@ -608,7 +608,7 @@ def recbole(queries: list[Query], k: int | None) -> Values:
     return values
 
 
-def sentence_transformers(queries: list[Query], k: int | None) -> Values:
+def sentence_transformers(queries: list[Query], k: int | None, metric: str = "ndcg@k") -> Values:
     """InformationRetrievalEvaluator.compute_metrics, on hits: it needs no model."""
     evaluator = _information_retrieval_evaluator()
     values: Values = []
@@ -617,7 +617,7 @@ def sentence_transformers(queries: list[Query], k: int | None) -> Values:
         if not truth:
             values.append(None)
             continue
-        fields = {f"{name}_at_k": [] for name in ("accuracy", "precision_recall", "mrr", "map")}
+        fields = {f"{name}_at_k": [k] for name in ("accuracy", "precision_recall", "mrr", "map")}
         self = types.SimpleNamespace(
             queries_ids=["q"], queries=["q"], relevant_docs={"q": truth}, ndcg_at_k=[k],
             compute_dcg_at_k=evaluator.compute_dcg_at_k, **fields,
@@ -626,7 +626,7 @@ def sentence_transformers(queries: list[Query], k: int | None) -> Values:
             {"corpus_id": item, "score": score}
             for item, score in zip(query.doc_ids, query.scores, strict=True)
         ]
-        values.append(float(evaluator.compute_metrics(self, [hits])["ndcg@k"][k]))
+        values.append(float(evaluator.compute_metrics(self, [hits])[metric][k]))
     return values
 
 

@@ -125,8 +125,7 @@ def _check_order(task: Task) -> None:
     by_order = [
         str(measure)
         for measure in measures
-        if measure.params.get("ties") == "input"
-        and (rule is None or rule.on(measure.name).ties not in _NO_ORDER)
+        if measure.params.get("ties") == "input" and (rule is None or rule.on(measure).ties not in _NO_ORDER)
     ]
     if by_order and task.order is None:
         raise MeasureError(

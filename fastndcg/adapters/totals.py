@@ -82,7 +82,7 @@ def summary_of(
     for row, column in enumerate(task.notations):
         moments = sums.moments[row]
         numbers: dict[str, Any] = {"measure": column, "mean": moments.mean(weighted=weighted)}
-        rule = None if task.convention is None else task.convention.on(task.measures[row].name)
+        rule = None if task.convention is None else task.convention.on(task.measures[row])
         heeds = weighted and (rule is None or rule.weights != "ignored")
         if rule is not None and sums.means is not None:
             numbers["mean"] = sums.means[row].mean(rule)

@@ -148,7 +148,7 @@ def find_convention(option: str, name: str, measures: Iterable[Measure] = ()) ->
     try:
         found = known_conventions[name]
         for measure in measures:
-            found.on(measure.name)
+            found.on(measure)
         return found
     except MeasureError as error:
         refuse(f"{option}: {error}")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastndcg.common.table import Table
 from fastndcg.common.threads import check_threads
 from fastndcg.convention.evaluation import MeanSums, alike, check_rankings, report, undefined, values_of
-from fastndcg.convention.preparation import find_left_out, prepare
+from fastndcg.convention.preparation import prepare
 from fastndcg.errors import ConventionError, InputError, MeasureError
 from fastndcg.measures import DEFINITIONS, Measure, MeasureLike, as_measure
 from fastndcg.measures.by_tool import Convention, as_convention, conventions
@@ -115,7 +115,7 @@ def _means(
                 means[rule] = found
                 continue
             try:
-                reported = report(rule, each, found, find_left_out(rankings, rule))
+                reported = report(rule, each, found, rankings)
                 means[rule] = MeanSums.of(rule, reported, rankings.weight).mean(rule)
             except ConventionError as error:
                 means[rule] = str(error)
@@ -182,8 +182,8 @@ def compare_conventions(
     asked = _asked(measure, k)
     if names is None:
         names = [name for name, rule in conventions.items() if rule.find(asked.name)]
-        names = names or [as_convention("sklearn").on(asked.name)]  # which says that no tool has it
-    rules = [as_convention(name).on(asked.name) for name in names]
+        names = names or [as_convention("sklearn").on(asked)]  # which says that no tool has it
+    rules = [as_convention(name).on(asked) for name in names]
     if not rules:
         raise ConventionError(
             "no convention was named; name at least one, as in names=['sklearn', 'lightgbm']"
@@ -268,7 +268,7 @@ def explain_conventions(
     ('weights', 'weighted', 'lightgbm', 0.8221)
     """
     asked = _asked(measure, k)
-    start, end = (as_convention(name).on(asked.name) for name in (a, b))
+    start, end = (as_convention(name).on(asked) for name in (a, b))
     walk = _walk(start, end, asked)
     means = _means(check_rankings(rankings), [start, *(step for _, step in walk)], asked, threads)
     for rule in (start, *(step for _, step in walk)):

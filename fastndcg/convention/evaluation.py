@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg import statistics
-from fastndcg.convention.preparation import find_left_out, prepare
+from fastndcg.convention.preparation import find_left_out, prepare, without_pool
 from fastndcg.errors import ConventionError, InputTypeError, count_of
-from fastndcg.measures import Measure, Measures, as_measure, as_measures
+from fastndcg.measures import Measure, Measures, NumRel, as_measure, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.measures.measure import resolve
+from fastndcg.measures.rules import BY_COUNT
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scoring import ways
@@ -38,13 +39,15 @@ class Reported(NamedTuple):
     averaged: Float64  # the values that the mean is computed from
     empty: Bools  # whether the query has no ideal gain
     counted: Bools  # whether the query counts in the mean
+    share: Float64  # the weight of the query where the tool counts documents, and otherwise 1
 
     def part(self, part: Any) -> Reported:
         return Reported(*(column[part] for column in self))
 
 
-def report(convention: Convention, measure: Measure, values: Float64, left_out: Bools) -> Reported:
+def report(convention: Convention, measure: Measure, values: Float64, rankings: Rankings) -> Reported:
     """Return what the tool reports, from the measure's values, which are NaN for empty queries."""
+    left_out = find_left_out(rankings, convention)
     empty = np.isnan(values)
     given = measure.params.get("empty", 0.0)
     instead = math.nan if isinstance(given, str) else given
@@ -54,7 +57,13 @@ def report(convention: Convention, measure: Measure, values: Float64, left_out: 
     if convention.rounding is not None:
         shown = np.array([_round(value, convention.rounding) for value in values.tolist()], dtype=np.float64)
     stored = convention.rounding is not None and convention.rounding.when == "stored"
-    return Reported(shown, shown if stored else values, empty & ~left_out, counted)
+    share = np.ones(len(values))
+    if convention.weights in BY_COUNT:
+        known = NumRel(rel=measure.rel)
+        share = values_of(without_pool(rankings, convention), [known], None)[known]
+        if measure.cutoff is not None and convention.weights != "n_relevant":
+            share = np.minimum(share, measure.cutoff)
+    return Reported(shown, shown if stored else values, empty & ~left_out, counted, share)
 
 
 def _round(value: float, rounding: Rounding) -> float:
@@ -109,6 +118,8 @@ class MeanSums(NamedTuple):
     @classmethod
     def of(cls, convention: Convention, reported: Reported, weight: Float64 | None) -> MeanSums:
         values, empty = reported.averaged[reported.counted], reported.empty[reported.counted]
+        if convention.weights in BY_COUNT:
+            weight = reported.share
         if weight is None or convention.weights == "ignored":
             return cls(
                 _Share.of(values[~empty], None), _Share.of(values[empty], None), _Share(), has_weights=False
@@ -185,7 +196,7 @@ class ConventionScores(Scores):
         values = np.stack([each.values for each in reported])
         empty = np.stack([each.empty for each in reported])
         super().__init__(measures, values, empty, queries, weight)
-        rules = tuple(convention.on(measure.name) for measure in measures)
+        rules = tuple(convention.on(measure) for measure in measures)
         self.__dict__.update(convention=convention, resolved=resolved, rules=rules, _reported=reported)
 
     def _of(self, queries: pa.Table) -> ConventionScores:
@@ -253,15 +264,12 @@ def evaluate_by_convention(
     asked = as_measures(measures)
     resolved = resolve_all(asked, rule)
     check_rankings(rankings)
-    rules = {measure: rule.on(measure.name) for measure in resolved}
+    rules = {measure: rule.on(measure) for measure in resolved}
     values: dict[Measure, Float64] = {}
     for group in alike(rules.values()):
         some = [measure for measure in resolved if rules[measure] in group]
         values |= values_of(prepare(rankings, group[0]), some, threads)
-    reported = [
-        report(rules[measure], measure, values[undefined(measure)], find_left_out(rankings, rules[measure]))
-        for measure in resolved
-    ]
+    reported = [report(rules[measure], measure, values[undefined(measure)], rankings) for measure in resolved]
     return ConventionScores(rule, asked, resolved, reported, rankings, rankings.weight)
 
 

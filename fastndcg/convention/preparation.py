@@ -23,12 +23,8 @@ Int64 = npt.NDArray[np.int64]
 
 
 def prepare(rankings: Rankings, convention: Convention) -> Rankings:
-    """Cast scores to the tool's type, and order tied documents as the tool does.
-
-    A tool that knows only the scored documents gets no others.
-    """
-    if convention.pool == "scored" and rankings.judged is not None:
-        rankings = rankings._of(**rankings.__getstate__() | {"judged": None})
+    """Cast scores to the tool's type, and order tied documents as the tool does."""
+    rankings = without_pool(rankings, convention)
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
         with np.errstate(over="ignore"):  # the tools overflow to infinity too
             rankings = _with_rows(rankings, None, rankings.scores.astype(np.float32))
@@ -51,6 +47,13 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
     place = _places_of_ids(rankings.doc_ids, as_text=convention.ties != "item_desc")
     rows = np.lexsort((place if convention.ties == "docid_asc" else -place, query))
     return _with_rows(rankings, rows, rankings.scores)
+
+
+def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
+    """Rankings without the judged documents that were not scored, if the tool knows none."""
+    if convention.pool == "judged" or rankings.judged is None:
+        return rankings
+    return rankings._of(**rankings.__getstate__() | {"judged": None})
 
 
 def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any]) -> Rankings:

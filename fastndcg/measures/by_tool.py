@@ -26,9 +26,11 @@ class Convention(Rule):
     AP(ties='input', empty=1, denominator='returned')@10
     """
 
-    def on(self, measure: str) -> Self:
+    def on(self, measure: Measure | str) -> Self:
         """Return the convention for one measure. Raise `ConventionError` if the tool lacks it."""
-        return cast("Self", rule_on(self, measure))
+        if isinstance(measure, str):
+            return cast("Self", rule_on(self, measure))
+        return cast("Self", rule_on(self, measure.name, cut=measure.is_cut))
 
     @property
     def measures(self) -> tuple[Measure, ...]:

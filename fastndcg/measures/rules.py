@@ -53,7 +53,10 @@ WEIGHTS = {
     ),
     "xgboost": "like lightgbm; a mean above 1 ends the program",
     "tf_ranking": "weighted mean; an empty query has the mean weight of the others",
+    "n_relevant": "weighted by the number of relevant documents of a query, whatever its own weight",
+    "min(n_relevant, k)": "weighted by that number, but at most k: all hits over all that were possible",
 }
+BY_COUNT = ("n_relevant", "min(n_relevant, k)")
 POOLS = {
     "judged": "all judged documents count as relevant or not, returned or not",
     "scored": "documents that were not scored are unknown: recall and the like are of the scored list",
@@ -67,12 +70,14 @@ class Own(NamedTuple):
     called: str  # the tool's own name
     changed: tuple[tuple[str, Any], ...]  # fields of `Rule` that differ for it
     more: tuple[tuple[str, Any], ...]  # parameters of the measure that are no such fields
+    cut: bool | None = None  # True, False: only with, or without, a cutoff
 
 
-def has(measure: str, called: str = "", **choices: Any) -> Own:
+def has(measure: str, called: str = "", *, cut: bool | None = None, **choices: Any) -> Own:
     """Declare that a tool has this measure, with these parameters; other parameters have their defaults.
 
     `choices` may also name fields of `Rule`, which then hold for this measure alone: ties, rounding, ...
+    With `cut` the row holds only for the measure with, or without, a cutoff.
     """
     known = {parameter.name: parameter for parameter in DEFINITIONS[measure].parameters}
     for name in choices:
@@ -83,7 +88,7 @@ def has(measure: str, called: str = "", **choices: Any) -> Own:
             )
     changed = {name: value for name, value in choices.items() if name in _CHANGEABLE}
     more = {name: value for name, value in choices.items() if name not in changed}
-    return Own(measure, called, tuple(sorted(changed.items())), _canonical(measure, more))
+    return Own(measure, called, tuple(sorted(changed.items())), _canonical(measure, more), cut)
 
 
 def _canonical(measure: str | None, more: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -130,7 +135,7 @@ class Rule:
         names = [own.measure for own in self.others]
         return tuple(dict.fromkeys(names if self.of is None else [self.of, *names]))
 
-    def find(self, measure: str) -> Self | None:
+    def find(self, measure: str, *, cut: bool | None = None) -> Self | None:
         """Return the rule for another measure of the tool, or None if the tool lacks it.
 
         What a declaration does not say of a measure is as for the tool's other measures, but parameters have
@@ -140,7 +145,7 @@ class Rule:
         if measure == self.of:
             return replaced(self, others=())
         for own in self.others:
-            if own.measure == measure:
+            if own.measure == measure and (own.cut is None or cut is None or own.cut == cut):
                 usual = {each.name: each.default for each in fields(self) if each.name in _OF_MEASURE}
                 pool = "scored" if self.ideal == "scored" else self.pool
                 fixed = {"of": measure, "more": own.more, "others": ()}
@@ -196,14 +201,15 @@ class Rule:
         A measure's name with a mapping of parameters changes, or adds, another measure of the tool:
         `conventions["xgboost"].replace(AP={"empty": 0})`. So does `on("AP").replace(denominator="hits")`.
         """
-        known, others = [each.name for each in fields(self)], {own.measure: own for own in self.others}
+        known = [each.name for each in fields(self)]
         parameters = [each.name for each in DEFINITIONS[self.of].parameters] if self.of else []
         for name in list(changes):
             if name in DEFINITIONS and name != self.of and isinstance(changes[name], Mapping):
-                before = others.get(name, Own(name, "", (), ()))
+                rows = changes.get("others", self.others)
+                before = next((own for own in rows if own.measure == name), has(name))
                 choices = {**dict(before.changed), **dict(before.more), **changes.pop(name)}
-                others[name] = has(name, before.called, **choices)
-                changes["others"] = tuple(others.values())
+                rest = [own for own in rows if own.measure != name]
+                changes["others"] = (*rest, has(name, before.called, **choices))
             elif name in parameters and name not in known:
                 more = dict(changes.get("more", self.more)) | {name: changes.pop(name)}
                 changes["more"] = _canonical(self.of, more)

@@ -69,9 +69,9 @@ def rule_named(name: str) -> Rule:
     )
 
 
-def rule_on(rule: Rule, measure: str, keyword: str = "convention") -> Rule:
+def rule_on(rule: Rule, measure: str, keyword: str = "convention", *, cut: bool | None = None) -> Rule:
     """Return the rule for one measure of a tool. Raise `ConventionError` if the tool lacks it."""
-    found = rule.find(measure)
+    found = rule.find(measure, cut=cut)
     if found is not None:
         return found
     having = [each.name for each in DECLARED if measure in each.names_of_measures]

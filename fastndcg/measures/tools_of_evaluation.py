@@ -57,7 +57,7 @@ _RANX = Rule(
     ),
     others=(
         has("AP", "map"), has("P", "precision"), has("R", "recall"), has("RR", "mrr"), has("F", "f1"),
-        has("Success", "hit_rate"), has("Rprec", "r-precision"), has("Bpref", "bpref"),
+        has("Success", "hit_rate"), has("Rprec", "r-precision"), has("NumRet", "hits", rel=1),
     ),
 )  # fmt: skip
 EVALUATION: tuple[Rule, ...] = (
@@ -74,10 +74,18 @@ EVALUATION: tuple[Rule, ...] = (
         tool="gdeval.pl of the TREC Web track", source="gdeval.pl, as shipped with ir_measures 0.4.3",
         caveats=("queries without a relevant document are left out",
             "grades above 4 and query ids that are not numbers end the program"),
+        others=(has("ERR", "err", unjudged="skip_irrelevant"),),
     ),
     _PYTREC_EVAL.replace(
         name="ir_measures", missing="value", tool="ir_measures 0.4.3",
         source="ir_measures/providers/pytrec_eval_provider.py",
+        others=(
+            *(own for own in _PYTREC_EVAL.others if own.measure not in ("NumRel", "NumRet", "RR")),
+            has("RR", "RR", cut=False),
+            has("RR", "RR@k", cut=True, ties="docid_asc", score_dtype=None),
+            has("ERR", "ERR", rounding=Rounding(5, "stored"), score_dtype=None),
+            has("Judged", "Judged", ties="docid_asc", score_dtype=None),
+        ),
         caveats=(
             "nDCG goes to pytrec_eval; a judged query that the run lacks counts as 0",
             ("nDCG(dcg='exp-log2') goes to gdeval.pl, whose values, rounded to 5 decimals, are averaged: "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastndcg.measures.rules import Rule
+from fastndcg.measures.rules import Rule, has
 
 _RECSYS = Rule(
     "recsys", gain="binary", ties="input", missing="value",
@@ -63,6 +63,13 @@ RECOMMENDATION: tuple[Rule, ...] = (
         name="sentence_transformers", ties="docid_asc", empty="skip",
         tool="sentence-transformers 6.2.0",
         source="sentence_transformer/evaluation/information_retrieval.py compute_metrics",
+        others=(
+            has("Success", "accuracy@k", empty="skip"),
+            has("P", "precision@k", unjudged="skip_irrelevant"),
+            has("R", "recall@k", empty="skip"),
+            has("RR", "mrr@k", empty="skip", default_cutoff=10),
+            has("AP", "map@k", empty="skip", denominator="min(n_relevant, k)", default_cutoff=100),
+        ),
         caveats=("ties are ordered by rising corpus id, the opposite of trec_eval",
             "queries without relevant documents are dropped"),
     ),

@@ -40,6 +40,12 @@ _CATBOOST = Rule(
     tool="CatBoost 1.2.10", source="catboost/libs/metrics/dcg.cpp, doc_comparator.h",
     caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32",
         "tied documents are ordered by rising target"),
+    others=(
+        has("AP", "MAP:top", rel=ABOVE_HALF, denominator="min(n_relevant, k)"),
+        has("R", "RecallAt:top", rel=ABOVE_HALF, empty=1.0),
+        has("RR", "MRR:top", rel=ABOVE_HALF),
+        has("DCG", "DCG:top"),
+    ),
 )  # fmt: skip
 _TF_RANKING = Rule(
     "tf_ranking", gain="exp2", ideal="scored", ties="average", score_dtype="float32", weights="tf_ranking",
@@ -76,7 +82,10 @@ TRAINING: tuple[Rule, ...] = (
             "have no effect"), "with key= it shuffles ties"),
     ),
     SKLEARN.replace(
-        name="torchmetrics", others=(), score_dtype="float32", weights="ignored", tolerance=1e-6,
+        name="torchmetrics", others=(
+            has("Success", "RetrievalHitRate", ties="input_to_16"),
+            has("Rprec", "RetrievalRPrecision", ties="input_to_16"),
+        ), score_dtype="float32", weights="ignored", tolerance=1e-6,
         tool="torchmetrics 1.9.0",
         source="torchmetrics/functional/retrieval/ndcg.py, torchmetrics/retrieval/ndcg.py",
         caveats=("its sums are float32", "the functional form takes a matrix for a single query"),
