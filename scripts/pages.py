@@ -105,7 +105,10 @@ def _marked(value: str) -> str:
 def conventions() -> str:
     usual = fn.Convention("")
     rows = []
-    for name, rule in fn.conventions.items():
+    for name, tool in fn.conventions.items():
+        if tool.find("nDCG") is None:
+            continue
+        rule = tool.on("nDCG")
         beyond = [
             f"{field} {_shown(value)}"
             for field, value in {**rule.beyond_measure, "tolerance": rule.tolerance}.items()
@@ -115,6 +118,21 @@ def conventions() -> str:
     return markdown(("name", "tool", "nDCG", "also"), rows)
 
 
+def other_measures() -> str:
+    """Each definition of each measure but nDCG, with the tools that share it, whatever they do with ties."""
+    tools: dict[str, list[str]] = {}
+    for name in DEFINITIONS:
+        for rule in fn.conventions.values() if name != "nDCG" else ():
+            for own in (own for own in rule.others if own.measure == name):
+                measure = rule.on(name).measure()
+                shown = measure(ties="average") if "ties" in measure.params else measure
+                called = f" ({own.called})" if own.called not in ("", name) else ""
+                tools.setdefault(f"`{shown}`", []).append(f"`{rule.name}`{called}")
+    return markdown(
+        ("measure", "tools"), ((of, ", ".join(dict.fromkeys(each))) for of, each in tools.items())
+    )
+
+
 def _shown(value: Any) -> str:
     return f"{value.decimals} decimals {value.when}" if not isinstance(value, str | float) else f"`{value}`"
 
@@ -122,6 +140,11 @@ def _shown(value: Any) -> str:
 def caveats() -> str:
     lines = []
     for rule in fn.conventions.values():
+        lines += [
+            f"`{rule.name}`, {own.measure}: {'; '.join(said)}."
+            for own in rule.others
+            if (said := dict(own.changed).get("caveats"))
+        ]
         read = f" ({rule.source})" if rule.source else ""
         lines.append(f"`{rule.name}`{read}: {'; '.join(rule.caveats) or 'nothing else'}.")
     return bullets(lines)
@@ -181,6 +204,7 @@ GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "every measure": ("docs/measures.md", every_measure),
     "parameters": ("docs/measures.md", parameters),
     "conventions": ("docs/conventions.md", conventions),
+    "other measures of conventions": ("docs/conventions.md", other_measures),
     "caveats": ("docs/conventions.md", caveats),
     "refused conventions": ("docs/conventions.md", refused_conventions),
     "ties of conventions": ("docs/conventions.md", partial(words, TIES)),

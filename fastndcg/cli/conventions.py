@@ -109,10 +109,7 @@ def conventions(
     asked = read_measures([measure], [])
     if len(asked) > 1:
         refuse("--measure: conventions are shown for one measure; give one")
-    those = [
-        each for each in name or known_conventions if name or known_conventions[each].find(asked[0].name)
-    ]
-    names = [find_convention("--name", each, asked).name for each in those]
+    names = None if name is None else [find_convention("--name", each, asked).name for each in name]
     if not paths and qrels is None and run is None:
         if explain is not None or id is not None:
             refuse("--explain and --id need data: fastndcg conventions PATH --explain FROM TO")
@@ -174,18 +171,26 @@ def _one_query(rankings: Rankings, name: str) -> Rankings:
     return rankings[at : at + 1]
 
 
-def _write_conventions(measure: str, names: list[str], format: Format) -> None:  # noqa: A002 - the option's name
+def _write_conventions(
+    measure: str,
+    names: list[str] | None,
+    format: Format,  # noqa: A002 - the option's name
+) -> None:
     table = describe(measure)
-    table = table.filter(pa.array([name in names for name in table["name"].to_pylist()]))
-    if format is not Format.json:  # the other two have a line for each
-        caveats = pa.array(["; ".join(each) for each in table["caveats"].to_pylist()])
-        table = table.drop_columns("caveats").append_column("caveats", caveats)
+    if names is not None:
+        table = table.filter(pa.array([name in names for name in table["name"].to_pylist()]))
+    for name in () if format is Format.json else ("caveats", "measures"):  # the others have a line for each
+        joined = pa.array(["; ".join(each) for each in table[name].to_pylist()])
+        table = table.drop_columns(name).append_column(name, joined)
     if format in (Format.table, Format.markdown):
         shown = ["name", "measure", "ties", "missing", "weights", "tolerance", "tool"]
         _write_table(table.select(shown), format)
-        notes = [f"{name} cannot be reproduced: {why}" for name, why in known_conventions.refused.items()]
+        refused = known_conventions.refused if measure == "nDCG" else {}
+        notes = [f"{name} cannot be reproduced: {why}" for name, why in refused.items()]
         rest = [name for name in table.column_names if name not in shown]
         notes.append(f"Not in this table: {', '.join(rest)}; --format csv has them.")
+        others = {each for rule in known_conventions.values() for each in rule.names_of_measures} - {measure}
+        notes.append(f"-m lists the tools that have another measure: {', '.join(sorted(others))}.")
         write("\n".join(["", *(wrapped(line, terminal_width()) for line in notes), ""]))
     else:
         _write_table(table, format)

@@ -146,7 +146,8 @@ def compare_conventions(
         Parameters that it sets hold for every convention. Without a cutoff it has each convention's own,
         which is 32 for XGBoost.
     names : names or Conventions, optional
-        Default: all conventions that have the measure, in the order of `conventions`.
+        Default: all conventions that have the measure. The first that has a value is the first row, with
+        which others are compared: "sklearn" for nDCG.
     k : int or None, optional
         Another cutoff. None uses each convention's own.
     threads : int, optional
@@ -180,17 +181,20 @@ def compare_conventions(
     {'name': 'lightgbm', 'value': 0.8221..., 'gain': -0.007..., 'empty': 0.5}
     """
     asked = _asked(measure, k)
-    if names is None:
-        names = [name for name, rule in conventions.items() if rule.find(asked.name)]
-        names = names or [as_convention("sklearn").on(asked)]  # which says that no tool has it
-    rules = [as_convention(name).on(asked) for name in names]
+    check_rankings(rankings)
+    known = [name for name, rule in conventions.items() if rule.find(asked.name)]
+    # a measure that no tool has is refused by the first one
+    rules = [as_convention(name).on(asked) for name in (known or ["sklearn"] if names is None else names)]
+    if names is None:  # the first with a value here is what others are compared with
+        valued = (rule for rule in rules if not isinstance(_means(rankings, [rule], asked, 1)[rule], str))
+        rules = list(dict.fromkeys([next(valued, rules[0]), *rules]))
     if not rules:
         raise ConventionError(
             "no convention was named; name at least one, as in names=['sklearn', 'lightgbm']"
         )
     walks = {rule: _walk(rules[0], rule, asked) for rule in rules}
     steps = [step for walk in walks.values() for _, step in walk]
-    means = _means(check_rankings(rankings), [*rules, *steps], asked, threads)
+    means = _means(rankings, [*rules, *steps], asked, threads)
     choices = choices_of(asked.name, rules)
     if isinstance(means[rules[0]], str):
         raise ConventionError(f"{rules[0].name} has no value here to compare with: {means[rules[0]]}")
@@ -323,7 +327,10 @@ def describe(measure: str = "nDCG") -> Table:
             "tool": rule.tool,
             "source": rule.source,
             "caveats": list(rule.caveats),
+            "measures": list(tool.names_of_measures),
         }
-        for rule in (tool.on(measure) for tool in conventions.values() if tool.find(measure))
+        for tool in conventions.values()
+        if tool.find(measure)
+        for rule in [tool.on(measure)]
     ]
     return Table(pa.Table.from_pylist(rows))

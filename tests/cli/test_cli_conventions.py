@@ -15,6 +15,8 @@ from rivals import random_queries
 
 import fastndcg as fn
 
+HAVING_NDCG = [name for name, rule in fn.conventions.items() if "nDCG" in rule.names_of_measures]
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -32,10 +34,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_list_has_every_convention_and_what_is_refused() -> None:
     shown = run("conventions").stdout
-    assert all(name in shown for name in fn.conventions)
+    assert all(name in shown for name in HAVING_NDCG)
     assert all(name in shown for name in fn.conventions.refused)
     rows = json.loads(run("conventions", "--format", "json").stdout)
-    assert [row["name"] for row in rows] == list(fn.conventions)
+    assert [row["name"] for row in rows] == HAVING_NDCG
     assert rows[0]["caveats"] == list(fn.conventions["sklearn"].caveats)
     names = [
         row["name"]
@@ -47,13 +49,40 @@ def test_the_list_has_every_convention_and_what_is_refused() -> None:
 def test_everybodys_number(path: Path) -> None:
     result = run("conventions", path, "-k", 5, "--format", "json")
     rows = {row["name"]: row for row in json.loads(result.stdout)}
-    assert list(rows) == list(fn.conventions)
+    assert list(rows) == HAVING_NDCG
     assert "doc_id=doc_id" in result.stderr
     rankings = fn.read_parquet(path, doc_id="doc_id")
     for name in ("sklearn", "trec_eval", "lightgbm", "quepid"):
         mean = fn.evaluate(rankings, "nDCG@5", convention=name).mean()["nDCG@5"]
         assert rows[name]["value"] == pytest.approx(mean, abs=1e-15)
     assert rows["recpack"]["value"] is None and "does not define" in rows["recpack"]["refused"]
+
+
+def test_everybodys_number_of_any_measure(path: Path) -> None:
+    listed = json.loads(run("conventions", "-m", "AP", "--format", "json").stdout)
+    assert all(row["measure"].startswith("AP") and "AP" in row["measures"] for row in listed)
+    rows = json.loads(run("conventions", path, "-m", "AP@10", "-k", 3, "--format", "json").stdout)
+    assert {row["name"] for row in rows} == {row["name"] for row in listed}
+    rankings = fn.read_parquet(path, doc_id="doc_id")
+    for row in rows:
+        if row["value"] is not None:
+            mean = fn.evaluate(rankings, "AP@3", convention=row["name"]).mean()["AP@3"]
+            assert row["value"] == pytest.approx(mean, abs=1e-15)
+    own = json.loads(run("conventions", path, "-m", "AP", "-n", "xgboost", "--format", "json").stdout)
+    mean = fn.evaluate(rankings, "AP@32", convention="xgboost").mean()["AP@32"]
+    assert own[0]["value"] == pytest.approx(mean, abs=1e-15)
+    steps = json.loads(
+        run(
+            "conventions", path, "-m", "AP@10", "--explain", "trec_eval", "lightgbm", "--format", "json"
+        ).stdout
+    )
+    assert steps[0]["choice"] == "trec_eval" and "denominator" in {s["choice"] for s in steps}
+    for arguments in (["-m", "RR"], ["-m", "RR", "--explain"]):
+        last = ["-n", "xgboost"] if arguments[-1] == "RR" else ["ranx", "xgboost"]
+        refused = run("conventions", path, *arguments, *last)
+        assert refused.exit_code == 2 and "xgboost has no RR; it has: nDCG, AP" in refused.stderr
+    several = run("conventions", path, "-m", "AP@1-3")
+    assert several.exit_code == 2 and "for one measure" in several.stderr
 
 
 def test_the_printed_steps_add_up(path: Path) -> None:
