@@ -25,8 +25,12 @@ class Parameters(TypedDict, total=False):
     beta: float
     clip: float
     cutoff: int | str
+    decay: float
     dcg: Literal["log2", "exp-log2"]  # ir_measures' word for gain
-    denominator: Literal["n_relevant", "min(n_relevant, k)", "perfect", "none"]
+    denominator: (
+        Literal["n_relevant", "cutoff", "returned", "hits", "k", "none", "perfect", "min(n_relevant, k)"]
+        | None
+    )
     discount: Discount
     empty: Empty
     gain: Gain
@@ -37,10 +41,14 @@ class Parameters(TypedDict, total=False):
     like: Any  # name of a convention, or a Convention
     max_rel: float | None
     min_rel: float
+    of: Literal["first", "best"]
     p: float
     recall: float | None
     rel: float | None
     relative: bool
+    rounding: Literal["up", "nearest"]
+    score_above: float | None
+    stop: Literal["exp2", "linear"] | Numbers | Mapping[Any, float] | Callable[[Any], float]
     ties: Ties
     unjudged: float | None
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ class Document(NamedTuple):
 
     grade: Any
     is_judged: bool = True
+    score: Any = 0.0
 
 
 class Query(NamedTuple):
@@ -45,7 +47,10 @@ class Query(NamedTuple):
 
     def documents(self) -> list[Document]:
         flags = [True] * len(self.grades) if self.is_judged is None else self.is_judged
-        return [Document(grade, bool(flag)) for grade, flag in zip(self.grades, flags, strict=True)]
+        return [
+            Document(grade, bool(flag), score)
+            for grade, flag, score in zip(self.grades, flags, self.scores, strict=True)
+        ]
 
     def judged_grades(self) -> list[Any]:
         """Grades of everything that was judged: the pool, or what stands in for it, the judged documents scored."""
@@ -136,7 +141,7 @@ def over_turns(
     total, start = Fraction(first), 0
     for group in groups:
         end = start + len(group)
-        if any(document != ranked[start] for document in ranked[start:end]):
+        if any(document[:2] != ranked[start][:2] for document in ranked[start:end]):
             turned = [
                 value([*ranked[:start], *ranked[at:end], *ranked[start:at], *ranked[end:]])
                 for at in range(start, end)
@@ -354,22 +359,51 @@ def has_documents(query: Query) -> bool:
 
 
 def precision(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, relative: bool = False
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    rel: float = 1,
+    relative: bool = False,
+    denominator: str = "cutoff",
+    score_above: float | None = None,
 ) -> float | None:
     """Relevant documents among the first k over k, also where the list is shorter (trec_eval's P); without k
-    over the list. `relative` divides by R where that is less. Undefined where the query has no document at
-    all.
+    over the list. "returned" divides by the list where it is shorter; "n_relevant", as `relative`, by R where
+    that is less. Undefined where the query has no document at all, or where that is 0.
     """
     shown = len(ranked) if cutoff is None else cutoff
-    if relative:
+    if denominator == "returned":
+        shown = min(shown, len(ranked))
+    if relative or denominator == "n_relevant":
         shown = min(shown, int(num_rel(ranked, query, rel=rel)))
-    return num_ret(ranked, query, cutoff, rel=rel) / shown if shown and has_documents(query) else None
+    found = sum(relevant_found(ranked[:cutoff], rel, score_above))
+    return found / shown if shown and has_documents(query) else None
 
 
-def recall(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
-    """Relevant documents among the first k over R."""
+def relevant_found(ranked: Sequence[Document], rel: float, score_above: float | None) -> list[bool]:
+    """Whether each document is relevant, and its score above the threshold."""
+    return [
+        is_relevant(document, rel) and (score_above is None or document.score > score_above)
+        for document in ranked
+    ]
+
+
+def recall(
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    rel: float = 1,
+    denominator: str = "n_relevant",
+    score_above: float | None = None,
+) -> float | None:
+    """Relevant documents among the first k over R, or, by "cutoff", over min(R, k)."""
     relevant = num_rel(ranked, query, rel=rel)
-    return num_ret(ranked, query, cutoff, rel=rel) / relevant if relevant else None
+    if not relevant:
+        return None
+    found = sum(relevant_found(ranked[:cutoff], rel, score_above))
+    return found / (min(relevant, cutoff) if denominator == "cutoff" and cutoff else relevant)
 
 
 def f_measure(
@@ -406,15 +440,24 @@ def success(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel
 
 
 def reciprocal_rank(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    rel: float = 1,
+    of: str = "first",
+    score_above: float | None = None,
 ) -> float | None:
-    """1 over the rank of the first relevant document, 0 where none is among the first k."""
+    """1 over the rank of the first relevant document, 0 where none is among the first k. `of` "best": of the
+    first one that has the best grade of all relevant documents of the list.
+    """
     if not num_rel(ranked, query, rel=rel):
         return None
-    return next(
-        (1.0 / rank for rank, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)),
-        0.0,
-    )
+    found = relevant_found(ranked, rel, score_above)
+    if of == "best":
+        best = max((one.grade for one, is_found in zip(ranked, found, strict=True) if is_found), default=0)
+        found = [is_found and one.grade == best for one, is_found in zip(ranked, found, strict=True)]
+    return next((1.0 / rank for rank, is_found in enumerate(found[:cutoff], start=1) if is_found), 0.0)
 
 
 def average_precision(
@@ -424,26 +467,50 @@ def average_precision(
     *,
     rel: float = 1,
     denominator: str = "n_relevant",
+    score_above: float | None = None,
 ) -> float | None:
     """Sum of precision@i over the ranks i <= k of relevant documents, over R ("n_relevant", trec_eval's map
-    and map_cut) or over min(R, k) ("min(n_relevant, k)", LightGBM's and most recommender libraries').
+    and map_cut), over min(R, k) ("cutoff", LightGBM's and most recommender libraries'), over min(R, k, n)
+    ("returned", LensKit's), over the relevant documents found ("hits", torchmetrics'; 0 without any) or over
+    k ("k"). "none": the mean of P@1 to P@k (Elliot's).
     """
     relevant = num_rel(ranked, query, rel=rel)
     if not relevant:
         return None
-    hits = [rank for rank, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)]
-    total = math.fsum(found / rank for found, rank in enumerate(hits, start=1))
-    return total / (min(relevant, cutoff) if denominator == "min(n_relevant, k)" and cutoff else relevant)
+    found = relevant_found(ranked[:cutoff], rel, score_above)
+    if denominator == "none":
+        return math.fsum(sum(found[:i]) / i for i in range(1, cutoff + 1)) / cutoff
+    hits = [rank for rank, is_found in enumerate(found, start=1) if is_found]
+    total = math.fsum(number / rank for number, rank in enumerate(hits, start=1))
+    k = len(ranked) if cutoff is None else cutoff
+    over = {
+        "n_relevant": relevant,
+        "cutoff": min(relevant, cutoff or relevant),
+        "returned": min(relevant, k, len(ranked)),
+        "hits": len(hits) or 1,
+        "k": k,
+    }[denominator]
+    return total / over if over else None
 
 
 def interpolated_precision(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, recall: float, rel: float = 1
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    recall: float,
+    rel: float = 1,
+    rounding: str = "up",
 ) -> float | None:
-    """The largest precision at any rank of at least that recall; trec_eval asks for int(recall * R + 0.9) documents."""
+    """The largest precision at any rank of at least that recall; trec_eval asks for int(recall * R + 0.9)
+    documents up to 9, and for lround(recall * R) since 10 ("nearest").
+    """
     relevant = num_rel(ranked, query, rel=rel)
     if not relevant:
         return None
     wanted = int(recall * relevant + 0.9)
+    if rounding == "nearest":
+        wanted = int(Decimal(recall * relevant).to_integral_value(ROUND_HALF_UP))
     hits = [rank for rank, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)]
     return max((found / rank for found, rank in enumerate(hits, start=1) if found >= wanted), default=0.0)
 
@@ -498,16 +565,40 @@ def inferred_ap(
 
 
 def expected_reciprocal_rank(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, max_rel: float = 4
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, max_rel: float = 4, stop: Any = "exp2"
 ) -> float | None:
     """Sum over ranks of 1/i times the chance to stop exactly there; stopping probability (2^grade - 1) /
-    2^max_rel. Undefined, as are the other measures of a user, where the query has no document at all.
+    2^max_rel, or `stop` of the grade. Undefined, as are the other measures of a user, where the query has no
+    document at all.
     """
     total, reading = 0.0, 1.0
     for rank, document in enumerate(ranked[:cutoff], start=1):
-        stop = (2.0 ** max(document.grade, 0) - 1.0) / 2.0**max_rel if document.is_judged else 0.0
-        total += reading * stop / rank
-        reading *= 1.0 - stop
+        chance = chance_to_stop(document, stop, max_rel)
+        total += reading * chance / rank
+        reading *= 1.0 - chance
+    return total if has_documents(query) else None
+
+
+def chance_to_stop(document: Document, stop: Any, max_rel: float = 4) -> float:
+    if stop != "exp2":
+        return gain_function(stop)(document)
+    return (2.0 ** max(document.grade, 0) - 1.0) / 2.0**max_rel if document.is_judged else 0.0
+
+
+def probability_found(
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    decay: float = 0.85,
+    stop: Any = "linear",
+) -> float | None:
+    """Sum over ranks of the chance to stop there, where the user goes on with probability `decay` if not stopped."""
+    total, looking = 0.0, 1.0
+    for document in ranked[:cutoff]:
+        chance = chance_to_stop(document, stop)
+        total += looking * chance
+        looking *= (1.0 - chance) * decay
     return total if has_documents(query) else None
 
 
@@ -575,7 +666,7 @@ GRADED: dict[str, tuple[Callable[..., float | None], tuple[str, ...]]] = {
 BINARY: dict[str, Callable[..., float | None]] = {
     "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "Success": success, "RR": reciprocal_rank,
     "AP": average_precision, "IPrec": interpolated_precision, "Bpref": binary_preference, "infAP": inferred_ap,
-    "ERR": expected_reciprocal_rank, "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual,
+    "ERR": expected_reciprocal_rank, "PFound": probability_found, "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual,
     "Judged": judged_share, "NumRel": num_rel, "SDCG": scaled_dcg,
     "SetP": precision, "SetR": recall, "SetF": f_measure, "SetAP": set_average_precision,
 }  # fmt: skip
@@ -595,8 +686,11 @@ def better_of_binary(name: str, rel: float = 1, **words: Any) -> Callable[[Docum
         return lambda document: float(not document.is_judged)
     if name == "SDCG":
         return lambda document: scaled(document, words["max_rel"], words.get("min_rel", 0))
-    if name == "ERR":
-        return lambda document: max(float(document.grade), 0.0) if document.is_judged else 0.0
+    if name in ("ERR", "PFound"):
+        stop = words.get("stop", "exp2" if name == "ERR" else "linear")
+        return lambda document: chance_to_stop(document, stop, words.get("max_rel", 4))
+    if words.get("of") == "best":
+        return lambda document: document.grade if is_relevant(document, rel) else -math.inf
     return lambda document: float(is_relevant(document, rel))
 
 

@@ -294,6 +294,10 @@ def cubed(grade: float) -> float:
     return grade**3 / 7
 
 
+def share(grade: float) -> float:
+    return max(grade, 0) / (1 + abs(grade))
+
+
 def square_root(rank: int) -> float:
     return rank**-0.5
 
@@ -346,14 +350,26 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "beta": (1, 0.5, 2.0, 1e-3, 1e6),
     "p": (0.8, 0.5, 0.95, 0.999, 1e-3),
     "recall": (0.0, 0.1, 0.3, 0.5, 1.0),
-    "denominator": ("n_relevant", "min(n_relevant, k)"),
     "relative": (False, True),
+    "of": ("first", "best"),
+    "score_above": (None, 0, 1, 2.5, -3, 50),
+    "rounding": ("up", "nearest"),
+    "decay": (0.85, 0, 1, 0.5, 1e-3),
+    "stop": (
+        "linear",
+        "exp2",
+        [0, 0.1, 0.5, 0.9, 1],
+        [0.2, 0.2, 0, 0.7, 0.6],
+        {0: 0.1, 1: 1, 2: 0.3, 3: 0, 4: 0.9},
+        {1: 0.25},
+        share,
+    ),
     "ips": (False, True, "snips"),
     "clip": (0.0, 0.1, 1.0),
     "min_rel": (0, 1, -1, 0.5),
     "alpha": (0.5, 0, 1, 0.25, 0.3),
 }
-NEEDED = {"SDCG": ("max_rel",), "IPrec": ("recall",)}  # parameters without a default
+NEEDED = {"SDCG": ("max_rel",), "IPrec": ("recall",), "PFound": ("stop",)}  # parameters without a default
 OF_INTENTS = tuple(name for name, definition in DEFINITIONS.items() if definition.way == "intents")
 OF_QUERIES = tuple(name for name in DEFINITIONS if name not in OF_INTENTS)  # measures of one grade a document
 
@@ -374,6 +390,12 @@ class Asked:
     def gain(self, grade: float) -> float:
         """What a judged document of this grade is worth; NaN where the measure refuses it."""
         words = dict(self.parameters)
+        if words.get("stop", "exp2") != "exp2":
+            try:
+                chance = oracle.gain_function(words["stop"])(oracle.Document(grade))
+            except (KeyError, IndexError, ValueError):
+                return math.nan
+            return chance if 0 <= chance <= 1 else math.nan
         if self.name == "ERR" or (words.get("max_rel") and self.name in OF_INTENTS):
             return math.nan if grade > words.get("max_rel", 4) else max(grade, 0)
         if self.name not in (*oracle.GRADED, "nDCG_IA") or self.name == "NumRet":
@@ -623,6 +645,10 @@ def any_measure(rng: np.random.Generator, name: str, table: Ragged, longest: int
         chosen["discount"] = [1 / (1 + i) ** 2 for i in range(max(ranks, 1))]
     if chosen.get("judged_only"):
         chosen.pop("unjudged", None)  # what is dropped has no grade
+    if chosen.get("stop", "exp2") != "exp2":
+        chosen.pop("max_rel", None)
+    if name == "AP" and cutoff is None and chosen.get("denominator") == "none":
+        del chosen["denominator"]
     if name in OF_INTENTS and chosen.get("max_rel") is not None:
         chosen.pop("rel", None)  # every grade is taken for what it is
     elif name in OF_INTENTS and name != "nDCG_IA" and rng.random() < 0.5:
@@ -641,8 +667,10 @@ def _values_of(name: str, parameter: Any) -> tuple[Any, ...]:
         return (*ANY_GAINS, *COARSE_GAINS)
     if parameter.name == "max_rel":
         return (4, 5, 53) if name == "ERR" or name in OF_INTENTS else (4, 3, 2.5, 300)
-    if parameter.name == "denominator" and name in OF_INTENTS:
-        return ("perfect", "none")
+    if parameter.name == "denominator":
+        return tuple(word.strip("'") for word, _ in parameter.values)
+    if parameter.name == "stop":
+        return tuple(value for value in VALUES["stop"] if name == "ERR" or value != "exp2")
     if parameter.name == "rel" and name in OF_INTENTS:
         return (1, 2, 0.25, 4)
     if parameter.name == "ties" and name in OF_INTENTS and name != "nDCG_IA":

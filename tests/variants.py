@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from strategies import Asked, Ragged
+from strategies import Asked, Ragged, share
 
 import fastndcg as fn
 
@@ -18,7 +18,19 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, {"judged_only": True}) for name in (*BINARY, "ERR", "SDCG", "NumRet")),
     *((name, {"unjudged": 1}) for name in (*BINARY, "ERR", "nDCG", "DCG", "IDCG", "CG", "NumRel")),
     *((name, {"empty": "nan"}) for name in (*BINARY, "ERR", "Bpref", "infAP", "Judged", "RBPresidual")),
-    ("AP", {"denominator": "min(n_relevant, k)"}),
+    *(("AP", {"denominator": over}) for over in ("cutoff", "returned", "hits", "k", "none")),
+    *(("P", {"denominator": over}) for over in ("returned", "n_relevant")),
+    ("R", {"denominator": "cutoff"}),
+    ("RR", {"of": "best"}),
+    ("RR", {"of": "best", "rel": -1}),
+    *((name, {"score_above": 0}) for name in ("AP", "P", "R", "RR")),
+    ("AP", {"score_above": 0, "denominator": "hits", "judged_only": True}),
+    ("RR", {"score_above": 1, "of": "best", "unjudged": 1}),
+    ("PFound", {"stop": {0: 0, 0.5: 0.1, 1: 0.2, 2: 0.7, 2.5: 0.8, 4: 1}}),
+    ("PFound", {"stop": share, "decay": 1.0}),
+    ("PFound", {"stop": share, "decay": 0.0, "judged_only": True}),
+    ("ERR", {"stop": {0: 0.1, 0.5: 0, 1: 0.2, 2: 0.7, 2.5: 0.3, 4: 1}}),
+    ("ERR", {"stop": share, "unjudged": 1}),
     ("F", {"beta": 0.5}),
     ("SetF", {"beta": 2.0}),
     ("SetP", {"relative": True}),
@@ -33,6 +45,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("nDCG", {"unjudged": 3, "gain": "exp2"}),
     ("nDCG", {"unjudged": 2, "ideal": "scored"}),
     *(("IPrec", {"recall": recall}) for recall in (0.0, 0.3, 0.5, 1.0)),
+    *(("IPrec", {"recall": recall, "rounding": "nearest"}) for recall in (0.0, 0.3, 0.5)),
     ("IPrec", {"recall": 0.5, "rel": 2}),
 ]
 
@@ -50,6 +63,7 @@ def all_asked(ties: str) -> list[Asked]:
         asked += [
             Asked(name, cutoff, tuple(words.items()))
             for cutoff in ([None] if name in UNCUT else [None, 1, 2, 4])
+            if cutoff is not None or given.get("denominator") != "none"
         ]
     return asked
 

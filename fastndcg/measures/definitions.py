@@ -12,23 +12,31 @@ from fastndcg.measures.parameters import (
     ALPHA,
     BETA,
     CLIP,
-    DENOMINATOR,
+    DECAY,
     DISCOUNT,
+    DOCUMENTS,
     EMPTY,
+    FOUND,
     GAIN,
     GRADED,
     IDEAL,
     IPS,
     JUDGED_ONLY,
     MAX_REL,
+    OF,
     PERFECT,
     PERSISTENCE,
+    PRECISIONS,
     RECALL,
     REL,
     RELATIVE,
     RELEVANT,
+    ROUNDING,
     SCALE_BOTTOM,
     SCALE_TOP,
+    SCORE_ABOVE,
+    STOP,
+    STOP_OF_SCALE,
     TIES,
     TIES_OF_INTENTS,
     UNJUDGED,
@@ -39,7 +47,8 @@ from fastndcg.measures.parameters import (
 class Definition(NamedTuple):
     """A measure as data. Its value is the sum of the worth of the ranks up to a cutoff, over a divisor.
 
-    `fastndcg.scoring.plan` reads the fields up to `cut`; the other fields are for documentation.
+    `fastndcg.scoring` reads the fields from `worth` to `undefined` and from `ranking` to `way`; the other
+    fields are for documentation. `Parameter.changes` says which of them a value of a parameter changes.
     """
 
     name: str
@@ -55,10 +64,11 @@ class Definition(NamedTuple):
     # "system": documents by falling score; "ideal": the ideal ranking; "none": the pool alone
     ranking: str = "system"
     fold: str = "gain"  # the term that a rank adds to the sum, see `FOLD` of `fastndcg.scoring.plan`
-    discount: str = "none"  # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1)
+    # weight of the ranks: "none" 1, "parameter" its discount, "power" p^(i - 1), "harmonic" 1/i + ... + 1/k
+    discount: str = "none"
     # what @ takes: "rank" a cutoff, "recall" a recall level, "none" nothing, "relevant" nothing (n_relevant)
     cut: str = "rank"
-    # how values are computed unless a parameter chooses another way, see `fastndcg.scoring`
+    # how values are computed, see `fastndcg.scoring`
     way: str = "kernels"
 
 
@@ -139,11 +149,10 @@ DEFINITIONS: dict[str, Definition] = {
             ),
         ),
         Definition(
-            "AP", "relevant", "relevant", "no relevant", (*_BINARY, DENOMINATOR), fold="hits",
+            "AP", "relevant", "relevant", "no relevant", (*_BINARY, PRECISIONS, SCORE_ABOVE), fold="hits",
             summary="average precision",
             formula=(
-                "sum over ranks i <= k of relevant documents of P@i, "
-                "/ n_relevant or / min(n_relevant, k)"
+                "sum over ranks i <= k of relevant documents of P@i, / n_relevant, or / another denominator"
             ),
             source=(
                 "Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992; "
@@ -151,7 +160,7 @@ DEFINITIONS: dict[str, Definition] = {
             ),
         ),
         Definition(
-            "RR", "relevant", "nothing", "no relevant", _BINARY, fold="first",
+            "RR", "relevant", "nothing", "no relevant", (*_BINARY, OF, SCORE_ABOVE), fold="first",
             summary="reciprocal rank",
             formula="1 / rank of the first relevant document; 0 if that rank is beyond k",
             source=(
@@ -160,15 +169,18 @@ DEFINITIONS: dict[str, Definition] = {
             ),
         ),
         Definition(
-            "P", "relevant", "cutoff", "no documents", _BINARY, fold="count",
+            "P", "relevant", "cutoff", "no documents", (*_BINARY, DOCUMENTS, SCORE_ABOVE), fold="count",
             summary="precision",
-            formula="relevant documents on the ranks i <= k / k; without a cutoff / documents returned",
+            formula=(
+                "relevant documents on the ranks i <= k / k, or / another denominator; "
+                "without a cutoff / documents returned"
+            ),
             source=_RIJSBERGEN,
         ),
         Definition(
-            "R", "relevant", "relevant", "no relevant", _BINARY, fold="count",
+            "R", "relevant", "relevant", "no relevant", (*_BINARY, FOUND, SCORE_ABOVE), fold="count",
             summary="recall",
-            formula="relevant documents on the ranks i <= k / n_relevant",
+            formula="relevant documents on the ranks i <= k / n_relevant, or / min(n_relevant, k)",
             source=_RIJSBERGEN,
         ),
         Definition(
@@ -190,14 +202,27 @@ DEFINITIONS: dict[str, Definition] = {
             source="trec_eval, success",
         ),
         Definition(
-            "ERR", "stop", "nothing", "no documents", (MAX_REL, TIES, EMPTY, JUDGED_ONLY, UNJUDGED),
-            fold="stop",
+            "ERR", "stop", "nothing", "no documents",
+            (MAX_REL, TIES, EMPTY, JUDGED_ONLY, UNJUDGED, STOP_OF_SCALE), fold="stop",
             summary="expected reciprocal rank of the document where a user stops",
             formula=(
                 "sum over ranks i <= k of 1/i * s_i * product over j < i of (1 - s_j), "
-                "s = (2^grade - 1) / 2^max_rel"
+                "s = (2^grade - 1) / 2^max_rel, or stop of the grade"
             ),
             source=f"{_CHAPELLE}; gdeval",
+        ),
+        Definition(
+            "PFound", "stop", "nothing", "no documents", (DECAY, STOP, TIES, EMPTY, JUDGED_ONLY, UNJUDGED),
+            fold="stop", discount="power",
+            summary="probability that a user who may stop or give up at each document finds what they want",
+            formula=(
+                "sum over ranks i <= k of decay^(i - 1) * s_i * product over j < i of (1 - s_j), "
+                "s = stop of the grade"
+            ),
+            source=(
+                "Gulin, Karpovich, Raskovalov and Segalovich, Yandex at ROMIP'2009: optimisation of ranking "
+                "algorithms by machine learning methods, ROMIP 2009; CatBoost, PFound"
+            ),
         ),
         Definition(
             "RBP", "relevant", "power", "no documents", (PERSISTENCE, *_BINARY), discount="power",
@@ -242,10 +267,13 @@ DEFINITIONS: dict[str, Definition] = {
             ),
         ),
         Definition(
-            "IPrec", "relevant", "nothing", "no relevant", (RECALL, *_BINARY), fold="interpolated",
-            cut="recall",
+            "IPrec", "relevant", "nothing", "no relevant", (RECALL, *_BINARY, ROUNDING),
+            fold="interpolated", cut="recall",
             summary="interpolated precision at a recall level",
-            formula="largest P@i over the ranks i whose hits are at least int(recall * n_relevant + 0.9)",
+            formula=(
+                "largest P@i over the ranks i whose hits are at least recall * n_relevant, "
+                "rounded as rounding says"
+            ),
             source="trec_eval, iprec_at_recall",
         ),
         Definition(

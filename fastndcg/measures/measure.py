@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 from fastndcg.common.later import pa
 from fastndcg.errors import MeasureError, suggest
 from fastndcg.measures import spellings
+from fastndcg.measures.accepted import as_str
 from fastndcg.measures.definitions import DEFINITIONS, NAMES, Definition
 from fastndcg.measures.parameter_values import MOST_CUTOFF, Function, show_number, show_value
-from fastndcg.measures.parameters import RECALL, as_str, read_spellings, spelling_of
+from fastndcg.measures.parameters import RECALL, read_spellings, spelling_of
 from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Measure:
     __slots__ = ("_hash", "_label", "_values", "cutoff", "cutoff_column", "definition", "params")
 
     definition: Definition
+    """Its declaration, with the fields that values of its parameters change."""
     cutoff: int | None
     cutoff_column: str | None
     """The column that holds the cutoff of each query; `cutoff` is then None."""
@@ -59,7 +61,7 @@ class Measure:
         set_ = object.__setattr__
         set_(self, "_label", label)
         set_(self, "cutoff_column", cutoff_column)
-        set_(self, "definition", definition)
+        set_(self, "definition", definition_with(definition.name, values))
         set_(self, "_values", values)
         set_(self, "cutoff", cutoff)
         names = (parameter.name for parameter in definition.parameters)
@@ -84,10 +86,6 @@ class Measure:
     @property
     def way(self) -> str:
         """The name of the way in which its values are computed; see `fastndcg.scoring`."""
-        for parameter, value in zip(self.definition.parameters, self._values, strict=True):
-            for other, way in parameter.ways:
-                if value == other:
-                    return way
         return self.definition.way
 
     @property
@@ -170,6 +168,7 @@ class Measure:
         alpha: float
         beta: float
         clip: float
+        decay: float
         denominator: str
         discount: Any
         empty: Empty
@@ -179,10 +178,14 @@ class Measure:
         judged_only: bool
         max_rel: Any
         min_rel: float
+        of: str
         p: float
         recall: Any
         rel: Any
         relative: bool
+        rounding: str
+        score_above: float | None
+        stop: Any
         ties: Ties
         unjudged: float | None
     else:
@@ -255,6 +258,14 @@ def with_label(measure: Measure, label: str | None) -> Measure:
     if label is None:
         return measure
     return Measure(measure.definition, measure._values, measure.cutoff, label, measure.cutoff_column)
+
+
+def definition_with(name: str, values: tuple[Any, ...]) -> Definition:
+    definition, changes = DEFINITIONS[name], dict[str, Any]()
+    for parameter, value in zip(definition.parameters, values, strict=True):
+        if value != parameter.default:
+            changes |= parameter.changes.get(value, parameter.otherwise)
+    return definition._replace(**changes) if changes else definition
 
 
 _MEASURES = {

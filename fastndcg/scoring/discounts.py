@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +20,25 @@ if TYPE_CHECKING:
 
 Float64 = npt.NDArray[np.float64]
 
+_SUMMED = 2**16  # ranks of which 1 / rank is summed term by term, so that a formula has the sum of the others
 MOST_PERFECT = 2**24  # most documents of an ideal of perfect documents, which are summed one by one
 
 
-class Power(NamedTuple):
+@dataclass(frozen=True)  # not a tuple, which would equal a list of discounts
+class Power:
     """The discount base^(i - 1) of rank i."""
 
     base: float
 
 
-def discount_table(discount: str | float | Numbers | Function | Power, ranks: int) -> Float64:
+@dataclass(frozen=True)
+class Harmonic:
+    """The discount 1/i + 1/(i + 1) + ... + 1/last of rank i."""
+
+    last: int
+
+
+def discount_table(discount: str | float | Numbers | Function | Power | Harmonic, ranks: int) -> Float64:
     """Discounts of the ranks 1, 2, 3, ..., (ranks,)."""
     if isinstance(discount, Function):
         return freeze([ask_for_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
@@ -56,7 +66,7 @@ _WEIGHTS: dict[str, Callable[[Any], Any]] = {
 
 
 @lru_cache(maxsize=64)
-def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Float64:
+def _known_discounts(discount: str | float | Numbers | Power | Harmonic, ranks: int) -> Float64:
     """As `discount_table`. Extended precision is rounded once, so all processors have equal bits."""
     if isinstance(discount, Numbers):
         return freeze([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
@@ -65,6 +75,16 @@ def _known_discounts(discount: str | float | Numbers | Power, ranks: int) -> Flo
         return freeze(_WEIGHTS[discount](rank), np.float64)
     if isinstance(discount, Power):
         return freeze(np.longdouble(discount.base) ** (rank - 1), np.float64)
+    if isinstance(discount, Harmonic):
+        summed = min(max(ranks, _SUMMED), discount.last)  # beyond it the sum is that of a formula
+        terms = 1 / np.arange(1, summed + 1, dtype=np.longdouble)
+        first, last = np.longdouble(summed), np.longdouble(float(discount.last))
+        rest = (
+            np.log1p((last - first) / first) + (1 / last - 1 / first) / 2 - (1 / last**2 - 1 / first**2) / 12
+        )
+        sums = np.zeros(ranks, np.longdouble)
+        sums[:summed] = (np.cumsum(terms[::-1]) + rest)[::-1][:ranks]
+        return freeze(sums, np.float64)
     return freeze(np.log(np.longdouble(discount)) / np.log(rank + 1), np.float64)
 
 
@@ -104,8 +124,12 @@ def ranks_shown(measure: Measure) -> int:
 
 
 def discount_of(measure: Measure) -> Any:
-    kind = measure.definition.discount
-    return measure.discount if kind == "parameter" else Power(measure.p) if kind == "power" else "none"
+    kind, params = measure.definition.discount, measure.params
+    if kind == "power":
+        return Power(params["p"] if "p" in params else params["decay"])
+    if kind == "harmonic":
+        return Harmonic(measure.cutoff or 1)
+    return params["discount"] if kind == "parameter" else "none"
 
 
 def is_beyond(measure: Measure) -> bool:

@@ -82,7 +82,8 @@ def extreme_numbers(
         shown = lengths if measure.cutoff is None else np.full(len(chosen), measure.cutoff)
         for from_top in (True, False):
             found, number = _sum_found(measure, documents, there, from_top)
-            values = _ratio(measure, found, known[chosen, None] + number, shown[:, None])
+            returned = np.minimum(lengths, shown)[:, None]
+            values = _ratio(measure, found, known[chosen, None] + number, shown[:, None], returned)
             for worst in (np.inf, -np.inf):
                 values[number == 0] = worst
                 extreme = (np.argmin if worst > 0 else np.argmax)(values, axis=1)
@@ -158,7 +159,7 @@ def _sum_found(
     return whole[:, None] + found, np.where(flags, number, 0)
 
 
-def _ratio(measure: Measure, found: Float64, relevant: Int64, shown: Int64) -> Float64:
+def _ratio(measure: Measure, found: Float64, relevant: Int64, shown: Int64, returned: Int64) -> Float64:
     """The sum divided by the divisor of the measure; `relevant` may be 0 where the value is not used."""
     over, params = measure.definition.over, measure.params
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -167,9 +168,9 @@ def _ratio(measure: Measure, found: Float64, relevant: Int64, shown: Int64) -> F
             found, relevant = (1 + squared) * found, squared * relevant + shown
         elif over == "set":
             found, relevant = found * found, relevant * shown
-        elif params.get("relative") or (
-            measure.cutoff and params.get("denominator", "n_relevant") != "n_relevant"
-        ):
+        elif over == "fewer returned":
+            relevant = np.minimum(relevant, returned)
+        elif over == "fewer" or (over == "capped" and measure.cutoff is not None):
             relevant = np.minimum(relevant, shown)
         share: Float64 = found / relevant
         return share

@@ -6,6 +6,7 @@ refused here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -132,7 +133,7 @@ class _Keys(list[Any]):
 
 
 class _List(NamedTuple):
-    """A row of `Plan.lists`, and the parameter of its fold."""
+    """A row of `Plan.lists`, and one of `Plan.folds`."""
 
     table: int
     ties: int
@@ -141,6 +142,7 @@ class _List(NamedTuple):
     relevant: int = -1  # totals that the fold needs
     nonrelevant: int = -1
     parameter: float = 0.0
+    cut_at: float = math.inf
 
 
 class _Entries(NamedTuple):
@@ -160,7 +162,7 @@ class _Entries(NamedTuple):
         if (
             definition.undefined == "no relevant"
             or definition.ranking == "none"
-            or measure.params.get("relative")
+            or definition.over in ("fewer", "fewer returned")
         ):
             total = self.totals.index_of(self.worths.index_of(worth._replace(gain="relevant")))
         if definition.fold == "preference":
@@ -186,17 +188,26 @@ class _Entries(NamedTuple):
 
 
 def _list_of(measure: Measure, table: int, total: int, nonrelevant: int) -> _List:
-    fold, params = measure.definition.fold, measure.params
-    parameter = params["recall"] if fold == "interpolated" else 0.0
+    fold, params, parameter, cut_at = measure.definition.fold, measure.params, 0.0, math.inf
     needs = (total, nonrelevant) if fold in ("preference", "interpolated") else (-1, -1)
+    if fold == "interpolated":
+        parameter = params["recall"] if params["rounding"] == "up" else -params["recall"]
+    elif fold == "first" and params.get("of") == "best":
+        parameter = tables.OF_BEST
+    elif fold == "stop" and measure.definition.discount != "none":
+        parameter = tables.NOT_BY_RANK
+    elif fold == "mean of hits":
+        cut_at = float(_cutoff(measure))
     return _List(
-        table, ties_of(measure), int(params.get("judged_only", False)), FOLD[fold], *needs, parameter
+        table, ties_of(measure), int(params.get("judged_only", False)), FOLD[fold], *needs, parameter, cut_at
     )
 
 
-def _depths(rows: Sequence[tuple[int, ...]], ideals: _Keys, longest: int) -> tuple[int, int]:
+def _depths(rows: Sequence[tuple[int, ...]], lists: _Keys, ideals: _Keys, longest: int) -> tuple[int, int]:
     """The greatest number of ranks that a row needs, of rankings and of ideals."""
     depth = min(max(tables.UNCUT if row[3] == tables.AT_RELEVANT else row[3] for row in rows), longest)
+    if any(row.fold == tables.FIRST and row.parameter == tables.OF_BEST for row in lists):
+        depth = longest
     full = [
         min(row[3], 1 << 40)
         for row in rows
@@ -231,7 +242,7 @@ def _tables(
     )
     rows = [row for row, _ in weighted]
     worths, lists, ideals, discounts, totals = entries
-    depth, ideal_depth = _depths(rows, ideals, longest)
+    depth, ideal_depth = _depths(rows, lists, ideals, longest)
     grades = (
         np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64)
         if coding.levels
@@ -260,7 +271,7 @@ def _tables(
         thresholds=freeze([threshold_of(worth) for worth in worths], np.float64),
         grades=freeze(grades, np.float64),
         lists=freeze(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
-        folds=freeze([row.parameter for row in lists], np.float64)
+        folds=freeze([row[6:] for row in lists], np.float64)
         if any(row.fold > tables.COUNT for row in lists)
         else None,
         ideals=freeze(
@@ -331,9 +342,10 @@ FOLD = {
     "preference": tables.PREFERENCE,
     "inferred": tables.INFERRED,
     "interpolated": tables.INTERPOLATED,
+    "mean of hits": tables.MEAN_OF_HITS,
 }
 # folds whose lists hold the sum so far
-_CUMULATIVE = ("count", "reached", "preference", "inferred", "interpolated")
+_CUMULATIVE = ("count", "reached", "preference", "inferred", "interpolated", "mean of hits")
 OVER = {
     "nothing": tables.AS_IS,
     "ideal": tables.BY_IDEAL,
@@ -343,6 +355,7 @@ OVER = {
     "fewer returned": tables.BY_FEWER_RETURNED,
     "weighted": tables.WEIGHTED,
     "set": tables.BY_BOTH,
+    "returned": tables.BY_RETURNED,
     "judged": tables.SHARE_LEFT,
     "left": tables.LEFT,
     "power": tables.SCALED,
@@ -370,10 +383,8 @@ def _over(measure: Measure) -> str:
     over = measure.definition.over
     if measure.definition.worth == "found" and measure.rel is None:
         return "left"
-    if measure.params.get("relative"):
-        return "fewer returned"
-    if measure.params.get("denominator") == "min(n_relevant, k)" and measure.cutoff is not None:
-        return "fewer"
+    if over == "capped":
+        return "relevant" if measure.cutoff is None else "fewer"
     # kernels hold cutoffs as int64: beyond it what divides by the cutoff is multiplied by 1 / cutoff
     return "power" if over == "cutoff" and is_beyond(measure) else over
 

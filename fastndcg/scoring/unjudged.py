@@ -146,9 +146,8 @@ def depends_on_number(measure: Measure) -> bool:
     """Whether more relevant documents may lower the measure."""
     definition = measure.definition
     return (
-        definition.over in ("relevant", "weighted", "set")
-        or definition.fold == "interpolated"
-        or bool(measure.params.get("relative"))
+        definition.over in ("relevant", "weighted", "set", "capped", "fewer", "fewer returned")
+        or definition.fold in ("interpolated", "mean of hits")
         or _is_normalised(measure)
     )
 

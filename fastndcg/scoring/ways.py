@@ -157,4 +157,9 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
 _Way = Callable[["tuple[Measure, ...]", "Rankings", "int | None"], "Float64"]
 _WAYS: dict[str, _Way] = {"kernels": launch.score, "pooled": _with_pooled}
 # modules that are imported on first use
-_MODULES = {"laid out": "laid_out", "intents": "by_intent", "propensities": "propensities"}
+_MODULES = {
+    "laid out": "laid_out",
+    "intents": "by_intent",
+    "propensities": "propensities",
+    "above a score": "above_score",
+}

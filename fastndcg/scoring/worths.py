@@ -33,8 +33,8 @@ class Worth(NamedTuple):
 
     Besides gains of measures there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it),
     "judgment" (1 for relevant, 0 for nonrelevant, -1 for unjudged in the pool, -2 for outside the pool),
-    "unjudged" (1 without a judgment), "stop" (the probability to stop, on a scale up to the grade `top`) and
-    "scaled" (from 0 at the grade `bottom` to 1 at `top`).
+    "unjudged" (1 without a judgment), "stop" (the probability to stop, on a scale up to the grade `top`),
+    "scaled" (from 0 at the grade `bottom` to 1 at `top`) and "best" (rises with the grade from `rel` on).
     """
 
     gain: str | Numbers | GradeGains | Function
@@ -55,6 +55,8 @@ def worth_of(measure: Measure) -> Worth:
     if kind == "unjudged":
         return Worth("unjudged", math.inf)
     if kind == "stop":
+        if params["stop"] != "exp2":
+            return Worth(params["stop"], None, unjudged)
         return Worth("stop", None, unjudged, 0.0, params["max_rel"])
     if kind == "scaled":
         return Worth("scaled", None, unjudged, params["min_rel"], params["max_rel"])
@@ -103,6 +105,8 @@ def gain_of(worth: Worth, grade: float) -> float:
         return 0.0
     if gain in ONES:
         return 1.0
+    if gain == "best":
+        return float(grade) if rel > 0 else grade - rel + 1.0  # type: ignore[operator]
     if gain == "stop":
         return float(gain_by(tables.EXP2, max(grade, 0.0))) / exp2(top) if grade <= 53 else math.inf
     if gain == "scaled":
@@ -150,6 +154,13 @@ def check_gains(
                 f"{measure} is not defined for grade {shown}, which occurs",
                 _first(rankings, grade),
                 f": the highest of its scale is {worth.top:g}. Name the scale, as in ERR(max_rel={shown}).",
+            )
+        if measure.definition.worth == "stop" and not 0 <= gain <= 1:
+            raise InputError(
+                f"{measure} is not defined for grade {shown}, which occurs",
+                _first(rankings, grade),
+                f": the probability to stop would be {gain:g}. Give one from 0 to 1 for each grade, as in "
+                f"{measure.name}(stop={{0: 0, 1: 0.2, 2: 0.7}}).",
             )
         most = max(most, (abs(gain), shown))
         if gain < 0 and measure.definition.over == "ideal":
@@ -205,6 +216,15 @@ def check_complete(measure: Measure) -> None:
         raise MeasureError(
             f"{measure} cuts propensities that it does not use; "
             f"take ips=True with it, as in {measure.name}(ips=True, clip={params['clip']:g})"
+        )
+    if params.get("stop", "exp2") != "exp2" and params.get("max_rel", 4) != 4:
+        raise MeasureError(
+            f"{measure} takes its probabilities from stop, so that "
+            f"max_rel={params['max_rel']:g} changes nothing; give one of them"
+        )
+    if measure.definition.discount == "harmonic" and not measure.is_cut:
+        raise MeasureError(
+            f"{measure} is the mean of precisions up to a cutoff; name one, as in {measure}@10"
         )
     if "recall" in params and params["recall"] is None:
         raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")

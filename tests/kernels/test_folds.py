@@ -59,7 +59,7 @@ def test_oracle_negative_grades(dtype: str) -> None:
     grades = (-2, -1, 0, 0, 1, 2) if dtype == "int8" else (-2, -1, 0, 0.5, 1, 2)
     asked = [one for ties in TIES for one in all_asked(ties) if one.name not in ("nDCG", "DCG", "CG", "IDCG")]
     for table in tables(3, 20, grades=grades, dtype=dtype).values():
-        check(table, asked)
+        check(table, [one for one in asked if one.suits(table)])
 
 
 def test_bounds_are_the_least_and_greatest_of_all_orders() -> None:
@@ -67,6 +67,8 @@ def test_bounds_are_the_least_and_greatest_of_all_orders() -> None:
     for table in tables(4, 25).values():
         for one in (one for one in all_asked("average") if one.name != "NumRel"):
             words = {name: value for name, value in one.parameters if name != "ties"}
+            if "score_above" in words or (words.get("denominator") == "hits" and one.cutoff):
+                continue  # scores of the orders are other ones; and a document less in k may raise the mean
             measure = measure_of(one.name, words, one.cutoff)
             scores = fn.evaluate(
                 table.rankings(), [measure(ties="worst"), measure, measure(ties="best")]

@@ -187,7 +187,7 @@ def each_alias() -> list[str]:
     """Each alias with a cutoff or recall where it can have one, and each measure in capitals."""
     found = []
     for name in (*spellings.ALIASES, *map(str.upper, DEFINITIONS)):
-        needs = "(max_rel=3)" if name == "SDCG" else ""
+        needs = {"SDCG": "(max_rel=3)", "PFOUND": "(stop=[0, 0.1, 0.2, 0.7])"}.get(name, "")
         cut = fn.parse(name).definition.cut
         found.append(name + needs + {"rank": "@3", "recall": "@0.2"}.get(cut, ""))
     return found

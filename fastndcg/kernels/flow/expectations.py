@@ -9,6 +9,7 @@ from fastndcg.kernels.flow.tables import Array
 from ..compile.marks import allocating, block, stoppable
 
 _MOST_STEPS = 1_000_000_000  # steps through orders of tied documents for one expected maximum
+_NO_CHANCE = 2.0**-100  # relative to the likeliest case, whose value may be 0
 _POOL_SHARE = 0.00001  # epsilon of infAP, as in trec_eval
 
 
@@ -70,6 +71,37 @@ def preference(above: float, tied: float, relevant: float, nonrelevant: float) -
     below = max(0.0, min(tied + 1.0, relevant - above))
     terms = below * above + below * (below - 1.0) / 2.0 + (tied + 1.0 - below) * relevant
     return 1.0 - terms / ((tied + 1.0) * bound)
+
+
+@block
+def expected_mean_of_hits(
+    total: float, hits: float, size: int, relevant: int, places: int, reward: float, later: float
+) -> float:
+    """Expected mean precision at relevant documents where a tied group crosses the cutoff; 0 without any.
+
+    `hits` relevant documents above the group have precisions that sum to `total`. The number h of those on
+    the `places` of the group is hypergeometric. Given h they are on each set of h places equally likely, so
+    a place at rank r, with i places of the group before it, adds h / places * (hits + 1 + i (h - 1) /
+    (places - 1)) / r. `reward` is the sum of 1 / r, `later` that of i / r / (places - 1). Probabilities are
+    multiplied up from that of the likeliest h, until they no longer count.
+    """
+    least, most = max(0, places - (size - relevant)), min(relevant, places)
+    likeliest = min(max((relevant + 1) * (places + 1) // (size + 2), least), most)
+    value = chances = 0.0
+    for step in (1, -1):
+        chance, h = 1.0, likeliest
+        while least <= h <= most and chance > _NO_CHANCE:
+            if h != likeliest or step > 0:
+                chances += chance
+                if hits + h > 0.0:
+                    added = h / places * ((hits + 1.0) * reward + (h - 1) * later)
+                    value += chance * ((total + added) / (hits + h))
+            if step > 0:
+                chance *= (relevant - h) * (places - h) / ((h + 1) * (size - relevant - places + h + 1))
+            else:
+                chance *= h * (size - relevant - places + h) / ((relevant - h + 1) * (places - h + 1))
+            h += step
+    return value / chances
 
 
 @block

@@ -8,7 +8,14 @@ from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Plan
 
 from ..compile.marks import apart, block, stoppable
-from .expectations import expected_inferred, expected_maximum, inferred_precision, preference, stop_chances
+from .expectations import (
+    expected_inferred,
+    expected_maximum,
+    expected_mean_of_hits,
+    inferred_precision,
+    preference,
+    stop_chances,
+)
 from .lists import collect
 from .memory import Batch, Work
 from .sorting import sort_falling
@@ -27,17 +34,41 @@ def next_group(
 
 
 @block
-def number_found(group: Array, size: int) -> int:
+def number_found(group: Array, size: int, floor: float) -> int:
     found = 0
     for i in range(size):
-        found += group[i] > 0.0
+        found += group[i] > floor
     return found
+
+
+@block
+def gain_below_best(gains: Array, codes: Array, ranked: int) -> float:
+    """The greatest gain of a list but for its best gain, and at least 0."""
+    best = below = 0.0
+    for i in range(ranked):
+        gain = gains[codes[i]]
+        if gain > best:
+            best, below = gain, best
+        elif below < gain < best:
+            below = gain
+    return below
+
+
+@block
+def hits_wanted(recall: float, relevant: float) -> float:
+    """How many relevant documents a recall takes, rounded as by trec_eval 9; a negative one as by 10."""
+    exact = abs(recall) * relevant
+    if recall >= 0.0:
+        return np.floor(exact + 0.9)
+    whole = np.floor(exact)
+    return whole + 1.0 if exact - whole >= 0.5 else whole
 
 
 @stoppable
 @block
 def fold_by_rank(
     fold: int,
+    parameter: float,
     ties: int,
     condensed: bool,
     unjudged: int,
@@ -52,12 +83,14 @@ def fold_by_rank(
 ) -> int:
     """Fill a list by HITS, FIRST, REACHED or STOP; returns how many ranks were filled."""
     depth, out = lists.shape[0], lists[:, lane]
+    of_best, by_rank = fold == tables.FIRST and parameter != 0.0, parameter == 0.0
+    floor = gain_below_best(gains, codes, ranked) if of_best else 0.0
     at = start = 0
     hits = reached = 0.0
     going = 1.0  # probability that the user reads on, or that no relevant document was found
     while start < ranked and at < depth:
         size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
-        filled, found = min(size, depth - at), number_found(group, size)
+        filled, found = min(size, depth - at), number_found(group, size, floor)
         if found == 0:
             out[at : at + filled] = 0.0
         elif ties != tables.AVERAGE or size == 1 or (found == size and fold != tables.STOP):
@@ -68,12 +101,12 @@ def fold_by_rank(
                 rank = at + i + 1
                 out[at + i] = 0.0
                 if fold == tables.STOP:
-                    out[at + i] = going * gain / rank
+                    out[at + i] = going * gain / (rank if by_rank else 1)
                     going *= 1.0 - gain
-                elif gain > 0.0 and fold == tables.HITS:
+                elif gain > floor and fold == tables.HITS:
                     hits += 1.0
                     out[at + i] = hits / rank
-                elif gain > 0.0:
+                elif gain > floor:
                     out[at + i] = 1.0 / rank if fold == tables.FIRST else 1.0
                     return rank
         elif fold == tables.HITS:
@@ -84,7 +117,7 @@ def fold_by_rank(
             sort_falling(group, size)
             stop_chances(group, found, size, filled, chances)
             for i in range(filled):
-                out[at + i] = going * chances[3, i] / (at + i + 1)
+                out[at + i] = going * chances[3, i] / (at + i + 1 if by_rank else 1)
             for i in range(found):
                 going *= 1.0 - group[i]
         else:
@@ -122,10 +155,10 @@ def fold_whole(
     depth = lists.shape[0]
     at = start = mixed = 0
     hits = missed = pooled = value = 0.0
-    wanted = np.floor(parameter * relevant + 0.9)
+    wanted = hits_wanted(parameter, relevant)
     while start < ranked and at < depth:
         size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
-        filled, found = min(size, depth - at), number_found(group, size)
+        filled, found = min(size, depth - at), number_found(group, size, 0.0)
         if ties != tables.AVERAGE or size == 1 or found in (0, size):
             if size > 1 and ties in (tables.WORST, tables.BEST):
                 sort_falling(group, size)
@@ -170,9 +203,65 @@ def fold_whole(
     return 1
 
 
+@stoppable
+@block
+def fold_hits_found(
+    cutoff: float,
+    ties: int,
+    condensed: bool,
+    unjudged: int,
+    ranked: int,
+    gains: Array,
+    codes: Array,
+    sizes: Array,
+    group: Array,
+    lists: Array,
+    lane: int,
+) -> int:
+    """Write the mean precision at the relevant documents above the cutoff to the first rank; returns 1.
+
+    Only a tied group across the cutoff makes their number uncertain.
+    """
+    depth = int(min(1.0 * lists.shape[0], cutoff))
+    at = start = 0
+    hits = total = 0.0
+    while start < ranked and at < depth:
+        size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
+        filled, found = min(size, depth - at), number_found(group, size, 0.0)
+        if ties != tables.AVERAGE or found in (0, size):
+            if size > 1 and ties in (tables.WORST, tables.BEST):
+                sort_falling(group, size)
+            for i in range(filled):
+                if (group[size - 1 - i] if ties == tables.WORST else group[i]) > 0.0:
+                    hits += 1.0
+                    total += hits / (at + i + 1)
+        else:
+            reward = later = 0.0  # sums over the places i of the group, from 0, of 1 / rank and of i / rank
+            for i in range(filled):
+                reward += 1.0 / (at + i + 1)
+                later += i / (at + i + 1)
+            if filled < size:
+                lists[0, lane] = expected_mean_of_hits(
+                    total, hits, size, found, filled, reward, later / max(filled - 1, 1)
+                )
+                return 1
+            total += found / size * ((hits + 1.0) * reward + (found - 1) / (size - 1) * later)
+            hits += found
+        at += filled
+    lists[0, lane] = total / hits if hits > 0.0 else 0.0
+    return 1
+
+
 @apart
 def fold_distinct(
-    fold: int, ranked: int, gains: Array, codes: Array, added: Array, lists: Array, lane: int
+    fold: int,
+    parameter: float,
+    ranked: int,
+    gains: Array,
+    codes: Array,
+    added: Array,
+    lists: Array,
+    lane: int,
 ) -> int:
     """As `fold_by_rank` by HITS or STOP without tied documents; no branch depends on the grades."""
     filled = min(ranked, lists.shape[0])
@@ -187,8 +276,9 @@ def fold_distinct(
             stop = gains[codes[i]]
             added[i] = going * stop
             going *= 1.0 - stop
-    for i in range(filled):  # a separate loop, which becomes vectors
-        added[i] /= i + 1.0
+    if fold == tables.HITS or parameter == 0.0:
+        for i in range(filled):  # a separate loop, which becomes vectors
+            added[i] /= i + 1.0
     for i in range(filled):
         lists[i, lane] = added[i]
     return filled
@@ -218,19 +308,25 @@ def fold_lists(
             )
             condensed = plan.lists[v, tables.CONDENSED] == 1
             of_relevant, of_nonrelevant = plan.lists[v, tables.RELEVANT], plan.lists[v, tables.NONRELEVANT]
+            parameter, cutoff = folds[v, tables.PARAMETER], folds[v, tables.CUT_AT]
             worth, out, filled = gains[table], batch.lists[v], batch.lengths[v, lane]
             if fold in (tables.HITS, tables.STOP) and distinct and not condensed:
-                filled = fold_distinct(fold, ranked, worth, codes, group, out, lane)
+                filled = fold_distinct(fold, parameter, ranked, worth, codes, group, out, lane)
             elif fold in (tables.PREFERENCE, tables.INFERRED, tables.INTERPOLATED):
                 relevant = totals[of_relevant, lane] if of_relevant >= 0 else 0.0
                 nonrelevant = totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0
                 filled = fold_whole(
-                    fold, folds[v], ties, condensed, unjudged, relevant, nonrelevant, ranked, worth, codes,
+                    fold, parameter, ties, condensed, unjudged, relevant, nonrelevant, ranked, worth, codes,
                     sizes,
                     group, chances, out, lane,
                 )  # fmt: skip
+            elif fold == tables.MEAN_OF_HITS:
+                filled = fold_hits_found(
+                    cutoff, ties, condensed, unjudged, ranked, worth, codes, sizes, group, out, lane
+                )
             elif fold > tables.COUNT:
                 filled = fold_by_rank(
-                    fold, ties, condensed, unjudged, ranked, worth, codes, sizes, group, chances, out, lane
-                )
+                    fold, parameter, ties, condensed, unjudged, ranked, worth, codes, sizes, group, chances,
+                    out, lane,
+                )  # fmt: skip
             batch.lengths[v, lane] = filled
