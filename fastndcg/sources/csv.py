@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import ColumnError, SourceError
+from fastndcg.sources.columns import Columns
 from fastndcg.sources.csv_rows import (
     EXAMPLE,
     Header,
@@ -25,10 +24,9 @@ from fastndcg.sources.csv_rows import (
     fault_of,
     header_of,
     parse,
-    read_columns,
 )
 from fastndcg.sources.messages import reading
-from fastndcg.sources.opened import Format, OfText, Opened
+from fastndcg.sources.opened import Format, OfText, OpenedFiles
 from fastndcg.sources.opening import unpack
 from fastndcg.sources.streams import ReadAgainError
 from fastndcg.sources.values import integers_if_written_so
@@ -36,24 +34,35 @@ from fastndcg.sources.values import integers_if_written_so
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
-    from fastndcg.sources.columns import Columns, Roles
+    from fastndcg.sources.columns import Roles
     from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike
 
 _STREAMED_BLOCK = 1 << 18  # the same in streams: of four times as many parsing took a quarter longer
 _ROWS = 1 << 18  # of a table in streams: to score fewer at a time takes longer for each
 _SAMPLE = 8 << 20  # unpacked bytes that tell how much the rest of a file unpacks to
-_SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are packed
-# the types that pyarrow tries, in its order, of columns that are neither ids nor text
+# the types that pyarrow tries, in its order: of columns of numbers, and of others that are no text
 _NUMBERS = (pa.null(), pa.int64(), pa.bool_(), pa.float64())
+_TIMES = (pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns"))
+_ANY = (*_NUMBERS[:3], *_TIMES, pa.float64(), pa.string())
 
 
 def open_files(paths: list[PathLike], files: list[File], threads: int) -> CsvFiles:
     """Read the header of each file, once."""
     headers = [header_of(file) for file in files]
     schema = pa.schema([(name, pa.null()) for name in headers[0].names])
-    return CsvFiles(format=CSV, paths=paths, threads=threads, schema=schema, files=files, headers=headers)
+    return CsvFiles(
+        format=CSV,
+        paths=paths,
+        threads=threads,
+        schema=schema,
+        files=files,
+        stamps=[header.stamp for header in headers],
+        schemas=[],
+        headers=headers,
+    )
 
 
 CSV = Format("CSV", (".csv", ".tsv"), opener=open_files, in_text=True, has_lists=False, unpacks=True)
@@ -68,21 +77,17 @@ def is_number(text: str | bytes) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CsvFiles(Opened):
+class CsvFiles(OpenedFiles):
     """CSV files and their headers. `types` are those that fit all rows so far."""
 
-    files: list[File]
     headers: list[Header]
+    of_text: OfText | None = None  # what is said of columns, if they have other roles than `columns`
     # the bytes that streams parse together; none after a row that is longer: as many as whole reads do
     block: list[int] = field(default_factory=lambda: [_STREAMED_BLOCK])
 
     @property
     def first(self) -> str:
         return self.files[0].path
-
-    @property
-    def n_files(self) -> int:
-        return len(self.files)
 
     @property
     def names(self) -> list[str]:
@@ -97,17 +102,9 @@ class CsvFiles(Opened):
         return 2 if len(self.files) == 1 else 0
 
     @property
-    def is_small(self) -> bool:  # type: ignore[override]
-        return self._bytes < _SMALL
-
-    @property
-    def _bytes(self) -> int:
-        return sum(header.stamp.size or 0 for header in self.headers)
-
-    @property
     def _ids(self) -> set[str]:
         """The columns of ids: integers if all values are written like integers, and text otherwise."""
-        columns = self.columns
+        columns = self.columns if self.of_text is None else Columns()
         return {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
 
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Self:
@@ -132,50 +129,36 @@ class CsvFiles(Opened):
         return replace(chosen, types=chosen.types_of(columns.names))
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        if self.of_text is not None:
+            return {name: pa.string() if self.of_text.is_text(name) else pa.null() for name in names}
         # of ids, whether they are integers is found out from their text
         types = {name: pa.int64() if name in self._ids else pa.null() for name in names}
         if self.columns.grades is not None:
             types[self.columns.relevance] = pa.string()
         return types
 
-    # ---- all rows at once ----
-
     def table(
         self, names: Sequence[str], of_text: OfText | None = None, progress: Progress = None
     ) -> pa.Table:
-        columns, ids = self.columns, self._ids
-        if of_text is None:
-            words = {columns.relevance} if columns.grades is not None else set()
-            texts = [name for name in names if name in ids or name in words]
-            numbers = [name for name in names if name not in texts and name != columns.is_judged]
-            of_text = OfText(numbers, texts, columns.relevance)
-        else:
-            ids = set()
-        with Task("Reading", progress=progress):
-            tables = [
-                read_columns(file, header, names, of_text, use_threads=self.threads != 1)
-                for file, header in zip(self.files, self.headers, strict=True)
-            ]
-        self.ends[:] = np.cumsum([len(each) for each in tables]).tolist()
-        table = pa.concat_tables(tables, promote_options="permissive")
-        for name in ids & set(names):
-            table = table.set_column(table.column_names.index(name), name, as_integers(table[name]))
-        return table
+        opened = replace(self, of_text=of_text, block=[])  # all rows at once, in blocks that are larger
+        if of_text is not None or not set(names) <= set(self.types):
+            opened = replace(opened, types=opened.types_of(names))
+        if pa.null() in opened.types.values() and self.n_bytes > block_of(self.headers[0]):
+            opened.size()  # settles the types: to infer them while all rows are read took a third longer
+        return super(CsvFiles, opened).table(names, progress=progress)
 
     def rows_of(self, name: str, rows: Any) -> pa.ChunkedArray:
         """Rows of a column as text."""
         return self.table([name], OfText((), [name]))[name].take(pa.array(rows))
 
-    # ---- a part at a time ----
-
     def size(self) -> tuple[int, float]:
         """Estimated from the first block, which also settles the first types."""
         file, header, names = self.files[0], self.headers[0], list(self.types)
-        inferred = {name: kind for name, kind in self._read_types().items() if kind != pa.null()}
-        with closing(parse(file, header, names, inferred, use_threads=False)) as batches:
+        with closing(parse(file, header, names, self._read_types(), use_threads=False)) as batches:
             try:
                 batch = next(batches, None)
             except MalformedError as error:
+                self.block.clear()  # where a row is longer than a block, a smaller one is no help
                 raise self._misfit(file, header, names, error) from None
             try:
                 is_all = next(batches, None) is None
@@ -183,37 +166,49 @@ class CsvFiles(Opened):
                 is_all = False
         if batch is None:
             return 0, 4.0
-        for name, kind in self.types.items():
-            if name in self._ids and kind == pa.int64():
-                self.types[name] = integers_if_written_so(batch[name]).type
-            elif kind == pa.null():
-                found = batch[name].type
-                self.types[name] = found if found in _NUMBERS else self._last(name)
+        self._settle(batch)
+        times = 1.0  # that a file unpacks to its size
         with reading(file.path, "CSV"):
             stream, packed = unpack(file.filesystem.open_input_file(file.path))
             with stream:
-                read = len(stream.read(_SAMPLE))
-                times = 1.0 if packed is None or not read else read / packed.tell()
+                if packed is not None and (read := len(stream.read(_SAMPLE))):
+                    times = read / packed.tell()
         parsed = times * (header.stamp.size or 1) if is_all else block_of(header)
-        return int(len(batch) * times * self._bytes / parsed), batch.nbytes / len(batch) + 4
+        return int(len(batch) * times * self.n_bytes / parsed), batch.nbytes / len(batch) + 4
 
-    def _last(self, name: str) -> pa.DataType:
-        """The type that is tried last."""
-        return pa.string() if name == self.columns.is_judged else pa.float64()
+    def _tried(self, name: str) -> tuple[pa.DataType, ...]:
+        """The types that a column may have that is no text, in the order in which they are tried."""
+        if self.of_text is not None:
+            return _NUMBERS if name in self.of_text.numbers else _ANY
+        return (*_NUMBERS, pa.string()) if name == self.columns.is_judged else _NUMBERS
 
     def _read_types(self) -> dict[str, pa.DataType]:
-        """Types as which pyarrow reads the columns."""
-        return self.types | dict.fromkeys(self._ids, pa.string())
+        """Types as which pyarrow reads the columns; those of others are inferred from the first rows."""
+        known = {name: kind for name, kind in self.types.items() if kind != pa.null()}
+        return known | dict.fromkeys(self._ids, pa.string())
+
+    def _settle(self, batch: pa.RecordBatch) -> bool:
+        """Take the types of the first rows, and say whether they have these types already."""
+        for name in batch.schema.names:
+            kind, found, tried = self.types[name], batch[name].type, self._tried(name)
+            if name in self._ids and kind == pa.int64():
+                self.types[name] = integers_if_written_so(batch[name]).type
+            elif kind == pa.null() and found != kind:
+                self.types[name] = found if found in tried else tried[-1]
+        return all(name in self._ids or batch[name].type == self.types[name] for name in batch.schema.names)
 
     def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
         for file, header in zip(self.files, self.headers, strict=True):
             yield iter([self._reader(file, header, names, min(most, _ROWS))])
 
     def _reader(self, file: File, header: Header, names: Sequence[str], most: int) -> Reader:
-        types, block, rows = self._read_types(), next(iter(self.block), None), 0
+        block, rows = next(iter(self.block), None), 0
         batches: list[pa.RecordBatch] = []
+        types = self._read_types()
         try:
             for batch in parse(file, header, names, types, use_threads=self.threads > 1, block=block):
+                if not rows and pa.null() in self.types.values() and not self._settle(batch):
+                    raise ReadAgainError(lambda: None)
                 batches.append(batch)
                 rows += len(batch)
                 if rows >= most:
@@ -239,13 +234,14 @@ class CsvFiles(Opened):
         if error.is_of_length and self.block:
             return ReadAgainError(self.block.clear)
         name = error.column(header)
-        kind = self._read_types().get(name) if name is not None else None
-        if name is not None and kind in _NUMBERS and kind != self._last(name):
-            wider = [*_NUMBERS, pa.string()][_NUMBERS.index(kind) + 1]
-            return ReadAgainError(partial(self.types.__setitem__, name, wider))
+        kind = None if name is None else self._read_types().get(name, pa.null())
+        tried = () if name is None else self._tried(name)
+        if name is not None and kind in tried[:-1]:
+            return ReadAgainError(partial(self.types.__setitem__, name, tried[tried.index(kind) + 1]))
         try:  # pyarrow numbers rows only on one thread
             for _ in parse(file, header, names, self._read_types(), use_threads=False):
                 pass
         except MalformedError as numbered:
             error = numbered
-        return fault_of(file.path, header, str(error), self.columns.relevance)
+        grades = self.columns.relevance if self.of_text is None else self.of_text.grades
+        return fault_of(file.path, header, str(error), grades)

@@ -15,7 +15,6 @@ from fastndcg.sources.values import WORDS, integers_if_written_so
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from fastndcg.sources.opened import OfText
     from fastndcg.sources.paths import File, Stamp
 
 _DELIMITERS = ",\t;"
@@ -79,28 +78,6 @@ def _first_line(file: File) -> bytes:
 # ---- columns ----
 
 
-def read_columns(
-    file: File, header: Header, names: Sequence[str], of_text: OfText, *, use_threads: bool
-) -> pa.Table:
-    """Read columns: texts as text, numbers as numbers, and others with the types that pyarrow infers."""
-    check_names(file, header, names)
-    numbers = of_text.numbers
-    types = {name: pa.string() for name in names if of_text.is_text(name)}
-    try:
-        table = _read(file, header, names, types, use_threads)
-        if unlike := [name for name in numbers if not _holds_numbers(table[name].type)]:
-            # this raises an error that names the row and the value that is not a number
-            table = _read(file, header, names, types | dict.fromkeys(unlike, pa.float64()), False)
-        return table
-    except MalformedError as error:
-        fault = str(error)
-    try:  # pyarrow numbers rows only on one thread
-        _read(file, header, names, types | dict.fromkeys(numbers, pa.float64()), False)
-    except MalformedError as error:
-        fault = str(error)
-    raise fault_of(file.path, header, fault, of_text.grades)
-
-
 def check_names(file: File, header: Header, names: Sequence[str]) -> None:
     """Raise `ColumnError` if the file has one of these columns more than once, or not at all."""
     for name in names:
@@ -108,27 +85,6 @@ def check_names(file: File, header: Header, names: Sequence[str]) -> None:
             raise ColumnError(f'{file.path} has no column "{name}", which other files have')
         if header.names.count(name) > 1:
             raise ColumnError(f'{file.path} has two columns "{name}"; rename one of them')
-
-
-def _holds_numbers(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind)
-    )
-
-
-def _read(
-    file: File, header: Header, names: Sequence[str], types: dict[str, pa.DataType], use_threads: bool
-) -> pa.Table:
-    import pyarrow.csv as pa_csv
-
-    with (
-        reading(file.path, "CSV"),
-        file.unchanged(header.stamp),
-        file.open_unpacking() as stream,
-        _raise_malformed(),
-    ):
-        return pa_csv.read_csv(stream, *_options(header, names, types, use_threads))
 
 
 def parse(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _FILE = b"ARROW1"  # an Arrow file begins so, and an Arrow stream with four bytes 0xFF
 _ROWS = 1 << 18  # of a table: small batches are put together
-_SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are packed
 
 
 def open_files(paths: list[PathLike], files: list[File], threads: int) -> FeatherFiles:
@@ -51,10 +50,6 @@ FEATHER = Format(
 class FeatherFiles(OpenedFiles):
     """Arrow files and their schemas."""
 
-    @property
-    def is_small(self) -> bool:  # type: ignore[override]
-        return sum(stamp.size or 0 for stamp in self.stamps) < _SMALL
-
     def size(self) -> tuple[int, float]:
         """Estimated from the first batch of the first file."""
         file = self.files[0]
@@ -65,7 +60,7 @@ class FeatherFiles(OpenedFiles):
                 return 0, 4.0
             size = self.stamps[0].size or 1
             share = 1 / getattr(reader, "num_record_batches", size / max(stream.tell(), 1))
-        times = sum(stamp.size or 0 for stamp in self.stamps) / size / share
+        times = self.n_bytes / size / share
         return int(len(batch) * times), batch.nbytes / len(batch) + 4
 
     def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _LOOK = 1 << 16  # bytes that show whether a file has an object on each line
 _BLOCK = 1 << 22  # bytes that are parsed together; a block grows until it has a line
-_SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are packed
 _DEEPEST = 500  # levels of nested values that pyarrow, which is recursive, parses safely in any thread
 _BLANK = re.compile(r"\s*")
 _BOM = b"\xef\xbb\xbf"
@@ -85,10 +84,6 @@ class JsonFiles(OpenedFiles):
     seen: list[Seen]
 
     is_exact = True
-
-    @property
-    def is_small(self) -> bool:  # type: ignore[override]
-        return sum(stamp.size or 0 for stamp in self.stamps) < _SMALL
 
     @property
     def decoders(self) -> int:  # type: ignore[override]

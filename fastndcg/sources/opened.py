@@ -202,8 +202,12 @@ class Opened(ABC):
             for file, readers in enumerate(self.readers_of_files(names, _ALL_ROWS))
             for reader in readers
         )
-        with Task("Reading", progress=progress), closing(decoded_ahead(readers, self.decoders)) as decoded:
-            tables = list(decoded)
+        with Task("Reading", progress=progress):
+            if self.decoders == 1:
+                tables = list(chain.from_iterable(readers))
+            else:
+                with closing(decoded_ahead(readers, self.decoders)) as decoded:
+                    tables = list(decoded)
         rows = np.zeros(1 + max((file for file, _ in lengths), default=0), np.int64)
         for file, length in lengths:
             rows[file] += length
@@ -235,6 +239,7 @@ class Opened(ABC):
 
 
 _ALL_ROWS = 1 << 62
+_SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are packed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,9 +250,17 @@ class OpenedFiles(Opened):
     stamps: list[Stamp]  # of the files, taken before their schemas were read
     schemas: list[pa.Schema]
 
-    @abstractmethod
     def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
         """Readers of the named columns of a file, in order, in tables of at most `most` rows."""
+        raise NotImplementedError
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(stamp.size or 0 for stamp in self.stamps)
+
+    @property
+    def is_small(self) -> bool:  # type: ignore[override]
+        return self.n_bytes < _SMALL
 
     @property
     def n_files(self) -> int:
