@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from fastndcg.decide.explanation import Explanation as Explanation
     from fastndcg.decide.explanation import Explanations as Explanations
     from fastndcg.decide.explanation import explain as explain
+    from fastndcg.decide.judging import check_judges as check_judges
     from fastndcg.decide.powered import PredictionPowered as PredictionPowered
     from fastndcg.decide.powered import prediction_powered as prediction_powered
     from fastndcg.decide.ranges import Bounds as Bounds
@@ -113,6 +114,7 @@ _HOMES = {
     "decide.comparison": "Comparison",
     "decide.counterfactual": "Estimate snips",
     "decide.explanation": "Explanation Explanations explain",
+    "decide.judging": "check_judges",
     "decide.powered": "PredictionPowered prediction_powered",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
     "decide.rank_agreement": "rank_agreement",

@@ -12,7 +12,7 @@ scored       predictions and stored results of one input as scores
 output       tables, JSON and CSV on stdout, and how a command ends
 gates        what fails unless a system is no worse than another
 sample       the generated predictions of `demo`
-score, compare, explain, report, conventions, demo, trec_eval, measures, compile
+score, compare, explain, report, conventions, judges, demo, trec_eval, measures, compile
              the commands
 """
 
@@ -27,6 +27,7 @@ COMMANDS = (
     "explain",
     "report",
     "conventions",
+    "judges",
     "demo",
     "trec_eval",
     "measures",

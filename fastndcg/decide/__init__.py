@@ -12,6 +12,7 @@ anchoring       what the order of the returned documents could have made of a me
 explained       a query document by document: gains, contributions, what was missed, exchanges
 explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          how far ties and unjudged documents could move a measure
+judging         `check_judges`: how far judges agree, and whether one drifts
 powered         `prediction_powered`: few labels of people, and many of a judge that may err
 counterfactual  estimates from click logs over all queries
 rank_agreement  how far two rankings agree

@@ -6,13 +6,16 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fastndcg.common.arrow_types import decode, plain
 from fastndcg.errors import InputTypeError
 from fastndcg.sources.formats import LOOK, TABLE, check_alike, format_of, format_of_name
 from fastndcg.sources.frames import source_of
-from fastndcg.sources.opened import Opened, threads_of
+from fastndcg.sources.opened import OfText, Opened, threads_of
 from fastndcg.sources.parquet import PARQUET
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.columns import Roles
     from fastndcg.sources.opened import Format
@@ -96,6 +99,22 @@ def scan_if_large(
 
     stream = FileStream(chosen, threads=threads_ahead(threads), memory=memory)
     return stream if stream.nbytes > in_memory else None
+
+
+def read_columns(
+    data: Any, find: Callable[[list[str]], dict[str, str]], numbers: Collection[str]
+) -> dict[str, Any]:
+    """The columns of a table, or of files, by the roles that `find` gives to some of the names: plain, and
+    read from text as numbers if its role is among those, or else as it looks, ids as they are written.
+    """
+    from fastndcg.sources.paths import as_list
+
+    opened: Opened = open_tables(as_list(data), None) if is_path(data) else source_of(data)
+    roles = find(opened.names)
+    texts = [name for role, name in roles.items() if role in ("query", "doc_id", "judge")]
+    of_text = OfText([name for role, name in roles.items() if role in numbers], texts)
+    table = opened.table([*dict.fromkeys(roles.values())], of_text)
+    return {role: decode(plain(table[name])) for role, name in roles.items()}
 
 
 def is_path(data: Any) -> bool:

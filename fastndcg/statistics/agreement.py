@@ -15,6 +15,7 @@ from fastndcg.errors import InputError, InputTypeError, check_choice
 from fastndcg.statistics.noncentral import scipy
 
 Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
 
 
 def tau_b(a: Float64, b: Float64) -> float:
@@ -104,6 +105,8 @@ def rbo(a: Mapping[Any, float], b: Mapping[Any, float], p: float) -> float:
 
 
 # ---- judges ----
+
+METRICS = ("nominal", "ordinal", "interval", "ratio")
 
 
 def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
@@ -271,7 +274,7 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     >>> round(krippendorff_alpha([[1, 2, 3, 3, None], [1, 2, 3, 3, 2], [None, 3, 3, 3, 2]], "ordinal"), 4)
     0.812
     """
-    check_choice("metric", metric, ("nominal", "ordinal", "interval", "ratio"))
+    check_choice("metric", metric, METRICS)
     try:
         grades = np.asanyarray(ratings)
         if grades.dtype.kind not in "biufO":
@@ -299,6 +302,44 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     apart = _apart(*sizes, given, metric)
     by_chance = (apart * np.outer(given, given)).sum() / max(given.sum() - 1, 1)
     return float(1 - (apart * together).sum() / by_chance) if by_chance else math.nan
+
+
+class Pairs(NamedTuple):
+    """Grades of the same items, pair by pair."""
+
+    alpha: float  # Krippendorff's
+    of_judges: Float64  # (n_judges,): 1 - disagreement with the others, over that expected of all
+
+
+def alpha_of_pairs(items: Int64, judges: Int64, grades: Float64, metric: str) -> Pairs:
+    """Krippendorff's alpha of grades in rows, and that of each judge with the others. All arrays (n_grades,);
+    items and judges are numbers from 0.
+
+    >>> grades = np.array([1.0, 1, 2, 2, 3, 1])
+    >>> alpha_of_pairs(np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 0, 1]), grades, "nominal").alpha
+    0.54545454...
+    """
+    judged = np.bincount(items)[items]
+    order = np.argsort(items, kind="stable")
+    order = order[judged[order] > 1]
+    items, judges, values, judged = items[order], judges[order], grades[order], judged[order]
+    levels, codes = np.unique(values, return_inverse=True)
+    given = np.bincount(codes, minlength=len(levels)).astype(np.float64)
+    apart = _apart(levels, levels - levels[:1], given, metric)
+    n_judges, n = int(judges.max(initial=-1)) + 1, len(values)
+    sums, pairs = np.zeros(n_judges), np.zeros(n_judges)
+    for step in range(1, int(judged.max(initial=0))):
+        first = np.flatnonzero(items[step:] == items[:-step])
+        weight = 1 / (judged[first] - 1)
+        far = weight * apart[codes[first], codes[first + step]]
+        for side in (judges[first], judges[first + step]):
+            sums += np.bincount(side, far, n_judges)
+            pairs += np.bincount(side, weight, n_judges)
+    by_chance = float((apart * np.outer(given, given)).sum()) / max(n * (n - 1), 1)
+    if not by_chance:
+        return Pairs(math.nan, np.full(n_judges, math.nan))
+    with np.errstate(invalid="ignore"):
+        return Pairs(1 - float(sums.sum()) / n / by_chance, 1 - sums / pairs / by_chance)
 
 
 def _missing(grades: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -1,0 +1,98 @@
+"""`fastndcg judges`: how far judges agree, and whether one drifts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from fastndcg.cli.application import command
+from fastndcg.cli.gates import hold
+from fastndcg.cli.options import (
+    ConfidenceOption,
+    DocIdOption,
+    Format,
+    FormatOption,
+    QueryOption,
+    RelevanceOption,
+)
+from fastndcg.cli.output import note, shown_as, write, write_csv, write_json
+from fastndcg.cli.reading import read_once
+from fastndcg.common.table import shown_value
+from fastndcg.errors import count_of
+
+Metric = StrEnum("Metric", ["ordinal", "nominal", "interval", "ratio"])
+
+_DROPS = (("repeated",), ("bias_low", "bias_high"), ("kappa",), ("drift_low", "drift_high"), ("items",))
+
+
+@command
+def judges(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A row for each grade: query, document, judge, grade.")
+    ],
+    *,
+    query: QueryOption = None,
+    doc_id: DocIdOption = None,
+    judge: Annotated[str | None, typer.Option(help="Column of judges, people or models.")] = None,
+    relevance: RelevanceOption = None,
+    batch: Annotated[str | None, typer.Option(help="Column of batches.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column that says when a grade was given.")] = None,
+    gold: Annotated[
+        str | None, typer.Option(help="Column of known grades, empty where there is none.")
+    ] = None,
+    metric: Annotated[Metric, typer.Option(help="How far apart two grades are.")] = Metric.ordinal,
+    confidence: ConfidenceOption = 0.95,
+    fail_under: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER", help="Exit with 1 if alpha of all, a batch or a judge is NaN or below this."
+        ),
+    ] = None,
+    format: FormatOption = Format.table,  # noqa: A002 - the option's name
+) -> None:
+    """Show how far judges agree: all, by batch, and each with the others; with known grades; over time.
+
+    alpha is Krippendorff's and kappa Fleiss', where all items have as many grades. bias is how far grades are
+    above known ones (gold), and drift how far a judge's grades rose from the first half of its time to the
+    second. Columns with usual names are found.
+
+    \b
+    Examples:
+      fastndcg judges grades.csv
+      fastndcg judges grades.parquet --judge annotator --gold truth --fail-under 0.6
+    """
+    from fastndcg.decide.judging import check_judges
+
+    found = check_judges(
+        read_once(path),
+        query=query,
+        doc_id=doc_id,
+        judge=judge,
+        relevance=relevance,
+        batch=batch,
+        time=time,
+        gold=gold,
+        metric=metric.value,
+        confidence=confidence,
+    )
+    rows = found.to_pylist()
+    if format is Format.json:
+        write_json({"judges": rows})
+    elif format is Format.csv:
+        write_csv(rows)
+    else:
+        names = [name for name in found.column_names if found[name].null_count < len(found)]
+        texts = [names, *([shown_value(row[name]) for name in names] for row in rows)]
+        write(shown_as(format, texts, 2, _DROPS) + "\n")
+    note(f"{count_of(rows[0]['grades'], 'grade')} of {count_of(rows[0]['items'], 'document')}")
+    if fail_under is not None:
+        hold(
+            [
+                f"--fail-under: alpha of {row['group']} {row['name']} is {row['alpha']:.6g}, "
+                f"not {fail_under:g} or more"
+                for row in rows
+                if not row["alpha"] >= fail_under
+            ]
+        )
