@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fastndcg.look.mean_charts import anchors, cutoffs, effects, slices, ties
 from fastndcg.look.query_charts import against, differences, distribution
-from fastndcg.look.rank_charts import contributions, discounts, gains, grades
+from fastndcg.look.rank_charts import contributions, discounts, gains, grades, history
 from fastndcg.typing import Chart
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "effects",
     "gains",
     "grades",
+    "history",
     "slices",
     "ties",
 ]

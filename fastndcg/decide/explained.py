@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import combine
 from fastndcg.common.table import Table
+from fastndcg.errors import MeasureError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import laid_out, ways, worths
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
@@ -112,6 +113,33 @@ class Explained:
                 }
             )
         )
+
+    def by_rank(self) -> Table:
+        """The measure at every cutoff, as a table: `rank`, `doc_id`, `grade`, and at this rank `cg`, the sum
+        of gains; `dcg`, that of discounted gains; `idcg`, that of the ideal; and `ndcg` = dcg / idcg.
+
+        nDCG only. Of tied documents the gain is the expected one, so that a value is that of `evaluate` at
+        this cutoff up to rounding. It ends at the cutoff of the measure, and is empty if nDCG is undefined.
+
+        >>> from fastndcg import Rankings, explain
+        >>> explain(Rankings.from_lists([[0, 2, 1]]), "nDCG", query=0).by_rank()
+        rank  doc_id     grade        cg       dcg      idcg      ndcg
+           1          0.000000  0.000000  0.000000  2.000000  0.000000
+           2          2.000000  2.000000  1.261860  2.630930  0.479625
+           3          1.000000  3.000000  1.761860  2.630930  0.669672
+        """
+        if self.measure.name != "nDCG" or self.measure.ideal == "returned":
+            raise MeasureError(f"{self.measure} is not divided by one ideal at every rank; explain nDCG")
+        ranks, n = self._ranks, len(self._ranks.added)
+        ideal = ranks.ideal_contribution[:n] * ranks.ideal
+        idcg = np.cumsum(np.append(ideal, np.zeros(n - len(ideal))))
+        dcg = np.cumsum(ranks.added * ranks.discount)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sums = {"cg": np.cumsum(ranks.added), "dcg": dcg, "idcg": idcg, "ndcg": dcg / idcg}
+        table = self._table.slice(0, n).select(["rank", "doc_id", "grade"])
+        for name, values in sums.items():
+            table = table.append_column(name, pa.array(values, mask=idcg == 0 if name == "ndcg" else None))
+        return Table(table)
 
     def _with_at_top(self, grade: float) -> float:
         """The value if a document of this grade were ranked first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.table import labels_of
@@ -28,18 +28,32 @@ if TYPE_CHECKING:
     from fastndcg.typing import Chart
 
 
-def curves(rows: list[dict[str, Any]], x: str, x_title: str, y: str, y_title: str, title: str) -> Chart:
-    """For each measure, a line with a point at each step."""
+def curves(
+    rows: list[dict[str, Any]],
+    x: str,
+    x_title: str,
+    y: str,
+    y_title: str,
+    title: str,
+    said: str = "",
+    layers: Sequence[Chart] = (),
+    *,
+    zero: bool = True,
+) -> Chart:
+    """For each measure, a line with a point at each step; `layers` are drawn over them.
+
+    `zero` says whether the axis of `y` begins at 0.
+    """
     alt, names = altair(), names_of(rows)
     base = chart_of(rows).encode(
         alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(zero=False, nice=False)),
-        alt.Y(f"{y}:Q", title=y_title),
+        alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(zero=zero)),
         colours_of(names),
     )
     points = base.mark_point(filled=True, size=30).encode(shapes_of(names))
-    chart = alt.layer(base.mark_line().encode(dashes_of(names)), points)
-    said = in_words(rows, lambda row: f"{row[y]:.3g} at {row[x]:g}", most=5)
-    return add_looks(chart, title, ", ".join(names), f"{title}. {said}.")
+    chart = alt.layer(base.mark_line().encode(dashes_of(names)), points, *layers)
+    in_full = said or in_words(rows, lambda row: f"{row[y]:.3g} at {row[x]:g}", most=5)
+    return add_looks(chart, title, said or ", ".join(names), f"{title}. {in_full}.")
 
 
 def bars_of(rows: list[dict[str, Any]], x: Any, y: Any, field: str) -> Chart:

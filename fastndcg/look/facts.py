@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.decide.systems import compare
@@ -16,6 +14,7 @@ from fastndcg.errors import Argument, InputError, InputTypeError, about, check_s
 from fastndcg.look.blocks import LONGEST
 from fastndcg.look.chart_parts import by_name
 from fastndcg.look.mean_charts import CUTOFFS
+from fastndcg.look.rank_charts import grade_counts
 from fastndcg.measures import Measure, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
@@ -23,8 +22,6 @@ from fastndcg.scores.slices import column_names
 
 if TYPE_CHECKING:
     from fastndcg.decide.comparison import Comparison
-
-_GRADES = 20  # distinct grades that are counted separately, at most
 
 
 class Facts(NamedTuple):
@@ -50,7 +47,7 @@ def facts_of(rankings: Rankings) -> Facts:
         tied_documents(rankings.offsets, rankings.scores),
         None if rankings.is_judged is None else int((~rankings.is_judged).sum()),
         None if rankings.judged is None else len(rankings.judged.relevance),
-        _grades(rankings),
+        grade_counts(rankings),
     )
 
 
@@ -79,20 +76,6 @@ def tied_documents(offsets: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> 
 
 
 _AT_ONCE = 1 << 22  # documents
-
-
-def _grades(rankings: Rankings) -> list[tuple[str, int]]:
-    relevance = rankings.relevance
-    if rankings.is_judged is not None:
-        relevance = relevance[rankings.is_judged]
-    if len(rankings._distinct_grades) <= _GRADES:
-        counts = {each["values"]: each["counts"] for each in pc.value_counts(pa.array(relevance)).to_pylist()}
-        return [(f"{grade:g}", counts[grade]) for grade in sorted(counts)]
-    found, edges = np.histogram(relevance, _GRADES)
-    ranges = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    return [
-        (f"{low:g} to {high:g}", count) for (low, high), count in zip(ranges, found.tolist(), strict=True)
-    ]
 
 
 class Found(NamedTuple):

@@ -1,31 +1,39 @@
-"""Charts over ranks and grades: what measures make of them, and what documents have."""
+"""Charts over ranks, grades and rounds of training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastndcg.errors import InputError, MeasureError
+from fastndcg.common.table import shorten
+from fastndcg.errors import InputError, InputTypeError, MeasureError
 from fastndcg.look.chart_parts import (
     bars_of,
+    by_name,
     curves,
     names_of,
 )
 from fastndcg.look.looks import (
+    SAME,
+    TEXT,
     add_looks,
     altair,
+    chart_of,
     title_of,
 )
 from fastndcg.measures import as_measures
 from fastndcg.measures.measure import hold_functions
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring.discounts import discount_of, discount_table
 from fastndcg.scoring.worths import gain_of, worth_of
 
 if TYPE_CHECKING:
     from fastndcg.decide.explanation import Explanation
     from fastndcg.typing import Chart
+
+_GRADES = 20  # distinct grades that are counted separately, at most
 
 
 def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
@@ -121,6 +129,7 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
     Returns
     -------
     altair.Chart
+        The axis names the documents where they have ids.
 
     Raises
     ------
@@ -134,10 +143,14 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
     """
     table, rows = explanation.to_arrow().slice(0, max(ranks, 1)), []
     kinds = {"contribution": "predicted", "ideal_contribution": "ideal"}
+    documents = [None if each is None else shorten(str(each), 24) for each in table["doc_id"].to_pylist()]
     for column, kind in kinds.items():
         rows += [
             {"ranking": kind, "rank": rank, "contribution": value}
-            for rank, value in enumerate(table[column].to_pylist(), 1)
+            | ({} if set(documents) == {None} else {"document": f"{rank}  {document or ''}".rstrip()})
+            for rank, (value, document) in enumerate(
+                zip(table[column].to_pylist(), documents, strict=True), 1
+            )
             if value is not None
         ]
     last = max((row["rank"] for row in rows if row["contribution"]), default=0)
@@ -145,7 +158,11 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
     if explanation.is_empty or not rows:
         raise InputError(f"{explanation.heading()}, so that there is nothing to draw")
     alt = altair()
-    x = alt.X("rank:O", title="rank (1 is the first)", axis=alt.Axis(labelAngle=0, labelOverlap=True))
+    if "document" in rows[0]:
+        order = list(dict.fromkeys(row["document"] for row in sorted(rows, key=lambda row: row["rank"])))
+        x = alt.X("document:N", sort=order, title="rank and document", axis=alt.Axis(labelAngle=-60))
+    else:
+        x = alt.X("rank:O", title="rank (1 is the first)", axis=alt.Axis(labelAngle=0, labelOverlap=True))
     y = alt.Y("contribution:Q", title=title_of(f"added to {explanation.measure}"))
     chart = bars_of(rows, x, y, "ranking")
     said = ", ".join(
@@ -161,13 +178,14 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
     )
 
 
-def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each grade") -> Chart:
+def grades(systems: Any, subtitle: str = "judged documents of each grade") -> Chart:
     """Plot the number of documents of each grade: a bar for each system.
 
     Parameters
     ----------
-    rows : list of dict
-        Each has the keys `system`, `grade` (a string) and `documents`; in the order to draw.
+    systems : Rankings, a mapping of names to them, or a list of dicts
+        A dict has the keys `system`, `grade` (a string) and `documents`; in the order to draw. Of Rankings,
+        unjudged documents are left out, and more than 20 distinct grades are counted in 20 ranges.
     subtitle : str
 
     Returns
@@ -176,14 +194,26 @@ def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each
 
     Raises
     ------
-    ExtraError
-        Altair is not installed.
+    InputError, InputTypeError, ExtraError
+        There is no document; a system is no Rankings; Altair is not installed.
 
     Examples
     --------
-    >>> from fastndcg import plot
-    >>> chart = plot.grades([{"system": "bm25", "grade": "0", "documents": 7}])
+    >>> from fastndcg import Rankings, plot
+    >>> chart = plot.grades({"bm25": Rankings.from_lists([[3, 0, 0], [1]])})
     """
+    if isinstance(systems, list):
+        rows = systems
+    else:
+        rows = []
+        for name, rankings in by_name(systems, "rankings").items():
+            if not isinstance(rankings, Rankings):
+                raise InputTypeError(
+                    f'"{name}" is a {type(rankings).__name__}; wanted Rankings, as read_parquet returns them'
+                )
+            rows += [{"system": name, "grade": grade, "documents": n} for grade, n in grade_counts(rankings)]
+    if not rows:
+        raise InputError("no document has a grade, so that there is nothing to draw")
     alt, names = altair(), names_of(rows)
     order = names_of(rows, "grade")
     x = alt.X("grade:N", sort=order, title="grade", axis=alt.Axis(labelAngle=0))
@@ -193,3 +223,86 @@ def grades(rows: list[dict[str, Any]], subtitle: str = "judged documents of each
         for row in rows
     )
     return add_looks(chart, "Grades", subtitle, f"Documents of each grade. {said}.")
+
+
+def grade_counts(rankings: Rankings) -> list[tuple[str, int]]:
+    """The grades of judged documents as texts, or ranges where there are many, and how many have each."""
+    relevance = rankings.relevance
+    if rankings.is_judged is not None:
+        relevance = relevance[rankings.is_judged]
+    if not len(relevance):
+        return []
+    distinct, counts = np.unique(relevance, return_counts=True)
+    if len(distinct) <= _GRADES:
+        return [(f"{grade:g}", n) for grade, n in zip(distinct.tolist(), counts.tolist(), strict=True)]
+    found, edges = np.histogram(relevance, _GRADES)
+    ranges = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    return [(f"{low:g} to {high:g}", n) for (low, high), n in zip(ranges, found.tolist(), strict=True)]
+
+
+def history(
+    rounds: Mapping[str, Any], baseline: float | Mapping[str, float] | None = None, measure: str = "measure"
+) -> Chart:
+    """Plot a measure by round of training: a line for each set of data, such as train and test.
+
+    Parameters
+    ----------
+    rounds : mapping of names to values of each round
+        Or what LightGBM's `record_evaluation` and XGBoost's `evals_result` fill: a mapping of names of data
+        to mappings of names of metrics to values.
+    baseline : number, or mapping of names to numbers, optional
+        Drawn as dashed lines, for example what a simpler ranker reaches.
+    measure : str
+        The title of the axis.
+
+    Returns
+    -------
+    altair.Chart
+        Values that are NaN or None leave a gap. The title says which round of each line is the highest.
+
+    Raises
+    ------
+    InputError, ExtraError
+        There is no value; Altair is not installed.
+
+    Examples
+    --------
+    >>> from fastndcg import plot
+    >>> chart = plot.history({"train": [0.61, 0.68, 0.74], "test": [0.60, 0.64, 0.63]}, baseline=0.58)
+    """
+    flat: dict[str, Any] = {}
+    for name, values in by_name(rounds, "[0.61, 0.68]").items():
+        if isinstance(values, Mapping):
+            flat |= {f"{name} {metric}": found for metric, found in values.items()}
+        else:
+            flat[name] = values
+    rows: list[dict[str, Any]] = []
+    best = []
+    for name, values in flat.items():
+        try:
+            found = np.array(list(values), np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f'"{name}" has no list of numbers; wanted one for each round, as [0.61, 0.68]'
+            ) from None
+        rows += [
+            {"system": name, "round": place, "value": value} for place, value in enumerate(found.tolist(), 1)
+        ]
+        if np.isfinite(found).any():
+            top = int(np.nanargmax(np.where(np.isfinite(found), found, np.nan)))
+            best.append(f"{name}: {found[top]:.4g} in round {top + 1}")
+    if not best:
+        raise InputError("no round has a value, so that there is nothing to draw")
+    layers = []
+    if baseline is not None:
+        named = baseline if isinstance(baseline, Mapping) else {"baseline": baseline}
+        lines = [{"baseline": str(name), "value": float(value)} for name, value in named.items()]
+        base = chart_of(lines).encode(altair().Y("value:Q"))
+        text = base.mark_text(align="left", dx=4, dy=-6, color=TEXT)
+        layers = [
+            base.mark_rule(strokeDash=[4, 4], color=SAME),
+            text.encode(altair().Text("baseline:N"), x=altair().XValue(0)),
+        ]
+        best += [f"{row['baseline']}: {row['value']:.4g}" for row in lines]
+    labels = "round", "round of training", "value", title_of(measure)
+    return curves(rows, *labels, f"{measure} by round", f"Highest: {'; '.join(best)}", layers, zero=False)

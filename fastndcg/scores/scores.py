@@ -143,7 +143,13 @@ class Scores(AsFrame):
         return Means({str(measure): self._mean(row) for row, measure in enumerate(self.measures)})
 
     def summary(
-        self, confidence: float | None = None, method: str = "t", *, resamples: int = 10_000, seed: int = 0
+        self,
+        confidence: float | None = None,
+        method: str = "t",
+        *,
+        resamples: int = 10_000,
+        seed: int = 0,
+        ddof: int = 1,
     ) -> Summary:
         """Mean, standard deviation and quartiles of each measure, the number of queries, and how many of them
         are empty.
@@ -162,12 +168,15 @@ class Scores(AsFrame):
             lie within the range; for measures from 0 to 1.
         resamples, seed : int
             The number of bootstrap resamples, and the seed of the draws. The draws depend on nothing else.
+        ddof : 1 or 0
+            The standard deviation divides by n - ddof: 1 for that of a sample, 0 for that of a population.
+            Intervals do not depend on it.
 
         Raises
         ------
         InputError
             A confidence that is not between 0 and 1; an unknown method, or "logit" for a measure that is not
-            from 0 to 1; fewer than 100 resamples.
+            from 0 to 1; fewer than 100 resamples; a ddof that is neither 0 nor 1.
 
         Examples
         --------
@@ -178,6 +187,7 @@ class Scores(AsFrame):
         The interval of nDCG@2 reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.
         """
         check_choice("method", method, ("t", "logit", *METHODS))
+        check_choice("ddof", ddof, (1, 0))
         resamples, seed = check_resamples(resamples, seed)
         if confidence is not None:
             check_confidence(confidence)
@@ -199,7 +209,7 @@ class Scores(AsFrame):
                 drawn = method, resamples, seed
                 ends = bootstrap_interval(values, weight, confidence, *drawn, middle=numbers["mean"])
                 numbers |= ends._asdict()
-            described = (moments.std(), least, *statistics.quartiles(values), greatest)
+            described = (moments.std(ddof), least, *statistics.quartiles(values), greatest)
             numbers |= zip(("std", "min", "q25", "median", "q75", "max"), described, strict=True)
             rows.append({**numbers, "queries": self.n_queries, "empty": int(self._empty[row].sum())})
         return Summary(rows)

@@ -171,11 +171,11 @@ class Moments(NamedTuple):
             return float("nan")
         return float((self.weighted if weighted else self.total) / divisor)
 
-    def std(self) -> float:
-        """Standard deviation of the sample; NaN for fewer than two values, or a NaN among them."""
-        if self.n_values < 2 or self.undefined:
+    def std(self, ddof: int = 1) -> float:
+        """Standard deviation with the divisor n - ddof; NaN for n <= ddof, or a NaN among the values."""
+        if self.n_values <= ddof or self.undefined:
             return float("nan")
-        return root((self.squares - self.total**2 / self.n_values) / (self.n_values - 1))
+        return root((self.squares - self.total**2 / self.n_values) / (self.n_values - ddof))
 
     def error(self, *, weighted: bool = False) -> tuple[float, float]:
         """Standard error of the mean, and its degrees of freedom; NaN for fewer than two values, or a NaN

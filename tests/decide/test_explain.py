@@ -284,3 +284,26 @@ def test_what_is_no_rankings() -> None:
         fn.explain([1], "RR", 0)
     with pytest.raises(fn.InputError, match="no system is given to explain"):
         fn.explain({}, "RR", 0)
+
+
+def test_the_table_by_rank_has_the_value_at_every_cutoff() -> None:
+    rng = np.random.default_rng(1)
+    for trial in range(120):
+        n = int(rng.integers(1, 30))
+        grades, scores = rng.integers(0, 4, n), rng.integers(0, 6, n) / 2
+        pool = ([0, n + 3], np.append(grades, [3, 0, 1])) if trial % 2 else None
+        rankings = fn.Rankings.from_offsets([0, n], grades, scores, judged=pool)
+        measure = fn.nDCG(
+            gain=("linear", "exp2")[trial % 2], ties=("average", "worst", "best", "input")[trial % 4]
+        )
+        found = fn.explain(rankings, measure if trial % 5 else measure @ 7, 0).by_rank()
+        if not grades.any() and pool is None:
+            assert len(found) == 0
+            continue
+        assert len(found) == (n if trial % 5 else min(n, 7))
+        for row in found.to_pylist():
+            at = rankings, [measure @ row["rank"], fn.DCG(gain=measure.gain, ties=measure.ties) @ row["rank"]]
+            ndcg, dcg = fn.evaluate(*at).values[:, 0].tolist()
+            assert (row["ndcg"], row["dcg"]) == pytest.approx((ndcg, dcg), rel=1e-12)
+    with pytest.raises(fn.MeasureError, match="explain nDCG"):
+        fn.explain(rankings, "AP", 0).by_rank()

@@ -37,6 +37,7 @@ def rankings_of(noise: float, seed: int, queries: int = QUERIES) -> fn.Rankings:
 
 
 BM25, RERANK = rankings_of(3, 2), rankings_of(1.5, 3)
+NAMED = fn.Rankings.from_lists([[3, 0, 2]], query_ids=["q"], doc_ids=["a", "b", "c"])
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,11 @@ def every_picture(
         "anchors": plot.anchors({name: fn.anchors(BM25, MEASURES) for name in names}),
         "contributions": fn.explain(rankings, "nDCG@5", rankings.query_ids[0].as_py()).plot(),
         "grades": plot.grades([{"system": names[0], "grade": "0", "documents": 3}]),
+        "grades of rankings": plot.grades(dict.fromkeys(names, rankings)),
+        "history": plot.history(
+            {names[0]: [0.5, 0.7, None], names[1]: [0.4, 0.5]}, {names[0]: 0.45}, names[0]
+        ),
+        "contributions of documents": fn.explain(NAMED, "nDCG@5", "q").plot(),
         "anchors of one": fn.anchors(BM25, "nDCG@5").plot(),
     }
 
@@ -361,3 +367,29 @@ def test_errors_name_what_is_missing(
 ) -> None:
     with pytest.raises(error, match=message.replace("?", r"\?")):
         draw(systems["bm25"])
+
+
+def test_a_history_has_a_line_for_each_set_and_a_baseline() -> None:
+    lightgbm = {"train": {"ndcg@5": [0.5, 0.75, float("nan")]}, "test": {"ndcg@5": [0.5, 0.625, 0.5]}}
+    lines, base = looks.tables(plot.history(lightgbm, baseline=0.4, measure="nDCG@5"))
+    assert [row["value"] for row in lines] == [0.5, 0.75, None, 0.5, 0.625, 0.5]
+    assert {row["system"] for row in lines} == {"train ndcg@5", "test ndcg@5"}
+    assert base == [{"baseline": "baseline", "value": 0.4}]
+    said = spec_of(plot.history(lightgbm))["description"]
+    assert "train ndcg@5: 0.75 in round 2; test ndcg@5: 0.625 in round 2" in said
+    for wrong in ({"a": []}, {"a": [None]}, {"a": "word"}, {"a": 3}, {}):
+        with pytest.raises(fn.InputError):
+            plot.history(wrong)
+
+
+def test_grades_are_counted_in_rankings() -> None:
+    rankings = fn.Rankings.from_lists([[3, 0, 0], [1]], is_judged=[True, True, False, True])
+    (rows,) = looks.tables(plot.grades({"a": rankings}))
+    assert [(row["grade"], row["documents"]) for row in rows] == [("0", 1), ("1", 1), ("3", 1)]
+    with pytest.raises(fn.InputTypeError, match="wanted Rankings"):
+        plot.grades({"a": 7})
+
+
+def test_contributions_name_documents() -> None:
+    (rows,) = looks.tables(fn.explain(NAMED, "nDCG@5", "q").plot())
+    assert [row["document"] for row in rows if row["ranking"] == "predicted"] == ["1  a", "2  b", "3  c"]
