@@ -197,9 +197,8 @@ class CsvFiles(OpenedFiles):
                 self.types[name] = found if found in tried else tried[-1]
         return all(name in self._ids or batch[name].type == self.types[name] for name in batch.schema.names)
 
-    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
-        for file, header in zip(self.files, self.headers, strict=True):
-            yield iter([self._reader(file, header, names, min(most, _ROWS))])
+    def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
+        yield self._reader(self.files[number], self.headers[number], names, min(most, _ROWS))
 
     def _reader(self, file: File, header: Header, names: Sequence[str], most: int) -> Reader:
         block, rows = next(iter(self.block), None), 0

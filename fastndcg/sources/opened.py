@@ -248,11 +248,11 @@ class OpenedFiles(Opened):
 
     files: list[File]
     stamps: list[Stamp]  # of the files, taken before their schemas were read
-    schemas: list[pa.Schema]
+    schemas: list[pa.Schema]  # none where rows decide the types
 
+    @abstractmethod
     def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
         """Readers of the named columns of a file, in order, in tables of at most `most` rows."""
-        raise NotImplementedError
 
     @property
     def n_bytes(self) -> int:
@@ -288,9 +288,9 @@ class OpenedFiles(Opened):
                     columns = table.cast(target)
                 yield columns
 
-        for number, (file, schema) in enumerate(zip(self.files, self.schemas, strict=True)):
-            readers = self.readers_of_file(number, names, most)
-            is_cast = any(schema.field(name).type != self.types[name] for name in names)
+        for number, file in enumerate(self.files):
+            readers, schemas = self.readers_of_file(number, names, most), self.schemas[number : number + 1]
+            is_cast = any(schema.field(name).type != self.types[name] for schema in schemas for name in names)
             yield map(partial(cast, file), readers) if is_cast else readers
 
 
