@@ -1,12 +1,12 @@
 """Simulate what comparisons decide: intervals of ranks, and gates that are looked at while queries arrive.
 
-    python -m bench.decisions [--experiments 2000]
+    python -m bench.decisions [--experiments 2000] [--only ranks|gates]
 
 Ranks: the share of experiments, in %, in which all true ranks of six systems lie in their intervals at once,
 where 95 or more is right. Two of the systems are equal. Gates: the share of experiments, in %, in which a gate
 of level 5 % says "holds" of a system that loses exactly its margin, or "fails" of it, at any of 100 looks;
-5 or less is right. Beside it, the same of the interval by Student's t, which is for one look. Last, after how
-many queries the gate holds for a system that loses nothing.
+5 or less of both is right. Beside it, the same of the interval by Student's t, which is for one look; and after
+how many queries the gate holds for a system that loses nothing.
 
 Bias: generated values; looks are spread evenly on a logarithmic scale.
 """
@@ -20,11 +20,14 @@ import numpy.typing as npt
 
 import fastndcg as fn
 from bench.bench_statistics import DRAWS, Draw, few_differ
-from fastndcg.decide.verdicts import verdict_of
 from fastndcg.scores.scores import Scores
-from fastndcg.statistics.intervals import SMALL, sequence_half, t_interval
+from fastndcg.statistics.intervals import SMALL, sequence_half, t_quantile
 
 Float64 = npt.NDArray[np.float64]
+GATES: dict[str, Draw] = {
+    **DRAWS,
+    "5 % differ, losses are larger": lambda random, shape: -few_differ(random, shape),
+}
 TRUTH = np.array([0.0, 0.0, 0.01, 0.03, 0.06, 0.15])
 
 
@@ -63,41 +66,44 @@ def ranks_held(draw: Draw, n: int, experiments: int, **options: str) -> float:
     return held / experiments
 
 
-def wrong_gates(
-    draw: Draw, experiments: int, first: int, last: int, shift: float, margin: float
-) -> list[float]:
-    """Shares of experiments in which a gate says "holds", and "fails", at any of 100 looks; the same of Student's t;
-    and the median number of queries at which it first says "holds".
+def wrong_gates(draw: Draw, experiments: int, first: int, last: int, margin: float) -> tuple[Float64, float]:
+    """Shares of experiments in which a gate says "holds", and "fails", of a loss of exactly the margin at any of 100
+    looks, and the same of Student's t; and the median number of queries at which it holds if nothing is lost.
     """
-    random, mean = np.random.default_rng(last), _mean_of(draw)
-    looks = np.unique(np.geomspace(first, last, 100).astype(int))
-    found = dict.fromkeys(("holds", "fails", "t holds", "t fails"), 0)
-    decided = []
+    random, mean, looks = (
+        np.random.default_rng(last),
+        _mean_of(draw),
+        np.geomspace(first, last, 100).astype(int),
+    )
+    students = np.array([t_quantile(0.05, n - 1.0) for n in looks])
+    halves = np.array([0.0, 0.0, *(sequence_half(1.0, n - 1.0, 0.95) for n in range(2, last + 1))])
+    wrong, decided = np.zeros(4), []
     for _ in range(experiments):
-        values = draw(random, (last,)) - mean + shift
-        sums, squares = np.cumsum(values), np.cumsum((values - shift) ** 2)
-        nonzero = np.cumsum(np.abs(values - shift + mean) > 1e-12)
-        says: dict[str, int] = {}
-        for n in looks.tolist():
-            middle = sums[n - 1] / n
-            spread = max(squares[n - 1] / n - (middle - shift) ** 2, 0.0) * n / (n - 1)
-            error = float(np.sqrt(spread / n))
-            half = sequence_half(error, n - 1, 0.95)
-            if nonzero[n - 1] >= SMALL:
-                says.setdefault(verdict_of(middle - half, middle + half, margin), n)
-            says.setdefault(f"t {verdict_of(*t_interval(middle, error, n - 1, 0.95), margin)}", n)
-        for name in found:
-            found[name] += name in says
-        decided.append(says.get("holds", np.inf))
-    return [*(count / experiments for count in found.values()), float(np.median(decided))]
+        given = draw(random, (last,))
+        values, nonzero = given - mean, np.cumsum(given != 0)[looks - 1]
+        means = np.cumsum(values)[looks - 1] / looks
+        squares = np.cumsum(values**2)[looks - 1] - looks * means**2
+        errors = np.sqrt(np.maximum(squares, 0) / (looks - 1) / looks)
+        half, may = np.maximum(halves[looks], halves[nonzero]) * errors, nonzero >= SMALL
+        wrong += [
+            (may & (means - half >= 0)).any(),
+            (may & (means + half < 0)).any(),
+            (means - students * errors >= 0).any(),
+            (means + students * errors < 0).any(),
+        ]
+        holds = may & (means + margin - half >= 0)
+        decided.append(looks[np.argmax(holds)] if holds.any() else np.inf)
+    return 100 * wrong / experiments, float(np.median(decided))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--experiments", type=int, default=2_000)
-    experiments = parser.parse_args().experiments
+    parser.add_argument("--only", choices=("ranks", "gates"))
+    given = parser.parse_args()
+    experiments = given.experiments
     print(f"all true ranks within their intervals, % of {experiments:,} experiments")
-    for name, draw in DRAWS.items():
+    for name, draw in DRAWS.items() if given.only != "gates" else ():
         for n in (50, 200):
             shares = [ranks_held(draw, n, experiments, **options) for options in ({}, {"test": "tukey"})]
             print(f"  {name:24} n={n:<4} " + "  ".join(
@@ -106,17 +112,14 @@ def main() -> None:
     print(
         f"gates of a loss of exactly the margin, 100 looks, % of {experiments:,} experiments that are ever wrong"
     )
-    for name, draw in {**DRAWS, "5 % of queries differ": few_differ}.items():
+    for name, draw in GATES.items() if given.only != "ranks" else ():
         for first, last in ((10, 1_000), (100, 10_000)):
-            holds, fails, t_holds, t_fails, _ = wrong_gates(draw, experiments, first, last, -0.02, 0.02)
+            wrong, queries = wrong_gates(draw, experiments, first, last, 0.02)
             print(
-                f"  {name:24} {first} to {last:,} queries: holds {100 * holds:4.1f}, fails {100 * fails:4.1f}; "
-                f"Student's t: holds {100 * t_holds:4.1f}, fails {100 * t_fails:4.1f}", flush=True,
+                f"  {name:30} {first} to {last:,} queries: holds {wrong[0]:4.1f}, fails {wrong[1]:4.1f}; "
+                f"Student's t: holds {wrong[2]:4.1f}, fails {wrong[3]:4.1f}; "
+                f"without a loss it holds a margin of 0.02 at {queries:,.0f}", flush=True,
             )  # fmt: skip
-    print("a system that loses nothing, margin 0.02: queries until the gate holds, median")
-    for name, draw in DRAWS.items():
-        *_, queries = wrong_gates(draw, experiments // 10, 10, 20_000, 0.0, 0.02)
-        print(f"  {name:24} {queries:,.0f}", flush=True)
 
 
 if __name__ == "__main__":

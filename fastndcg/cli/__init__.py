@@ -11,6 +11,8 @@ reading      the input of a command: files of every kind, and the columns that w
 scored       predictions and stored results of one input as scores
 output       tables, JSON and CSV on stdout, and how a command ends
 gates        what fails unless a system is no worse than another
+ci           gates in the words of continuous integration
+baseline     a baseline that is kept in a file, and replaced
 sample       the generated predictions of `demo`
 score, compare, explain, report, conventions, judges, demo, trec_eval, measures, compile
              the commands

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fastndcg.cli.application import command
+from fastndcg.cli.baseline import Baseline, Updating
+from fastndcg.cli.ci import write_github, write_junit
 from fastndcg.cli.gates import Gates, check_means, hold
 from fastndcg.cli.meanings import (
     check_confidence,
@@ -102,7 +104,7 @@ class Statistics:
             metavar="NAME",
             help=(
                 "Compare all other systems with this one: a file's name without endings, "
-                "or a column of scores."
+                "a column of scores, or another file."
             ),
             show_default="each with each",
         ),
@@ -163,6 +165,7 @@ def compare(
     anchors: AnchorsOption = False,
     convention: ConventionOption = None,
     gates: Gates,
+    updating: Updating,
     reading: ReadingOfMeans,
     format: FormatOption = Layout.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
@@ -175,6 +178,9 @@ def compare(
     name of a system is its file's name without endings, its path if several files have that name, or its
     column of scores. With --qrels, each PATH is a run, like --run. --ranks says how sure the rank of each
     system is.
+
+    --baseline and --no-worse-than may name another file, such as results that are kept beside the code; with
+    --update the new results take their place once all gates hold.
 
     With --no-worse-than the others are compared with that system. The gate must hold for each measure, within
     each slice of --by, and for each query of --queries. Where an interval lies on both sides of --margin it
@@ -191,15 +197,19 @@ def compare(
       fastndcg compare base.parquet new.parquet --anchors --interval bca
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
       fastndcg compare base.parquet new.parquet --baseline base --fail-under nDCG@10=0.35
+      fastndcg compare new.parquet --no-worse-than baseline.parquet --margin 0.005 --update
     """
     from fastndcg.decide.contrasts import COLUMNS
 
-    no_worse_than = gates.no_worse_than
-    gate = gates.gate(statistics.baseline, unpaired=statistics.unpaired)
     check_confidence(statistics.confidence)
-    _check_layout(format, movers=bool(movers), by=bool(by), ranks=ranks)
+    gated = gates.no_worse_than is not None or bool(gates.fail_under)
+    _check_layout(format, movers=bool(movers), by=bool(by), ranks=ranks, gated=gated)
     by, cluster = read_by(by, [*COLUMNS, "small"]), statistics.cluster
     sources = given.sources(reading.of_paths())
+    baseline, gates, sources = updating.find(statistics.baseline, gates, sources)
+    statistics = replace(statistics, baseline=baseline.name)
+    no_worse_than = gates.no_worse_than
+    gate = gates.gate(statistics.baseline, unpaired=statistics.unpaired)
     roles = reading.roles(sources.score)
     opened = {path: open_paths([path], threads) for path in sources.paths} | open_runs(sources.runs, threads)
     how = How(read_convention(convention, anchored=anchors), anchors, threads, memory)
@@ -207,12 +217,16 @@ def compare(
     measures = [found.measures for found in stored.values()]
     bounds = read_gates(gates.fail_under or [])
     asked = read_measures(measure or [], bounds) or _measures_of_all(measures)
+    baseline.check(stored, asked)
     kept = [*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]
     roles = replace(roles, keep=tuple(dict.fromkeys(kept)))
     if sources.paths:
         scored = scored_paths(sources, opened, roles, asked, stored, how)
     else:
         scored = scored_runs(sources, roles, asked, stored, statistics.missing, how)
+    if baseline.is_new:
+        _begin(baseline, {each.run or "": each for each in scored}, bounds, gates, format)
+        return
     systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": statistics.baseline})
     values = {name: each.scores for name, each in systems.items()}
     compared = statistics.compare(values, no_worse_than, threads)
@@ -222,10 +236,10 @@ def compare(
     verdicts = [] if gate is None else gate.verdicts(compared, slices, by)
     held: dict[str, Any] = {}
     if gate is not None:
-        failed = [each.text for each in gates.failed(verdicts)]
-        numbers = [each.numbers for each in verdicts]
         held["gate"] = {
-            "baseline": gate.baseline, "margin": gate.margin, "failed": failed, "verdicts": numbers,
+            "baseline": gate.baseline, "margin": gate.margin,
+            "failed": [each.text for each in gates.failed(verdicts)],
+            "verdicts": [each.numbers for each in verdicts],
         }  # fmt: skip
     low = [
         found
@@ -234,16 +248,49 @@ def compare(
         for found in check_means(bounds, {each: means[name] for each, means in compared.means.items()}, name)
     ]
     held |= {"fail_under": {"failed": [each.line() for each in gates.failed(low)]}} if bounds else {}
-    _report(compared, slices, by, movers, format, systems, held, ranks=ranks)
-    hold([*verdicts, *low], gates)
+    for name, each in systems.items():
+        tell(each.scores.n_queries, each.documents, each.columns, name)
+    verdicts += low
+    failed = gates.failed(verdicts)
+    if format is Layout.junit:
+        write_junit(verdicts, failed)
+    elif format is Layout.github:
+        write_github(compared, verdicts, failed, ranks=ranks)
+    else:
+        _report(compared, slices, by, movers, format, systems, held, ranks=ranks)
+    baseline.update(systems, failed)
+    hold(verdicts, gates)
+
+
+def _begin(
+    baseline: Baseline,
+    systems: dict[str, Scored],
+    bounds: list[tuple[Measure, float]],
+    gates: Gates,
+    layout: Layout,
+) -> None:
+    """Write the file of a baseline for the first time: there is nothing yet to compare with."""
+    found = [each for name, one in systems.items() for each in check_means(bounds, one.scores.mean(), name)]
+    failed = gates.failed(found)
+    if layout is Layout.junit:
+        write_junit(found, failed)
+    elif layout is Layout.json:
+        write_json({"systems": [each.facts for each in systems.values()], "rows": []})
+    note(f"{baseline.path} does not exist yet, so nothing is compared")
+    baseline.update(systems, failed)
+    hold(found, gates)
 
 
 # ---- systems ----
 
 
-def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool) -> None:
+def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool, gated: bool) -> None:
     if movers and layout not in (Layout.table, Layout.json):
         refuse(f"--movers is a table of its own, for which --format {layout.value} has no place; take json")
+    if layout is Layout.junit and not gated:
+        refuse("--format junit has a test for each gate; give one, as in --no-worse-than or --fail-under")
+    if ranks and layout is Layout.junit:
+        refuse("--ranks is a table, for which --format junit has no place; take github or json")
     if ranks and by and layout is Layout.csv:
         refuse("--format csv is one table: of slices with --by, of ranks with --ranks; take json")
     if by and layout in (Layout.markdown, Layout.latex):
@@ -292,8 +339,6 @@ def _report(
     *,
     ranks: bool,
 ) -> None:
-    for name, each in systems.items():
-        tell(each.scores.n_queries, each.documents, each.columns, name)
     of_slices = [
         dict(zip(by, key, strict=True)) | row | {"small": bool(row["queries"] < SMALL)}
         for key, of_slice in slices.items()

@@ -9,7 +9,8 @@ import typer
 
 # the words that options take
 Format = StrEnum("Format", ["table", "json", "csv", "markdown"])
-Layout = StrEnum("Layout", ["table", "json", "csv", "markdown", "latex"])  # of a comparison
+# of a comparison
+Layout = StrEnum("Layout", ["table", "json", "csv", "markdown", "latex", "junit", "github"])
 Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run lacks
 NaN = StrEnum("NaN", ["refuse", "last"])  # documents without a score
 Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade

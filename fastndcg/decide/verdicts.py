@@ -88,8 +88,9 @@ class ComparisonGates(ComparisonTexts):
             1 - confidence of cases, if queries arrive in random order. The interval of n queries with the
             standard error s is difference ± s sqrt((1 + 1/x) (log(1 + x) + 2 log(1/α))), with α = 1 -
             confidence and x = n ρ²; ρ makes it narrowest at 1,000 queries. It is asymptotic; normal quantiles
-            are therefore replaced by those of Student's t, and fewer than 30 differences that are not 0
-            decide nothing. If all are 0, and the measure is from 0 to 1, it holds once (1 - margin)^n <= α.
+            are therefore replaced by those of Student's t, n is also taken as the number of differences
+            that are not 0, if that is wider, and fewer than 30 of them decide nothing. If all are 0, and
+            the measure is from 0 to 1, it holds once (1 - margin)^n <= α.
             The comparison's `interval` is not used.
 
         Returns
@@ -163,8 +164,16 @@ class ComparisonGates(ComparisonTexts):
         if not row["nonzero"]:
             unit = all(is_unit(one) for one in self.measures if str(one) == row["measure"])
             return Interval(0.0, 0.0), unit and unlikely <= level
-        half = sequence_half(found.error, found.freedom, self._options.confidence)
+        half = self._sequence_half(found, row["nonzero"])
         return Interval(found.difference - half, found.difference + half), row["nonzero"] >= SMALL
+
+    def _sequence_half(self, found: Difference, nonzero: int, share: float = 1.0) -> float:
+        """The half of `share` times as many queries; as wide as that of those alone that differ, since their
+        number is what a mean of few of them is as normal by.
+        """
+        freedoms = {share * (found.freedom + 1) - 1, share * min(found.freedom + 1, nonzero) - 1}
+        error, confidence = found.error / math.sqrt(share), self._options.confidence
+        return max(sequence_half(error, freedom, confidence) for freedom in freedoms)
 
     def _needed(self, row: dict[str, Any], far: float, *, sequential: bool) -> int | None:
         """How many queries make an interval so narrow that it ends before what lies `far` from its mean."""
@@ -179,7 +188,7 @@ class ComparisonGates(ComparisonTexts):
             """The half of `share` times as many queries."""
             freedom = share * (found.freedom + 1) - 1
             if sequential:
-                return sequence_half(found.error / math.sqrt(share), freedom, confidence)
+                return self._sequence_half(found, row["nonzero"], share)
             now, then = t_quantile(1 - confidence, found.freedom), t_quantile(1 - confidence, freedom)
             return half * then / now / math.sqrt(share)
 

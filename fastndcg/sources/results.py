@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError, MeasureError, count_of, suggest
@@ -104,7 +105,7 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
     found: dict[str | None, Scores] = {}
     runs = dict.fromkeys(table["run"].to_pylist()) if is_several else {None: None}
     for run in runs:
-        part = table.filter(pa.compute.equal(table["run"], run)).drop_columns("run") if is_several else table
+        part = table.filter(pc.equal(table["run"], run)).drop_columns("run") if is_several else table
         found[run] = _scores_of(path, part, names, wanted)
     return found
 
@@ -129,7 +130,7 @@ def _read(opened: Opened, n_measures: int) -> pa.Table:
 def _with_nan(table: pa.Table, numbers: list[str]) -> pa.Table:
     """Columns of numbers as float64, NaN where they are null."""
     for name in numbers:
-        column = pa.compute.fill_null(table[name].cast(pa.float64()), math.nan)
+        column = pc.fill_null(table[name].cast(pa.float64()), math.nan)
         table = table.set_column(table.column_names.index(name), name, column)
     return table
 
@@ -137,7 +138,7 @@ def _with_nan(table: pa.Table, numbers: list[str]) -> pa.Table:
 def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measure]) -> Scores:
     labels = dict(zip(names, table.column_names[-len(names) :], strict=True))
     queries = table.drop_columns(list(labels.values()))
-    if pa.compute.count_distinct(queries[0]).as_py() < len(queries):
+    if pc.count_distinct(queries[0]).as_py() < len(queries):
         raise InputError(
             f"{path} has no column of grades and scores with a usual name, and is none of results, "
             f'since "{queries.column_names[0]}" repeats. Name the columns of predictions, '
