@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from typer.testing import CliRunner, Result
 
@@ -40,17 +42,40 @@ def only_line(text: str) -> str:
     return lines[0]
 
 
-def program(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A Python program in a process of its own, which finds this package."""
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), *words],
-        capture_output=True, text=True, check=False, timeout=300,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+def started(
+    code: str | Path,
+    *words: object,
+    flags: Sequence[str] = (),
+    without: Sequence[str] = (),
+    **environment: str,
+) -> subprocess.Popen[str]:
+    """A Python program in a process of its own, which finds this package and these tests, and not yet its end."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith((*without, "PYTHONPATH"))
+    }
+    code = ["-c", textwrap.dedent(code)] if isinstance(code, str) else [str(code)]
+    return subprocess.Popen(
+        [sys.executable, *flags, *code, *map(str, words)], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=kept | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])} | environment,
     )  # fmt: skip
 
 
-def printed(code: str, *words: str, **environment: str) -> str:
+def program(
+    code: str | Path, *words: object, stdin: str = "", timeout: float = 300, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """The same, once it has ended."""
+    with started(code, *words, **options) as process:
+        try:
+            out, err = process.communicate(stdin, timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def printed(code: str | Path, *words: object, **options: Any) -> str:
     """What such a program prints, which has to end well."""
-    done = program(code, *words, **environment)
+    done = program(code, *words, **options)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     return done.stdout

@@ -6,6 +6,7 @@ nothing. `test_measures_of_tools` asks all of them about the same kind of random
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -123,7 +124,7 @@ def _torchmetrics(name: str, **options: object) -> Tool:
 
 
 def _sentence_transformers(metric: str) -> Tool:
-    return lambda queries, k: rivals.sentence_transformers(queries, k, metric)
+    return rivals.of_truth(rivals.sentence_transformers, metric=metric)
 
 
 _NO_CUTOFF, _CUT = (None,), (1, 3, 10)
@@ -141,18 +142,18 @@ LIVE: dict[tuple[str, str], Live] = {
     ("pytrec_eval", "SetAP"): Live(_pytrec_eval("set_map"), "negative", _NO_CUTOFF),
     ("pytrec_eval", "NumRel"): Live(_pytrec_eval("num_rel"), "negative", _NO_CUTOFF),
     ("pytrec_eval", "NumRet"): Live(_pytrec_eval("num_ret"), "negative", _NO_CUTOFF),
-    ("ranx", "AP"): Live(rivals._ranx("map")),
-    ("ranx", "P"): Live(rivals._ranx("precision")),
-    ("ranx", "R"): Live(rivals._ranx("recall")),
-    ("ranx", "RR"): Live(rivals._ranx("mrr")),
-    ("ranx", "F"): Live(rivals._ranx("f1")),
-    ("ranx", "Success"): Live(rivals._ranx("hit_rate")),
-    ("ranx", "Rprec"): Live(rivals._ranx("r-precision"), cutoffs=_NO_CUTOFF),
+    ("ranx", "AP"): Live(partial(rivals.ranx, metric="map")),
+    ("ranx", "P"): Live(partial(rivals.ranx, metric="precision")),
+    ("ranx", "R"): Live(partial(rivals.ranx, metric="recall")),
+    ("ranx", "RR"): Live(partial(rivals.ranx, metric="mrr")),
+    ("ranx", "F"): Live(partial(rivals.ranx, metric="f1")),
+    ("ranx", "Success"): Live(partial(rivals.ranx, metric="hit_rate")),
+    ("ranx", "Rprec"): Live(partial(rivals.ranx, metric="r-precision"), cutoffs=_NO_CUTOFF),
     ("lightgbm", "AP"): Live(lightgbm_map),
     ("xgboost", "AP"): Live(_xgboost("map"), "binary"),
     ("xgboost-", "AP"): Live(_xgboost("map", "-"), "binary"),
     ("sklearn", "DCG"): Live(sklearn_dcg, "fractions", least=2),
-    ("ranx", "NumRet"): Live(rivals._ranx("hits")),
+    ("ranx", "NumRet"): Live(partial(rivals.ranx, metric="hits")),
     **{
         ("ir_measures", measure): Live(
             _ir_measures(measure, "" if measure == "RR" else "pytrec_eval"), "negative", cutoffs

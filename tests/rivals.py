@@ -22,8 +22,9 @@ import types
 import unittest.mock
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,10 @@ class Query(NamedTuple):
         return dict(zip(self.doc_ids, self.grades, strict=True)) | {
             f"u{i}": grade for i, grade in enumerate(self.unretrieved)
         }
+
+    @property
+    def truth(self) -> list[str]:
+        return [item for item, grade in self.qrels.items() if grade >= 1]
 
     @property
     def ranked(self) -> list[int]:
@@ -118,17 +123,22 @@ def random_queries(
     return queries
 
 
+def each(value: Callable[..., float | None], **options: Any) -> Tool:
+    """A tool of one query at a time."""
+    return lambda queries, k: [value(query, k, **options) for query in queries]
+
+
 # ---- learning to rank: lists of labels and scores ----
 
 
-def sklearn(queries: list[Query], k: int | None) -> Values:
+def sklearn(query: Query, k: int | None) -> float:
     from sklearn.metrics import ndcg_score
 
-    return [float(ndcg_score([query.grades], [query.scores], k=k)) for query in queries]
+    return float(ndcg_score([query.grades], [query.scores], k=k))
 
 
-def lightgbm(queries: list[Query], k: int | None) -> Values:
-    return [lightgbm_mean([query], k) for query in queries]
+def of_one(query: Query, k: int | None, mean: Callable[..., float], **options: Any) -> float:
+    return mean([query], k, **options)
 
 
 def lightgbm_mean(
@@ -153,13 +163,6 @@ def lightgbm_mean(
     booster = lightgbm.Booster(parameters, training)
     booster.add_valid(lightgbm.Dataset(**columns, reference=training, params=parameters), "valid")
     return float(booster.eval_valid()[0][2])
-
-
-def _xgboost(minus: str) -> Tool:
-    def run(queries: list[Query], k: int | None) -> Values:
-        return [xgboost_mean([query], k, minus) for query in queries]
-
-    return run
 
 
 def xgboost_mean(
@@ -193,13 +196,6 @@ def xgboost_mean(
     return float(booster.eval(data).rpartition(":")[2])  # it prints all digits
 
 
-def _catboost(kind: str, denominator: str) -> Tool:
-    def run(queries: list[Query], k: int | None) -> Values:
-        return [catboost_mean([query], k, kind, denominator) for query in queries]
-
-    return run
-
-
 def catboost_mean(
     queries: list[Query],
     k: int | None,
@@ -227,52 +223,33 @@ def catboost_metric(queries: list[Query], metric: str, weight: list[float] | Non
     )[0]
 
 
-def torchmetrics(queries: list[Query], k: int | None) -> Values:
+def torchmetrics(query: Query, k: int | None) -> float:
     import torch
     from torchmetrics.retrieval import RetrievalNormalizedDCG
 
-    return [
-        float(
-            RetrievalNormalizedDCG(top_k=k)(
-                torch.tensor(query.scores),
-                torch.tensor(query.grades),
-                indexes=torch.zeros(len(query.grades), dtype=torch.long),
-            )
-        )
-        for query in queries
-    ]
+    indexes = torch.zeros(len(query.grades), dtype=torch.long)
+    metric = RetrievalNormalizedDCG(top_k=k)
+    return float(metric(torch.tensor(query.scores), torch.tensor(query.grades), indexes=indexes))
 
 
-def ignite(queries: list[Query], k: int | None) -> Values:
+def ignite(query: Query, k: int | None) -> float | None:
     import torch
     from ignite.exceptions import NotComputableError
     from ignite.metrics.rec_sys.ndcg import NDCG
 
-    values: Values = []
-    for query in queries:
-        metric = NDCG(top_k=[k or len(query.grades)])
-        metric.update((torch.tensor([query.scores]), torch.tensor([query.grades], dtype=torch.float32)))
-        try:
-            values.append(metric.compute()[0])
-        except NotComputableError:
-            values.append(None)
-    return values
+    metric = NDCG(top_k=[k or len(query.grades)])
+    metric.update((torch.tensor([query.scores]), torch.tensor([query.grades], dtype=torch.float32)))
+    try:
+        return metric.compute()[0]
+    except NotComputableError:
+        return None
 
 
-def allrank(queries: list[Query], k: int | None) -> Values:
+def allrank(query: Query, k: int | None) -> float:
     import torch
 
-    ndcg = _allrank_metrics().ndcg
-    return [
-        float(
-            ndcg(
-                torch.tensor([query.scores]),
-                torch.tensor([query.grades], dtype=torch.float32),
-                ats=None if k is None else [k],
-            )
-        )
-        for query in queries
-    ]
+    grades, ats = torch.tensor([query.grades], dtype=torch.float32), None if k is None else [k]
+    return float(_allrank_metrics().ndcg(torch.tensor([query.scores]), grades, ats=ats))
 
 
 def _allrank_metrics():
@@ -282,14 +259,11 @@ def _allrank_metrics():
         return importlib.import_module("allrank.models.metrics")
 
 
-def rax(queries: list[Query], k: int | None) -> Values:
+def rax(query: Query, k: int | None) -> float:
     import jax.numpy as jnp
     import rax as package
 
-    return [
-        float(package.ndcg_metric(jnp.array(query.scores), jnp.array(query.grades, dtype=float), topn=k))
-        for query in queries
-    ]
+    return float(package.ndcg_metric(jnp.array(query.scores), jnp.array(query.grades, dtype=float), topn=k))
 
 
 _DRAWS = 2000
@@ -420,16 +394,12 @@ def _printed_by_gdeval(qrels, run, k: int) -> set[str]:
     return {line.split(",")[1] for line in output.splitlines()[1:]} - {"amean"}
 
 
-def _ranx(metric: str) -> Tool:
+def ranx(queries: list[Query], k: int | None, metric: str) -> Values:
     """In a process of its own: importing ranx sets Numba's threading layer, and evaluating its number of threads, for good."""
-
-    def run(queries: list[Query], k: int | None) -> Values:
-        worker = _ranx_worker()
-        worker.stdin.write(json.dumps([metric, queries, k]) + "\n")
-        worker.stdin.flush()
-        return json.loads(worker.stdout.readline())
-
-    return run
+    worker = _ranx_worker()
+    worker.stdin.write(json.dumps([metric, queries, k]) + "\n")
+    worker.stdin.flush()
+    return json.loads(worker.stdout.readline())
 
 
 @functools.cache
@@ -441,137 +411,99 @@ def _ranx_worker() -> subprocess.Popen:
     return worker
 
 
-def _ranx_here(metric: str) -> Tool:
-    def run(queries: list[Query], k: int | None) -> Values:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import ranx as package
+def _ranx_here(queries: list[Query], k: int | None, metric: str) -> Values:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ranx as package
 
-            qrels, run = _qrels_and_run(queries)
-            kept = {name: run[name] for name in qrels if name in run and qrels[name]}
-            name = metric if k is None else f"{metric}@{k}"
-            # ids of one width, since ranx compiles 20 s for each
-            ids = {q: {d: f"{place:03}" for place, d in enumerate(qrels[q] | kept[q])} for q in kept}
-            results = package.Run({q: {ids[q][d]: float(s) for d, s in kept[q].items()} for q in kept})
-            judgments = package.Qrels({q: {ids[q][d]: grade for d, grade in qrels[q].items()} for q in kept})
-            package.evaluate(judgments, results, name)
-            found = results.scores[name]
-        # make_comparable=True gives queries without results an empty list, and they count as 0
-        return [
-            found[query.name] if query.name in kept else (0.0 if qrels[query.name] else None)
-            for query in queries
-        ]
-
-    return run
+        qrels, run = _qrels_and_run(queries)
+        kept = {name: run[name] for name in qrels if name in run and qrels[name]}
+        name = metric if k is None else f"{metric}@{k}"
+        # ids of one width, since ranx compiles 20 s for each
+        ids = {q: {d: f"{place:03}" for place, d in enumerate(qrels[q] | kept[q])} for q in kept}
+        results = package.Run({q: {ids[q][d]: float(s) for d, s in kept[q].items()} for q in kept})
+        judgments = package.Qrels({q: {ids[q][d]: grade for d, grade in qrels[q].items()} for q in kept})
+        package.evaluate(judgments, results, name)
+        found = results.scores[name]
+    # make_comparable=True gives queries without results an empty list, and they count as 0
+    names = [query.name for query in queries]
+    return [found[name] if name in kept else (0.0 if qrels[name] else None) for name in names]
 
 
 # ---- recommendation: lists of items in their order, and truth ----
 
 
-def _lenskit(gain: str | None) -> Tool:
-    def run(queries: list[Query], k: int | None) -> Values:
-        from lenskit.data import ItemList
-        from lenskit.metrics import NDCG
+def lenskit(query: Query, k: int | None, gain: str | None = None) -> float | None:
+    from lenskit.data import ItemList
+    from lenskit.metrics import NDCG
 
-        values: Values = []
-        for query in queries:
-            truth = query.qrels if gain else {item: 1 for item, grade in query.qrels.items() if grade >= 1}
-            items = [query.doc_ids[row] for row in query.ranked]
-            recommended = ItemList(item_ids=np.array(items, dtype=str), ordered=True)
-            test = ItemList(
-                item_ids=np.array(list(truth), dtype=str), rating=np.array(list(truth.values()), dtype=float)
-            )
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                value = float(NDCG(k, gain=gain).measure_list(recommended, test)) if truth else math.nan
-            values.append(None if math.isnan(value) else value)
-        return values
-
-    return run
-
-
-def _rectools(achievable: bool) -> Tool:
-    def run(queries: list[Query], k: int | None) -> Values:
-        import pandas as pd
-        from rectools.metrics import NDCG
-
-        recommended = pd.DataFrame(
-            [
-                (query.name, query.doc_ids[row], rank)
-                for query in queries
-                for rank, row in enumerate(query.ranked, 1)
-            ],
-            columns=["user_id", "item_id", "rank"],
+    truth = query.qrels if gain else dict.fromkeys(query.truth, 1)
+    items = np.array([query.doc_ids[row] for row in query.ranked], dtype=str)
+    ratings = np.array(list(truth.values()), dtype=float)
+    test = ItemList(item_ids=np.array(list(truth), dtype=str), rating=ratings)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = (
+            NDCG(k, gain=gain).measure_list(ItemList(item_ids=items, ordered=True), test)
+            if truth
+            else math.nan
         )
-        truth = pd.DataFrame(
-            [(query.name, item) for query in queries for item, grade in query.qrels.items() if grade >= 1],
-            columns=["user_id", "item_id"],
-        )
-        found = NDCG(k, divide_by_achievable=achievable).calc_per_user(recommended, truth)
-        return [float(found[query.name]) if query.name in found.index else None for query in queries]
-
-    return run
+    return None if math.isnan(found) else float(found)
 
 
-def _truth(query: Query) -> list[str]:
-    return [item for item, grade in query.qrels.items() if grade >= 1]
+def _pairs_of_truth(queries: list[Query], columns: list[str]):
+    import pandas as pd
+
+    return pd.DataFrame([(query.name, item) for query in queries for item in query.truth], columns=columns)
 
 
-def cornac(queries: list[Query], k: int | None) -> Values:
+def rectools(queries: list[Query], k: int | None, *, achievable: bool = False) -> Values:
+    import pandas as pd
+    from rectools.metrics import NDCG
+
+    rows = [(q.name, q.doc_ids[row], rank) for q in queries for rank, row in enumerate(q.ranked, 1)]
+    recommended = pd.DataFrame(rows, columns=["user_id", "item_id", "rank"])
+    truth = _pairs_of_truth(queries, ["user_id", "item_id"])
+    found = NDCG(k, divide_by_achievable=achievable).calc_per_user(recommended, truth)
+    return [float(found[query.name]) if query.name in found.index else None for query in queries]
+
+
+def of_truth(value: Callable[..., float], **options: Any) -> Tool:
+    """A tool that is not asked where nothing is true."""
+    return each(lambda query, k: float(value(query, k, **options)) if query.truth else None)
+
+
+def cornac(query: Query, k: int | None) -> float:
     from cornac.metrics import NDCG
 
-    metric = NDCG(-1 if k is None else k)
-    values: Values = []
-    for query in queries:
-        numbers = {item: number for number, item in enumerate(query.qrels)}
-        positives = np.array([numbers[item] for item in _truth(query)])
-        ranked = np.array([numbers[query.doc_ids[row]] for row in query.ranked])
-        values.append(float(metric.compute(gt_pos=positives, pd_rank=ranked)) if len(positives) else None)
-    return values
+    numbers = {item: number for number, item in enumerate(query.qrels)}
+    positives = np.array([numbers[item] for item in query.truth])
+    ranked = np.array([numbers[query.doc_ids[row]] for row in query.ranked])
+    return NDCG(-1 if k is None else k).compute(gt_pos=positives, pd_rank=ranked)
 
 
-def recpack(queries: list[Query], k: int | None) -> Values:
+def recpack(query: Query, k: int | None) -> float:
     import scipy.sparse
     from recpack.metrics import NDCGK
 
-    values: Values = []
-    for query in queries:
-        items = list(query.qrels)
-        truth, scores = np.zeros((1, len(items))), np.zeros((1, len(items)))
-        for item in _truth(query):
-            truth[0, items.index(item)] = 1
-        for item, score in zip(query.doc_ids, query.scores, strict=True):
-            scores[0, items.index(item)] = score + 1  # a score of 0 is no score in a sparse matrix
-        metric = NDCGK(k)
-        if not truth.any():
-            values.append(None)
-            continue
-        metric.calculate(scipy.sparse.csr_matrix(truth), scipy.sparse.csr_matrix(scores))
-        values.append(float(metric.value))
-    return values
+    items = list(query.qrels)
+    truth, scores = np.zeros((1, len(items))), np.zeros((1, len(items)))
+    truth[0, [items.index(item) for item in query.truth]] = 1
+    for item, score in zip(query.doc_ids, query.scores, strict=True):
+        scores[0, items.index(item)] = score + 1  # a score of 0 is no score in a sparse matrix
+    metric = NDCGK(k)
+    metric.calculate(scipy.sparse.csr_matrix(truth), scipy.sparse.csr_matrix(scores))
+    return metric.value
 
 
-def recommenders(queries: list[Query], k: int | None) -> Values:
+def recommenders(query: Query, k: int | None) -> float:
     import pandas as pd
     from recommenders.evaluation.python_evaluation import ndcg_at_k
 
-    values: Values = []
-    for query in queries:
-        truth = _truth(query)
-        if not truth:
-            values.append(None)
-            continue
-        true = pd.DataFrame({"userID": 1, "itemID": truth, "rating": 1.0})
-        rows = query.ranked
-        predicted = pd.DataFrame(
-            {
-                "userID": 1,
-                "itemID": [query.doc_ids[row] for row in rows],
-                "prediction": [query.scores[row] for row in rows],
-            }
-        )
-        values.append(float(ndcg_at_k(true, predicted, k=k)))
-    return values
+    true = pd.DataFrame({"userID": 1, "itemID": query.truth, "rating": 1.0})
+    columns = {"itemID": query.doc_ids, "prediction": query.scores}
+    ranked = {name: [values[row] for row in query.ranked] for name, values in columns.items()}
+    return ndcg_at_k(true, pd.DataFrame({"userID": 1} | ranked), k=k)
 
 
 def replay(queries: list[Query], k: int | None) -> Values:
@@ -579,55 +511,33 @@ def replay(queries: list[Query], k: int | None) -> Values:
     from replay.metrics import NDCG, PerUser
 
     metric = NDCG([k], query_column="user", item_column="item", rating_column="rating", mode=PerUser())
-    recommended = pd.DataFrame(
-        [
-            (query.name, item, score)
-            for query in queries
-            for item, score in zip(query.doc_ids, query.scores, strict=True)
-        ],
-        columns=["user", "item", "rating"],
-    )
-    truth = pd.DataFrame(
-        [(query.name, item) for query in queries for item in _truth(query)], columns=["user", "item"]
-    )
+    rows = [(q.name, *pair) for q in queries for pair in zip(q.doc_ids, q.scores, strict=True)]
+    recommended = pd.DataFrame(rows, columns=["user", "item", "rating"])
+    truth = _pairs_of_truth(queries, ["user", "item"])
     found = metric(recommended, truth)[f"NDCG-PerUser@{k}"]
     return [float(found[query.name]) if query.name in found else None for query in queries]
 
 
-def recbole(queries: list[Query], k: int | None) -> Values:
+def recbole(query: Query, k: int | None) -> float:
     vars(np)["float"] = float  # RecBole 1.2.1 uses the name that NumPy 1.24 took away
     from recbole.evaluator.metrics import NDCG
 
-    values: Values = []
-    for query in queries:
-        truth = set(_truth(query))
-        hits = np.array([[query.doc_ids[row] in truth for row in query.ranked][:k]])
-        hits = np.pad(hits, ((0, 0), (0, k - hits.shape[1])))
-        result = NDCG.metric_info(None, hits, np.array([len(truth)])) if truth else None
-        values.append(None if result is None else float(result[0, k - 1]))
-    return values
+    hits = np.array([[query.doc_ids[row] in query.truth for row in query.ranked][:k]])
+    hits = np.pad(hits, ((0, 0), (0, k - hits.shape[1])))
+    return NDCG.metric_info(None, hits, np.array([len(query.truth)]))[0, k - 1]
 
 
-def sentence_transformers(queries: list[Query], k: int | None, metric: str = "ndcg@k") -> Values:
+def sentence_transformers(query: Query, k: int | None, metric: str = "ndcg@k") -> float:
     """InformationRetrievalEvaluator.compute_metrics, on hits: it needs no model."""
     evaluator = _information_retrieval_evaluator()
-    values: Values = []
-    for query in queries:
-        truth = set(_truth(query))
-        if not truth:
-            values.append(None)
-            continue
-        fields = {f"{name}_at_k": [k] for name in ("accuracy", "precision_recall", "mrr", "map")}
-        self = types.SimpleNamespace(
-            queries_ids=["q"], queries=["q"], relevant_docs={"q": truth}, ndcg_at_k=[k],
-            compute_dcg_at_k=evaluator.compute_dcg_at_k, **fields,
-        )  # fmt: skip
-        hits = [
-            {"corpus_id": item, "score": score}
-            for item, score in zip(query.doc_ids, query.scores, strict=True)
-        ]
-        values.append(float(evaluator.compute_metrics(self, [hits])[metric][k]))
-    return values
+    fields = {f"{name}_at_k": [k] for name in ("accuracy", "precision_recall", "mrr", "map")}
+    self = types.SimpleNamespace(
+        queries_ids=["q"], queries=["q"], relevant_docs={"q": set(query.truth)}, ndcg_at_k=[k],
+        compute_dcg_at_k=evaluator.compute_dcg_at_k, **fields,
+    )  # fmt: skip
+    pairs = zip(query.doc_ids, query.scores, strict=True)
+    hits = [{"corpus_id": item, "score": score} for item, score in pairs]
+    return evaluator.compute_metrics(self, [hits])[metric][k]
 
 
 def _information_retrieval_evaluator():
@@ -636,73 +546,69 @@ def _information_retrieval_evaluator():
     return InformationRetrievalEvaluator
 
 
-def implicit(queries: list[Query], k: int | None) -> Values:
+def implicit(query: Query, k: int | None) -> float:
     """ndcg_at_k asks a model for its recommendations; this one gives the lists."""
     import scipy.sparse
     from implicit.evaluation import ndcg_at_k
 
-    values: Values = []
-    for query in queries:
-        items = list(query.qrels)
-        truth = scipy.sparse.csr_matrix(
-            [[float(grade >= 1) for grade in query.qrels.values()] + [0.0]]
-        )  # its AUC needs a negative
-        truth.eliminate_zeros()
-        if not truth.nnz:
-            values.append(None)
-            continue
-        ranked = np.array([[items.index(query.doc_ids[row]) for row in query.ranked][:k]], dtype=np.int32)
-        ranked = np.pad(ranked, ((0, 0), (0, k - ranked.shape[1])), constant_values=-1)
-        model = types.SimpleNamespace(
-            recommend=lambda *_, ranked=ranked, **__: (ranked, np.zeros(ranked.shape, np.float32))
-        )
-        values.append(float(ndcg_at_k(model, truth, truth, K=k, show_progress=False)))
-    return values
+    items = list(query.qrels)
+    grades = [float(grade >= 1) for grade in query.qrels.values()]
+    truth = scipy.sparse.csr_matrix([[*grades, 0.0]])  # its AUC needs a negative
+    truth.eliminate_zeros()
+    ranked = np.array([[items.index(query.doc_ids[row]) for row in query.ranked][:k]], dtype=np.int32)
+    ranked = np.pad(ranked, ((0, 0), (0, k - ranked.shape[1])), constant_values=-1)
+    found = ranked, np.zeros(ranked.shape, np.float32)
+    model = types.SimpleNamespace(recommend=lambda *_, **__: found)
+    return ndcg_at_k(model, truth, truth, K=k, show_progress=False)
 
 
 RIVALS: dict[str, Rival] = {
-    "sklearn": Rival(sklearn, "scikit-learn", ("sklearn",), least=2),
+    "sklearn": Rival(each(sklearn), "scikit-learn", ("sklearn",), least=2),
     "pytrec_eval": Rival(pytrec_eval, "pytrec_eval-terrier", ("pytrec_eval",)),
     "ir_measures": Rival(ir_measures, "ir_measures", ("ir_measures", "pytrec_eval")),
     "gdeval": Rival(gdeval, "ir_measures", ("ir_measures",), uncut=False, needs_perl=True),
-    "ranx": Rival(_ranx("ndcg"), "ranx", ("ranx",)),
-    "ranx_burges": Rival(_ranx("ndcg_burges"), "ranx", ("ranx",)),
-    "lightgbm": Rival(lightgbm, "lightgbm", ("lightgbm",)),
-    "xgboost": Rival(_xgboost(""), "xgboost", ("xgboost",)),
-    "xgboost-": Rival(_xgboost("-"), "xgboost", ("xgboost",)),
-    "catboost": Rival(_catboost("Base", "LogPosition"), "catboost", ("catboost",)),
-    "catboost_exp": Rival(_catboost("Exp", "LogPosition"), "catboost", ("catboost",)),
-    "catboost_position": Rival(_catboost("Base", "Position"), "catboost", ("catboost",)),
-    "catboost_exp_position": Rival(_catboost("Exp", "Position"), "catboost", ("catboost",)),
-    "torchmetrics": Rival(torchmetrics, "torchmetrics", ("torchmetrics",)),
-    "ignite": Rival(ignite, "pytorch-ignite", ("ignite",)),
-    "allrank": Rival(allrank, "allrank", ("allrank", "torch"), longest=16),
-    "rax": Rival(rax, "rax", ("rax",)),
+    "ranx": Rival(partial(ranx, metric="ndcg"), "ranx", ("ranx",)),
+    "ranx_burges": Rival(partial(ranx, metric="ndcg_burges"), "ranx", ("ranx",)),
+    "lightgbm": Rival(each(of_one, mean=lightgbm_mean), "lightgbm", ("lightgbm",)),
+    "xgboost": Rival(each(of_one, mean=xgboost_mean), "xgboost", ("xgboost",)),
+    "xgboost-": Rival(each(of_one, mean=xgboost_mean, minus="-"), "xgboost", ("xgboost",)),
+    "catboost": Rival(each(of_one, mean=catboost_mean), "catboost", ("catboost",)),
+    "catboost_exp": Rival(each(of_one, mean=catboost_mean, kind="Exp"), "catboost", ("catboost",)),
+    "catboost_position": Rival(
+        each(of_one, mean=catboost_mean, denominator="Position"), "catboost", ("catboost",)
+    ),
+    "catboost_exp_position": Rival(
+        each(of_one, mean=catboost_mean, kind="Exp", denominator="Position"), "catboost", ("catboost",)
+    ),
+    "torchmetrics": Rival(each(torchmetrics), "torchmetrics", ("torchmetrics",)),
+    "ignite": Rival(each(ignite), "pytorch-ignite", ("ignite",)),
+    "allrank": Rival(each(allrank), "allrank", ("allrank", "torch"), longest=16),
+    "rax": Rival(each(rax), "rax", ("rax",)),
     "tf_ranking": Rival(tf_ranking, "tensorflow-ranking", ("tensorflow_ranking",)),
-    "lenskit": Rival(_lenskit("rating"), "lenskit", ("lenskit",)),
-    "lenskit_binary": Rival(_lenskit(None), "lenskit", ("lenskit",)),
-    "rectools": Rival(_rectools(achievable=False), "rectools", ("rectools",), uncut=False),
-    "rectools_achievable": Rival(_rectools(achievable=True), "rectools", ("rectools",), uncut=False),
-    "cornac": Rival(cornac, "cornac", ("cornac.metrics",)),
-    "recpack": Rival(recpack, "recpack", ("recpack.metrics",), uncut=False, ties=False),
+    "lenskit": Rival(each(lenskit, gain="rating"), "lenskit", ("lenskit",)),
+    "lenskit_binary": Rival(each(lenskit), "lenskit", ("lenskit",)),
+    "rectools": Rival(rectools, "rectools", ("rectools",), uncut=False),
+    "rectools_achievable": Rival(partial(rectools, achievable=True), "rectools", ("rectools",), uncut=False),
+    "cornac": Rival(of_truth(cornac), "cornac", ("cornac.metrics",)),
+    "recpack": Rival(of_truth(recpack), "recpack", ("recpack.metrics",), uncut=False, ties=False),
     "recommenders": Rival(
-        recommenders, "recommenders", ("recommenders.evaluation.python_evaluation",), uncut=False
+        of_truth(recommenders), "recommenders", ("recommenders.evaluation.python_evaluation",), uncut=False
     ),
     "replay": Rival(replay, "replay-rec", ("replay.metrics",), uncut=False),
-    "recbole": Rival(recbole, "recbole", ("recbole.evaluator.metrics",), uncut=False, ties=False),
+    "recbole": Rival(of_truth(recbole), "recbole", ("recbole.evaluator.metrics",), uncut=False, ties=False),
     "sentence_transformers": Rival(
-        sentence_transformers,
+        of_truth(sentence_transformers),
         "sentence-transformers",
         ("sentence_transformers.sentence_transformer.evaluation",),
         uncut=False,
     ),
-    "implicit": Rival(implicit, "implicit", ("implicit.evaluation",), uncut=False),
+    "implicit": Rival(of_truth(implicit), "implicit", ("implicit.evaluation",), uncut=False),
 }
 
 
 if __name__ == "__main__":
     for line in sys.stdin:
         wanted, rows, cutoff = json.loads(line)
-        answer = _ranx_here(wanted)([Query(*row) for row in rows], cutoff)
+        answer = _ranx_here([Query(*row) for row in rows], cutoff, wanted)
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -18,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import printed
 from engine_laws import Engine, Laws, run_page
 
 import fastndcg as fn
@@ -295,26 +293,11 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
         results.write.parquet(str(folder / "results"))
         spark.stop()
     """)
-    cache = tmp_path / "cache"
+    cache, script = tmp_path / "cache", tmp_path / "job.py"
     cache.mkdir()
-    tests = Path(__file__).parent.parent
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(tests.parent), str(tests)]),
-        "NUMBA_CACHE_DIR": str(cache),
-        "FASTNDCG_KERNELS": "compiled",  # whatever the size
-        "PYTHONWARNINGS": "ignore",
-    }
-    script = tmp_path / "job.py"
     script.write_text(code)
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    settings = {"NUMBA_CACHE_DIR": str(cache), "FASTNDCG_KERNELS": "compiled", "PYTHONWARNINGS": "ignore"}
+    printed(script, tmp_path, timeout=400, **settings)
     assert (tmp_path / "died").exists()
     assert list(cache.rglob("*.nbc")), "executors kept nothing of what they compiled"
     found = pq.read_table(tmp_path / "results")

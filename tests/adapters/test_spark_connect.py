@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import engines
 import pyarrow.parquet as pq
 import pytest
+from commands import printed
 
 pytestmark = pytest.mark.host
 
@@ -39,16 +37,8 @@ CODE = """
 """
 
 
-def test_connect(tmp_path: Path) -> None:
+def test_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engines.need_java()
     pq.write_table(engines.documents(100), tmp_path / "rows.parquet")
-    engines.importable_by_workers()
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(CODE), str(tmp_path / "rows.parquet")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    monkeypatch.chdir(tmp_path)
+    printed(CODE, tmp_path / "rows.parquet", flags=["-W", "ignore"])

@@ -11,8 +11,6 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
-import textwrap
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import Result, command, in_process_of_its_own, only_line, run
+from commands import Result, command, in_process_of_its_own, only_line, program, run
 
 import fastndcg as fn
 from fastndcg.cli import COMMANDS
@@ -421,7 +419,7 @@ def test_summaries_of_commands_are_whole_and_in_order() -> None:
 def test_help_imports_nothing_heavy() -> None:
     heavy = ("numba", "pandas", "scipy", "pyarrow.parquet", "pyarrow.dataset")
     code = f"import sys\nfrom fastndcg.cli import app\ntry:\n    app(['--help'])\nfinally:\n    sys.exit(str([m for m in {heavy} if m in sys.modules]))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = program(code)
     assert done.stderr.strip() == "[]"
 
 
@@ -439,8 +437,7 @@ sys.meta_path.insert(0, NoPandas())
 from fastndcg.__main__ import main
 main()
 """
-    words = [sys.executable, "-c", code, "score", str(predictions), "--format", "csv"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = program(code, "score", predictions, "--format", "csv")
     assert done.returncode == 0, done.stderr
     assert done.stdout == run("score", predictions, "--format", "csv").stdout.replace("\r\n", "\n")
 
@@ -452,7 +449,7 @@ def test_as_a_module() -> None:
 
 def test_without_the_extra_one_line_says_how_to_get_it() -> None:
     code = "import sys; sys.modules['typer'] = None; from fastndcg.__main__ import main; sys.argv = ['fastndcg']; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = program(code)
     assert done.returncode == 3
     assert (
         only_line(done.stderr)
@@ -528,8 +525,7 @@ class TestPosix:
             sys.argv[1:] = ["score", {str(predictions)!r}]
             main()
         """
-        words = [sys.executable, "-c", textwrap.dedent(code)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        done = program(code)
         assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
     @pytest.mark.parametrize("width", [40, 80])
@@ -715,7 +711,7 @@ def test_ranks_and_distances(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["score", "trec_eval"])
-def test_small_input_imports_little(command: str, tmp_path: Path) -> None:
+def test_small_input_imports_little(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither pandas, which pyarrow imports where it can, nor pydantic, which typer does, nor a compiler."""
     ids = [f"q{row // 10}" for row in range(50)]
     table = pa.table(
@@ -730,10 +726,8 @@ def test_small_input_imports_little(command: str, tmp_path: Path) -> None:
     (tmp_path / "run").write_text("".join(f"{query} Q0 d{row} 1 {row} me\n" for row, query in enumerate(ids)))
     given = {"score": ["a.parquet"], "trec_eval": ["qrels", "run"]}[command]
     code = f"import sys\nfrom fastndcg.__main__ import main\nsys.argv[1:] = {[command, *given]}\ntry:\n    main()\nfinally:\n    sys.stderr.write(' '.join(sys.modules))"
-    finished = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
-        env=os.environ | {"FASTNDCG_KERNELS": "auto", "PYTHONPATH": str(Path(fn.__file__).parent.parent)},
-    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    finished = program(code, FASTNDCG_KERNELS="auto")
     assert not {"pandas", "pydantic", "numba", "rich"} & set(finished.stderr.split())
     assert ("nDCG@10" if command == "score" else "map") in finished.stdout
 

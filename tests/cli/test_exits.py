@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import commands
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -125,7 +127,10 @@ def test_characters_that_the_encoding_lacks(folder: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("where", ["fastndcg.cli.score.read_measures", "fastndcg.cli.load"])
-def test_whatever_is_raised_is_one_line(raised: str, code: int, said: str, where: str, folder: Path) -> None:
+def test_whatever_is_raised_is_one_line(
+    raised: str, code: int, said: str, where: str, folder: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(folder)
     module, _, name = where.rpartition(".")
     program = f"""
 import sys, {module}, fastndcg.errors
@@ -136,10 +141,7 @@ sys.argv[1:] = ["score", "a.parquet"]
 main()
 """
     for shows in ("", "1"):
-        done = subprocess.run(
-            [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False,
-            env=os.environ | {"FASTNDCG_TRACEBACK": shows},
-        )  # fmt: skip
+        done = commands.program(program, FASTNDCG_TRACEBACK=shows)
         assert (done.returncode, done.stdout) == (code, "")
         if not shows:
             assert done.stderr.count("\n") <= 1

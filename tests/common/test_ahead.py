@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from commands import program
 
-import fastndcg
 from fastndcg.sources.ahead import decoded_ahead
 
 
@@ -164,14 +160,7 @@ def test_a_forked_process_is_told_that_nobody_decodes() -> None:
                 os._exit(7)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), sum(1 for _ in tables))
     """
-    finished = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=os.environ | {"PYTHONPATH": str(Path(fastndcg.__file__).parent.parent)},
-    )
+    finished = program(code, timeout=60)
     assert finished.stdout.splitlines()[1:] == ["7 80"], finished.stderr
     assert "the threads that decode are gone, as in a forked process" in finished.stdout
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from commands import program
 
 from fastndcg import SourceError
 from fastndcg.common import files
@@ -83,6 +82,5 @@ def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
             draft.write_bytes(bytes(100_000))
             os.kill(os.getpid(), signal.SIGKILL)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "out")], check=False)
-    assert done.returncode != 0
+    assert program(code, tmp_path / "out").returncode != 0
     assert os.listdir(tmp_path) == []

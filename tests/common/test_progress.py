@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import program
 
 import fastndcg as fn
 from fastndcg.common import progress
@@ -101,7 +102,7 @@ def test_it_can_be_switched_off_and_pipes_have_none() -> None:
     out, shown = in_terminal(SLOW, FASTNDCG_PROGRESS="0")
     assert (out, shown) == ("done\n", "")
     code = "from fastndcg.common import progress\nprogress._PATIENCE = 0\n" + SLOW
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})  # fmt: skip
+    done = program(code)
     assert (done.stdout, done.stderr) == ("done\n", "")
 
 

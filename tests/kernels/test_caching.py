@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 import textwrap
 import time
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numba
 import pytest
+from commands import printed
 
 import fastndcg
 from fastndcg.kernels.compile import caching
@@ -49,14 +50,9 @@ def installed(folder: Path) -> Path:
 
 def run(code: str, site: Path, **environment: str) -> str:
     """What a program prints that finds the package in `site`, with no settings but these."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_CACHE", "XDG_"))}
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env=kept | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"} | environment,
-        cwd=site, capture_output=True, text=True, timeout=180, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+    settings = {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    with contextlib.chdir(site):
+        return printed(code, without=("NUMBA_CACHE", "XDG_"), **settings)
 
 
 def files(folder: Path) -> set[str]:

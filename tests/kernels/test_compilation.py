@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numba
 import pytest
+from commands import program
 
 import fastndcg as fn
 from fastndcg.errors import InputError, MeasureError
@@ -59,11 +59,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    root = {"PYTHONPATH": str(Path(fn.__file__).parent.parent), "FASTNDCG_KERNELS": "compiled"}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False,
-        env=os.environ | root | environment,
-    )  # fmt: skip
+    return program(code, flags=["-W", "error"], FASTNDCG_KERNELS="compiled", **environment)
 
 
 @COMPILES

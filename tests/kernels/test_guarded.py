@@ -8,8 +8,6 @@ that are named.
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
 import sys
 import tempfile
 from functools import cache, partial
@@ -22,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import program
 
 import fastndcg as fn
 
@@ -291,15 +290,7 @@ def digest_of(work: str) -> str:
 
 def in_a_child(how: str, *work: str, **environment: str) -> dict[str, str]:
     """Digests of the work, done by a process with guards."""
-    root = {
-        "PYTHONPATH": os.pathsep.join(
-            [str(Path(fn.__file__).parent.parent), str(Path(__file__).parent.parent)]
-        )
-    }
-    done = subprocess.run(
-        [sys.executable, __file__, how, *work],
-        capture_output=True, text=True, check=False, timeout=600, env=os.environ | root | environment,
-    )  # fmt: skip
+    done = program(Path(__file__), how, *work, timeout=600, **environment)
     assert done.returncode == 0, (
         f"{how}: exit {done.returncode} in the work after {done.stdout}\n{done.stderr[-6000:]}"
     )
@@ -343,15 +334,7 @@ def test_a_read_past_an_array_is_a_fault(side: str, memory: str) -> None:
         for at in (0, 4, {5 if side == "after" else -1}):
             print(look(np.arange(5), n, at), flush=True)
     """
-    code = "\n".join(line[8:] for line in code.splitlines())
-    root = {
-        "PYTHONPATH": os.pathsep.join(
-            [str(Path(fn.__file__).parent.parent), str(Path(__file__).parent.parent)]
-        )
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300, env=os.environ | root
-    )  # fmt: skip
+    done = program(code)
     assert done.returncode == -11 and len(done.stdout.split()) == 2, done.stderr
     assert "Segmentation fault" in done.stderr
 

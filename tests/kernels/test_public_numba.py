@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numba
 import pytest
+from commands import printed
 from fastndcg.compiled.compile import compiling
 
-HERE = Path(__file__).parent.parent
+HERE = Path(__file__).parent
 pytestmark = [
     pytest.mark.compiled,
     pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled"),
@@ -39,43 +38,35 @@ print(compiling.private is None, hashlib.sha256(one.tobytes() + again.tobytes())
 """
 
 
-def run(*arguments: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]), "NUMBA_NUM_THREADS": "2"} | environment,
-        cwd=HERE.parent, capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
-    return done.stdout
+def run(code: str, **environment: str) -> str:
+    return printed(code, timeout=900, NUMBA_NUM_THREADS="2", **environment)
 
 
 def test_the_same_bits_without_private_parts(tmp_path: Path) -> None:
     """What was compiled so is kept, and found by the next process."""
-    found = run("-c", "import public_numba" + VALUES, NUMBA_CACHE_DIR=str(tmp_path)).split()
-    assert [found[0], *run("-c", VALUES).split()[1:]] == ["True", found[1]]
+    found = run("import public_numba" + VALUES, NUMBA_CACHE_DIR=str(tmp_path)).split()
+    assert [found[0], *run(VALUES).split()[1:]] == ["True", found[1]]
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
     assert kept
-    assert run("-c", "import public_numba" + VALUES, NUMBA_CACHE_DIR=str(tmp_path)).split() == found
+    assert run("import public_numba" + VALUES, NUMBA_CACHE_DIR=str(tmp_path)).split() == found
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")} == kept
 
 
 def test_blocks_of_vectors_without_private_parts(tmp_path: Path) -> None:
     """Tests of the kernels themselves, run so."""
     chosen = "rounded_as_python or blanks or bound_of_top or rank_tied"
-    tests = ["tests/kernels/test_text.py", "tests/kernels/test_kernels.py", "-k", chosen]
-    run(
-        "-m", "pytest", "-q", "-n", "0", "-p", "public_numba", "-p", "no:cacheprovider", *tests,
-        NUMBA_CACHE_DIR=str(tmp_path),
-    )  # fmt: skip
+    tests = [str(HERE / name) for name in ("test_text.py", "test_kernels.py")]
+    words = ["-q", "-n", "0", "-p", "public_numba", "-p", "no:cacheprovider", *tests, "-k", chosen]
+    run(f"import pytest, sys\nsys.exit(pytest.main({words}))", NUMBA_CACHE_DIR=str(tmp_path))
 
 
 @pytest.mark.skipif(not compiling.KNOWN, reason="this version is not known")
 def test_a_known_version_that_lacks_a_name() -> None:
     code = "from fastndcg.compiled.compile import compiling\nprint(compiling.private is None)"
-    assert run("-c", code) == "False\n"
-    assert run("-c", "import public_numba\n" + code) == "True\n"
+    assert run(code) == "False\n"
+    assert run("import public_numba\n" + code) == "True\n"
     lacking = "import numba.core.codegen\ndel numba.core.codegen.JITCodeLibrary\n"
-    assert run("-c", lacking + code) == "True\n"
+    assert run(lacking + code) == "True\n"
 
 
 def test_the_tests_run_with_private_parts() -> None:

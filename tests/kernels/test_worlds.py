@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import sys
-import textwrap
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import printed, started
 from fastndcg.compiled.compile import compiling
 
 import fastndcg as fn
@@ -48,18 +47,7 @@ print("numba" in sys.modules, found.hexdigest())
 
 
 def run(code: str, *arguments: str, **environment: str) -> list[str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("FASTNDCG_KERNELS", "NUMBA_DISABLE_JIT")
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), *arguments],
-        env=kept | {"PYTHONPATH": str(Path(fn.__file__).parent.parent)} | environment,
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.split()
+    return printed(code, *arguments, without=("FASTNDCG_KERNELS", "NUMBA_DISABLE_JIT"), **environment).split()
 
 
 @pytest.mark.compiled
@@ -279,12 +267,10 @@ def test_a_file_of_measurements_that_is_damaged(monkeypatch: pytest.MonkeyPatch,
 
 def test_many_processes_remember_at_once(tmp_path: Path) -> None:
     code = "from fastndcg.kernels.compile import caching\nfor _ in range(300): assert caching.remember('plain', 'a.a', 1.0)"
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(fn.__file__).parent.parent),
-        "NUMBA_CACHE_DIR": str(tmp_path),
-    }
-    all_at_once = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(6)]
-    assert [one.wait(timeout=300) for one in all_at_once] == [0] * 6
+    all_at_once = [started(code, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(6)]
+    for one in all_at_once:
+        one.communicate(timeout=300)
+    assert [one.returncode for one in all_at_once] == [0] * 6
     known, (file,) = worlds._Measured(), tmp_path.rglob("measured")
     for line in filter(None, file.read_text().split("\n")):
         known.learn(line)
@@ -338,11 +324,8 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
         worlds.run("reading.rows.rows_by_code", 9, np.arange(9), 9)
         print(sum(line.startswith("compiling") for line in told))
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(fn.__file__).parent.parent), "FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(tmp_path),
-    }  # fmt: skip
-    both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(tmp_path)}
+    both = [started(code, **environment) for _ in range(2)]
     assert sorted(one.communicate(timeout=300)[0].strip() for one in both) == ["0", "1"]
 
 
@@ -404,14 +387,9 @@ def test_code_that_is_kept_for_other_types_is_not_waited_for(
 def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The lock's file stays, the lock does not; whoever waited goes on, at the latest after the limit."""
     code = "from fastndcg.kernels.compile import caching\nwith caching.alone():\n    print('held', flush=True)\n    {then}"
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(fn.__file__).parent.parent),
-        "NUMBA_CACHE_DIR": str(tmp_path),
-    }
 
     def start(then: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", code.format(then=then)]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        return started(code.format(then=then), NUMBA_CACHE_DIR=str(tmp_path))
 
     with start("import time; time.sleep(300)") as holder:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import run
+from commands import program, run
 from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
@@ -165,8 +164,10 @@ def test_a_picture_that_ends_its_process_is_named_and_the_others_are_drawn(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
-def test_where_memory_is_short_the_page_has_numbers_and_says_what_it_lacks(tmp_path: Path) -> None:
-    program = """
+def test_where_memory_is_short_the_page_has_numbers_and_says_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
 import resource, warnings
 import fastndcg as fn
 import fastndcg.look.page
@@ -174,9 +175,8 @@ systems = {name: fn.Rankings.from_lists([[0, 1, 2], [1, 0]]) for name in "ab"}
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 fn.report(systems, "report.html", measures=["nDCG@10", "RR"])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    monkeypatch.chdir(tmp_path)
+    done = program(code)
     assert done.returncode == 0, done.stderr
     assert re.search(
         r"FastndcgWarning: report.html lacks \d+ pictures, but has the numbers; the first is", done.stderr

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import gzip
 import json
 import os
 import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -166,10 +165,9 @@ print(fn.evaluate(fn.Rankings.from_qrels_run(qrels, run), ["nDCG@10", "AP"]).mea
 print(fn.evaluate("q.json", "r.json", ["nDCG@10", "AP"]).mean())
 print(dict(ranx.evaluate(qrels, run, ["ndcg@10", "map"])))
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    of_objects, of_files, theirs = map(ast.literal_eval, ran.stdout.replace("np.float64", "").splitlines())
+    with contextlib.chdir(tmp_path):
+        ran = commands.printed(program)
+    of_objects, of_files, theirs = map(ast.literal_eval, ran.replace("np.float64", "").splitlines())
     assert of_objects == of_files == {name: wanted()[name] for name in ("nDCG@10", "AP")}
     assert list(theirs.values()) == pytest.approx(list(of_files.values()), rel=1e-12)
     evaluator = pytrec_eval.RelevanceEvaluator(
@@ -197,19 +195,8 @@ def test_a_fresh_process_reads_json_and_beir(tmp_path: Path) -> None:
         "PATH": os.environ["PATH"],
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
-    command = [
-        sys.executable,
-        "-m",
-        "fastndcg",
-        "score",
-        "--qrels",
-        "qtest.tsv",
-        "--run",
-        "rresults.json",
-        "-m",
-        "nDCG@10",
-    ]
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    words = "score --qrels qtest.tsv --run rresults.json -m nDCG@10"
+    ran = commands.in_process_of_its_own(*words.split(), cwd=tmp_path, env=environment)
     assert f"{wanted()['nDCG@10']:.6f}" in ran.stdout
     assert ran.stderr.strip() == (
         "25 queries, 225 documents; columns: query=query-id, doc_id=corpus-id, relevance=score"

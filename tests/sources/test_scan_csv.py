@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -309,8 +308,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, shuffled: bool) -> N
         table = _table(rows, shuffled=shuffled)
         ids = pa.array([f"{'d' * 150}{row}" for row in range(rows)])
         path = _write(tmp_path / f"{rows}.csv.zst", table.set_column(4, "docid", ids))
-        done = subprocess.run([sys.executable, "-c", COUNT, path], capture_output=True, text=True, check=True)
-        peak, found, whole = map(int, done.stdout.split())
+        peak, found, whole = map(int, commands.printed(COUNT, path).split())
         assert found == rows
         peaks.append(peak)
     assert whole > 180

@@ -6,10 +6,8 @@ import errno
 import io
 import os
 import signal
-import subprocess
 import sys
 import tempfile
-import textwrap
 import threading
 import time
 from pathlib import Path
@@ -314,7 +312,7 @@ def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path: Path) -> None
         kept = iter(fn.scan_parquet({str(path)!r}, memory=4000))
         print(next(kept).n_queries > 0)
     """
-    assert run(code).stdout == "True\n"
+    assert commands.program(code).stdout == "True\n"
 
 
 # ---- queries that return ----
@@ -705,14 +703,6 @@ def test_a_disk_that_is_full_while_rows_are_set_aside(
     assert os.listdir(spool) == []
 
 
-def run(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), *arguments],
-        capture_output=True, text=True, check=False, timeout=300,
-        env=os.environ | {"PYTHONPATH": str(Path(fn.__file__).parent.parent)} | environment,
-    )  # fmt: skip
-
-
 LIMITED = """
     import resource, sys
     from fastndcg.__main__ import main
@@ -731,7 +721,7 @@ def test_files_that_may_not_grow(tmp_path: Path, spool: Path, mixed: bool, limit
     table = rows(3000)
     path = write(shuffled(table) if mixed else table, tmp_path / "a.parquet", row_group_size=1000)
     out = tmp_path / "out.parquet"
-    done = run(
+    done = commands.program(
         LIMITED, str(limit), "score", str(path), "--memory", "10KB", "--out", str(out), TMPDIR=str(spool)
     )
     assert done.returncode == 3, done.stderr
@@ -768,12 +758,8 @@ def test_interrupted_leaves_nothing(
         main()
     """
     mark, out = tmp_path / "mark", tmp_path / "out.parquet"
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(slow), "score", str(path), "--memory", "10KB", "--out", str(out), str(mark)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"PYTHONPATH": str(Path(fn.__file__).parent.parent), "TMPDIR": str(spool)},
-    )  # fmt: skip
-    with process:
+    words = ("score", path, "--memory", "10KB", "--out", out, mark)
+    with commands.started(slow, *words, TMPDIR=str(spool)) as process:
         while not mark.exists() and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(sent)
@@ -817,7 +803,7 @@ def test_memory_is_flat(tmp_path: Path, text: bool) -> None:
         )
         path = write(table, tmp_path / "a.parquet", row_group_size=200_000)
         del table, ids, numbers
-        peaks.append(int(run(PEAK, str(path)).stdout) / 1024)
+        peaks.append(int(commands.program(PEAK, str(path)).stdout) / 1024)
     assert peaks[1] - peaks[0] < 40, f"peaks of {peaks} MiB"
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import printed
 
 import fastndcg
 from fastndcg.measures import DEFINITIONS, named, spellings
@@ -84,18 +82,6 @@ def imported(path: Path, *, at_import: bool = False) -> set[str]:
     return found
 
 
-def run(code: str, **environment: str) -> str:
-    finished = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)} | environment,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout
-
-
 # ---- importing ----
 
 
@@ -103,7 +89,7 @@ ALL = "import sys, json, fastndcg; [getattr(fastndcg, name) for name in (*fastnd
 
 
 def test_import_pulls_in_nothing() -> None:
-    loaded = set(json.loads(run("import sys, json, fastndcg; print(json.dumps(sorted(sys.modules)))")))
+    loaded = set(json.loads(printed("import sys, json, fastndcg; print(json.dumps(sorted(sys.modules)))")))
     assert "fastndcg" in loaded
     for name in ("numpy", "pyarrow", *EXTRAS, *COMPILER, *SLOW):
         assert name not in loaded, f"import fastndcg imports {name}"
@@ -113,7 +99,7 @@ def test_import_pulls_in_nothing() -> None:
 def test_scoring_arrays_imports_little() -> None:
     """The first call of a process needs neither pyarrow nor what sources, results and conventions need."""
     code = "import sys, json, fastndcg as fn; fn.ndcg([[3, 0, 2]], [[0.9, 0.8, 0.7]]); print(json.dumps(sorted(sys.modules)))"
-    loaded = set(json.loads(run(code, FASTNDCG_KERNELS="auto")))
+    loaded = set(json.loads(printed(code, FASTNDCG_KERNELS="auto")))
     unwanted = {
         "pyarrow",
         "fractions",
@@ -131,7 +117,7 @@ def test_scoring_arrays_imports_little() -> None:
 
 
 def test_public_names_pull_in_no_extra_and_no_compiler() -> None:
-    loaded = set(json.loads(run(f"{ALL}; print(json.dumps(sorted(sys.modules)))")))
+    loaded = set(json.loads(printed(f"{ALL}; print(json.dumps(sorted(sys.modules)))")))
     for name in (*EXTRAS, *COMPILER):
         assert name not in loaded, f"a public name imports {name}"
     assert not {name for name in loaded if name.startswith(OUTSIDE)}
@@ -140,7 +126,7 @@ def test_public_names_pull_in_no_extra_and_no_compiler() -> None:
 def test_public_names_pull_in_nothing_slow() -> None:
     """Parts of the standard library that take milliseconds, and that neither NumPy nor pyarrow import."""
     code = f"import numpy, pyarrow, sys; before = set(sys.modules); {ALL}; print(json.dumps(sorted(set(sys.modules) - before)))"
-    assert not {name for name in json.loads(run(code)) if name in SLOW}
+    assert not {name for name in json.loads(printed(code)) if name in SLOW}
 
 
 def test_public_names_are_those_that_type_checkers_see() -> None:
@@ -187,7 +173,7 @@ for found in pkgutil.walk_packages(kernels.__path__, "fastndcg.kernels."):
     compiled += [name for name, value in vars(module).items() if getattr(value, 'signatures', None)]
 print(json.dumps([before == after, Compiled.count, compiled, layer == numba.config.THREADING_LAYER, threads == numba.get_num_threads()]))
 """
-    same, count, compiled, layer, threads = json.loads(run(code))
+    same, count, compiled, layer, threads = json.loads(printed(code))
     assert same and layer and threads
     assert count == 0 and compiled == []
 
@@ -201,7 +187,7 @@ fn.evaluate(rankings, 'nDCG@10', threads=1)
 fn.evaluate(rankings, 'nDCG@10', threads=2)
 print(before == numba.get_num_threads())
 """
-    assert run(code).strip() == "True"
+    assert printed(code).strip() == "True"
 
 
 def mapped(name: str) -> list[str]:
@@ -353,15 +339,7 @@ for case in json.load(sys.stdin):
     failed += os.wait()[1] != 0
 sys.exit(failed > 0)
 """
-    finished = subprocess.run(
-        [sys.executable, "-c", code],
-        input=json.dumps(cases),
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
+    printed(code, stdin=json.dumps(cases))
 
 
 def test_each_module_and_public_name_is_imported_alone_in_a_fresh_process() -> None:
@@ -437,14 +415,7 @@ print(json.dumps([sorted(seen), frames]))
 
 def test_the_walk_from_a_file_to_its_values_is_short(tmp_path: Path) -> None:
     """Functions and files that `evaluate(read_parquet(path), ["nDCG@10"])` passes in a warm process."""
-    finished = subprocess.run(
-        [sys.executable, "-c", WALK, str(tmp_path / "a.parquet")],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent), "FASTNDCG_KERNELS": "plain"},
-        check=True,
-    )
-    seen, frames = json.loads(finished.stdout)
+    seen, frames = json.loads(printed(WALK, tmp_path / "a.parquet", FASTNDCG_KERNELS="plain"))
     outside = [(file, name) for file, name in seen if not file.startswith("kernels")]
     assert len(outside) <= 146, outside
     assert len({file for file, _ in outside}) <= 29

@@ -24,12 +24,10 @@ from typing import Any
 
 import engines
 import pytest
-
-import fastndcg
+from commands import ROOT, printed
 
 pytestmark = [pytest.mark.compiled, pytest.mark.host]
 
-ROOT = Path(fastndcg.__file__).parent.parent
 LIBRARIES = (
     Path(sysconfig.get_path("data")) / "lib"
 )  # where the package tbb puts a library that no loader looks for
@@ -85,17 +83,9 @@ def run(code: str, layer: str = "omp", **environment: str) -> str:
         if importlib.util.find_spec("tbb") is None and not (LIBRARIES / "libtbb.so.12").exists():
             engines.missing("tbb is not installed: pip install -e '.[engines]'")
         environment["LD_LIBRARY_PATH"] = str(LIBRARIES)
-    program = PRELUDE + textwrap.dedent(code)
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_THREADING_LAYER": layer, **environment},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
+    return printed(
+        PRELUDE + textwrap.dedent(code), timeout=TIMEOUT, NUMBA_THREADING_LAYER=layer, **environment
     )
-    assert done.returncode == 0, f"exit {done.returncode}: {done.stderr[-2000:]}"
-    return done.stdout
 
 
 SETTLED = """
@@ -268,17 +258,8 @@ def test_joblib(tmp_path: Path, backend: str) -> None:
 
 
 def _run_file(folder: Path, program: str, layer: str) -> None:
-    path = folder / "program.py"
-    path.write_text(program)
-    done = subprocess.run(
-        [sys.executable, str(path)],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    assert done.returncode == 0, f"exit {done.returncode}: {done.stderr[-2000:]}"
+    (folder / "program.py").write_text(program)
+    printed(folder / "program.py", timeout=TIMEOUT, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
 
 
 SERVED = """
@@ -302,28 +283,9 @@ def test_gunicorn_whose_workers_are_forked(tmp_path: Path, layer: str) -> None:
     engines.need("gunicorn")
     (tmp_path / "served.py").write_text(PRELUDE + SERVED)
     address, log = tmp_path / "socket", tmp_path / "log"
-    command = [
-        *(
-            sys.executable,
-            "-m",
-            "gunicorn",
-            "served:application",
-            "--preload",
-            "--workers",
-            "2",
-            "--threads",
-            "2",
-        ),
-        *(
-            "--bind",
-            f"unix:{address}",
-            "--worker-tmp-dir",
-            str(tmp_path),
-            "--no-control-socket",
-            "--log-file",
-            str(log),
-        ),
-    ]
+    words = "-m gunicorn served:application --preload --workers 2 --threads 2 --no-control-socket"
+    folders = ["--bind", f"unix:{address}", "--worker-tmp-dir", str(tmp_path), "--log-file", str(log)]
+    command = [sys.executable, *words.split(), *folders]
     environment = {"PYTHONPATH": str(ROOT), "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
     with log.open("w") as errors:
         master = subprocess.Popen(
