@@ -47,30 +47,9 @@ CASES = [
     Case(1, "empty query under DCG", [[], [1]], [[], [0.5]], "DCG(empty='nan')", [NAN, 1.0]),
     Case(1, "empty query under CG", [[], [1]], [[], [0.5]], "CG(empty=0.5)", [0.5, 1.0]),
     Case(1, "empty query under IDCG", [[], [1]], [[], [0.5]], "IDCG(empty=0.5)", [0.5, 1.0]),
-    Case(
-        1,
-        "empty query under IDCG of what was returned",
-        [[], [1]],
-        [[], [0.5]],
-        "IDCG(ideal='returned', empty=0.5)",
-        [0.5, 1.0],
-    ),
-    Case(
-        1,
-        "empty query under IDCG of what was scored",
-        [[], [1]],
-        [[], [0.5]],
-        "IDCG(ideal='scored', empty=0.5)",
-        [0.5, 1.0],
-    ),
-    Case(
-        1,
-        "empty query under IDCG of a full list",
-        [[], [1]],
-        [[], [0.5]],
-        "IDCG(ideal='full', empty=0.5)@2",
-        [0.5, D[1] + D[2]],
-    ),
+    Case(1, "empty query under IDCG of what was returned", [[], [1]], [[], [0.5]], "IDCG(ideal='returned', empty=0.5)", [0.5, 1.0]),
+    Case(1, "empty query under IDCG of what was scored", [[], [1]], [[], [0.5]], "IDCG(ideal='scored', empty=0.5)", [0.5, 1.0]),
+    Case(1, "empty query under IDCG of a full list", [[], [1]], [[], [0.5]], "IDCG(ideal='full', empty=0.5)@2", [0.5, D[1] + D[2]]),
     Case(
         1,
         "empty query though the full list is not",
@@ -83,27 +62,13 @@ CASES = [
     Case(2, "no relevant document", [[0, 0, 0], [0, 1]], [[3, 2, 1], [2, 1]], "nDCG", [0.0, D[2]]),
     Case(2, "no relevant document, empty=1", [[0, 0, 0]], [[3, 2, 1]], "nDCG(empty=1.0)@2", [1.0]),
     Case(2, "no relevant document, empty='nan'", [[0, 0, 0]], [[3, 2, 1]], "nDCG(empty='nan')", [NAN]),
-    Case(
-        2,
-        "none at or above the threshold",
-        [[1, 1, 0]],
-        [[3, 2, 1]],
-        "nDCG(gain='binary', rel=2, empty=0.25)",
-        [0.25],
-    ),
+    Case(2, "none at or above the threshold", [[1, 1, 0]], [[3, 2, 1]], "nDCG(gain='binary', rel=2, empty=0.25)", [0.25]),
     Case(2, "no relevant document is no empty query to DCG", [[0, 0]], [[2, 1]], "DCG(empty=1.0)", [0.0]),
     Case(3, "k beyond the list", [[0, 1]], [[2, 1]], "nDCG@10", [D[2]]),
     Case(3, "k beyond the list gains nothing more", [[1, 1]], [[2, 1]], "DCG@10", [D[1] + D[2]]),
     Case(3, "effective k", [[1, 1], [1, 0, 0]], [[2, 1], [3, 2, 1]], "NumRet@2", [2.0, 2.0]),
     Case(3, "effective k is the list", [[1, 1], [1, 0, 0]], [[2, 1], [3, 2, 1]], "NumRet@10", [2.0, 3.0]),
-    Case(
-        3,
-        "ideal='full' does count the ranks beyond the list",
-        [[1]],
-        [[1]],
-        "nDCG(ideal='full')@2",
-        [1 / (D[1] + D[2])],
-    ),
+    Case(3, "ideal='full' does count the ranks beyond the list", [[1]], [[1]], "nDCG(ideal='full')@2", [1 / (D[1] + D[2])]),
     Case(4, "all tied is one group", [[1, 0]], [[7, 7]], "nDCG", [(D[1] + D[2]) / 2]),
     Case(4, "all tied, cut inside the group", [[1, 0, 0]], [[7, 7, 7]], "nDCG@1", [1 / 3]),
     Case(4, "all tied, worst", [[1, 0, 0]], [[7, 7, 7]], "nDCG(ties='worst')", [D[3]]),
@@ -113,56 +78,22 @@ CASES = [
     Case(5, "one document", [[2], [0]], [[0.3], [0.3]], "nDCG", [1.0, 0.0]),
     Case(5, "one document under DCG", [[2], [0]], [[0.3], [0.3]], "DCG@1", [2.0, 0.0]),
     Case(7, "infinite scores are ordered as such", [[0, 3, 1]], [[-INF, INF, 0.0]], "nDCG", [1.0]),
-    Case(
-        7,
-        "minus infinity is last and ties with itself",
-        [[0, 1, 1]],
-        [[-INF, 5.0, -INF]],
-        "DCG",
-        [D[1] + (D[2] + D[3]) / 2],
-    ),
+    Case(7, "minus infinity is last and ties with itself", [[0, 1, 1]], [[-INF, 5.0, -INF]], "DCG", [D[1] + (D[2] + D[3]) / 2]),
     Case(7, "plus infinity ties with itself", [[1, 0]], [[INF, INF]], "DCG", [(D[1] + D[2]) / 2]),
     Case(8, "negative grade that binary gain maps to 0", [[-1, 1]], [[2, 1]], "nDCG(gain='binary')", [D[2]]),
-    Case(
-        8, "negative grade that a mapping maps to 0", [[-1, 1]], [[2, 1]], "nDCG(gain={-1: 0, 1: 3})", [D[2]]
-    ),
+    Case(8, "negative grade that a mapping maps to 0", [[-1, 1]], [[2, 1]], "nDCG(gain={-1: 0, 1: 3})", [D[2]]),
     Case(8, "negative grade below the threshold", [[-1, 1]], [[2, 1]], "nDCG(rel=1)", [D[2]]),
     Case(8, "negative grade under DCG", [[-1, 1]], [[2, 1]], "DCG", [D[2] - D[1]]),
-    Case(
-        10,
-        "the highest grade whose 2^rel - 1 is exact",
-        [[53, 0]],
-        [[2, 1]],
-        "CG(gain='exp2')",
-        [float(2**53 - 1)],
-    ),
-    Case(
-        11, "integers that float64 cannot tell apart", [[0, 1]], [np.array([2**53, 2**53 + 1])], "nDCG", [1.0]
-    ),
-    Case(
-        11,
-        "integers that float64 cannot tell apart, negative",
-        [[1, 0]],
-        [np.array([-(2**53), -(2**53) - 1])],
-        "nDCG",
-        [1.0],
-    ),
+    Case(10, "the highest grade whose 2^rel - 1 is exact", [[53, 0]], [[2, 1]], "CG(gain='exp2')", [float(2**53 - 1)]),
+    Case(11, "integers that float64 cannot tell apart", [[0, 1]], [np.array([2**53, 2**53 + 1])], "nDCG", [1.0]),
+    Case(11, "integers that float64 cannot tell apart, negative", [[1, 0]], [np.array([-(2**53), -(2**53) - 1])], "nDCG", [1.0]),
     Case(11, "the smallest int8 is not negated", [[1, 0]], [np.array([0, -128], np.int8)], "nDCG", [1.0]),
-    Case(
-        11, "the smallest int64 is not negated", [[1, 0]], [np.array([0, -(2**63)], np.int64)], "nDCG", [1.0]
-    ),
+    Case(11, "the smallest int64 is not negated", [[1, 0]], [np.array([0, -(2**63)], np.int64)], "nDCG", [1.0]),
     Case(12, "unsigned scores", [[0, 1, 2]], [np.array([0, 1, 2], np.uint8)], "nDCG", [1.0]),
     Case(12, "unsigned grades", [np.array([0, 1, 2], np.uint8)], [[0, 1, 2]], "nDCG", [1.0]),
-    Case(
-        12,
-        "scores near the end of uint64",
-        [[0, 1]],
-        [np.array([2**64 - 2, 2**64 - 1], np.uint64)],
-        "nDCG",
-        [1.0],
-    ),
+    Case(12, "scores near the end of uint64", [[0, 1]], [np.array([2**64 - 2, 2**64 - 1], np.uint64)], "nDCG", [1.0]),
     Case(12, "truth values as scores", [[0, 1, 1]], [np.array([False, True, True])], "nDCG", [1.0]),
-]
+]  # fmt: skip
 
 REFUSALS = [
     Refusal(
@@ -226,19 +157,12 @@ GOLDEN = [
     Golden("XGBoost ndcg, cut at 32", "nDCG(gain='exp2', ties='input', empty=1.0)@32", 0.9453775191460311),
     Golden("CatBoost NDCG", "nDCG(ties='worst', empty=1.0)", 0.9218778040363993),
     Golden("CatBoost NDCG top=3", "nDCG(ties='worst', empty=1.0)@3", 0.8400079830158564),
-    Golden(
-        "CatBoost NDCG type=Exp top=3", "nDCG(gain='exp2', ties='worst', empty=1.0)@3", 0.9049495058460971
-    ),
+    Golden("CatBoost NDCG type=Exp top=3", "nDCG(gain='exp2', ties='worst', empty=1.0)@3", 0.9049495058460971),
     Golden(
         "CatBoost NDCG denominator=Position top=3",
         "nDCG(discount='reciprocal', ties='worst', empty=1.0)@3",
         0.8461538461538461,
     ),
     # log2(max(rank, 2)) is 1 at ranks 1 and 2, which is Järvelin and Kekäläinen's rule for base 2
-    Golden(
-        "LensKit NDCG(gain=) n=3",
-        "nDCG(discount='jarvelin', ties='input')@3",
-        0.6806060567602009,
-        judged=True,
-    ),
-]
+    Golden("LensKit NDCG(gain=) n=3", "nDCG(discount='jarvelin', ties='input')@3", 0.6806060567602009, judged=True),
+]  # fmt: skip

@@ -87,26 +87,17 @@ def near(rows: list[dict[str, Any]], compared: fn.Comparison) -> bool:
 
 OPTIONS = [
     ([], {}),
-    (
-        ["--test", "randomisation", "--resamples", 500, "--seed", 7],
-        {"test": "randomisation", "resamples": 500, "seed": 7},
-    ),
-    (
-        ["--test", "tukey", "--resamples", 300, "--baseline", "base"],
-        {"test": "tukey", "resamples": 300, "baseline": "base"},
-    ),
+    (["--test", "randomisation", "--resamples", 500, "--seed", 7], {"test": "randomisation", "resamples": 500, "seed": 7}),
+    (["--test", "tukey", "--resamples", 300, "--baseline", "base"], {"test": "tukey", "resamples": 300, "baseline": "base"}),
     (["--test", "wilcoxon", "--correction", "bh"], {"test": "wilcoxon", "correction": "bh"}),
-    (
-        ["--correction", "bonferroni", "--interval", "logit"],
-        {"correction": "bonferroni", "interval": "logit"},
-    ),
+    (["--correction", "bonferroni", "--interval", "logit"], {"correction": "bonferroni", "interval": "logit"}),
     (
         ["--correction", "holm", "--confidence", 0.9, "--tolerance", 0.05],
         {"correction": "holm", "confidence": 0.9, "tolerance": 0.05},
     ),
     (["--cluster", "user"], {"cluster": "user"}),
     (["--unpaired"], {"paired": False}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "options"), OPTIONS, ids=[" ".join(map(str, case[0])) for case in OPTIONS])
@@ -398,11 +389,7 @@ WRONG: list[tuple[list[object], int, str]] = [
     (["base", "better", "--baseline", "bse"], 3, 'Did you mean "base"?'),
     (["base", "better", "--no-worse-than", "base", "--margin", "-1"], 2, "-1 is not a loss to accept"),
     (["base", "better", "--no-worse-than", "base", "--baseline", "better"], 2, "differ; name one system"),
-    (
-        ["base", "better", "--no-worse-than", "base", "--queries", "nowhere.txt"],
-        3,
-        "nowhere.txt cannot be read",
-    ),
+    (["base", "better", "--no-worse-than", "base", "--queries", "nowhere.txt"], 3, "nowhere.txt cannot be read"),
     (["base", "better", "--confidence", "95"], 2, "--confidence 95.0 is not between 0 and 1"),
     (["base", "better", "--missing", "zero"], 3, "--missing zero is not known"),
     (["base", "better", "--by", "nowhere"], 3, "nowhere"),
@@ -414,16 +401,12 @@ WRONG: list[tuple[list[object], int, str]] = [
     (["wide", "--score", "base", "--score", "base"], 2, "base is given 2 times"),
     (["wide", "--score", "base", "--score", "bettr"], 3, 'Did you mean "better"?'),
     (["base", "better", "--test", "tukey", "--correction", "holm"], 3, "leave --correction holm out"),
-    (
-        ["base", "better", "--test", "wilcoxon", "--unpaired"],
-        3,
-        "--test wilcoxon and --unpaired do not go together",
-    ),
+    (["base", "better", "--test", "wilcoxon", "--unpaired"], 3, "--test wilcoxon and --unpaired do not go together"),
     (["base", "better", "--format", "csv", "--movers", "3"], 2, "--movers is a table of its own"),
     (["base", "better", "--run", "x"], 2, "--qrels and --run go together"),
     (["--qrels", "x"], 2, "give runs too, as PATH or --run"),
     (["base", "better", "--fail-under", "nDCG@5"], 2, "wanted MEASURE=NUMBER"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

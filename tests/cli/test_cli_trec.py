@@ -93,14 +93,11 @@ def test_parquet_files(tmp_path):
     [
         (["--qrels", "Q"], "--qrels and --run go together"),
         (["--run", "R"], "--qrels and --run go together"),
-        (
-            ["--qrels", "Q", "--run", "R", "--is-judged", "c"],
-            "--is-judged has no meaning with --qrels and --run",
-        ),
+        (["--qrels", "Q", "--run", "R", "--is-judged", "c"], "--is-judged has no meaning with --qrels and --run"),
         (["p.parquet", "--missing", "skip"], "--missing has no meaning without --qrels and --run"),
         ([], "nothing to score. Give PATH, or --qrels and --run."),
     ],
-)
+)  # fmt: skip
 def test_wrong_usage(paths, arguments, message):
     given = [{"Q": paths[0], "R": paths[1]}.get(argument, argument) for argument in arguments]
     result = commands.run("score", *given)

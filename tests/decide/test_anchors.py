@@ -197,16 +197,13 @@ def test_a_stream_has_the_same_anchors(tmp_path: object) -> None:
     ("measure", "wanted"),
     [
         ("nDCG(ideal='returned')@1", r"nDCG\(ideal='returned'\)@1 has no known worst order"),
-        (
-            fn.DCG(discount=[0.5, 1]),
-            r"has no known best order: its discount is 1 at rank 2 and 0.5 before it",
-        ),
+        (fn.DCG(discount=[0.5, 1]), r"has no known best order: its discount is 1 at rank 2 and 0.5 before it"),
         (fn.CG(gain={0: 1, 1: 2}), None),
         (fn.DCG(discount=lambda rank: -1.0) @ 1, r"its discount is 0 at rank 2 and -1 before it"),
         (fn.DCG(discount=lambda rank: -float(rank)), None),
         ("alpha_nDCG", "alpha_nDCG has no known best order"),
     ],
-)
+)  # fmt: skip
 def test_orders_that_nobody_knows_are_refused(measure: object, wanted: str | None) -> None:
     rankings = fn.Rankings.from_lists([[1, 0]], intents=[[1], [0]])
     if wanted is None:

@@ -287,10 +287,7 @@ def test_queries_that_a_measure_skips() -> None:
         ({"seed": -1}, "seed=-1 is out of range"),
         ({"correction": "dunn"}, "correction='dunn' is not known; wanted None, .holm., .bonferroni. or .bh."),
         ({"cluster": [1, math.nan, 2]}, "cluster has 1 null"),
-        (
-            {"tolerance": -1},
-            "tolerance=-1 is not a size of ties; wanted a finite number, 0 or more, as in tol",
-        ),
+        ({"tolerance": -1}, "tolerance=-1 is not a size of ties; wanted a finite number, 0 or more, as in tol"),
         ({"tolerance": math.nan}, "tolerance=nan is not a size of ties"),
         ({"confidence": 95}, "confidence=95 is not between 0 and 1"),
         ({"missing": "ignore"}, 'missing="ignore" is not known'),
@@ -299,7 +296,7 @@ def test_queries_that_a_measure_skips() -> None:
         ({"cluster": [1, None, 2]}, "cluster has 1 null"),
         ({"test": "wilcoxon", "paired": False}, 'test="wilcoxon" and paired=False do not go together'),
     ],
-)
+)  # fmt: skip
 def test_options_that_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(fn.InputError, match=message):
         compared([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], **options)

@@ -181,16 +181,13 @@ def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none() 
 @pytest.mark.parametrize(
     ("notation", "message"),
     [
-        (
-            "DCG(clip=0.1)",
-            r"cuts propensities that it does not use; take ips=True .* DCG\(ips=True, clip=0.1\)",
-        ),
+        ("DCG(clip=0.1)", r"cuts propensities that it does not use; take ips=True .* DCG\(ips=True, clip=0.1\)"),
         ("IPrec", r"needs a recall level, as in IPrec@0.1"),
         ("SDCG@5", r"needs max_rel=, the highest grade of its scale, above min_rel=0"),
         ("SDCG(min_rel=2, max_rel=2)@5", r"needs max_rel=, .* above min_rel=2"),
         ("nDCG(judged_only=True, unjudged=1)", r"both drops unjudged documents and gives them a grade"),
     ],
-)
+)  # fmt: skip
 def test_measures_that_are_not_complete_are_refused(notation: str, message: str) -> None:
     for refuse in (worths.check_complete, lambda measure: worths.check(measure, rankings([1, 0]))):
         with pytest.raises(fn.MeasureError, match=message):

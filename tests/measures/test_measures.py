@@ -455,10 +455,7 @@ def test_any_text_is_read_or_refused_as_a_measure_error(text: str) -> None:
         ({"discount": math.inf}, "finite"),
         ({"ties": "mean"}, "ties='mean' is not known: ties is one of 'average', 'input', 'worst', 'best'"),
         ({"ties": "wurst"}, r"Did you mean \"worst\"\?"),
-        (
-            {"ideal": "all"},
-            "ideal='all' is not known: ideal is one of 'judged', 'scored', 'returned', 'full'",
-        ),
+        ({"ideal": "all"}, "ideal='all' is not known: ideal is one of 'judged', 'scored', 'returned', 'full'"),
         ({"empty": "zero"}, "a number, 'nan' or 'skip'"),
         ({"empty": None}, "empty"),
         ({"empty": True}, "empty=True"),
@@ -472,7 +469,7 @@ def test_any_text_is_read_or_refused_as_a_measure_error(text: str) -> None:
         ({"k": 10}, "nDCG has no parameter 'k'"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_wrong_parameter_is_refused(words: dict[str, Any], message: str) -> None:
     with pytest.raises(MeasureError, match=message) as caught:
         fn.nDCG(**words)

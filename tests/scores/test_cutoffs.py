@@ -84,21 +84,13 @@ def test_a_column_for_those_measures_that_have_no_cutoff() -> None:
 @pytest.mark.parametrize(
     ("column", "error", "wanted"),
     [
-        (
-            {"slot": [1, 2]},
-            fn.ColumnError,
-            'there is no column "slots" to take cutoffs from; kept were: .*"slot"',
-        ),
-        (
-            {"slots": [1, 0]},
-            fn.InputError,
-            'column "slots" has the cutoff 0 for query 1; wanted whole numbers',
-        ),
+        ({"slot": [1, 2]}, fn.ColumnError, 'there is no column "slots" to take cutoffs from; kept were: .*"slot"'),
+        ({"slots": [1, 0]}, fn.InputError, 'column "slots" has the cutoff 0 for query 1; wanted whole numbers'),
         ({"slots": [None, 1]}, fn.InputError, 'column "slots" has no cutoff for query 0'),
         ({"slots": ["a", "b"]}, fn.InputError, 'column "slots" is of string and holds no cutoffs'),
         ({"slots": [1.5, 2]}, fn.InputError, 'column "slots" is of double and holds no cutoffs'),
     ],
-)
+)  # fmt: skip
 def test_columns_that_hold_no_cutoffs(column: dict, error: type[Exception], wanted: str) -> None:
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries=column)
     with pytest.raises(error, match=wanted):

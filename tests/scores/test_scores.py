@@ -82,14 +82,11 @@ def test_the_mapping_has_measures_by_any_of_their_names(scores: fn.Scores) -> No
         ([10, None, 9, 2], [2, 9, 10, None]),
         ([0.5, float("nan"), None, -1.0], [-1.0, 0.5, float("nan"), None]),
         (["10", "", None, "9", "é", "Z"], ["", "10", "9", "Z", "é", None]),
-        (
-            [dt.date(2026, 2, 1), dt.date(2025, 11, 30)],
-            [dt.date(2025, 11, 30), dt.date(2026, 2, 1)],
-        ),
+        ([dt.date(2026, 2, 1), dt.date(2025, 11, 30)], [dt.date(2025, 11, 30), dt.date(2026, 2, 1)]),
         ([True, None, False], [False, True, None]),
         ([Decimal("10.5"), Decimal("9.5")], [Decimal("9.5"), Decimal("10.5")]),
     ],
-)
+)  # fmt: skip
 def test_groups_ascend_by_value_wherever_they_are_shown(values: list[Any], ascending: list[Any]) -> None:
     """`by`, slices of a comparison and pictures have one order, which is that of engines."""
     column = pa.chunked_array([values])

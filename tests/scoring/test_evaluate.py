@@ -317,10 +317,7 @@ def test_float16_scores_keep_their_order() -> None:
 @pytest.mark.parametrize(
     ("dtype", "falling"),
     [
-        (
-            "int64",
-            [2**63 - 1, 2**63 - 2, 2**53 + 1, 2**53, 0, -1, -(2**53), -(2**53) - 1, -(2**63) + 1, -(2**63)],
-        ),
+        ("int64", [2**63 - 1, 2**63 - 2, 2**53 + 1, 2**53, 0, -1, -(2**53), -(2**53) - 1, -(2**63) + 1, -(2**63)]),
         ("uint64", [2**64 - 1, 2**64 - 2, 2**63 + 1, 2**63, 2**63 - 1, 2**53 + 1, 2**53, 1, 0]),
         ("uint32", [2**32 - 1, 2**32 - 2, 2**31, 2**24 + 1, 2**24, 0]),
         ("int32", [2**31 - 1, 2**31 - 2, 2**24 + 1, 2**24, 0, -(2**24), -(2**24) - 1, -(2**31)]),
@@ -331,7 +328,7 @@ def test_float16_scores_keep_their_order() -> None:
         ("bool", [True, False]),
         ("float64", [math.inf, 1e300, 1.0000000000000002, 1.0, 5e-324, 0.0, -5e-324, -1e300, -math.inf]),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("order", ["=", ">", "<"])
 def test_integers_are_compared_as_integers(dtype: str, falling: list[Any], order: str) -> None:
     """Cases 11 and 12: any two neighbours are told apart, in one direction and the other."""

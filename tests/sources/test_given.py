@@ -113,10 +113,7 @@ def test_words_have_grades_and_what_has_none_is_unjudged(form: str, tmp_path: Pa
     [
         (pa.array([1.0, float("nan"), 0.0, 2.0]), [True, False, True, True]),
         (pa.array([1.0, float("nan"), None, 2.0], pa.float32()), [True, False, False, True]),
-        (
-            pa.chunked_array([pa.array([1, None], pa.uint8()), pa.array([None, 2], pa.uint8())]),
-            [True, False, False, True],
-        ),
+        (pa.chunked_array([pa.array([1, None], pa.uint8()), pa.array([None, 2], pa.uint8())]), [True, False, False, True]),
         (pa.array([1, None, 0, 2]).dictionary_encode(), [True, False, True, True]),
         (pa.array([1, None, 0, 2]).cast(pa.decimal128(20, 0)), [True, False, True, True]),
         (pa.array([True, None, False, None]), [True, False, True, False]),
@@ -124,7 +121,7 @@ def test_words_have_grades_and_what_has_none_is_unjudged(form: str, tmp_path: Pa
         (pa.nulls(4, pa.int16()), [False] * 4),
         (pa.array([1, 1, 0, 2]), None),
     ],
-)
+)  # fmt: skip
 def test_null_grades_of_every_type_are_unjudged(label: Any, judged: list[bool] | None) -> None:
     rankings = fn.Rankings.from_arrow(
         {"qid": [1, 1, 2, 2], "label": label, "score": [4, 3, 2, 1]}, unjudged="null"
@@ -163,21 +160,15 @@ def test_words_of_dictionaries_and_numbers_have_grades() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {},
-            r"column \"label\" is string, beginning with \"a\".*or say the grade of each word, as in grades=\{",
-        ),
-        (
-            {"grades": {"A": 1}},
-            'has "a" at row 0, query 1, for which grades= has no grade; it has one for "A". Did you mean "A"',
-        ),
+        ({}, r"column \"label\" is string, beginning with \"a\".*or say the grade of each word, as in grades=\{"),
+        ({"grades": {"A": 1}}, 'has "a" at row 0, query 1, for which grades= has no grade; it has one for "A". Did you mean "A"'),
         ({"grades": {}}, "grades is empty"),
         ({"grades": ["a"]}, "grades is a list; wanted"),
         ({"grades": {"a": "1"}}, "grades has '1' for 'a'; wanted a finite number"),
         ({"grades": {"a": float("nan")}}, "grades has nan for 'a'"),
         ({"unjudged": "zero"}, 'wanted "refuse" or "null"'),
     ],
-)
+)  # fmt: skip
 def test_grades_and_unjudged_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises((fn.InputError, InputTypeError), match=message):
         fn.evaluate({"qid": [1], "label": ["a"], "score": [1]}, "RR", **options)

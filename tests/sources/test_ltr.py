@@ -190,17 +190,14 @@ def test_any_file(tmp_path_factory, rows, block):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "1 qid:1\nx qid:1 1:2\n",
-            r'file, line 2: "x" is not a number in "x qid:1 1:2"; wanted label qid:query feature:value',
-        ),
+        ("1 qid:1\nx qid:1 1:2\n", r'file, line 2: "x" is not a number in "x qid:1 1:2"; wanted label qid:query feature:value'),
         ("1 qid:1\n\n# c\n2 qid: 1:2\n", r'file, line 4: .* in "2 qid: 1:2"'),
         ("1 qid:1\n\n2 1:0.5\n", r"file, line 3: no qid: where other lines have one"),
         ("", r"file has no rows; wanted at least one"),
         ("1:0.5 2:1\n", r'file, line 1: "1:0.5" is not a number'),
         (b"1\xe9 qid:1 1:2\n", r'file, line 1: "1\\xe9" is not a number'),
     ],
-)
+)  # fmt: skip
 def test_faulty_lines(write, text, message):
     with pytest.raises(SourceError, match=message):
         read_ltr(write("file", text), scores=SCORES)

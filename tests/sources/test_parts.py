@@ -417,16 +417,8 @@ TABLE = pa.table({"qid": ["a"], "label": [1], "score": [0.5], "NDCG@3": ["x"], "
         ),
         ({"score": "points"}, ColumnError, 'there is no column "points" for score'),
         ({"order": "rank"}, ColumnError, 'there is no column "rank" for order'),
-        (
-            {"score": "lang"},
-            InputTypeError,
-            'column "lang" is string; wanted scores that are integers or floats',
-        ),
-        (
-            {"query": "w"},
-            InputTypeError,
-            'column "w" is double; wanted query ids that are integers or strings',
-        ),
+        ({"score": "lang"}, InputTypeError, 'column "lang" is string; wanted scores that are integers or floats'),
+        ({"query": "w"}, InputTypeError, 'column "w" is double; wanted query ids that are integers or strings'),
         ({"nan": "first"}, InputError, 'nan=\'first\' is not known; wanted "refuse" or "last"'),
         (
             {"keep": "NDCG@3"},
@@ -434,7 +426,7 @@ TABLE = pa.table({"qid": ["a"], "label": [1], "score": [0.5], "NDCG@3": ["x"], "
             'two columns of the results would be named "NDCG@3" and "nDCG@3"; rename the one that is kept',
         ),
     ],
-)
+)  # fmt: skip
 def test_refused_at_once(options: dict[str, Any], kind: type[Exception], message: str) -> None:
     measures = options.pop("measures", "nDCG@3")
     with pytest.raises(kind, match=message):

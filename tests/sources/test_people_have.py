@@ -209,10 +209,7 @@ def test_a_fresh_process_reads_json_and_beir(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            '{"q1": {"a": 1}',
-            "qrels.json cannot be read: it ends too early; wanted one JSON object: query -> ",
-        ),
+        ('{"q1": {"a": 1}', "qrels.json cannot be read: it ends too early; wanted one JSON object: query -> "),
         ('{"q1": {"a": 1}} {"q2": {"a": 1}}', "more than one object before character 17"),
         ('{"q1": {"a": 1},}', "cannot be read"),
         ('{"q1": {"a": 1}, 7: {}}', "cannot be read: no query and its documents|Expecting"),
@@ -229,7 +226,7 @@ def test_a_fresh_process_reads_json_and_beir(tmp_path: Path) -> None:
         ('{"q1": {"a": ' + "[" * 100_000, "cannot be read"),
         ('{"q1": {"\\ud800": 1}}', "qrels.json"),
     ],
-)
+)  # fmt: skip
 def test_faulty_json(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "qrels.json").write_text(text)
     with pytest.raises(fn.errors.FastndcgError, match=message):
@@ -386,33 +383,13 @@ def test_few_documents_in_common_are_warned_of() -> None:
 @pytest.mark.parametrize(
     ("judged", "returned", "options", "message"),
     [
-        (
-            "ranx JSON",
-            "only ranks",
-            {"score": "rank"},
-            'column "rank" of .* is taken for scores, of which the highest',
-        ),
-        (
-            "ranx JSON",
-            "rank in TREC",
-            {},
-            "the score of .* is 1, 2, 3 and so on in the order of each query's rows, as ranks",
-        ),
-        (
-            "fractions",
-            "whole numbers",
-            {},
-            "the grade of .* holds fractions and the score of .* small whole numbers, as if",
-        ),
-        (
-            "ranx JSON",
-            "one score",
-            {},
-            "the score of .* holds one value, 3: all documents of a query are tied",
-        ),
+        ("ranx JSON", "only ranks", {"score": "rank"}, 'column "rank" of .* is taken for scores, of which the highest'),
+        ("ranx JSON", "rank in TREC", {}, "the score of .* is 1, 2, 3 and so on in the order of each query's rows, as ranks"),
+        ("fractions", "whole numbers", {}, "the grade of .* holds fractions and the score of .* small whole numbers, as if"),
+        ("ranx JSON", "one score", {}, "the score of .* holds one value, 3: all documents of a query are tied"),
         ("no grade", "BEIR results", {}, "the grade of .*: no grade is above 0"),
     ],
-)
+)  # fmt: skip
 def test_runs_are_looked_at_as_tables_are(
     judged: str, returned: str, options: dict[str, str], message: str, way: str, tmp_path: Path
 ) -> None:
@@ -654,17 +631,14 @@ def test_a_message_names_the_option_that_was_typed(
         (["score", "bad.parquet", "--memory", "1MB"], "bad.parquet: nDCG@10 is not defined for the gain -1"),
         (["score", "bad.parquet", "--out", "out.csv"], "bad.parquet: nDCG@10 is not defined"),
         (["compare", "good.parquet", "bad.parquet"], "bad.parquet: nDCG@10 is not defined"),
-        (
-            ["compare", "good.parquet", "bad.parquet", "--baseline", "good"],
-            "bad.parquet: nDCG@10 is not defined",
-        ),
+        (["compare", "good.parquet", "bad.parquet", "--baseline", "good"], "bad.parquet: nDCG@10 is not defined"),
         (["explain", "good.parquet", "bad.parquet", "--id", "0"], '"bad": nDCG@10 is not defined'),
         (["explain", "good.parquet", "bad.parquet", "--movers", "1"], '"bad": nDCG@10 is not defined'),
         (["report", "good.parquet", "bad.parquet", "--out", "page.html"], '"bad": nDCG@10 is not defined'),
         (["score", "nan.parquet"], 'nan.parquet: column "score" has 1 NaN value'),
         (["compare", "good.parquet", "nan.parquet"], 'nan.parquet: column "score" has 1 NaN value'),
     ],
-)
+)  # fmt: skip
 def test_a_message_names_the_file_that_is_bad(
     words: list[str], start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

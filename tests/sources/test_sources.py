@@ -194,12 +194,9 @@ def test_other_libraries_are_not_imported() -> None:
         ([[1, 2]], r"data is a list; wanted a table"),
         (pa.array([1, 2]), r"data is a pyarrow Int64Array that is not a table"),
         (pa.chunked_array([[1, 2]]), r"data is a pyarrow ChunkedArray that is not a table"),
-        (
-            {"qid": [1], "label": [object()], "score": [1]},
-            r'column "label" is not an array that Arrow can hold',
-        ),
+        ({"qid": [1], "label": [object()], "score": [1]}, r'column "label" is not an array that Arrow can hold'),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_table(data: Any, message: str) -> None:
     with pytest.raises(InputTypeError, match=message):
         Rankings.from_arrow(data)
@@ -561,11 +558,7 @@ def test_boundary_of_decimals() -> None:
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        (
-            "score",
-            ["0.5"] * 6,
-            r'column "score" is string, beginning with "0.5"; wanted scores that are integers or floats',
-        ),
+        ("score", ["0.5"] * 6, r'column "score" is string, beginning with "0.5"; wanted scores that are integers or floats'),
         ("label", ["relevant"] * 6, r'column "label" is string, beginning with "relevant"; wanted grades'),
         ("score", pa.array(["x"] * 6).dictionary_encode(), r'column "score" is string, beginning with "x"'),
         ("score", pa.array(range(6), pa.timestamp("s")), r'column "score" is timestamp\[s\]'),
@@ -573,7 +566,7 @@ def test_boundary_of_decimals() -> None:
         ("qid", [1.5] * 6, r'column "qid" is double; wanted query ids that are integers or strings'),
         ("qid", [["b"]] * 6, r'column "qid" is list<'),
     ],
-)
+)  # fmt: skip
 def test_types_without_meaning(column: str, values: Any, message: str) -> None:
     with pytest.raises(InputTypeError, match=message):
         Rankings.from_arrow(table(**{column: values}))
@@ -643,17 +636,11 @@ def test_nan_last() -> None:
             ["en", "de", "de", "fr", "fr", "fr"],
             r'column "lang" differs within query "b": "en" at row \d, "de" at row \d; keep and weight',
         ),
-        (
-            ["en", "en", "de", "fr", None, "fr"],
-            r'column "lang" differs within query "c": "fr" at row \d, None at row \d',
-        ),
+        (["en", "en", "de", "fr", None, "fr"], r'column "lang" differs within query "c": "fr" at row \d, None at row \d'),
         ([1, 1, 2, 3, 3, 4], r'column "lang" differs within query "c": 3 at row \d, 4 at row 5'),
-        (
-            [1.0, 1.0, 2.0, 3.0, 3.0, float("nan")],
-            r'column "lang" differs within query "c": 3.0 at row \d, nan at row 5',
-        ),
+        ([1.0, 1.0, 2.0, 3.0, 3.0, float("nan")], r'column "lang" differs within query "c": 3.0 at row \d, nan at row 5'),
     ],
-)
+)  # fmt: skip
 def test_kept_columns_have_one_value_within_a_query(
     values: list[Any], message: str, shuffled: bool, encode: bool
 ) -> None:
@@ -672,13 +659,11 @@ def test_kept_columns_have_one_value_within_a_query(
         [float("nan")] * 6,
         pa.DictionaryArray.from_arrays([0, 2, 1, 1, 1, 1], ["x", "y", "x"]),
         pa.chunked_array([["x"], ["x", "y", "z"], ["z"], [], ["z"]]),
-        pa.chunked_array(
-            [pa.array(["x"]).dictionary_encode(), pa.array(["x", "y", "z", "z", "z"]).dictionary_encode()]
-        ),
+        pa.chunked_array([pa.array(["x"]).dictionary_encode(), pa.array(["x", "y", "z", "z", "z"]).dictionary_encode()]),
         pa.array([True, True, False, True, True, True]),
         pa.array(["x", "x", "y", "z", "z", "z"], pa.string_view()),
     ],
-)
+)  # fmt: skip
 def test_kept_columns_of_every_kind(values: Any, shuffled: bool) -> None:
     data = table(lang=values)
     plain = data["lang"].to_pylist()
@@ -788,14 +773,11 @@ def test_names_that_say_less_count_where_no_usual_one_is_there(names: list[str],
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (
-            ["session_id", "search_id", "label", "score"],
-            '"session_id" and "search_id" could each be the query',
-        ),
+        (["session_id", "search_id", "label", "score"], '"session_id" and "search_id" could each be the query'),
         (["QueryID", "query_id", "label", "score"], '"QueryID" and "query_id" could each be the query'),
         (["qid", "relevance_score"], '"relevance_score" could be the relevance and the score; name'),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_guessed(names: list[str], message: str) -> None:
     with pytest.raises(ColumnError, match=message):
         find_columns(names, Roles())
@@ -1185,18 +1167,14 @@ def test_files_with_bytes_of_several_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        (
-            "label",
-            ["1"] * 6,
-            r'column "label" is int64 in .*a\.parquet and string in .*b\.parquet; wanted types that fit together',
-        ),
+        ("label", ["1"] * 6, r'column "label" is int64 in .*a\.parquet and string in .*b\.parquet; wanted types that fit together'),
         ("label", [1.0] * 6, r'column "label" is int64 in .*a\.parquet and double in .*b\.parquet'),
         ("label", pa.array([1] * 6, pa.uint64()), r'column "label" is int64 in .*a\.parquet and uint64 in'),
         ("qid", [1] * 6, r'column "qid" is string in .*a\.parquet and int64 in .*b\.parquet'),
         ("score", [[0.5]] * 6, r'column "score" is double in .*a\.parquet and list<'),
         ("score", None, r'column "score" is in .*a\.parquet but not in .*b\.parquet; wanted it in all files'),
     ],
-)
+)  # fmt: skip
 def test_schemas_that_do_not_fit(tmp_path: Path, column: str, values: Any, message: str) -> None:
     pq.write_table(table(), tmp_path / "a.parquet")
     pq.write_table(table(**{column: values}), tmp_path / "b.parquet")
@@ -1367,15 +1345,12 @@ def test_csv(read: str) -> None:
     ("text", "message"),
     [
         ("qid,label,score\na,1,0.5\na,,0.2\n", 'column "label" has 1 null; the first is at row 1, query "a"'),
-        (
-            "qid,label,score\na,1,0.5\na,x,0.2\n",
-            'column "label" is string, beginning with "1"; wanted grades',
-        ),
+        ("qid,label,score\na,1,0.5\na,x,0.2\n", 'column "label" is string, beginning with "1"; wanted grades'),
         ("qid,label,score\na,1,0.5\na,2,\n", 'column "score" has 1 null; the first is at row 1, query "a"'),
         ('qid,label,score\na,1,"0,5"\n', 'column "score" is string, beginning with "0,5"; wanted scores'),
         ("qid;label;score\na;1;0.5\n", 'the columns are "qid;label;score"'),
     ],
-)
+)  # fmt: skip
 def test_csv_that_is_not_what_it_seems(text: str, message: str) -> None:
     import pyarrow.csv as pa_csv
 

@@ -1045,11 +1045,7 @@ def test_empty_dicts():
             "# c\n301 Q0 A 1 0.5 t\n301 Q0 B 1 0.5\n",
             r'run, line 3: 5 fields in "301 Q0 B 1 0.5"; wanted a line of a TREC run',
         ),
-        (
-            QRELS,
-            "301 Q0 A 1 0.5 t\n\n301 Q0 B 1 0,5 t\r\n",
-            r'run, line 3: "0,5" is not a number in "301 Q0 B 1 0,5 t"',
-        ),
+        (QRELS, "301 Q0 A 1 0.5 t\n\n301 Q0 B 1 0,5 t\r\n", r'run, line 3: "0,5" is not a number in "301 Q0 B 1 0,5 t"'),
         (QRELS, "301 Q0 A 1 nan t\n", r'run, line 1: score nan of document "A" of query "301"; 1 in all'),
         (QRELS, "301\n", r'run, line 1: 1 field in "301"'),
         (
@@ -1057,21 +1053,13 @@ def test_empty_dicts():
             "# c\n301 Q0 A 1 0.5 t\n302 Q0 A 1 2 t\n\n301 Q0 A 2 0.4 t\n",
             r'run, line 5: document "A" of query "301" is there twice, first at .*run, line 2',
         ),
-        (
-            "301 0 A 1\n301 0 A 1\n",
-            RUN,
-            r'qrels, line 2: document "A" of query "301" is there twice, first at .*qrels, line 1',
-        ),
-        (
-            QRELS,
-            "301 Q0 X 1 1 t\n301 Q0 X 2 2 t\n",
-            r'run, line 2: document "X" of query "301" is there twice',
-        ),
+        ("301 0 A 1\n301 0 A 1\n", RUN, r'qrels, line 2: document "A" of query "301" is there twice, first at .*qrels, line 1'),
+        (QRELS, "301 Q0 X 1 1 t\n301 Q0 X 2 2 t\n", r'run, line 2: document "X" of query "301" is there twice'),
         ("", RUN, r"qrels has no judgments; wanted at least one"),
         (QRELS, "# nothing\n", r"run has no documents; wanted at least one"),
         (QRELS, b"\x00\x01\x02" * 50, r"run has no documents"),
     ],
-)
+)  # fmt: skip
 def test_faulty_files(both, qrels, run, message):
     with pytest.raises(InputError, match=message):
         read_trec(*both(qrels, run))
@@ -1124,25 +1112,10 @@ def test_ids_that_are_not_utf8(both):
 @pytest.mark.parametrize(
     ("qrels", "run", "error", "message"),
     [
-        (
-            {"q": "a"},
-            {},
-            InputTypeError,
-            r"qrels\['q'\] is a str; wanted a dict from document id to grade, or a",
-        ),
-        (
-            {"q": ["a"]},
-            {"q": {"a"}},
-            InputTypeError,
-            r"run\['q'\] is a set, which has no order; wanted a list",
-        ),
+        ({"q": "a"}, {}, InputTypeError, r"qrels\['q'\] is a str; wanted a dict from document id to grade, or a"),
+        ({"q": ["a"]}, {"q": {"a"}}, InputTypeError, r"run\['q'\] is a set, which has no order; wanted a list"),
         ({"q": ["a", "a"]}, {"q": ["a"]}, InputError, 'document "a" of query "q" is there twice'),
-        (
-            {"q": {"a": "1"}},
-            {},
-            InputTypeError,
-            r"qrels holds values that are not numbers, beginning with '1'",
-        ),
+        ({"q": {"a": "1"}}, {}, InputTypeError, r"qrels holds values that are not numbers, beginning with '1'"),
         ({"q": {"a": 1}}, 5, InputTypeError, "run is a int; wanted a dict of dicts"),
         ({"q": {"a": 1}}, "run.txt", SourceError, "run.txt does not exist"),
         (
@@ -1151,29 +1124,14 @@ def test_ids_that_are_not_utf8(both):
             InputTypeError,
             "run holds tuple without query_id; wanted tuples with query_id, doc_id and score",
         ),
-        (
-            {"q": {"a": 1}},
-            {"q": {"a": float("nan")}},
-            InputError,
-            'run: score nan of document "a" of query "q"',
-        ),
+        ({"q": {"a": 1}}, {"q": {"a": float("nan")}}, InputError, 'run: score nan of document "a" of query "q"'),
         ({7: {"a": 1}}, {"07": {"a": 1.0}}, InputError, 'no query in common: 7 there, "07" here'),
-        (
-            {"q": {"a": 1}},
-            {"q": {"A": 1.0}},
-            InputError,
-            'no document in common: documents of query "q" are "a"',
-        ),
+        ({"q": {"a": 1}}, {"q": {"A": 1.0}}, InputError, 'no document in common: documents of query "q" are "a"'),
         ({"q": {"a": 1, 2: 1}}, {}, InputTypeError, "qrels has document ids of mixed or unknown types"),
-        (
-            {"q": {1.5: 1}},
-            {},
-            InputTypeError,
-            "qrels has document ids that are double; wanted strings or whole numbers",
-        ),
+        ({"q": {1.5: 1}}, {}, InputTypeError, "qrels has document ids that are double; wanted strings or whole numbers"),
         ({None: {"a": 1}, "q": {"a": 1}}, {}, InputError, "qrels has 1 query id that is None"),
     ],
-)
+)  # fmt: skip
 def test_faulty_values(qrels, run, error, message):
     with pytest.raises(error, match=message):
         Rankings.from_qrels_run(qrels, run)

@@ -502,10 +502,7 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
     [
         ("mapp", 'no measure of trec_eval is called "mapp"; there are runid, num_q'),
         ("mapp", 'Did you mean "map"?'),
-        (
-            "prefs_simp",
-            '"prefs_simp" needs preferences, or judgments of several people, which are not read here',
-        ),
+        ("prefs_simp", '"prefs_simp" needs preferences, or judgments of several people, which are not read here'),
         ("P.", '"P." has no parameters after the point'),
         ("P.0", "P was given the cutoff 0; wanted 1 or more"),
         ("P.5,5", "P was given 5,5, which repeats a value"),
@@ -517,7 +514,7 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
         ("utility.1", "utility takes 4 parameters, and was given 1"),
         ("map.5", "map takes no parameters, and was given 5"),
     ],
-)
+)  # fmt: skip
 def test_measures_that_there_are_not(both, measure, message):
     with pytest.raises(MeasureError) as error:
         read_names([measure])

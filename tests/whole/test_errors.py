@@ -423,26 +423,10 @@ PAIR = {
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (
-            lambda: R.from_arrow(Lazy("collect")),
-            fn.InputTypeError,
-            r"is a .*Lazy; wanted a table: .*Call \.collect\(\) first",
-        ),
-        (
-            lambda: R.from_arrow(Lazy("compute")),
-            fn.InputTypeError,
-            r"wanted a table: .*Call \.compute\(\) first",
-        ),
-        (
-            lambda: R.from_groups([1], [1], [1], query_ids=[{1}, 2]),
-            fn.InputTypeError,
-            "query_ids is not a column of ids",
-        ),
-        (
-            lambda: R.from_groups([1], [1], [1], queries=[1]),
-            fn.InputTypeError,
-            "queries is a list that is not a table",
-        ),
+        (lambda: R.from_arrow(Lazy("collect")), fn.InputTypeError, r"is a .*Lazy; wanted a table: .*Call \.collect\(\) first"),
+        (lambda: R.from_arrow(Lazy("compute")), fn.InputTypeError, r"wanted a table: .*Call \.compute\(\) first"),
+        (lambda: R.from_groups([1], [1], [1], query_ids=[{1}, 2]), fn.InputTypeError, "query_ids is not a column of ids"),
+        (lambda: R.from_groups([1], [1], [1], queries=[1]), fn.InputTypeError, "queries is a list that is not a table"),
         (
             lambda: R.from_offsets(np.array([0, 2**63], np.uint64), [1], [1]),
             fn.InputError,
@@ -472,13 +456,9 @@ PAIR = {
             fn.InputError,
             "number of queries is computed for a paired test; compare with paired=True",
         ),
-        (
-            lambda: fn.judgment_range(PAIR["a"], "DCG")["nDCG"],
-            fn.MeasureError,
-            "nDCG was not asked for; these were: DCG",
-        ),
+        (lambda: fn.judgment_range(PAIR["a"], "DCG")["nDCG"], fn.MeasureError, "nDCG was not asked for; these were: DCG"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_that_are_rare(
     call: Callable[[], Any],
     kind: type[Exception],
@@ -495,31 +475,16 @@ def test_mistakes_that_are_rare(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            "compare a.parquet b.parquet --no-worse-than a --queries ids --unpaired",
-            "independent samples share no query",
-        ),
-        (
-            "compare a.parquet b.parquet --no-worse-than a --queries empty",
-            "--queries: empty holds no ids; give one a line",
-        ),
-        (
-            "compare a.parquet b.parquet --no-worse-than a --queries latin",
-            "--queries: latin is not UTF-8 text",
-        ),
-        (
-            "compare a.parquet b.parquet --no-worse-than a --queries nowhere",
-            "--queries: nowhere cannot be read",
-        ),
+        ("compare a.parquet b.parquet --no-worse-than a --queries ids --unpaired", "independent samples share no query"),
+        ("compare a.parquet b.parquet --no-worse-than a --queries empty", "--queries: empty holds no ids; give one a line"),
+        ("compare a.parquet b.parquet --no-worse-than a --queries latin", "--queries: latin is not UTF-8 text"),
+        ("compare a.parquet b.parquet --no-worse-than a --queries nowhere", "--queries: nowhere cannot be read"),
         ("report q --qrels q --run r --out p.html --is-judged x", "--is-judged has no meaning with --qrels"),
-        (
-            "report a.parquet --score score --score score --out p.html",
-            "--score: score is given 2 times; give each column once",
-        ),
+        ("report a.parquet --score score --score score --out p.html", "--score: score is given 2 times; give each column once"),
         ("score c.csv --intents label", "--intents names a column of lists, which CSV has not"),
         ("report a.parquet --out a.parquet", "--out: a.parquet is the input itself; name another file"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_on_the_command_line_that_are_rare(
     words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
