@@ -1,7 +1,5 @@
 """Simulate what comparisons decide: intervals of ranks, and gates that are looked at while queries arrive.
 
-    python -m bench.decisions [--experiments 2000] [--only ranks|gates]
-
 Ranks: the share of experiments, in %, in which all true ranks of six systems lie in their intervals at once,
 where 95 or more is right. Two of the systems are equal. Gates: the share of experiments, in %, in which a gate
 of level 5 % says "holds" of a system that loses exactly its margin, or "fails" of it, at any of 100 looks;
@@ -13,13 +11,14 @@ Bias: generated values; looks are spread evenly on a logarithmic scale.
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 import fastndcg as fn
-from bench.bench_statistics import DRAWS, Draw, few_differ
+from bench.intervals import DRAWS, Draw, few_differ
+from bench.record import Row
 from fastndcg.scores.scores import Scores
 from fastndcg.statistics.intervals import SMALL, sequence_half, t_quantile
 
@@ -96,31 +95,19 @@ def wrong_gates(draw: Draw, experiments: int, first: int, last: int, margin: flo
     return 100 * wrong / experiments, float(np.median(decided))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--experiments", type=int, default=2_000)
-    parser.add_argument("--only", choices=("ranks", "gates"))
-    given = parser.parse_args()
-    experiments = given.experiments
-    print(f"all true ranks within their intervals, % of {experiments:,} experiments")
-    for name, draw in DRAWS.items() if given.only != "gates" else ():
+def rows(*, quick: bool) -> Iterator[Row]:
+    experiments = 20 if quick else 2_000
+    for name, draw in DRAWS.items():
         for n in (50, 200):
-            shares = [ranks_held(draw, n, experiments, **options) for options in ({}, {"test": "tukey"})]
-            print(f"  {name:24} n={n:<4} " + "  ".join(
-                f"{way} {100 * share:5.1f}" for way, share in zip(("Holm", "Tukey"), shares, strict=True)
-            ), flush=True)  # fmt: skip
-    print(
-        f"gates of a loss of exactly the margin, 100 looks, % of {experiments:,} experiments that are ever wrong"
-    )
-    for name, draw in GATES.items() if given.only != "ranks" else ():
+            for way, options in (("Holm", {}), ("Tukey", {"test": "tukey"})):
+                share = 100 * ranks_held(draw, n, experiments, **options)
+                yield Row("decisions", f"ranks of {name}, {n} queries, {way}", unit="% held", cpu=share)
+    for name, draw in GATES.items():
         for first, last in ((10, 1_000), (100, 10_000)):
             wrong, queries = wrong_gates(draw, experiments, first, last, 0.02)
-            print(
-                f"  {name:30} {first} to {last:,} queries: holds {wrong[0]:4.1f}, fails {wrong[1]:4.1f}; "
-                f"Student's t: holds {wrong[2]:4.1f}, fails {wrong[3]:4.1f}; "
-                f"without a loss it holds a margin of 0.02 at {queries:,.0f}", flush=True,
-            )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()
+            told = f"without a loss it holds a margin of 0.02 at {queries:,.0f}"
+            for says, ours, once in (("holds", wrong[0], wrong[2]), ("fails", wrong[1], wrong[3])):
+                yield Row(
+                    "decisions", f"gate of {name}, {first} to {last:,} queries, {says}", "Student's t", "% wrong", cpu=ours,
+                    baseline_cpu=once, note=told,
+                )  # fmt: skip

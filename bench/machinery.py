@@ -1,18 +1,13 @@
 """What machinery is worth: this package's parser of lines, footers, quartiles and private Numba, beside what replaces it.
 
-    python -m bench.machinery [lines|footers|quartiles|numba]...
-
 Processor seconds of this process, or of a child, the least of several runs.
 """
 
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
-from bench.timing import take_turns
+from bench.process import python
+from bench.record import Row, beside
+from bench.timing import Time, take_turns
 
 _LINES = 500_000
 _COMPILE = """
@@ -33,15 +30,16 @@ g = np.random.default_rng(0)
 began = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
 fn.evaluate(fn.Rankings.from_groups(np.full(300, 100), g.integers(0, 4, 30_000), g.random(30_000)), "nDCG@10")
 from fastndcg.compiled.compile import compiling
-print(compiling.private is None, sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - began)
+import json
+print(json.dumps([compiling.private is None, sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - began]))
 """
 
 
-def least(work: Callable[[], object], times: int = 5) -> float:
-    return take_turns({"work": work}, least=times, most=times)["work"].cpu
+def least(work: Callable[[], object], times: int = 5) -> Time:
+    return take_turns({"": work}, least=times, most=times)[""]
 
 
-def lines() -> None:
+def lines() -> Row:
     import pytrec_eval
 
     rng = np.random.default_rng(0)
@@ -58,13 +56,10 @@ def lines() -> None:
         from fastndcg.sources.text_sides import text_side
 
         own = least(lambda: text_side(path, "score", 1))
-        rival = least(by_pytrec_eval, 3)
-        print(
-            f"lines: own, of pyarrow's CSV reader, {own:.3f} s, pytrec_eval {rival:.3f} s: {rival / own:.1f} times"
-        )
+        return beside("machinery", "lines", "pytrec_eval", "s", own, least(by_pytrec_eval, 3), wants="more")
 
 
-def footers() -> None:
+def footers() -> Row:
     from fastndcg.sources.footers import read_footer
 
     table, out = pa.table({f"c{i}": np.arange(3000) for i in range(20)}), io.BytesIO()
@@ -72,12 +67,10 @@ def footers() -> None:
     data = pa.py_buffer(out.getvalue())
     own = least(lambda: read_footer(pa.BufferReader(data)))
     arrow = least(lambda: pq.ParquetFile(pa.BufferReader(data)).metadata)
-    print(
-        f"footers: of 100 row groups of 20 columns, own and pyarrow's {own:.4f} s, pyarrow's alone {arrow:.4f} s"
-    )
+    return beside("machinery", "footers of 100 row groups, own and pyarrow's", "pyarrow's", "s", own, arrow)
 
 
-def quartiles() -> None:
+def quartiles() -> Row:
     values = np.random.default_rng(0).random(1_000_000)
     rankings = fn.Rankings.from_groups(np.ones(1_000_000, np.int64), np.ones(1_000_000, np.uint8), values)
     numpy = least(
@@ -85,31 +78,23 @@ def quartiles() -> None:
     )
     own = least(lambda: fn.evaluate(rankings, ["NumRet"]).summary())
     whole = least(lambda: fn.evaluate(rankings, ["NumRet"]))
-    print(
-        f"quartiles and spread: NumPy {numpy * 1e3:.1f} ms for 1 M queries; own summary {(own - whole) * 1e3:.1f} ms"
-    )
+    alone = Time(*(each - less for each, less in zip(own, whole, strict=True)))
+    return beside("machinery", "quartiles and spread of 1 M queries", "NumPy", "s", alone, numpy)
 
 
-def private_numba() -> None:
+def private_numba() -> Row:
     found = {}
     for way in ("private", "public"):
         with tempfile.TemporaryDirectory() as cache:
-            environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "FASTNDCG_KERNELS": "compiled"}
-            child = subprocess.run(
-                [sys.executable, "-c", _COMPILE, way],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=True,
+            code = ("-c", _COMPILE, way)
+            (found[way],) = python(
+                *code, environment={"NUMBA_CACHE_DIR": cache, "FASTNDCG_KERNELS": "compiled"}
             )
-            is_public, seconds = child.stdout.split()
-            found[way] = float(seconds)
-            print(f"numba: {way} (without private parts: {is_public}) first compile {found[way]:.1f} s")
-    print(f"numba: {found['public'] / found['private']:.2f} times as long without private parts")
+    assert [found[way][0] for way in ("public", "private")] == [True, False]
+    times = [Time(found[way][1], found[way][1]) for way in ("public", "private")]
+    return beside("machinery", "first compile without private parts of Numba", "with them", "s", *times)
 
 
-WAYS = {"lines": lines, "footers": footers, "quartiles": quartiles, "numba": private_numba}
-
-if __name__ == "__main__":
-    for name in sys.argv[1:] or WAYS:
-        WAYS[name]()
+def rows(*, quick: bool) -> Iterator[Row]:
+    for work in (lines, footers, quartiles, *(() if quick else (private_numba,))):
+        yield work()

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from bench.errors import BenchError
+from bench.record import Row
 from bench.timing import Time
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,3 +60,14 @@ def python(*arguments: str, environment: Mapping[str, str] | None = None, timeou
         lines = finished.stderr.strip().splitlines() or [f"it exited with {finished.returncode}"]
         raise BenchError(f"{' '.join(arguments[:3])}: {lines[-1]}")
     return [json.loads(line) for line in finished.stdout.splitlines() if line.startswith(("[", "{"))]
+
+
+def apart(function: str, *arguments: Any, **options: Any) -> list[Row]:
+    """Rows that a function of this folder, as in "reading.measure", yields in a process of its own."""
+    return [Row(*row) for row in python("-m", "bench.process", function, json.dumps(arguments), **options)]
+
+
+if __name__ == "__main__":
+    module, _, name = sys.argv[1].rpartition(".")
+    for row in getattr(import_module(f"bench.{module}"), name)(*json.loads(sys.argv[2])):
+        print(json.dumps(row), flush=True)

@@ -1,12 +1,7 @@
-"""Time reading and scoring, from Parquet or CSV to a mean, against pyarrow reading the same columns.
-
-`python -m bench.reading FOLDER QUERIES IDS THREADS` measures one combination in its own process.
-"""
+"""Time reading and scoring, from Parquet or CSV to a mean, against pyarrow reading the same columns, each in its own process."""
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,8 +15,8 @@ import pyarrow.parquet as pq
 
 import fastndcg as fn
 from bench.errors import BenchError, WrongAnswerError
-from bench.process import python
-from bench.record import Row
+from bench.process import apart
+from bench.record import Row, beside
 from bench.timing import take_turns
 from fastndcg.cli.sample import write_sample
 
@@ -104,10 +99,8 @@ def check(path: Path, table: pa.Table, threads: int, ways: Ways = WAYS) -> None:
             raise WrongAnswerError("nDCG@10", path.name, float(values.mean()), float(wanted.mean()))
 
 
-def measure(
-    folder: Path, queries: int, ids: str, threads: int, *, seconds: float, least: int
-) -> Iterator[Row]:
-    path = file_of(folder, queries, ids)
+def measure(folder: str, queries: int, ids: str, threads: int, seconds: float) -> Iterator[Row]:
+    path = file_of(Path(folder), queries, ids)
     pa.set_cpu_count(threads)
 
     is_csv = ids.startswith("CSV")
@@ -124,25 +117,16 @@ def measure(
     documents = len(table)
     del table
     timed = {way: partial(score, path, threads) for way, score in ways.items()}
-    times = take_turns({**timed, "read": parse if is_csv else read}, seconds=seconds, least=least)
-    per_document, base = 1e9 / documents, times["read"]
+    times = take_turns({**timed, "read": parse if is_csv else read}, seconds=seconds, least=3)
+    base, thread = times["read"], f"{threads} thread{'s'[: threads - 1]}"
     for way in ways:
         ours = times[way]
-        alone = ours.cpu / base.cpu, ours.wall / base.wall
-        yield Row(
-            "reading",
-            f"{documents / 1e6:.0f} M rows, {ids}{'' if is_csv else ' ids'}, "
-            f"{threads} thread{'s'[: threads - 1]}, {way}",
-            f"pyarrow {'open_csv' if is_csv else 'read_table'} of the same columns",
-            "ns/doc",
-            ours.wall * per_document,
-            ours.cpu * per_document,
-            base.wall * per_document,
-            base.cpu * per_document,
-            ratio=alone[threads > 1],
-            bar=_BARS[ids],
-            note=f"read and scored; processor time {alone[0]:.2f}x, wall {alone[1]:.2f}x",
-        )
+        yield beside(
+            "reading", f"{documents / 1e6:.0f} M rows, {ids}{'' if is_csv else ' ids'}, {thread}, {way}",
+            f"pyarrow {'open_csv' if is_csv else 'read_table'} of the same columns", "ns/doc", ours, base, each=1e9 / documents,
+            clock="wall" if threads > 1 else "cpu", bar=_BARS[ids],
+            note=f"read and scored; processor time {ours.cpu / base.cpu:.2f}x, wall {ours.wall / base.wall:.2f}x",
+        )  # fmt: skip
 
 
 def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
@@ -151,15 +135,7 @@ def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
         queries = QUERIES // (40 if quick else 4 if ids.startswith("CSV") else 1)
         file_of(folder, queries, ids)
         for threads in (1, 2):
-            seconds = "0.5" if quick else "6"
             try:
-                found = python("-m", "bench.reading", str(folder), str(queries), ids, str(threads), seconds)
-                yield from (Row(*row) for row in found)
+                yield from apart("reading.measure", str(folder), queries, ids, threads, 0.5 if quick else 6.0)
             except BenchError as error:
                 yield Row("reading", f"{ids} ids, {threads} threads", note=f"failed: {error}")
-
-
-if __name__ == "__main__":
-    to, count, kind, workers, budget = sys.argv[1:]
-    for measured in measure(Path(to), int(count), kind, int(workers), seconds=float(budget), least=3):
-        print(json.dumps(measured))

@@ -11,7 +11,10 @@ import sys
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from bench.timing import Time
 
 FOLDER = Path(__file__).resolve().parent / "record"
 MACHINE = "machine"
@@ -50,6 +53,16 @@ class Row(NamedTuple):
     def _reaches(self, goal: float) -> bool:
         value = self.value
         return value is not None and (value >= goal if self.wants == "more" else value <= goal)
+
+
+def beside(
+    section: str, name: str, baseline: str, unit: str, ours: Time, base: Time, *, each: float = 1.0, clock: str = "cpu", **more: Any
+) -> Row:  # fmt: skip
+    """The row of two measurements. Times, in seconds, are multiplied by `each`; the ratio is of this clock."""
+    numbers = [seconds * each for time in (ours, base) for seconds in time]
+    ratio = getattr(ours, clock) / getattr(base, clock)
+    ratio = 1 / ratio if more.get("wants") == "more" else ratio
+    return Row(section, name, baseline, unit, *numbers, **{"ratio": ratio} | more)
 
 
 _NUMBERS = {"wall", "cpu", "baseline_wall", "baseline_cpu", "ratio", "bar", "moonshot"}

@@ -6,6 +6,7 @@ compiled and kept, and where that differs the notes say so.
 python bench/run.py                       everything; writes a record to bench/record/
 python bench/run.py --quick               small inputs, one minute, no record
 python bench/run.py --only kernels rivals --compare
+python bench/run.py --only trec            what has no bar is measured when it is named
 """
 
 from __future__ import annotations
@@ -14,58 +15,39 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a script, from anywhere
 
-from bench import (
-    bench_runs,
-    cold,
-    compare,
-    instructions,
-    reading,
-    record,
-    rivals,
-    shuffled,
-    tables,
-    workloads,
-)
-from bench.errors import BenchError
-from bench.process import python
+from bench import compare, record, tables
 from bench.record import Row
 
-
-def rival_rows(*, quick: bool) -> Iterator[Row]:
-    """Run each tool in its own process, since tools set threads and load their OpenMP, and one may crash."""
-    for name in rivals.NAMES:
-        ways = rivals.ways(name)
-        if not any(way.installed for way in ways):
-            yield from (rivals.measure(way) for way in ways)
-            continue
-        try:
-            found = python(
-                "-m",
-                "bench.rivals",
-                name,
-                "0.02" if quick else "1",
-                environment=rivals.ONE_THREAD,
-                timeout=200,
-            )
-            yield from (Row(*values) for values in found)
-        except BenchError as error:
-            yield Row("rivals", ways[0].name, ways[0].measure, note=f"failed: {error}")
-
-
-SECTIONS: dict[str, Callable[..., Iterator[Row]]] = {
-    "kernels": workloads.rows,
-    "rivals": rival_rows,
-    "start": cold.rows,
-    "runs": bench_runs.rows,
-    "reading": reading.rows,
-    "shuffled": shuffled.rows,
-    "instructions": instructions.rows,
+# the module of each section; those of the record come first, and are measured where no section is named
+SECTIONS = {
+    "kernels": "workloads",
+    "rivals": "rivals",
+    "start": "cold",
+    "runs": "runs",
+    "reading": "reading",
+    "shuffled": "shuffled",
+    "instructions": "instructions",
+    "trec": "trec",
+    "stream": "stream",
+    "evaluators": "evaluators",
+    "training": "training",
+    "intervals": "intervals",
+    "decisions": "decisions",
+    "labels": "labels",
+    "engines": "engines",
+    "machinery": "machinery",
 }
+RECORDED = list(tables.SECTIONS)
+
+
+def rows_of(section: str, *, quick: bool) -> Iterator[Row]:
+    yield from import_module(f"bench.{SECTIONS[section]}").rows(quick=quick)
 
 
 _TWICE = ("kernels", "rivals", "reading", "shuffled")
@@ -88,12 +70,12 @@ def measure(sections: list[str], *, quick: bool) -> list[Row]:
 def both(section: str, *, quick: bool) -> Iterator[Row]:
     """Measure with default settings, and note where kernels that are compiled and kept take another time."""
     if section not in _TWICE or record.settings():
-        yield from SECTIONS[section](quick=quick)
+        yield from rows_of(section, quick=quick)
         return
-    as_it_is = list(SECTIONS[section](quick=quick))
+    as_it_is = list(rows_of(section, quick=quick))
     os.environ["FASTNDCG_KERNELS"] = "compiled"
     try:
-        kept = {(row.name, row.baseline): row.cpu for row in SECTIONS[section](quick=quick)}
+        kept = {(row.name, row.baseline): row.cpu for row in rows_of(section, quick=quick)}
     finally:
         del os.environ["FASTNDCG_KERNELS"]
     for row in as_it_is:
@@ -110,7 +92,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="bench/run.py"
     )
     parser.add_argument("--quick", action="store_true", help="small inputs and few runs; keeps no record")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION",
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=RECORDED, metavar="SECTION",
                         help=f"some of {', '.join(SECTIONS)}; keeps no record")  # fmt: skip
     parser.add_argument(
         "--compare", nargs="?", const="", metavar="RECORD", help="with the last record, or this one"
@@ -133,7 +115,7 @@ def main() -> int:
     failed = [f"{row.name}: {row.note}" for row in rows if row.note.startswith("failed: ")]
     if options.quick:
         print("\nsmall inputs: Python's part of a call weighs more here, and bars are those of the full run")
-    elif set(options.only) == set(SECTIONS) and not failed:
+    elif options.only == RECORDED and not failed:
         path = record.path_of_today()
         record.write(everything, path)
         print(f"\nrecorded in {path}; python -m bench.tables writes the READMEs' tables from it")

@@ -1,7 +1,5 @@
 """Time rows in any order, from Parquet to a mean, against pyarrow, DuckDB and Polars.
 
-    python -m bench.shuffled [rows] [--ids int64 text] [--seconds S]
-
 Queries have lognormal lengths, 90,000 in 10 million rows. Ids are random numbers or texts made of them, too
 many for a dictionary of Parquet. Every answer is checked: ours bit for bit against arrays, the others to nine
 digits. The tools run in turns.
@@ -12,8 +10,6 @@ scores have no ties, since SQL ranks them in any order.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator
@@ -26,8 +22,8 @@ import pyarrow.parquet as pq
 
 import fastndcg as fn
 from bench.errors import BenchError, WrongAnswerError
-from bench.process import python
-from bench.record import Row
+from bench.process import apart
+from bench.record import Row, beside
 from bench.timing import take_turns
 
 ROWS, ROWS_A_QUERY = 10_000_000, 111
@@ -130,8 +126,8 @@ def check(path: Path, table: pa.Table) -> None:
             raise WrongAnswerError(name, path.name, answer, float(wanted.mean()))
 
 
-def measure(folder: Path, n_rows: int, ids: str, *, seconds: float, least: int) -> Iterator[Row]:
-    path = file_of(folder, n_rows, ids)
+def measure(folder: str, n_rows: int, ids: str, seconds: float) -> Iterator[Row]:
+    path = file_of(Path(folder), n_rows, ids)
 
     def read() -> pa.Table:
         return pq.read_table(path, columns=COLUMNS)
@@ -142,25 +138,20 @@ def measure(folder: Path, n_rows: int, ids: str, *, seconds: float, least: int) 
     calls: dict[str, Callable[[], object]] = {
         name: partial(way, path) for name, way in (WAYS | RIVALS).items()
     }
-    times = take_turns(calls | {"read": read}, seconds=seconds, least=least)
-    unit = 1e9 / n_rows
+    times = take_turns(calls | {"read": read}, seconds=seconds, least=3)
     memory_bar, stream_bar, rival_bar = _BARS[ids]
-    rows = f"{n_rows / 1e6:.0f} M rows in any order, {ids} ids"
+    name, each = f"{n_rows / 1e6:.0f} M rows in any order, {ids} ids", 1e9 / n_rows
     for way, bar in zip(WAYS, (memory_bar, stream_bar), strict=True):
-        ours, base = times[way], times["read"]
-        yield Row(
-            "shuffled", f"{rows}, {way}", "pyarrow read_table of the same columns", "ns/doc",
-            ours.wall * unit, ours.cpu * unit, base.wall * unit, base.cpu * unit,
-            ratio=ours.cpu / base.cpu, bar=bar, note="read and scored; processor time",
+        yield beside(
+            "shuffled", f"{name}, {way}", "pyarrow read_table of the same columns", "ns/doc", times[way], times["read"], each=each,
+            bar=bar, note="read and scored; processor time",
         )  # fmt: skip
     ours = times["in memory"]
-    for name in RIVALS:
-        other = times[name]
-        yield Row(
-            "shuffled", f"{rows}, in memory", name, "ns/doc",
-            ours.wall * unit, ours.cpu * unit, other.wall * unit, other.cpu * unit,
-            ratio=ours.wall / other.wall, bar=1 / rival_bar,
-            note=f"the clock; {other.wall / ours.wall:.1f} times as fast, wanted {rival_bar:g}",
+    for rival in RIVALS:
+        faster = times[rival].wall / ours.wall
+        yield beside(
+            "shuffled", f"{name}, in memory", rival, "ns/doc", ours, times[rival], each=each, clock="wall", bar=1 / rival_bar,
+            note=f"the clock; {faster:.1f} times as fast, wanted {rival_bar:g}",
         )  # fmt: skip
 
 
@@ -168,37 +159,7 @@ def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
     folder = folder or Path(tempfile.gettempdir()) / "fastndcg-bench"
     for ids in _BARS:
         try:
-            n_rows, seconds = (ROWS // 20, "0.5") if quick else (ROWS, "20")
-            found = python("-m", "bench.shuffled", str(n_rows), "--ids", ids, "--seconds", seconds,
-                           "--folder", str(folder), "--json")  # fmt: skip
-            yield from (Row(*row) for row in found)
+            n_rows, seconds = (ROWS // 20, 0.5) if quick else (ROWS, 20.0)
+            yield from apart("shuffled.measure", str(folder), n_rows, ids, seconds)
         except BenchError as error:
             yield Row("shuffled", f"{ids} ids", note=f"failed: {error}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="bench.shuffled"
-    )
-    parser.add_argument("rows", nargs="?", type=float, default=ROWS)
-    parser.add_argument("--ids", nargs="+", choices=list(_BARS), default=list(_BARS))
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "fastndcg-bench")
-    parser.add_argument("--json", action="store_true", help="a row of the record a line")
-    options = parser.parse_args()
-    for ids in options.ids:
-        for row in measure(options.folder, int(options.rows), ids, seconds=options.seconds, least=3):
-            print(
-                json.dumps(row)
-                if options.json
-                else (
-                    f"{row.name:48} {row.wall:6.1f} ns ({row.cpu:.1f} of the processor); "
-                    f"{row.baseline:38} {row.baseline_wall:6.1f} ({row.baseline_cpu:.1f}): "
-                    f"{row.ratio:.2f}x, bar {row.bar:.2f}, {row.verdict}"
-                ),
-                flush=True,
-            )
-
-
-if __name__ == "__main__":
-    main()

@@ -11,7 +11,7 @@ import numpy as np
 import fastndcg as fn
 from bench import reference, roofline, samples
 from bench.errors import BenchError
-from bench.record import Row
+from bench.record import Row, beside
 from bench.timing import Time, take_turns
 
 Sample = Callable[[float], fn.Rankings]
@@ -145,25 +145,15 @@ def measure(workload: Workload, *, scale: float = 1.0, seconds: float = 2.0, lea
             return fn.evaluate(base_rankings, base_measures, threads=1)
 
     times = take_turns({"subject": subject, "baseline": baseline}, seconds=seconds, least=least)
-    mine, base = (
-        _per_document(times["subject"], rankings.n_docs),
-        _per_document(times["baseline"], base_documents),
-    )
-    faster = workload.threads > 1
-    return Row(
-        "kernels",
-        workload.name,
-        workload.baseline,
-        "ns/doc",
-        *mine,
-        *base,
+    mine, base = times["subject"], times["baseline"]
+    base = Time(*(seconds * rankings.n_docs / base_documents for seconds in base))
+    is_faster = workload.threads > 1
+    return beside(
+        "kernels", workload.name, workload.baseline, "ns/doc", mine, base, each=1e9 / rankings.n_docs,
         # wall time for threads, whose purpose is to save it; processor time otherwise
-        ratio=base.wall / mine.wall if faster else mine.cpu / base.cpu,
-        bar=workload.bar,
-        moonshot=workload.moonshot,
-        wants="more" if faster else "less",
-        note=f"two threads use {mine.cpu / base.cpu:.2f}x the processor time of one" if faster else "",
-    )
+        clock="wall" if is_faster else "cpu", bar=workload.bar, moonshot=workload.moonshot, wants="more" if is_faster else "less",
+        note=f"two threads use {mine.cpu / base.cpu:.2f}x the processor time of one" if is_faster else "",
+    )  # fmt: skip
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
@@ -176,7 +166,3 @@ def rows(*, quick: bool) -> Iterator[Row]:
                 yield measure(workload, seconds=2.0 * workload.threads**2)
         except BenchError as error:
             yield Row("kernels", workload.name, workload.baseline, note=f"failed: {error}")
-
-
-def _per_document(time: Time, documents: int) -> Time:
-    return Time(time.wall / documents * 1e9, time.cpu / documents * 1e9)

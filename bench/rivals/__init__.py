@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 import fastndcg as fn
 from bench import samples
-from bench.errors import WrongAnswerError
-from bench.record import Row
+from bench.errors import BenchError, WrongAnswerError
+from bench.process import apart
+from bench.record import Row, beside
 from bench.timing import take_turns
 
 Answer = float | npt.NDArray[np.float64]
@@ -99,21 +100,30 @@ def measure(rival: Rival, *, scale: float = 1.0, seconds: float = 2.0, least: in
         return Row("rivals", rival.name, rival.measure, note=rival.absent)
     rankings, calls = question(rival, scale)
     times = take_turns(calls, seconds=seconds, least=least)
-    per_document = 1e9 / rankings.n_docs
-    return Row(
-        "rivals",
-        rival.name,
-        rival.measure,
-        "ns/doc",
-        times["ours"].wall * per_document,
-        times["ours"].cpu * per_document,
-        times["theirs"].wall * per_document,
-        times["theirs"].cpu * per_document,
-        ratio=times["theirs"].cpu / times["ours"].cpu,
-        bar=rival.bar,
-        wants="more",
-        note=rival.note,
-    )
+    return beside(
+        "rivals", rival.name, rival.measure, "ns/doc", times["ours"], times["theirs"], each=1e9 / rankings.n_docs, bar=rival.bar,
+        wants="more", note=rival.note,
+    )  # fmt: skip
+
+
+def measure_ways(name: str, scale: float) -> Iterator[Row]:
+    keep_to_one_thread()
+    for way in ways(name):
+        yield measure(way, scale=scale, seconds=2.0 * min(1.0, scale))
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    """Run each tool in its own process, since tools set threads and load their OpenMP, and one may crash."""
+    for name in NAMES:
+        found = ways(name)
+        if not any(way.installed for way in found):
+            yield from map(measure, found)
+            continue
+        try:
+            scale = 0.02 if quick else 1.0
+            yield from apart("rivals.measure_ways", name, scale, environment=ONE_THREAD, timeout=200)
+        except BenchError as error:
+            yield Row("rivals", found[0].name, found[0].measure, note=f"failed: {error}")
 
 
 def dense(rankings: fn.Rankings) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

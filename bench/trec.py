@@ -1,7 +1,5 @@
 """Time how TREC files are read and judgments are joined to a run, against pytrec_eval on the same files.
 
-    python bench/bench_trec.py [--rows 2000000] [--repeat 5]
-
 Reading is timed from the path to data that can be evaluated. `parse_qrel` and `parse_run` of pytrec_eval
 return dicts; `read_trec` returns grouped arrays, and its time includes the join, the check for duplicates and
 the order of ties. `scan` only reads the run, as `parse_run` does. The answers are compared first. The result
@@ -9,15 +7,14 @@ is the fastest of several calls, the second of two in each turn, in seconds of w
 processor time, which other processes disturb less.
 
 Bias: the scanner is made for files with one blank between fields and contiguous queries, as TREC runs have
-them. `--digits 17` writes scores as Python does, in place of six decimals. pytrec_eval is single-threaded;
+them, of six decimals or, with 17 digits, as Python writes them. pytrec_eval is single-threaded;
 `scan` uses all processors, and `scan, 1 thread` one.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytrec_eval
 
-from bench.timing import Time, fastest, time_once
+from bench.record import Row, beside
+from bench.timing import take_turns
 from fastndcg import Rankings
 from fastndcg.sources.text_sides import text_side
 from fastndcg.sources.trec import read_trec
@@ -89,15 +87,6 @@ def check_answers(
         )
 
 
-def best(functions: dict[str, Callable[[], Any]], repeat: int) -> dict[str, Time]:
-    times: dict[str, list[Time]] = {name: [] for name in functions}
-    for _ in range(repeat):
-        for name, function in functions.items():
-            function()  # after millions of small objects were freed, the first call waits until the system has cleared pages
-            times[name].append(time_once(function))
-    return {name: fastest(each) for name, each in times.items()}
-
-
 def tables(rows: int, as_text: bool) -> tuple[pa.Table, pa.Table]:
     generator = np.random.default_rng(1)
     n_queries = rows // DEPTH
@@ -129,64 +118,39 @@ def tables(rows: int, as_text: bool) -> tuple[pa.Table, pa.Table]:
     return qrels.take(pa.array(order)), run
 
 
-def show(name: str, spent: tuple[float, float], note: str) -> None:
-    print(f"{name:44s} {spent[0]:8.3f} s ({spent[1]:6.3f})  {note}")
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    options.add_argument("--rows", type=int, default=2_000_000, help="rows of the run")
-    options.add_argument("--repeat", type=int, default=5)
-    options.add_argument("--digits", type=int, choices=(6, 17), default=6, help="of the scores")
-    given = options.parse_args()
-
-    with tempfile.TemporaryDirectory() as folder:
-        qrels, run = write_files(Path(folder), given.rows, given.digits)
-        check_answers(read_trec(qrels, run), *parse_both(qrels, run))
-        times = best(
-            {
-                "pytrec_eval parse_run": lambda: parse_run(run),
-                "scan": lambda: text_side(run, "score", None),
-                "scan, 1 thread": lambda: text_side(run, "score", 1),
-                "pytrec_eval parse_qrel and parse_run": lambda: parse_both(qrels, run),
-                "read_trec": lambda: read_trec(qrels, run),
-                "read_trec, 1 thread": lambda: read_trec(qrels, run, threads=1),
-            },
-            given.repeat,
-        )
-        size = run.stat().st_size
-    print(f"{given.rows:,} rows of a run, {size / 1e6:.0f} MB, scores of {given.digits} digits")
-    rival = times["pytrec_eval parse_run"]
-    for name, spent in times.items():
-        if name == "pytrec_eval parse_qrel and parse_run":
-            rival = spent
-        show(
-            name,
-            spent,
-            f"{given.rows / spent[0] / 1e6:6.1f} M rows/s, {rival[0] / spent[0]:5.1f} x "
-            f"({rival[1] / spent[1]:.1f} x)",
-        )
-
+def rows(*, quick: bool) -> Iterator[Row]:
+    n = 20_000 if quick else 2_000_000
+    options = {"least": 2 if quick else 5, "most": 5, "twice": True}
+    for digits in (6, 17):
+        with tempfile.TemporaryDirectory() as folder:
+            qrels, run = write_files(Path(folder), n, digits)
+            check_answers(read_trec(qrels, run), *parse_both(qrels, run))
+            sides = {"parse_run": lambda run=run: parse_run(run)}
+            sides |= {"scan": lambda run=run: text_side(run, "score", None)}
+            sides |= {"scan, 1 thread": lambda run=run: text_side(run, "score", 1)}
+            both = {"parse_qrel and parse_run": lambda qrels=qrels, run=run: parse_both(qrels, run)}
+            both |= {"read_trec": lambda qrels=qrels, run=run: read_trec(qrels, run)}
+            both |= {"read_trec, 1 thread": lambda qrels=qrels, run=run: read_trec(qrels, run, threads=1)}
+            for calls in (sides, both):
+                times = take_turns(calls, **options)
+                theirs, *ours = times
+                for name in ours:
+                    what = f"{n:,} lines of a run, scores of {digits} digits, {name}"
+                    rival = f"pytrec_eval {theirs}"
+                    yield beside(
+                        "trec", what, rival, "s", times[name], times[theirs], clock="wall", wants="more"
+                    )
     for as_text in (False, True):
-        judged, scored = tables(given.rows, as_text)
-        rows = judged.num_rows + scored.num_rows
-        Rankings.from_qrels_run(judged, scored)
-        name = f"join of {'strings' if as_text else 'integers'}"
-        functions = {
-            name: partial(Rankings.from_qrels_run, judged, scored),
-            f"{name}, ties in input order": partial(Rankings.from_qrels_run, judged, scored, ties="input"),
-        }
-        joined = best(functions, given.repeat)
-        for name, spent in joined.items():
-            show(
+        judged, scored = tables(n, as_text)
+        for ties in ("docid_desc", "input"):
+            call = partial(Rankings.from_qrels_run, judged, scored, ties=ties)
+            time, size = take_turns({"": call}, **options)[""], len(judged) + len(scored)
+            name = f"join of {size:,} rows, ids of {'text' if as_text else 'integers'}, ties={ties!r}"
+            yield Row(
+                "trec",
                 name,
-                spent,
-                f"{rows / spent[0] / 1e6:6.1f} M rows/s of both tables, "
-                f"{scored.num_rows / spent[0] / 1e6:.1f} M of the run",
+                unit="s",
+                wall=time.wall,
+                cpu=time.cpu,
+                note=f"{size / time.wall / 1e6:.1f} M rows/s",
             )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,19 +1,12 @@
 """Measure what scoring adds to a pipeline of Spark, Dask or Ray, and what a row costs at each stage.
 
-    python bench/bench_engines.py [--rows 20e6] [--engines spark dask ray] [--rounds 3]
-    python bench/bench_engines.py --grouped [--rows 20e6] [--engines spark dask ray]
-    python bench/bench_engines.py --stages 2e6 20e6
+Three pipelines are timed in turns: with `evaluate`, with a function that returns batches unchanged, and with one
+that returns a single row for each batch. A pipeline reads Parquet, groups rows by query, passes them to Python,
+and discards the results. The mean is first compared with that of `fastndcg.evaluate` in this process. Of rows
+sorted by query, `grouped=True` is held against `evaluate` and against a function that returns a row for each batch.
 
-The first form times three pipelines in turns: with `evaluate`, with a function that returns batches
-unchanged, and with one that returns a single row for each batch. A pipeline reads Parquet, groups rows by
-query, passes them to Python, and discards the results. The mean is first compared with that of
-`fastndcg.evaluate` in this process.
-
-The second form has rows sorted by query. It times `evaluate` with and without `grouped=True`, and a function
-that returns a single row for each batch.
-
-The third form times each stage for several numbers of rows, fits seconds = fixed + rows x rate to all but the
-largest, and compares the largest with the prediction of the fit.
+Each stage is timed for several numbers of rows; seconds = fixed + rows x rate is fitted to all but the largest,
+and the largest has what the fit predicts.
 
 Bias: one machine, so no shuffle uses a network; generated data; lists of 100 documents; int64 ids; files in
 the page cache.
@@ -21,7 +14,6 @@ the page cache.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -34,7 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
-from bench.timing import take_turns
+from bench.errors import WrongAnswerError
+from bench.record import Row, beside
+from bench.timing import Time, take_turns
 
 CORES = 2
 BATCH = 2_000_000
@@ -205,105 +199,33 @@ def ray_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, Ca
 ENGINES = {"spark": spark_pipelines, "dask": dask_pipelines, "ray": ray_pipelines}
 
 
-CLOCKS = {"wall": "wall", "processor": "cpu"}  # fields of Time
-
-
-def measured(
-    engine: str,
-    rows: int,
-    stages: list[str] | None,
-    rounds: int,
-    clock: str,
-    *,
-    grouped: bool = False,
-) -> dict[str, float]:
+def measured(engine: str, n: int, rounds: int, *, grouped: bool = False) -> dict[str, Time]:
     """Check the mean, then time the pipelines in turns. Return the fastest round of each."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write(folder, rows, grouped=grouped)
-        pipelines, mean = ENGINES[engine](folder, rows, grouped)
+        write(folder, n, grouped=grouped)
+        pipelines, mean = ENGINES[engine](folder, n, grouped)
         expected = fn.evaluate(fn.read_parquet(folder), MEASURE).mean()[MEASURE]
         if (found := mean()) != expected:
-            raise SystemExit(f"{engine}: the mean is {found!r}; wanted {expected!r}")
-        chosen = {stage: run for stage, run in pipelines.items() if stages is None or stage in stages}
-        times = take_turns(chosen, least=rounds, most=rounds)
-    return {stage: getattr(each, clock) for stage, each in times.items()}
+            raise WrongAnswerError(MEASURE, engine, found, expected)
+        return take_turns(pipelines, least=rounds, most=rounds)
 
 
-def compare(engines: list[str], rows: int, rounds: int, clock: str) -> None:
-    print(
-        "| engine | rows | passed through | one row a batch | evaluate | of passed through | of one row "
-        "a batch |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for engine in engines:
-        found = measured(engine, rows, ["to Python", "to Python and back", "evaluate"], rounds, clock)
-        through, taken, ours = found["to Python and back"], found["to Python"], found["evaluate"]
-        print(
-            f"| {engine} | {rows:,} | {through:.1f} s | {taken:.1f} s | {ours:.1f} s | "
-            f"{ours / through:.2f}x | {ours / taken:.2f}x |",
-            flush=True,
-        )
-
-
-def compare_grouped(engines: list[str], rows: int, rounds: int, clock: str) -> None:
-    print(
-        "| engine | rows | dropped | evaluate(grouped=True) | evaluate | grouped of dropped | evaluate "
-        "of grouped |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for engine in engines:
-        found = measured(engine, rows, None, rounds, clock, grouped=True)
-        dropped, ours, shuffled = found["dropped"], found["grouped"], found["evaluate"]
-        print(
-            f"| {engine} | {rows:,} | {dropped:.1f} s | {ours:.1f} s | {shuffled:.1f} s | "
-            f"{ours / dropped:.2f}x | {shuffled / ours:.2f}x |",
-            flush=True,
-        )
-
-
-def stages(engines: list[str], sizes: list[int], rounds: int, clock: str) -> None:
-    *fitted, largest = sorted(sizes)
-    print(
-        "| engine | stage, with those before it | "
-        f"{' | '.join(f'{size:,} rows' for size in [*fitted, largest])} | ns a row and core | predicted |"
-    )
-    print("|" + " --- |" * (len(sizes) + 4))
-    for engine in engines:
-        found = {size: measured(engine, size, None, rounds, clock) for size in [*fitted, largest]}
-        for stage in found[largest]:
-            times = [found[size][stage] for size in fitted]
+def rows(*, quick: bool) -> Iterator[Row]:
+    *fitted, largest = sizes = [20_000, 40_000] if quick else [1_000_000, 2_000_000, 20_000_000]
+    rounds = 1 if quick else 3
+    for engine in ENGINES:
+        found = {size: measured(engine, size, rounds) for size in sizes}
+        whole = found[largest]
+        for base in ("to Python and back", "to Python"):
+            name = f"{engine}, {largest:,} rows, evaluate"
+            yield beside("engines", name, base, "s", whole["evaluate"], whole[base], clock="wall")
+        for stage, time in whole.items():
+            times = [found[size][stage].wall for size in fitted]
             rate, fixed = np.polyfit(fitted, times, 1) if len(fitted) > 1 else (times[0] / fitted[0], 0.0)
-            cells = [f"{found[size][stage]:.2f} s" for size in [*fitted, largest]]
-            predicted = fixed + rate * largest
-            print(
-                f"| {engine} | {stage} | {' | '.join(cells)} | {rate * CORES * 1e9:.0f} | "
-                f"{predicted:.2f} s, {found[largest][stage] / predicted:.2f}x |",
-                flush=True,
-            )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=float, default=20e6)
-    parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--grouped", action="store_true", help="rows sorted by query")
-    parser.add_argument("--stages", nargs="+", type=float, help="numbers of rows; the largest is predicted")
-    parser.add_argument(
-        "--clock", choices=list(CLOCKS), default="wall", help="processor: this process alone, so for Dask"
-    )
-    options = parser.parse_args()
-    clock = CLOCKS[options.clock]
-    if options.stages:
-        stages(options.engines, [int(size) for size in options.stages], options.rounds, clock)
-    elif options.grouped:
-        compare_grouped(options.engines, int(options.rows), options.rounds, clock)
-    else:
-        compare(options.engines, int(options.rows), options.rounds, clock)
-
-
-if __name__ == "__main__":
-    main()
+            told = f"{rate * CORES * 1e9:.0f} ns a row and core, predicted {fixed + rate * largest:.2f} s"
+            yield Row("engines", f"{engine}, {largest:,} rows, {stage}", "", "s", *time, note=told)
+        times = measured(engine, largest, rounds, grouped=True)
+        name = f"{engine}, {largest:,} sorted rows, grouped=True"
+        for base in ("dropped", "evaluate"):
+            yield beside("engines", name, base, "s", times["grouped"], times[base], clock="wall")

@@ -1,10 +1,6 @@
 """Measure the peak memory and the speed of streams. Memory should not grow when rows grow tenfold.
 
-    python bench/bench_stream.py [rows ...] [--ids int|string|shuffled] [--memory 256MB] [--threads N]
-    [--folder FOLDER]
-
-For each number of rows (default 5 and 50 million) it writes a Parquet file of queries of lognormal length to
-FOLDER, and computes nDCG@10 in a separate process. It compares the mean with that of the generated batches,
+For 5 and 50 million rows it writes a Parquet file of queries of lognormal length, and computes nDCG@10 in a separate process. It compares the mean with that of the generated batches,
 and prints the peak resident memory of the process, before and after, and nanoseconds for each row.
 
 Bias: the data is generated, compresses better than most, and is in the page cache when it is read. Memory is
@@ -14,12 +10,8 @@ interpreter, NumPy, pyarrow, Numba and a kernel: "loaded" is the peak before the
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -28,6 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
+from bench.errors import WrongAnswerError
+from bench.process import python
+from bench.record import Row
 from fastndcg.statistics import exact_sum
 
 BATCH = 1_000_000
@@ -40,11 +35,9 @@ def peak_memory():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
 fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1]]), "nDCG@10", threads=1)
 loaded = peak_memory()
-options = json.loads(sys.argv[2])
-threads = options["threads"]
 start = time.perf_counter()
-stream = fn.scan_parquet(sys.argv[1], memory=options["memory"], threads=threads)
-scores = fn.evaluate(stream, "nDCG@10", threads=threads)
+stream = fn.scan_parquet(sys.argv[1])
+scores = fn.evaluate(stream, "nDCG@10")
 seconds = time.perf_counter() - start
 print(json.dumps({"mean": scores.mean()["nDCG@10"], "queries": scores.n_queries, "seconds": seconds, "loaded": loaded, "peak": peak_memory()}))
 """
@@ -85,43 +78,19 @@ def write(path: Path, rows: int, ids: str) -> float:
     return float(total / queries)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("rows", nargs="*", type=float, default=[5e6, 50e6])
-    parser.add_argument("--ids", choices=["int", "string", "shuffled"], action="append")
-    parser.add_argument("--memory", default=None)
-    parser.add_argument("--threads", type=int, default=None)
-    parser.add_argument("--folder", default=tempfile.gettempdir())
-    options = parser.parse_args()
-    print(
-        f"{'ids':>9} {'rows':>13} {'queries':>11} {'file MB':>8} {'ns/row':>7} {'loaded MiB':>10} "
-        f"{'peak MiB':>9}"
-    )
-    for ids in options.ids or ["int", "string"]:
-        for rows in options.rows:
-            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-                path = Path(folder) / "rows.parquet"
-                mean = write(path, int(rows), ids)
-                size, exact = path.stat().st_size / 1e6, pq.read_metadata(path).num_rows
-                given = json.dumps({"memory": options.memory, "threads": options.threads})
-                done = subprocess.run(
-                    [sys.executable, "-c", CHILD, str(path), given],
-                    stdout=subprocess.PIPE,
-                    check=True,
-                    env=os.environ | {"PYTHONPATH": str(Path(fn.__file__).parent.parent)},
-                )
-            found = json.loads(done.stdout)
+def rows(*, quick: bool) -> Iterator[Row]:
+    for ids in ("int", "string", "shuffled"):
+        for count in (50_000, 500_000) if quick else (5_000_000, 50_000_000):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, "rows.parquet")
+                mean, exact = write(path, count, ids), pq.read_metadata(path).num_rows
+                (found,) = python("-c", CHILD, str(path))
             if found["mean"] != mean:
-                sys.exit(f"the mean is {found['mean']!r}; wanted {mean!r}")
-            print(
-                f"{ids:>9} {exact:>13,} {found['queries']:>11,} {size:>8.0f} "
-                f"{found['seconds'] / exact * 1e9:>7.2f} {found['loaded'] / 1024:>10.0f} "
-                f"{found['peak'] / 1024:>9.0f}",
-                flush=True,
+                raise WrongAnswerError("nDCG@10", f"{count:,} rows", found["mean"], mean)
+            told = (
+                f"peak {found['peak'] >> 10} MiB, of which {found['loaded'] >> 10} MiB before the first row"
             )
-
-
-if __name__ == "__main__":
-    main()
+            seconds = found["seconds"] / exact * 1e9
+            yield Row(
+                "stream", f"{exact:,} rows, {ids} ids", unit="ns/row", wall=seconds, cpu=seconds, note=told
+            )

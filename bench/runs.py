@@ -1,8 +1,5 @@
 """Time what users run: whole processes with default settings, from a home that never saw the package.
 
-    python -m bench.bench_runs [--only JOB ...] [--runs 12] [--quick]
-    python -m bench.bench_runs --together 40    several TREC runs in one process, against a process each
-
 Each job runs in turns with default settings and with FASTNDCG_KERNELS=compiled, each from an empty home that its
 later runs find again. All must print the same. The last two runs of both are compared, and all of them together: what
 it costs not to know how often a job will be run.
@@ -12,14 +9,13 @@ Bias: processor time, of which other processes on the machine still take caches;
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from bench import reading, shuffled, tables
+from bench import reading, shuffled
 from bench.errors import BenchError
 from bench.process import whole
 from bench.record import Row
@@ -92,50 +88,11 @@ def measure(name: str, arguments: list[str], runs: int) -> Iterator[Row]:
     yield row(f"all {runs} runs", "kernels compiled in the first", runs, _TOGETHER)
 
 
-def rows(*, quick: bool, only: list[str] | None = None, runs: int | None = None) -> Iterator[Row]:
+def rows(*, quick: bool) -> Iterator[Row]:
     folder = Path(tempfile.gettempdir()) / "fastndcg-bench"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in only or JOBS:
+    for name, arguments in JOBS.items():
         try:
-            yield from measure(name, JOBS[name](folder, 20 if quick else 1), runs or (3 if quick else RUNS))
+            yield from measure(name, arguments(folder, 20 if quick else 1), 3 if quick else RUNS)
         except BenchError as error:
             yield Row("runs", name, note=f"failed: {error}")
-
-
-def together(count: int) -> None:
-    """Time several runs in one process against one process for each run: both must print the same."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "out")
-        qrels, runs = write_files(Path(folder), count)
-
-        def timed(*paths: str) -> tuple[float, str]:
-            seconds = whole("-m", "fastndcg", "trec_eval", "-q", qrels, *paths, out=out).wall
-            return seconds, out.read_text()
-
-        timed(runs[0])  # fills the caches of bytecode and of files
-        one, text = timed(*runs)
-        alone = [timed(run) for run in runs]
-    if text != "".join(each for _, each in alone):
-        raise BenchError("the two ways print different text")
-    apart = sum(seconds for seconds, _ in alone)
-    print(f"{count} runs: {one:.2f} s in one process, {apart:.2f} s in {count}: {apart / one:.1f}x")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", nargs="+", choices=list(JOBS), metavar="JOB", help=f"some of {list(JOBS)}")
-    parser.add_argument("--runs", type=int, default=None)
-    parser.add_argument("--quick", action="store_true", help="a twentieth of the rows, and three runs")
-    parser.add_argument("--together", type=int, metavar="RUNS")
-    asked = parser.parse_args()
-    if asked.together:
-        together(asked.together)
-        return
-    found = list(rows(quick=asked.quick, only=asked.only, runs=asked.runs))
-    print(tables.plain(tables.HEAD, map(tables.cells, found)))
-
-
-if __name__ == "__main__":
-    main()

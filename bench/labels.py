@@ -1,7 +1,5 @@
 """Measure how often intervals of scarce labels miss: people beside a judge.
 
-    python -m bench.bench_labels [--experiments 6000]
-
 Each number is the share of nominal 95 % intervals, in %, that miss the true mean, where 5 is right. Beside it
 stands how wide the interval is, as a share of that of people's labels alone.
 
@@ -10,12 +8,13 @@ Bias: generated values, whose distributions are known; real judges err in other 
 
 from __future__ import annotations
 
-import argparse
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from bench.record import Row
 from fastndcg.statistics.controlled import controlled
 from fastndcg.statistics.intervals import t_quantile
 
@@ -63,9 +62,9 @@ def reciprocal_ranks(random: np.random.Generator, n: int) -> Pair:
 KINDS = (ndcg_like, precision, differences, no_agreement, reciprocal_ranks)
 
 
-def of_judges(experiments: int) -> None:
-    print("\nPPI++ (misses in %, width beside people alone; misses of people alone by Student's t)")
-    random = np.random.default_rng(1)
+def rows(*, quick: bool) -> Iterator[Row]:
+    """PPI++ beside Student's t of people alone."""
+    random, experiments = np.random.default_rng(1), 50 if quick else 6000
     for kind in KINDS:
         true = kind(random, 4_000_000)[0].mean()
         for n, n_judge in ((50, 1000), (200, 2000), (200, 400), (25, 1000)):
@@ -79,18 +78,8 @@ def of_judges(experiments: int) -> None:
                 missed += not low <= true <= high
                 alone += abs(people[:n].mean() - true) > half
                 widths.append((high - low) / 2 / half if half else 1.0)
-            print(
-                f"  {kind.__name__:<17} {n:>4} of {n_judge:>5}: {100 * missed / experiments:5.1f}  "
-                f"{np.mean(widths):5.2f}  ({100 * alone / experiments:.1f})"
-            )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--experiments", type=int, default=6000)
-    experiments = parser.parse_args().experiments
-    of_judges(experiments)
-
-
-if __name__ == "__main__":
-    main()
+            shares = [100 * count / experiments for count in (missed, alone)]
+            yield Row(
+                "labels", f"{kind.__name__}, {n} of {n_judge}", "people alone", "% missed", cpu=shares[0], baseline_cpu=shares[1],
+                note=f"{np.mean(widths):.2f} times as wide",
+            )  # fmt: skip

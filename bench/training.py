@@ -1,7 +1,5 @@
 """Measure what a measure costs in each iteration of a booster's training, against the booster's own nDCG@10.
 
-    python bench/bench_training.py [--rows 1e5] [--seconds 4]
-
 First the values of both are compared, with like=, and a difference ends the run. Then both run in turns, in
 one process on one thread, with the same model and data. The result is the processor time of the fastest call.
 XGBoost and LightGBM evaluate a trained model as in an iteration, including the time to get its predictions.
@@ -13,17 +11,13 @@ Bias: generated data, 100 documents for each query, five grades; scores of small
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a script, from anywhere
-
-from bench.timing import take_turns
+from bench.record import Row, beside
+from bench.timing import Time, take_turns
 
 MEASURE = "nDCG@10"
 Call = Callable[[], Any]
@@ -143,36 +137,22 @@ def catboost_cases(rows: int, iterations: int = 20) -> Iterator[Case]:
 CASES = {"xgboost": xgboost_cases, "lightgbm": lightgbm_cases, "catboost": catboost_cases}
 
 
-def report(case: Case, seconds: float) -> str:
-    calls = {"theirs": case.theirs, "ours": case.ours, "like": case.like}
-    if case.nothing is not None:
-        calls["nothing"] = case.nothing
-    times = {name: time.cpu for name, time in take_turns(calls, seconds=seconds).items()}
-    base = times.pop("nothing", 0.0)
-    theirs, ours, like = ((time - base) / case.evaluations for time in times.values())
-    columns = [
-        f"{theirs * 1e3:.2f} ms",
-        f"{ours * 1e3:.2f} ms",
-        f"{theirs / ours:.1f}x",
-        f"{like * 1e3:.2f} ms",
-    ]
-    return " | ".join(["", case.host, *columns, f"{theirs / like:.1f}x", ""]).strip()
+def rows(*, quick: bool) -> Iterator[Row]:
+    for cases in CASES.values():
+        for case in cases(2_000 if quick else 100_000):
+            yield from measure(case, 0.0 if quick else 4.0)
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    options.add_argument("--rows", type=float, default=1e5)
-    options.add_argument("--seconds", type=float, default=4, help="for each host")
-    options.add_argument("--hosts", nargs="+", choices=CASES, default=list(CASES))
-    chosen = options.parse_args()
-    print("| host | its own | nDCG@10 | times as fast | the same number, with like= | times as fast |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for host in chosen.hosts:
-        for case in CASES[host](int(chosen.rows)):
-            print(report(case, chosen.seconds), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def measure(case: Case, seconds: float) -> Iterator[Row]:
+    calls = {"theirs": case.theirs, "nDCG@10": case.ours, "the same number, with like=": case.like}
+    times = take_turns(calls | {"nothing": case.nothing or int}, seconds=seconds)
+    nothing = times.pop("nothing") if case.nothing else Time(0.0, 0.0)
+    own = {
+        name: Time(*((each - base) / case.evaluations for each, base in zip(time, nothing, strict=True)))
+        for name, time in times.items()
+    }
+    theirs = own.pop("theirs")
+    for name, ours in own.items():
+        yield beside(
+            "training", f"{case.host}, {name}", "its own", "ms", ours, theirs, each=1e3, wants="more"
+        )

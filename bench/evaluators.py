@@ -1,7 +1,5 @@
 """Time the adapters of evaluation libraries against the libraries themselves.
 
-    python bench/bench_evaluators.py [--queries 300] [--seconds 4] [--only polars duckdb]
-
 The values of both are compared first, and a difference ends the run. Then both run in turns, in one process
 on one thread. The result is the processor time of the fastest call, including the time to read dictionaries.
 
@@ -13,18 +11,14 @@ model, which costs both the same.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a script, from anywhere
-
 import fastndcg as fn
+from bench.record import Row, beside
 from bench.rivals import query_of_rows, ways
 from bench.timing import take_turns
 
@@ -191,31 +185,17 @@ CASES = {
 }
 
 
-def report(case: Case, seconds: float) -> str:
-    times = take_turns({"theirs": case.theirs, "ours": case.ours}, seconds=seconds)
-    theirs, ours = times["theirs"].cpu, times["ours"].cpu
-    columns = [
-        case.library,
-        case.data,
-        f"{theirs * 1e3:.1f} ms",
-        f"{ours * 1e3:.1f} ms",
-        f"{theirs / ours:.1f}x",
-    ]
-    return " | ".join(columns)
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def measure(case: Case, seconds: float) -> Row:
+    times, name = (
+        take_turns({"theirs": case.theirs, "ours": case.ours}, seconds=seconds),
+        f"{case.library}, {case.data}",
     )
-    options.add_argument("--queries", type=int, default=300)
-    options.add_argument("--seconds", type=float, default=4.0)
-    options.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
-    chosen = options.parse_args()
-    for library in chosen.only:
-        for case in CASES[library](chosen.queries):
-            print(report(case, chosen.seconds), flush=True)
+    return beside(
+        "evaluators", name, "the library", "ms", times["ours"], times["theirs"], each=1e3, wants="more"
+    )
 
 
-if __name__ == "__main__":
-    main()
+def rows(*, quick: bool) -> Iterator[Row]:
+    for cases in CASES.values():
+        for case in cases(10 if quick else 300):
+            yield measure(case, 0.2 if quick else 4.0)
