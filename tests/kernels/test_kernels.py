@@ -25,7 +25,15 @@ LENGTHS = (*range(2 * LANES + 1), 40, 63, 64, 65, 100, 300)
 UNTOUCHED = 77  # what stands in all places that a block may not write to
 _GUARD = 8
 
-compiled = numba.njit(nogil=True, error_model="numpy")
+
+def through(block: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled function that calls a block, which only compiled code can."""
+
+    @numba.njit(nogil=True, error_model="numpy")
+    def call(*arguments: Any) -> Any:
+        return block(*arguments)
+
+    return call  # type: ignore[no-any-return]
 
 
 class Guarded:
@@ -65,12 +73,7 @@ def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bound_of_top(dtype: Any) -> None:
-    block = bounds.bound_of_top
-
-    @compiled
-    def call(scores: Array, depth: int) -> Any:
-        return block(scores, depth)
-
+    call = through(bounds.bound_of_top)
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
         for depth in range(1, LANES + 1):
             bound = call(scores, depth)
@@ -86,16 +89,7 @@ def end_to_end(parts: list[Array]) -> tuple[Array, Array, Array]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
-    fill, bound = bounds.greatest_by_bin, bounds.bounds_of_top
-
-    @compiled
-    def call_fill(scores: Array, starts: Array, stops: Array, greatest: Array) -> None:
-        fill(scores, starts, stops, greatest)
-
-    @compiled
-    def call_bound(greatest: Array, depth: int, limits: Array) -> None:
-        bound(greatest, depth, limits)
-
+    call_fill, call_bound = through(bounds.greatest_by_bin), through(bounds.bounds_of_top)
     some = [scores for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= BINS))]
     for first in range(0, len(some) - SIDE_BY_SIDE + 1, 5):
         batch = some[first : first + SIDE_BY_SIDE]
@@ -140,14 +134,7 @@ def ranked_side_by_side(call: Callable[..., int], dtype: Any, batch: Any, rows: 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [LANES, 2 * LANES, 3 * LANES, 7 * LANES, 16 * LANES, 19 * LANES])
 def test_rank_side_by_side(rows: int, dtype: Any) -> None:
-    block = side_by_side.rank_side_by_side
-
-    @compiled
-    def call(
-        scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array, ranked: Array, same: Array
-    ) -> int:  # fmt: skip
-        return int(block(scores, codes, kept, placed, rows, nothing, keys, ranked, same))
-
+    call = through(side_by_side.rank_side_by_side)
     random = np.random.default_rng(11)
     some = list(lists(dtype, (*LENGTHS, rows - 1, rows, rows + 1)))
     for _ in range(60):
@@ -180,12 +167,7 @@ def test_rank_side_by_side(rows: int, dtype: Any) -> None:
 
 
 def test_average_side_by_side() -> None:
-    block = side_by_side.average_side_by_side
-
-    @compiled
-    def call(gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array) -> None:
-        block(gains, same, kept, rows, sizes, out)
-
+    call = through(side_by_side.average_side_by_side)
     random = np.random.default_rng(13)
     for turn in range(200):
         rows, depth = LANES * int(random.integers(1, 5)), int(random.integers(0, 70))
@@ -214,10 +196,7 @@ def test_average_side_by_side() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("block", [keeping.keep_from, keeping.keep_few_from])
 def test_keep_from(block: Any, dtype: Any) -> None:
-    @compiled
-    def call(scores: Array, codes: Array, bound: Any, kept: Array, kept_codes: Array) -> int:
-        return int(block(scores, codes, bound, kept, kept_codes))
-
+    call = through(block)
     for scores, codes in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
         for bound in (lowest(dtype), np.median(scores).astype(dtype), scores.max()):
             n = len(scores) + LANES
@@ -235,14 +214,7 @@ def test_keep_from(block: Any, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_keep_from_lanes(dtype: Any) -> None:
     """Lists of fewer than LANES documents are left alone."""
-    block = keeping.keep_from_lanes
-
-    @compiled
-    def call(
-        scores: Array, codes: Array, starts: Array, stops: Array, bounds: Array, kept: Array, kept_codes: Array, counts: Array
-    ) -> None:  # fmt: skip
-        block(scores, codes, starts, stops, bounds, kept, kept_codes, counts)
-
+    call = through(keeping.keep_from_lanes)
     some = list(lists(dtype, (0, LANES - 1, LANES, LANES + 1, 2 * LANES, 37, 64, 100, 301)))
     for first in range(len(some) - SIDE_BY_SIDE + 1):
         batch = some[first : first + SIDE_BY_SIDE]
@@ -282,12 +254,7 @@ def ranked_by(call: Callable[..., Any], dtype: Any, others: int, *, check: bool)
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_distinct(dtype: Any) -> None:
-    block = ordering.rank_distinct
-
-    @compiled
-    def call(scores: Array, codes: Array, n: int, low: Any, ranked: Array) -> bool:
-        return bool(block(scores, codes, n, low, ranked))
-
+    call = through(ordering.rank_distinct)
     ours = ranked_by(call, dtype, 0, check=True)
     found = []
     for (distinct, ranked), (same, expected) in zip(
@@ -302,14 +269,7 @@ def test_rank_distinct(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_tied(dtype: Any) -> None:
-    block = ordering.rank_tied
-
-    @compiled
-    def call(
-        scores: Array, codes: Array, n: int, low: Any, ranked: Array, firsts: Array, sizes: Array
-    ) -> None:
-        block(scores, codes, n, low, ranked, firsts, sizes)
-
+    call = through(ordering.rank_tied)
     ours = ranked_by(call, dtype, 2, check=True)
     for (_, filled), (_, expected) in zip(
         ours, ranked_by(ordering.plain_rank_tied, dtype, 2, check=False), strict=True
@@ -319,16 +279,7 @@ def test_rank_tied(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_counts_of_scores_ahead(dtype: Any) -> None:
-    ahead, among = ordering.count_ahead, ordering.count_among
-
-    @compiled
-    def call_ahead(scores: Array, blocks: int, score: Any) -> int:
-        return int(ahead(scores, blocks, score))
-
-    @compiled
-    def call_among(scores: Array, own: Array, firsts: Array, sizes: Array) -> None:
-        among(scores, own, firsts, sizes)
-
+    call_ahead, call_among = through(ordering.count_ahead), through(ordering.count_among)
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= 2 * LANES)):
         own = np.resize(scores[:37], 2 * LANES)
         firsts, sizes = Guarded(2 * LANES, np.uint32), Guarded(2 * LANES, np.uint32)
@@ -345,16 +296,7 @@ def test_counts_of_scores_ahead(dtype: Any) -> None:
 
 @pytest.mark.usefixtures("_both_ways")
 def test_codes() -> None:
-    count, find = summing.count_codes, keeping.find_from
-
-    @compiled
-    def call_count(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
-        count(codes, start, stop, levels, counts, lane)
-
-    @compiled
-    def call_find(codes: Array, least: int, rows: Array) -> int:
-        return int(find(codes, least, rows))
-
+    call_count, call_find = through(summing.count_codes), through(keeping.find_from)
     for _, codes in lists(np.float32, tuple(n for n in LENGTHS if n >= LANES)):
         among = np.concatenate([[1, 2, 3], codes, [4, 5, 6]]).astype(codes.dtype)
         for lanes, lane, levels in ((1, 0, 7), (SIDE_BY_SIDE, 3, 9), (SIDE_BY_SIDE, 7, int(codes.max()) + 1)):
@@ -376,18 +318,7 @@ def test_codes() -> None:
 
 
 def test_ideals_and_sums_of_queries_side_by_side() -> None:
-    fill, add = summing.fill_ideals, summing.add_discounted
-
-    @compiled
-    def call_fill(
-        counts: Array, falling: Array, gains: Array, levels: int, left_out: int, depth: int, ideals: Array, lengths: Array
-    ) -> None:  # fmt: skip
-        fill(counts, falling, gains, levels, left_out, depth, ideals, lengths)
-
-    @compiled
-    def call_add(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
-        add(gains, discounts, stops, summed, sums)
-
+    call_fill, call_add = through(summing.fill_ideals), through(summing.add_discounted)
     random = np.random.default_rng(7)
     gains, falling = np.array([0.0, 1.0, 3.0, 7.0, -1.0]), np.array([3, 2, 1, 0, 4])
     discounts = 1 / np.log2(np.arange(60) + 2)
@@ -418,12 +349,7 @@ def test_ideals_and_sums_of_queries_side_by_side() -> None:
 
 
 def test_gains_of_codes() -> None:
-    block = summing.gains_of_codes
-
-    @compiled
-    def call(codes: Array, gains: Array, rows: int, out: Array) -> None:
-        block(codes, gains, rows, out)
-
+    call = through(summing.gains_of_codes)
     random = np.random.default_rng(5)
     for n in range(1, SIDE_BY_SIDE + 1):
         for rows in (0, 1, 10, 32):
@@ -437,17 +363,7 @@ def test_gains_of_codes() -> None:
 
 def test_rows_of_queries_side_by_side() -> None:
     """Sums of lists and their ideals, of different depths, that go on from cutoff to cutoff."""
-    block = summing.sum_row
-
-    @compiled
-    def call(
-        placed: int, gains: Array, lengths: Array, ideals: Array, ideal_lengths: Array, discounts: Array,
-        cutoffs: Array, anew: bool, stops: Array, summed: Array, sums: Array, values: Array,
-    ) -> None:  # fmt: skip
-        block(
-            placed, gains, lengths, ideals, ideal_lengths, discounts, cutoffs, anew, stops, summed, sums, values
-        )  # fmt: skip
-
+    call = through(summing.sum_row)
     random = np.random.default_rng(11)
     discounts = 1 / np.log2(np.arange(60) + 2)
     for turn in range(200):
@@ -478,12 +394,7 @@ def test_rows_of_queries_side_by_side() -> None:
 @pytest.mark.skipif(compiling.private is None, reason="it is a block like any other")
 def test_apart_takes_no_part_of_an_array() -> None:
     """A block set apart would take what is beside a column for its next row."""
-    block = keep_all
-
-    @compiled
-    def call(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
-        return int(block(codes, scores, kept_scores, kept))
-
+    call = through(keep_all)
     columns = np.zeros((4, 2), np.float32)
     with pytest.raises(TypeError, match="not contiguous"):
         call(np.zeros(4, np.uint8), columns[:, 0], np.zeros(40, np.float32), np.zeros(40, np.uint32))
@@ -491,12 +402,7 @@ def test_apart_takes_no_part_of_an_array() -> None:
 
 @pytest.mark.usefixtures("_both_ways")
 def test_keep_values_from() -> None:
-    block = keeping.keep_values_from
-
-    @compiled
-    def call(values: Array, bound: float, kept: Array) -> int:
-        return int(block(values, bound, kept))
-
+    call = through(keeping.keep_values_from)
     for scores, _ in lists(np.float64, tuple(n for n in LENGTHS if n >= LANES)):
         for bound in (-np.inf, float(np.median(scores)), scores.max()):
             kept, same = Guarded(len(scores) + LANES, np.float64), np.empty(len(scores) + LANES)
