@@ -125,8 +125,9 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     Notes
     -----
     Within ties, the worst value ranks documents of low gain first, and the best value those of high gain.
-    These are the lowest and highest possible values, with two exceptions: nDCG with `ideal="returned"`, whose
-    ideal changes with the order, and infAP if documents of the pool were left unjudged.
+    These are the lowest and highest possible values, with three exceptions: nDCG with `ideal="returned"`,
+    whose ideal changes with the order; AP with `denominator="hits"`, where another hit may lower the mean;
+    and infAP if documents of the pool were left unjudged.
 
     References
     ----------
@@ -178,8 +179,8 @@ def judgment_range(
     ------
     MeasureError
         A measure without an exact range; the message names an alternative. These are measures of several
-        intents; nDCG with `ideal="returned"` if a group of tied documents crosses the cutoff; discounts that
-        rise; `Judged` and `RBPresidual`, which count judgments.
+        intents; nDCG with `ideal="returned"`, and AP with `denominator="hits"`, if a group of tied documents
+        crosses the cutoff; discounts that rise; `Judged` and `RBPresidual`, which count judgments.
     InputError
         No document was judged, and `top` is not given; or it is not a finite number.
 

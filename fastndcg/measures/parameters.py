@@ -38,6 +38,9 @@ class Parameter(NamedTuple):
     changes: Mapping[Any, Mapping[str, str]] = MappingProxyType({})
     otherwise: Mapping[str, str] = MappingProxyType({})
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.default, self.meaning))
+
 
 def _one_of(name: str, words: Mapping[str, str], meaning: str) -> Parameter:
     """Return a parameter that takes one of the words. The first is the default."""

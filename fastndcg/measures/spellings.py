@@ -41,6 +41,10 @@ ALIASES = {
     "BinaryPreference": "Bpref",
     "iprec_at_recall": "IPrec",
     "num_rel_ret": "NumRet(rel=1)",
+    "rel_P": "P(denominator='n_relevant')",
+    "relative_P": "P(denominator='n_relevant')",
+    "R_cap": "R(denominator='cutoff')",
+    "CalibratedRecall": "R(denominator='cutoff')",
     "set_rel_P": "SetP(relative=True)",
     "set_relative_P": "SetP(relative=True)",
     "set_recall": "SetR",
@@ -113,7 +117,7 @@ def with_cutoff(element: str, cutoff: object) -> str:
 # measures as trec_eval prints them, and with the cutoffs that its -m takes
 _TREC_EVAL = re.compile(
     r"map|ndcg|recip_rank|set_(?:P|relative_P|recall|map|F)|num_rel_ret"
-    r"|(?:map_cut|ndcg_cut|P|recall|success|iprec_at_recall)[._][0-9][0-9.]*"
+    r"|(?:map_cut|ndcg_cut|P|relative_P|recall|success|iprec_at_recall)[._][0-9][0-9.]*"
 )
 
 

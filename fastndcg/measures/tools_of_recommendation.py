@@ -68,7 +68,7 @@ RECOMMENDATION: tuple[Rule, ...] = (
             has("P", "precision@k", unjudged="skip_irrelevant"),
             has("R", "recall@k", empty="skip"),
             has("RR", "mrr@k", empty="skip", default_cutoff=10),
-            has("AP", "map@k", empty="skip", denominator="min(n_relevant, k)", default_cutoff=100),
+            has("AP", "map@k", empty="skip", denominator="cutoff", default_cutoff=100),
         ),
         caveats=("ties are ordered by rising corpus id, the opposite of trec_eval",
             "queries without relevant documents are dropped"),

@@ -18,7 +18,7 @@ _LIGHTGBM = Rule(
     ),
     others=(
         has(
-            "AP", "map@k", rel=ABOVE_HALF, empty=1.0, denominator="min(n_relevant, k)", weights="weighted"
+            "AP", "map@k", rel=ABOVE_HALF, empty=1.0, denominator="cutoff", weights="weighted"
         ),
     ),
 )  # fmt: skip
@@ -32,7 +32,7 @@ _XGBOOST = _LIGHTGBM.replace(
         "ndcg_exp_gain=false: conventions['xgboost'].replace(gain='linear')",
     ),
     others=(
-        has("AP", "map@k", empty=1.0, denominator="min(n_relevant, k)", weights="weighted"),
+        has("AP", "map@k", empty=1.0, denominator="cutoff", weights="weighted"),
     ),
 )  # fmt: skip
 _CATBOOST = Rule(
@@ -41,7 +41,7 @@ _CATBOOST = Rule(
     caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32",
         "tied documents are ordered by rising target"),
     others=(
-        has("AP", "MAP:top", rel=ABOVE_HALF, denominator="min(n_relevant, k)"),
+        has("AP", "MAP:top", rel=ABOVE_HALF, denominator="cutoff"),
         has("R", "RecallAt:top", rel=ABOVE_HALF, empty=1.0),
         has("RR", "MRR:top", rel=ABOVE_HALF),
         has("DCG", "DCG:top"),

@@ -141,6 +141,9 @@ def bounds(
                 take([row], queries, np.where(best, scale.grades[-1], scale.grades[0]))
         for row in rows:
             measure = measures[row]
+            for grade in scale.grades if measure.definition.worth == "best" else ():
+                # those that are as good as the best judged document raise the chance that one is the first
+                take([row], some, np.full(len(unjudged.places), grade))
             if measure.name != "nDCG" or len(scale.gains) == 1:
                 continue
             if measure.ideal == "full":

@@ -37,6 +37,7 @@ def is_counted(measure: Measure) -> bool:
     """Whether one pass gives the measure for all numbers: it sums over relevant ranks."""
     definition = measure.definition
     counted = definition.worth == "relevant" and definition.fold in ("hits", "count")
+    counted = counted and definition.way == "kernels"
     return counted and definition.cut != "relevant" and measure.ties in ("average", "input")
 
 

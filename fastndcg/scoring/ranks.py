@@ -16,13 +16,15 @@ import numpy.typing as npt
 from fastndcg.common.arrays import freeze, offsets_from
 from fastndcg.errors import MeasureError
 from fastndcg.kernels.flow import tables
+from fastndcg.measures import NumRet
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import laid_out, launch, plan, propensities, worths
+from fastndcg.scoring import above_score, laid_out, launch, plan, propensities, worths
 from fastndcg.scoring.discounts import discount_table
 
 if TYPE_CHECKING:
     from fastndcg.kernels.flow.tables import Plan
     from fastndcg.measures import Measure
+    from fastndcg.typing import Ties
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -55,11 +57,29 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
         return found._replace(ideal_gain=gains, ideal_contribution=parts)
     if measure.way == "propensities":
         rankings, measure, divisor = propensities.as_plain(measure, rankings)
+    elif measure.way == "above a score":
+        rankings, measure = above_score.as_plain(measure, rankings)
     elif measure.way == "pooled" and measure.rel >= 0:
         rankings = rankings._with_pooled or rankings
     if measure.definition.fold in ("preference", "inferred"):
         return _by_truncation(measure, rankings)
+    if measure.definition.fold == "mean of hits":
+        return _from_kernels(measure(denominator="n_relevant"), rankings, _hits(measure, rankings))
     return _from_kernels(measure, rankings, divisor)
+
+
+def _hits(measure: Measure, rankings: Rankings) -> float:
+    """The number of relevant documents that the measure finds. Raises `MeasureError` if ties decide it."""
+    same = {name: measure.params[name] for name in ("rel", "judged_only", "unjudged")}
+    found = NumRet(**same) if measure.cutoff is None else NumRet(**same) @ measure.cutoff
+    orders: tuple[Ties, ...] = ("worst", "best") if measure.ties == "average" else (measure.ties,)
+    numbers = launch.score(tuple(found(ties=ties) for ties in orders), rankings, 1)[:, 0]
+    if numbers[0] != numbers[-1]:
+        raise MeasureError(
+            f"{measure} divides by the number of relevant documents found, which changes with the order "
+            'of tied documents. Explain it with ties="input", "worst" or "best"'
+        )
+    return float(numbers[0])
 
 
 def _check(measure: Measure) -> None:

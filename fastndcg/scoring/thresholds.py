@@ -18,7 +18,7 @@ from fastndcg.common.arrays import parts_of, runs_of
 from fastndcg.errors import MeasureError
 from fastndcg.scoring import laid_out, worths
 from fastndcg.scoring.discounts import discount_table, ranks_shown
-from fastndcg.scoring.unjudged import Scale, Unjudged, ranks_of
+from fastndcg.scoring.unjudged import Scale, Unjudged, ranks_of, refuse_across
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
@@ -83,16 +83,8 @@ def _moving(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> Int64:
     """The number of unjudged documents of each query that count in the ranking or in the ideal."""
     if measure.ideal != "returned" or measure.cutoff is None:
         return unjudged.lengths
+    refuse_across(measure, rankings, unjudged, "its ideal", "ideal='judged'")
     places = unjudged.places
-    across = (unjudged.first < measure.cutoff) & (measure.cutoff < unjudged.first + unjudged.size)
-    across &= unjudged.lengths[unjudged.query] > 0
-    if measure.ties != "input" and across.any():
-        query = int(unjudged.query[np.argmax(across)])
-        raise MeasureError(
-            f"{measure} has no exact range where tied documents reach across rank {measure.cutoff}, "
-            f"as in query {rankings._name_of(query)}: its ideal differs from order to order. "
-            "Take ties='input', or ideal='judged'"
-        )
     shown = unjudged.query[places[unjudged.rank[places] < measure.cutoff]]
     return np.bincount(shown, minlength=rankings.n_queries)
 

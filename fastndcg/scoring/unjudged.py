@@ -101,6 +101,8 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
             f"{measure} has no exact range beside negative grades, which are unjudged documents of the pool "
             "to it. Ask for AP, or drop these rows"
         )
+    if definition.fold == "mean of hits" and measure.cutoff is not None:
+        refuse_across(measure, rankings, unjudged, "the number of hits", "denominator='n_relevant'")
     if params.get("ips") == "snips" and params["ties"] in ("worst", "best"):
         raise MeasureError(
             f"{measure} has no exact range: propensities decide which of tied documents comes first. "
@@ -116,6 +118,20 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
                 f"{measure} has no exact range: its discount is {table[rank - 1]:g} at rank {rank}; "
                 "wanted discounts that do not rise and are not negative"
             )
+
+
+def refuse_across(measure: Measure, rankings: Rankings, unjudged: Unjudged, what: str, instead: str) -> None:
+    """Raise if a tied group of a query with unjudged documents lies across the cutoff."""
+    cutoff: int = measure.cutoff  # type: ignore[assignment]
+    across = (unjudged.first < cutoff) & (cutoff < unjudged.first + unjudged.size)
+    across &= unjudged.lengths[unjudged.query] > 0
+    if measure.ties != "input" and across.any():
+        query = int(unjudged.query[np.argmax(across)])
+        raise MeasureError(
+            f"{measure} has no exact range where tied documents reach across rank {cutoff}, "
+            f"as in query {rankings._name_of(query)}: {what} differs from order to order. "
+            f"Take ties='input', or {instead}"
+        )
 
 
 def scale_of(measure: Measure, grades: Float64) -> Scale:

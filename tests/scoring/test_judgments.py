@@ -147,7 +147,23 @@ def listed() -> Iterator[str]:
         yield from (f"{name}(ties='{ties}')" for name in ("AP", "Rprec", "Bpref", "infAP", "RR", "SetAP"))
         yield f"IPrec(ties='{ties}')@0.5"
     yield from (
-        "AP(denominator='min(n_relevant, k)')@2",
+        *(f"AP(denominator='{over}')@2" for over in ("cutoff", "returned", "k", "none")),
+        *(f"AP(denominator='{over}', ties='input')" for over in ("cutoff", "returned", "hits", "k")),
+        *(f"AP(denominator='hits', ties='input'){cut}" for cut in ("@1", "@2", "@4")),
+        "AP(denominator='hits', empty='nan')",
+        *(f"P(denominator='{over}')@3" for over in ("returned", "n_relevant")),
+        *(f"P(denominator='n_relevant', ties='{ties}')@2" for ties in ("input", "worst", "best")),
+        "R(denominator='cutoff')@2",
+        "R(denominator='cutoff', ties='input')",
+        *(f"RR(of='best', ties='{ties}')" for ties in ("average", "input", "worst", "best")),
+        "RR(of='best', rel=2, empty='nan')@3",
+        "RR(of='best', score_above=0)@3",
+        *(f"{name}(score_above=1)@3" for name in ("AP", "P", "R", "RR")),
+        "AP(score_above=0, denominator='cutoff', ties='input')@3",
+        "PFound(stop=[0, 0.3, 0.1, 0.7])@3",
+        "PFound(stop=[0.1, 0.3, 1, 0.7], decay=0.5, ties='worst')",
+        "ERR(stop=[0.5, 0.1, 0, 1])@3",
+        "IPrec(rounding='nearest')@0.5",
         "AP(rel=2, empty='skip')",
         "RR(empty=1)",
         "RR(empty='nan')",
@@ -248,6 +264,7 @@ def test_negative_grades() -> None:
 
 
 COUNTED = [
+    *("AP(denominator='returned')@7", "AP(denominator='returned')", "P(denominator='n_relevant')@7", "R(denominator='cutoff')@7"),
     *("AP", "AP@7", "AP(denominator='min(n_relevant, k)')@7", "AP(rel=2, ties='input')@40", "AP(ties='input')", "R", "R@5"),
     *("R(ties='input', empty='nan')@20", "F@10", "F(beta=3, rel=2)", "SetR(rel=3)", "SetF", "SetAP", "SetP(relative=True)"),
 ]  # fmt: skip

@@ -218,7 +218,8 @@ def fold_hits_found(
     lists: Array,
     lane: int,
 ) -> int:
-    """Write the mean precision at the relevant documents above the cutoff to the first rank; returns 1.
+    """Write the mean precision at the relevant documents above the cutoff to the first rank; returns 1, or 0
+    if nothing is ranked.
 
     Only a tied group across the cutoff makes their number uncertain.
     """
@@ -248,6 +249,8 @@ def fold_hits_found(
             total += found / size * ((hits + 1.0) * reward + (found - 1) / (size - 1) * later)
             hits += found
         at += filled
+    if at == 0:
+        return 0
     lists[0, lane] = total / hits if hits > 0.0 else 0.0
     return 1
 

@@ -1,0 +1,244 @@
+"""Parameters by which one name has several numbers: laws, exact expectations of large ties, and the tools that divide so."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+
+import fastndcg as fn
+
+OVER = ("n_relevant", "cutoff", "returned", "hits", "k")
+
+
+def mean_of_hits(n: int, ones: int, places: int, hits: int = 0, total: Fraction = Fraction(0)) -> Fraction:
+    """AP over the hits where a tied group of n documents, `ones` of them relevant, has the last `places` ranks, after
+    `hits` relevant documents on the first ranks.
+    """
+    whole, value = math.comb(n, places), Fraction(0)
+    for found in range(max(0, places - (n - ones)), min(ones, places) + 1):
+        chance = Fraction(math.comb(ones, found) * math.comb(n - ones, places - found), whole)
+        added = Fraction(0)
+        for place in range(places):
+            above = Fraction(place * (found - 1), max(places - 1, 1))
+            added += Fraction(found, places) * (hits + 1 + above) / (hits + place + 1)
+        if hits + found:
+            value += chance * (total + added) / (hits + found)
+    return value
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("n", "ones", "k"), [(5, 2, 3), (40, 7, 11), (300, 1, 20), (300, 299, 20), (400, 150, 399), (400, 200, 1), (1200, 300, 100)]
+)  # fmt: skip
+@pytest.mark.parametrize("first", [0, 3])
+def test_the_mean_of_hits_of_a_large_tie_across_the_cutoff(n: int, ones: int, k: int, first: int) -> None:
+    grades = [1] * first + [1] * ones + [0] * (n - ones)
+    scores = [2.0 + i for i in range(first)] + [1.0] * n
+    got = fn.evaluate(
+        fn.Rankings.from_lists([grades], [scores]), fn.AP(denominator="hits") @ (first + k)
+    ).values[0, 0]
+    assert got == pytest.approx(float(mean_of_hits(n, ones, k, first, Fraction(first))), rel=1e-12)
+
+
+@pytest.mark.pure
+def test_the_exact_formula_of_this_file_is_the_mean_over_all_orders() -> None:
+    for n, ones, places, hits in ((5, 2, 3, 0), (5, 4, 2, 1), (6, 3, 5, 2), (4, 1, 1, 0)):
+        query = oracle.Query([1] * hits + [1] * ones + [0] * (n - ones), [3] * hits + [0] * n)
+        query = query._replace(scores=[9 - i for i in range(hits)] + [0] * n)
+        wanted = oracle.score("AP", query, hits + places, denominator="hits")
+        assert float(mean_of_hits(n, ones, places, hits, Fraction(hits))) == pytest.approx(wanted, rel=1e-14)
+
+
+def test_a_million_tied_documents_over_the_cutoff() -> None:
+    """The cost is that of a pass over the group; the law: only h of the first k count, whatever is below them."""
+    n = 1_000_000
+    rankings = fn.Rankings.from_offsets([0, n], np.arange(n) < 1000, np.zeros(n))
+    few = fn.Rankings.from_offsets([0, 1000], np.arange(1000) < 1, np.zeros(1000))
+    value, other = (
+        fn.evaluate(each, fn.AP(denominator="hits") @ 5000).values[0, 0] for each in (rankings, few)
+    )
+    assert 0 < value < 0.01
+    # one relevant document of 1000: the mean of 1 / rank
+    assert other == pytest.approx(math.fsum(1 / rank for rank in range(1, 1001)) / 1000, rel=1e-13)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    "name", ["AP(denominator='hits')", "AP(denominator='hits')@3", "RR(of='best')", "PFound"]
+)
+@pytest.mark.parametrize("pool", [None, [1, 1]])
+def test_nothing_returned(name: str, pool: list[int] | None) -> None:
+    judged = None if pool is None else ([0, len(pool)], pool)
+    rankings = fn.Rankings.from_offsets([0, 0], [], [], judged=judged)
+    assert fn.evaluate(rankings, name).values.tolist() == [[0.0]]
+
+
+@pytest.mark.pure
+def test_perfect_lists_have_the_value_1_where_they_can() -> None:
+    rankings = fn.Rankings.from_lists(
+        [[1] * 7, [1, 1, 0, 0], [1] * 30], [[0.5] * 7, [4, 3, 2, 1], [1, 2] * 15]
+    )
+    short = [fn.AP(denominator=name) @ 5 for name in ("cutoff", "returned", "hits")]
+    measures = [*short, fn.P(denominator="n_relevant") @ 5, fn.R(denominator="cutoff") @ 5]
+    assert (fn.evaluate(rankings, measures).values == 1.0).all()
+
+
+@pytest.mark.pure
+def test_divisors_by_hand() -> None:
+    """3 relevant documents of 6 judged, 4 returned, k = 5: hits on the ranks 1 and 3."""
+    rankings = fn.Rankings.from_lists([[1, 0, 1, 0]], [[4, 3, 2, 1]], judged=([0, 6], [1, 0, 1, 0, 1, 0]))
+    total = 1 + 2 / 3
+    wanted = dict(zip(OVER, (3, 3, 3, 2, 5), strict=True))
+    got = {name: fn.evaluate(rankings, fn.AP(denominator=name) @ 5).values[0, 0] for name in OVER}
+    assert got == {name: pytest.approx(total / over, rel=1e-15) for name, over in wanted.items()}
+    precisions = [1, 1 / 2, 2 / 3, 2 / 4, 2 / 5]
+    of_ranks = fn.evaluate(rankings, fn.AP(denominator="none") @ 5).values[0, 0]
+    assert of_ranks == pytest.approx(sum(precisions) / 5, rel=1e-15)
+    p, r = fn.P, fn.R
+    measures = [
+        p @ 5,
+        p(denominator="returned") @ 5,
+        p(denominator="n_relevant") @ 5,
+        r(denominator="cutoff") @ 2,
+    ]
+    assert fn.evaluate(rankings, measures).values[:, 0].tolist() == [2 / 5, 2 / 4, 2 / 3, 1 / 2]
+    assert fn.evaluate(rankings, fn.R(score_above=2) @ 5).values.tolist() == [[1 / 3]]
+
+
+@pytest.mark.pure
+def test_the_mean_of_precisions_far_beyond_the_list() -> None:
+    """Ranks below the list count too, up to any cutoff."""
+    rankings = fn.Rankings.from_lists([[0, 1, 1]], [[3, 2, 1]])
+    for k in (1, 2, 3, 4, 100, 65_536, 65_537, 300_000):
+        wanted = math.fsum(min(max(i - 1, 0), 2) / i for i in range(1, k + 1)) / k
+        got = fn.evaluate(rankings, fn.AP(denominator="none") @ k).values[0, 0]
+        assert got == pytest.approx(wanted, rel=1e-13), k
+    far = fn.evaluate(rankings, fn.AP(denominator="none") @ 10**30).values[0, 0]
+    assert far == pytest.approx((2 * (math.log(1e30) + 0.5772156649015329) - 2 - 1 / 2) / 1e30, rel=1e-13)
+
+
+@pytest.mark.pure
+def test_one_discount_is_not_a_power() -> None:
+    """A list of one discount and the base of a power were equal tuples, and so shared a table."""
+    rankings = fn.Rankings.from_lists([[1]])
+    assert fn.evaluate(rankings, [fn.DCG(discount=[0.8]), fn.RBP(p=0.8)]).values.tolist() == [
+        [0.8],
+        [1 - 0.8],
+    ]
+    measures = [fn.AP(denominator="none") @ 1, fn.PFound(decay=1) @ 2]
+    two = fn.Rankings.from_lists([[0, 1]], [[2, 1]])
+    assert fn.evaluate(two, measures).values.tolist() == [[0.0], [1.0]]
+
+
+@pytest.mark.pure
+def test_values_have_one_name() -> None:
+    assert fn.AP(denominator="min(n_relevant, k)") == fn.parse("AP(denominator='cutoff')")
+    assert str(fn.AP(denominator=None) @ 3) == "AP(denominator='none')@3"
+    assert fn.parse("AP(denominator=None)@3") == fn.AP(denominator="none") @ 3
+    assert fn.parse("relative_P.5") == fn.parse("rel_P@5") == fn.P(denominator="n_relevant") @ 5
+    for measure in (
+        fn.ERR(stop=[0, 0.5]),
+        fn.PFound(stop={1: 0.5}, decay=0),
+        fn.RR(of="best") @ 3,
+        fn.R(score_above=-1),
+    ):
+        assert fn.parse(str(measure)) == measure
+    assert fn.AP(denominator="hits")(denominator="n_relevant") == fn.AP
+    assert fn.AP(denominator="hits").definition.fold == "mean of hits"
+    assert fn.AP(denominator="hits")(denominator="n_relevant").definition.fold == "hits"
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: fn.AP(denominator="R"), r"denominator is one of 'n_relevant', 'cutoff', 'returned', 'hits', 'k', 'none'"),
+        (lambda: fn.P(denominator="hits"), r"denominator is one of 'cutoff', 'returned', 'n_relevant'"),
+        (lambda: fn.nDCG(k=10), r"nDCG has no parameter 'k': write nDCG@10"),
+        (lambda: fn.PFound(decay=1.5), r"decay=1.5 is not known: decay is a probability"),
+        (lambda: fn.PFound(stop="exp2"), r"stop='exp2' is not known: stop is 'linear', a sequence or mapping"),
+        (lambda: fn.ERR(stop={}), r"wanted|at least one grade"),
+        (lambda: fn.RR(of="last"), r"of='last' is not known: of is one of 'first', 'best'"),
+        (lambda: fn.R(score_above=math.nan), r"score_above holds nan, where a finite number was wanted"),
+        (lambda: fn.IPrec(rounding="even"), r"rounding is one of 'up', 'nearest'"),
+    ],
+)  # fmt: skip
+def test_values_that_are_not_known(make: object, message: str) -> None:
+    with pytest.raises(fn.MeasureError, match=message):
+        make()  # type: ignore[operator]
+
+
+@pytest.mark.pure
+def test_measures_that_cannot_be_computed() -> None:
+    rankings = fn.Rankings.from_lists([[3, 0, 1]], [[3, 2, 1]])
+    with pytest.raises(fn.MeasureError, match=r"up to a cutoff; name one, as in AP\(denominator='none'\)@10"):
+        fn.evaluate(rankings, fn.AP(denominator="none"))
+    with pytest.raises(fn.InputError, match=r"not defined for grade 3.*would be 3\. Give one from 0 to 1"):
+        fn.evaluate(rankings, "PFound@3")
+    with pytest.raises(fn.InputError, match=r"has no gain for grade 3|would be"):
+        fn.evaluate(rankings, fn.ERR(stop=[0, 0.1]))
+    with pytest.raises(fn.MeasureError, match=r"so that max_rel=3 changes nothing; give one of them"):
+        fn.evaluate(rankings, fn.ERR(stop=[0, 0.1, 0.2, 0.3], max_rel=3))
+
+
+# ---- the tools themselves ----
+
+
+@pytest.fixture
+def ragged() -> tuple[list[np.ndarray], list[np.ndarray]]:
+    rng = np.random.default_rng(5)
+    lengths = rng.integers(1, 30, 60)
+    grades = [(rng.random(n) < rng.choice([0.05, 0.3, 0.8])).astype(np.int64) for n in lengths]
+    scores = [rng.permutation(n).astype(np.float32) / 4 - 2 for n in lengths]
+    return grades, scores
+
+
+@pytest.mark.parametrize("k", [1, 5, 10, 100])
+def test_torchmetrics(ragged: tuple[list[np.ndarray], list[np.ndarray]], k: int) -> None:
+    torch = pytest.importorskip("torch")
+    retrieval = pytest.importorskip("torchmetrics.functional.retrieval")
+    rankings = fn.Rankings.from_lists(*ragged)
+    theirs = {
+        fn.AP(denominator="hits", score_above=0) @ k: (retrieval.retrieval_average_precision, {}),
+        fn.P(denominator="returned", score_above=0) @ k: (
+            retrieval.retrieval_precision,
+            {"adaptive_k": True},
+        ),
+        fn.P(score_above=0) @ k: (retrieval.retrieval_precision, {}),
+        fn.R(score_above=0) @ k: (retrieval.retrieval_recall, {}),
+        fn.RR(score_above=0) @ k: (retrieval.retrieval_reciprocal_rank, {}),
+    }
+    scores = fn.evaluate(rankings, list(theirs))
+    for measure, (function, more) in theirs.items():
+        wanted = [
+            float(function(torch.tensor(score), torch.tensor(grade), top_k=k, **more))
+            for grade, score in zip(*ragged, strict=True)
+        ]
+        np.testing.assert_allclose(scores[measure], wanted, rtol=1e-6, err_msg=str(measure))
+
+
+@pytest.mark.parametrize("top", [None, 1, 5])
+def test_catboost(ragged: tuple[list[np.ndarray], list[np.ndarray]], top: int | None) -> None:
+    catboost = pytest.importorskip("catboost.utils")
+    rng = np.random.default_rng(6)
+    grades = [rng.choice([0, 0.25, 0.5, 1], len(one)) for one in ragged[0]]
+    scores = [np.floor(one) for one in ragged[1]]  # tied
+    rankings = fn.Rankings.from_lists(grades, scores)
+    queries = np.repeat(np.arange(len(grades)), [len(one) for one in grades])
+    cut = "" if top is None else f":top={top}"
+    for measure, name in (
+        (fn.PFound(ties="worst"), f"PFound{cut}"),
+        (fn.PFound(decay=0.5, ties="worst"), f"PFound:decay=0.5{cut and f';top={top}'}"),
+        (fn.ERR(stop="linear", ties="worst"), f"ERR{cut}"),
+        (fn.P(rel=0.51, denominator="returned", ties="worst"), f"PrecisionAt{cut}"),
+        (fn.AP(rel=0.51, denominator="returned", ties="worst"), f"MAP{cut}"),
+    ):
+        wanted = catboost.eval_metric(np.concatenate(grades), np.concatenate(scores), name, group_id=queries)[
+            0
+        ]
+        got = fn.evaluate(rankings, measure if top is None else measure @ top).mean()
+        assert next(iter(got.values())) == pytest.approx(wanted, rel=1e-6), name
