@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fastndcg.cli.application import command
-from fastndcg.cli.gates import hold
+from fastndcg.cli.gates import FAILS, HOLDS, Verdict, hold
 from fastndcg.cli.options import (
     ConfidenceOption,
     DocIdOption,
@@ -88,11 +88,10 @@ def judges(
         write(shown_as(format, texts, 2, _DROPS) + "\n")
     note(f"{count_of(rows[0]['grades'], 'grade')} of {count_of(rows[0]['items'], 'document')}")
     if fail_under is not None:
-        hold(
-            [
-                f"--fail-under: alpha of {row['group']} {row['name']} is {row['alpha']:.6g}, "
-                f"not {fail_under:g} or more"
-                for row in rows
-                if not row["alpha"] >= fail_under
-            ]
-        )
+        hold([_verdict(row, fail_under) for row in rows])
+
+
+def _verdict(row: dict[str, Any], least: float) -> Verdict:
+    name, verdict = f"alpha of {row['group']} {row['name']}", HOLDS if row["alpha"] >= least else FAILS
+    is_less = f"{name} is {row['alpha']:.6g}, not {least:g} or more"
+    return Verdict("--fail-under", name, verdict, is_less, row | {"verdict": verdict})
