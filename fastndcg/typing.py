@@ -39,10 +39,12 @@ class Parameters(TypedDict, total=False):
     ips: bool | Literal["snips"]
     judged_only: bool
     like: Any  # name of a convention, or a Convention
+    max_fp: float | None
     max_rel: float | None
     min_rel: float
     of: Literal["first", "best"]
     p: float
+    pairs: Literal["relevant", "graded"]
     recall: float | None
     rel: float | None
     relative: bool

@@ -561,6 +561,72 @@ def inferred_ap(
     return total / relevant
 
 
+# Pairs of documents.
+
+
+def area_under_roc(
+    ranked: Sequence[Document],
+    query: Query,
+    cutoff: int | None,
+    *,
+    rel: float = 1,
+    pairs: str = "relevant",
+    max_fp: float | None = None,
+) -> float | None:
+    """Share of the pairs of a relevant document and another one whose relevant one comes first; "graded": of all
+    pairs of different grades. With a number `max_fp` only the first so many others have pairs, and as many with
+    each relevant document of the query; with a share only that share of the others, corrected as McClish does.
+    """
+    if pairs == "graded":
+        grades = [document.grade if document.is_judged else 0 for document in ranked]
+        both = [(one, other) for one, other in itertools.combinations(grades, 2) if one != other]
+        return sum(one > other for one, other in both) / len(both) if both else None
+    hits = [is_relevant(document, rel) for document in ranked[:cutoff]]
+    above = [hits[:rank].count(False) for rank, hit in enumerate(hits) if hit]
+    others = hits.count(False)
+    if max_fp is not None and max_fp >= 1:
+        relevant = num_rel(ranked, query, rel=rel)
+        return math.fsum(max(max_fp - n, 0) for n in above) / (max_fp * relevant) if relevant else None
+    if not above or not others:
+        return None
+    if max_fp is None:
+        return math.fsum(others - n for n in above) / (len(above) * others)
+    return mcclish(math.fsum(max(max_fp * others - n, 0) for n in above) / (len(above) * others), max_fp)
+
+
+def mcclish(partial: float, max_fp: float) -> float:
+    """A partial area as scikit-learn shows it: 1/2 for one of chance, 1 for the largest."""
+    least, most = max_fp**2 / 2, max_fp
+    return (1 + (partial - least) / (most - least)) / 2
+
+
+def area_under_lines(
+    query: Query, cutoff: int | None, *, rel: float = 1, max_fp: float
+) -> list[float | None]:
+    """The corrected area under a curve with a straight line for each tied group, for each order of tied documents:
+    they differ only in which documents are within the cutoff.
+    """
+    values: list[float | None] = []
+    documents = query.documents()
+    for order in orders(query.scores):
+        shown = order[:cutoff]
+        hits = [i for i in shown if is_relevant(documents[i], rel)]
+        others = [i for i in shown if not is_relevant(documents[i], rel)]
+        if not hits or not others:
+            values.append(None)
+            continue
+        bound, area, x, y = max_fp * len(others), 0.0, 0.0, 0.0
+        for score in sorted({query.scores[i] for i in shown}, reverse=True):
+            wide = sum(query.scores[i] == score for i in others)
+            high = sum(query.scores[i] == score for i in hits)
+            step = min(float(wide), bound - x)
+            if wide and step > 0:
+                area += step * (y + high * step / wide / 2)
+            x, y = x + wide, y + high
+        values.append(mcclish(area / (len(hits) * len(others)), max_fp))
+    return values
+
+
 # Measures of a user who reads down the list.
 
 
@@ -665,7 +731,7 @@ GRADED: dict[str, tuple[Callable[..., float | None], tuple[str, ...]]] = {
 }
 BINARY: dict[str, Callable[..., float | None]] = {
     "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "Success": success, "RR": reciprocal_rank,
-    "AP": average_precision, "IPrec": interpolated_precision, "Bpref": binary_preference, "infAP": inferred_ap,
+    "AP": average_precision, "AUC": area_under_roc, "IPrec": interpolated_precision, "Bpref": binary_preference, "infAP": inferred_ap,
     "ERR": expected_reciprocal_rank, "PFound": probability_found, "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual,
     "Judged": judged_share, "NumRel": num_rel, "SDCG": scaled_dcg,
     "SetP": precision, "SetR": recall, "SetF": f_measure, "SetAP": set_average_precision,
@@ -691,6 +757,8 @@ def better_of_binary(name: str, rel: float = 1, **words: Any) -> Callable[[Docum
         return lambda document: chance_to_stop(document, stop, words.get("max_rel", 4))
     if words.get("of") == "best":
         return lambda document: document.grade if is_relevant(document, rel) else -math.inf
+    if words.get("pairs") == "graded":
+        return lambda document: float(document.grade) if document.is_judged else 0.0
     return lambda document: float(is_relevant(document, rel))
 
 
@@ -762,6 +830,11 @@ def score(
         return definition(ranked, query, cutoff, **arguments)
 
     listed = without_unjudged(query) if judged_only else query
+    if name == "AUC" and ties == "average" and 0 < (parameters.get("max_fp") or 0) < 1:
+        lines = area_under_lines(listed, cutoff, rel=parameters.get("rel", 1), max_fp=parameters["max_fp"])
+        filled = [shown_empty if one is None else one for one in lines]
+        some = any(one is not None for one in lines)
+        return mean([one for one in filled if not math.isnan(one)]) if some else shown_empty
     linear = name in LINEAR and arguments.get("ideal") != "returned"
     value = over_orders(of_order, worth, listed, ties, undefined=shown_empty, linear=linear)
     return shown_empty if value is None else value

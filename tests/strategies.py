@@ -364,6 +364,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
         {1: 0.25},
         share,
     ),
+    "pairs": ("relevant", "graded"),
+    "max_fp": (None, 1, 3, 20, 0.05, 0.3, 0.7),
     "ips": (False, True, "snips"),
     "clip": (0.0, 0.1, 1.0),
     "min_rel": (0, 1, -1, 0.5),
@@ -649,6 +651,10 @@ def any_measure(rng: np.random.Generator, name: str, table: Ragged, longest: int
         chosen.pop("max_rel", None)
     if name == "AP" and cutoff is None and chosen.get("denominator") == "none":
         del chosen["denominator"]
+    if chosen.get("pairs") == "graded":  # documents of all grades and ranks
+        cutoff = None
+        chosen.pop("rel", None)
+        chosen.pop("max_fp", None)
     if name in OF_INTENTS and chosen.get("max_rel") is not None:
         chosen.pop("rel", None)  # every grade is taken for what it is
     elif name in OF_INTENTS and name != "nDCG_IA" and rng.random() < 0.5:

@@ -31,6 +31,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("PFound", {"stop": share, "decay": 0.0, "judged_only": True}),
     ("ERR", {"stop": {0: 0.1, 0.5: 0, 1: 0.2, 2: 0.7, 2.5: 0.3, 4: 1}}),
     ("ERR", {"stop": share, "unjudged": 1}),
+    *(("AUC", words) for words in ({}, {"rel": 2}, {"judged_only": True}, {"unjudged": 1}, {"empty": "nan"})),
+    *(("AUC", {"max_fp": max_fp}) for max_fp in (1, 2, 0.3, 0.5)),
     ("F", {"beta": 0.5}),
     ("SetF", {"beta": 2.0}),
     ("SetP", {"relative": True}),

@@ -222,6 +222,7 @@ def _anchor(worst: Any, random: Any, actual: Any, best: Any, reachable: Any) -> 
 def _check(measure: Measure, rankings: Rankings) -> None:
     """Raise `MeasureError` for a measure whose worst or best order is not known."""
     params, definition = measure.params, measure.definition
+    worths.check_best_known(measure)
     if definition.way == "intents" and definition.name != "nDCG_IA":
         raise MeasureError(
             f"{measure} has no known best order: which one is best for several intents together is as hard "

@@ -75,8 +75,8 @@ def explain(
     InputError
         The query does not exist; the message names similar ids.
     MeasureError
-        The measure is not a sum over ranks: IPrec, SetAP, IDCG, NumRel, measures of several intents, and nDCG
-        with `ideal="returned"` and averaged ties.
+        The measure is not a sum over ranks: AUC, IPrec, SetAP, IDCG, NumRel, measures of several intents, and
+        nDCG with `ideal="returned"` and averaged ties.
 
     See Also
     --------

@@ -125,9 +125,9 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     Notes
     -----
     Within ties, the worst value ranks documents of low gain first, and the best value those of high gain.
-    These are the lowest and highest possible values, with three exceptions: nDCG with `ideal="returned"`,
+    These are the lowest and highest possible values, with four exceptions: nDCG with `ideal="returned"`,
     whose ideal changes with the order; AP with `denominator="hits"`, where another hit may lower the mean;
-    and infAP if documents of the pool were left unjudged.
+    AUC with a cutoff; and infAP if documents of the pool were left unjudged.
 
     References
     ----------

@@ -157,6 +157,10 @@ def is_share(number: float) -> bool:
     return 0 <= number <= 1
 
 
+def is_max_fp(number: float) -> bool:
+    return 0 < number < 1 or (1 <= number <= 2**53 and number == int(number))
+
+
 def read_ties_of_intents(value: Any) -> str:
     if value in ("worst", "best"):
         raise MeasureError(

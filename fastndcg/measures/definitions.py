@@ -22,8 +22,10 @@ from fastndcg.measures.parameters import (
     IDEAL,
     IPS,
     JUDGED_ONLY,
+    MAX_FP,
     MAX_REL,
     OF,
+    PAIRS,
     PERFECT,
     PERSISTENCE,
     PRECISIONS,
@@ -54,7 +56,7 @@ class Definition(NamedTuple):
     name: str
     worth: str  # the worth of a document by its grade, see `worth_of` of `fastndcg.scoring.worths`
     over: str  # the divisor of the sum, see `OVER` of `fastndcg.scoring.plan`
-    # when a query has no value: "no ideal" gain, "no relevant" document, "no documents", or "never"
+    # when a query has no value: "no ideal" gain, "no relevant" document, "no pair", "no documents", "never"
     undefined: str
     parameters: tuple[Parameter, ...]
     summary: str
@@ -275,6 +277,23 @@ DEFINITIONS: dict[str, Definition] = {
                 "rounded as rounding says"
             ),
             source="trec_eval, iprec_at_recall",
+        ),
+        Definition(
+            "AUC", "relevant", "nothing", "no pair", (*_BINARY, PAIRS, MAX_FP), fold="pairs",
+            summary=(
+                "area under the ROC curve of a query: share of pairs of a relevant document and one that is "
+                "not in which the relevant one is first"
+            ),
+            formula=(
+                "pairs in the right order on the ranks i <= k / pairs; tied pairs count a half. "
+                "max_fp a number: sum over relevant documents of max(max_fp - others above, 0) "
+                "/ (max_fp * n_relevant); max_fp a share: (1 + (a - max_fp / 2) / (1 - max_fp / 2)) / 2, "
+                "a = area up to that share of the others / max_fp, with straight lines through tied groups"
+            ),
+            source=(
+                "Hanley and McNeil, The meaning and use of the area under a ROC curve, Radiology 143(1), "
+                "1982; McClish, Analyzing a portion of the ROC curve, Medical Decision Making 9(3), 1989"
+            ),
         ),
         Definition(
             "Judged", "unjudged", "judged", "no documents", (TIES, EMPTY), fold="count",

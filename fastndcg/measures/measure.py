@@ -176,10 +176,12 @@ class Measure:
         ideal: Ideal
         ips: bool | str
         judged_only: bool
+        max_fp: float | None
         max_rel: Any
         min_rel: float
         of: str
         p: float
+        pairs: str
         recall: Any
         rel: Any
         relative: bool

@@ -13,6 +13,7 @@ from fastndcg.measures.accepted import (
     STOPS,
     choice,
     grade_gains,
+    is_max_fp,
     is_share,
     read_discount,
     read_empty,
@@ -226,6 +227,28 @@ DECAY = Parameter(
     read_number("decay", "a probability: a number from 0 to 1", is_share),
     "probability of going on to the next document for a user who did not stop",
 )
+PAIRS = _one_of(
+    "pairs",
+    {
+        "relevant": "a relevant document and one that is not",
+        "graded": "two documents of different grades; all of them, without a cutoff",
+    },
+    "the pairs of documents whose order counts",
+)._replace(changes={"graded": {"worth": "grade", "fold": "graded pairs", "cut": "none"}})
+MAX_FP = Parameter(
+    "max_fp",
+    None,
+    read_number(
+        "max_fp", "a share of the documents above 0 and below 1, a whole number of them, or None", is_max_fp,
+        none=True,
+    ),
+    "how many documents that are not relevant the ROC curve is followed for",
+    (
+        ("None", "all"),
+        ("a share", "of those returned; the value has McClish's correction, as scikit-learn's max_fpr"),
+        ("a whole number", "the first so many, as in RecTools' PartialAUC"),
+    ),
+)  # fmt: skip
 RELATIVE = Parameter(
     "relative",
     False,

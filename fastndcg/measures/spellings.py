@@ -39,6 +39,10 @@ ALIASES = {
     "ExpectedReciprocalRank": "ERR",
     "RankBiasedPrecision": "RBP",
     "BinaryPreference": "Bpref",
+    "ROC_AUC": "AUC",
+    "AUROC": "AUC",
+    "roc_auc_score": "AUC",
+    "Accuracy": "AUC",  # of ir_measures
     "iprec_at_recall": "IPrec",
     "num_rel_ret": "NumRet(rel=1)",
     "rel_P": "P(denominator='n_relevant')",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -121,6 +122,23 @@ def check_discount(measure: Measure, longest: int) -> None:
 def ranks_shown(measure: Measure) -> int:
     """The measure's cutoff in the form that kernels take."""
     return tables.UNCUT if measure.cutoff is None else min(measure.cutoff, tables.UNCUT - 1)
+
+
+def fold_numbers(measure: Measure) -> tuple[float, float, float]:
+    """A row of `Plan.folds`."""
+    fold, params, parameter, cut_at, empty = measure.definition.fold, measure.params, 0.0, math.inf, 0.0
+    if fold == "interpolated":
+        parameter = params["recall"] if params["rounding"] == "up" else -params["recall"]
+    elif fold == "first" and params.get("of") == "best":
+        parameter = tables.OF_BEST
+    elif fold == "stop" and measure.definition.discount != "none":
+        parameter = tables.NOT_BY_RANK
+    elif fold == "mean of hits":
+        cut_at = float(ranks_shown(measure))
+    elif fold == "pairs":
+        parameter, cut_at = params["max_fp"] or 0.0, float(ranks_shown(measure))
+        empty = math.nan if isinstance(params["empty"], str) else params["empty"]
+    return parameter, cut_at, empty
 
 
 def discount_of(measure: Measure) -> Any:

@@ -25,6 +25,7 @@ from fastndcg.scoring.discounts import (
     check_discount,
     discount_of,
     discount_table,
+    fold_numbers,
     is_beyond,
     ranks_discounted,
     ranks_shown,
@@ -143,6 +144,7 @@ class _List(NamedTuple):
     nonrelevant: int = -1
     parameter: float = 0.0
     cut_at: float = math.inf
+    empty: float = 0.0
 
 
 class _Entries(NamedTuple):
@@ -163,6 +165,7 @@ class _Entries(NamedTuple):
             definition.undefined == "no relevant"
             or definition.ranking == "none"
             or definition.over in ("fewer", "fewer returned")
+            or definition.fold == "pairs"
         ):
             total = self.totals.index_of(self.worths.index_of(worth._replace(gain="relevant")))
         if definition.fold == "preference":
@@ -174,7 +177,9 @@ class _Entries(NamedTuple):
             ideal = self._ideal_of(measure, table, ranking)
         discount = -1 if definition.fold in _CUMULATIVE else self.discounts.index_of(discount_of(measure))
         ranked = ranking if definition.ranking == "system" else -1
-        undefined, over = _UNDEFINED[definition.undefined], OVER[_over(measure)]
+        over, undefined = OVER[_over(measure)], _UNDEFINED[definition.undefined]
+        if (measure.params.get("max_fp") or 0.0) >= 1.0:  # relevant documents alone have a value too
+            undefined = tables.NO_RELEVANT
         return ranked, discount, ideal, _cutoff(measure), undefined, out, over, total
 
     def _ideal_of(self, measure: Measure, table: int, ranking: int) -> int:
@@ -188,19 +193,10 @@ class _Entries(NamedTuple):
 
 
 def _list_of(measure: Measure, table: int, total: int, nonrelevant: int) -> _List:
-    fold, params, parameter, cut_at = measure.definition.fold, measure.params, 0.0, math.inf
-    needs = (total, nonrelevant) if fold in ("preference", "interpolated") else (-1, -1)
-    if fold == "interpolated":
-        parameter = params["recall"] if params["rounding"] == "up" else -params["recall"]
-    elif fold == "first" and params.get("of") == "best":
-        parameter = tables.OF_BEST
-    elif fold == "stop" and measure.definition.discount != "none":
-        parameter = tables.NOT_BY_RANK
-    elif fold == "mean of hits":
-        cut_at = float(_cutoff(measure))
-    return _List(
-        table, ties_of(measure), int(params.get("judged_only", False)), FOLD[fold], *needs, parameter, cut_at
-    )
+    fold, params = measure.definition.fold, measure.params
+    needs = (total, nonrelevant) if fold in ("preference", "interpolated", "pairs") else (-1, -1)
+    condensed = int(params.get("judged_only", False))
+    return _List(table, ties_of(measure), condensed, FOLD[fold], *needs, *fold_numbers(measure))
 
 
 def _depths(rows: Sequence[tuple[int, ...]], lists: _Keys, ideals: _Keys, longest: int) -> tuple[int, int]:
@@ -331,6 +327,7 @@ _UNDEFINED = {
     "no documents": tables.NO_DOCUMENTS,
     "no ideal": tables.NO_IDEAL,
     "no relevant": tables.NO_RELEVANT,
+    "no pair": tables.NO_PAIR,
 }
 FOLD = {
     "gain": tables.GAIN,
@@ -343,9 +340,13 @@ FOLD = {
     "inferred": tables.INFERRED,
     "interpolated": tables.INTERPOLATED,
     "mean of hits": tables.MEAN_OF_HITS,
+    "pairs": tables.PAIRS,
+    "graded pairs": tables.GRADED_PAIRS,
 }
 # folds whose lists hold the sum so far
-_CUMULATIVE = ("count", "reached", "preference", "inferred", "interpolated", "mean of hits")
+_CUMULATIVE = (
+    *("count", "reached", "preference", "inferred", "interpolated", "mean of hits", "pairs", "graded pairs"),
+)
 OVER = {
     "nothing": tables.AS_IS,
     "ideal": tables.BY_IDEAL,

@@ -93,8 +93,9 @@ def _check(measure: Measure) -> None:
             f"{measure} is of several intents, of which each has a sum of its own. "
             "Explain a measure of one grade for each document, as nDCG"
         )
-    if definition.fold == "interpolated" or definition.over == "set":
-        what = "the greatest precision" if definition.fold == "interpolated" else "a product"
+    what = {"interpolated": "the greatest precision", "pairs": "a share of pairs"}.get(definition.fold)
+    if what or definition.over == "set":
+        what = what or "a product"
         raise MeasureError(f"{measure} is {what} and no sum over ranks. Explain AP, or P with a cutoff")
     if launch.varies_with_returned(measure) and measure.cutoff is not None:
         raise MeasureError(

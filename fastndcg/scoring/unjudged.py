@@ -81,6 +81,12 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
     """Raise for a measure whose bounds would not be exact, or that does not depend on grades."""
     definition, params = measure.definition, measure.params
     worths.check_complete(measure)
+    worths.check_best_known(measure)
+    if params.get("pairs") == "graded":
+        raise MeasureError(
+            f"{measure} has no exact range: all grades of unjudged documents would have to be tried "
+            "together. Ask for AUC of relevant documents"
+        )
     if measure.cutoff_column is not None:
         raise MeasureError(
             f"{measure} has a cutoff for each query, for which no range is computed; "
@@ -163,7 +169,7 @@ def depends_on_number(measure: Measure) -> bool:
     definition = measure.definition
     return (
         definition.over in ("relevant", "weighted", "set", "capped", "fewer", "fewer returned")
-        or definition.fold in ("interpolated", "mean of hits")
+        or definition.fold in ("interpolated", "mean of hits", "pairs")
         or _is_normalised(measure)
     )
 

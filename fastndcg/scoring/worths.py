@@ -50,6 +50,8 @@ def worth_of(measure: Measure) -> Worth:
     if kind == "gain":
         gain = params["gain"]
         return Worth(gain, 1.0 if gain == "binary" and rel is None else rel, unjudged)
+    if kind == "grade":
+        return Worth("linear", None, unjudged)
     if kind == "found":
         return Worth("relevant", math.inf if rel is None else rel, unjudged)
     if kind == "unjudged":
@@ -237,10 +239,27 @@ def check_complete(measure: Measure) -> None:
         )
     if measure.definition.over == "weighted" and is_beyond(measure):
         raise MeasureError(f"{measure} divides by its cutoff; wanted one of at most {tables.UNCUT - 1}")
+    if params.get("pairs") == "graded" and (
+        params["rel"] != 1 or params["max_fp"] is not None or measure.is_cut
+    ):
+        raise MeasureError(
+            f"{measure} compares documents of all grades and ranks; wanted it without rel, max_fp and "
+            "cutoff, or pairs='relevant'"
+        )
     if params.get("judged_only") and params.get("unjudged") is not None:
         raise MeasureError(
             f"{measure} both drops unjudged documents and gives them a grade; "
             f"take judged_only=True or unjudged={params['unjudged']:g}"
+        )
+
+
+def check_best_known(measure: Measure) -> None:
+    """Raise for a measure that is not best where relevant documents are first: AUC of the first ranks."""
+    if measure.definition.fold == "pairs" and measure.is_cut:
+        at = measure.cutoff or measure.cutoff_column
+        raise MeasureError(
+            f"{measure} has no known worst or best order: a relevant document that leaves the first {at} "
+            "ranks may raise it. Ask for it without a cutoff"
         )
 
 

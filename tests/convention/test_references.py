@@ -279,6 +279,36 @@ def test_average_precision_of_scikit_learn() -> None:
     )
 
 
+@pytest.mark.parametrize("max_fp", [None, 0.05, 0.3, 0.9])
+@pytest.mark.parametrize("levels", [4, 10, 10**9])
+def test_area_under_roc_of_scikit_learn(max_fp: float | None, levels: int) -> None:
+    """Tied pairs count a half there too, and a partial area has straight lines through tied groups."""
+    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    rng = np.random.default_rng(8)
+    relevance = (rng.random((60, 30)) < rng.random((60, 1))).astype(np.int64)
+    scores = rng.integers(0, levels, (60, 30)).astype(float)
+    both = np.flatnonzero((relevance.sum(axis=1) % 30) != 0)
+    got = fn.evaluate(fn.Rankings.from_dense(relevance, scores), fn.AUC(max_fp=max_fp, empty="nan")).values[0]
+    wanted = [metrics.roc_auc_score(relevance[row], scores[row], max_fpr=max_fp) for row in both]
+    assert got[both].tolist() == pytest.approx(wanted, rel=1e-12)
+    assert np.isnan(np.delete(got, both)).all()
+    if levels > 10 and max_fp is None:  # the loss counts a tie as a whole error
+        loss = metrics.label_ranking_loss
+        wanted = [1 - loss(relevance[[row]], scores[[row]]) for row in both]
+        assert got[both].tolist() == pytest.approx(wanted, rel=1e-12)
+
+
+def test_accuracy_of_ir_measures() -> None:
+    qrels, run = invented(9)
+    # it divides by 0 where all are relevant
+    run = {query: {**scores, "no document": 1e9} for query, scores in without_ties(run).items()}
+    for notation in ("Accuracy", "Accuracy@5", "Accuracy(rel=2)@7"):
+        reference = provided(notation, "accuracy", qrels, run)
+        scores = fn.evaluate(rankings_of(qrels, run, list(qrels)), notation)
+        for query, value in zip(qrels, scores.values[0].tolist(), strict=True):
+            assert value == pytest.approx(reference.get(query, 0.0), rel=1e-12), (notation, query)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_ranx() -> None:
     ranx = pytest.importorskip("ranx", reason="ranx is not installed")

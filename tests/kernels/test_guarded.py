@@ -40,7 +40,7 @@ LINEAR = (
     "IDCG", "CG@1", "P@5", "R@1000", "Rprec", "F@9", "RBP", "NumRet@7", "NumRel", "Judged@10", "SetAP",
 )  # fmt: skip
 FOLDS = (
-    "AP", "AP@16", "RR", "Success@3", "ERR@20", "Bpref", "infAP", "IPrec@0.5", "AP(ties='input', rel=2)@33",
+    "AP", "AUC", "AUC@16", "AUC(pairs='graded')", "AUC(max_fp=0.3)@33", "AP@16", "RR", "Success@3", "ERR@20", "Bpref", "infAP", "IPrec@0.5", "AP(ties='input', rel=2)@33",
     "ERR(judged_only=True)", "RBPresidual@10", "SDCG(max_rel=4)@10",
 )  # fmt: skip
 

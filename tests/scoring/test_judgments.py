@@ -170,6 +170,18 @@ def listed() -> Iterator[str]:
         "R(empty=0.5)@2",
     )
     yield from (
+        f"AUC({words})"
+        for words in (
+            "",
+            "ties='worst'",
+            "ties='input'",
+            "empty=1",
+            "empty='nan', rel=2",
+            "max_fp=2",
+            "max_fp=0.3",
+        )
+    )
+    yield from (
         "NumRel",
         "NumRel(rel=2)",
         "NumRet",

@@ -235,7 +235,11 @@ BESIDE = {"_version": "errors", "compiled": "kernels", "plot": "look", "__main__
 LONGEST = 400  # lines of a file
 # tables of declarations, which may be longer
 DECLARATIONS = {
-    f"fastndcg.measures.tools_of_{kind}" for kind in ("evaluation", "training", "search", "recommendation")
+    "fastndcg.measures.definitions",
+    *(
+        f"fastndcg.measures.tools_of_{kind}"
+        for kind in ("evaluation", "training", "search", "recommendation")
+    ),
 }
 DOORS = {
     tuple(part.strip() for part in line.split("#")[0].split("->"))

@@ -7,6 +7,7 @@ gains, ideals, ranking, lists, folds, sums
            steps of one query, each a plain loop
 expectations
            expected values over the orders of tied documents
+pairs      shares of pairs of documents in the right order
 sorting    sorting of values and keys
 memory     the working memory of a thread
 tables     arguments that Python passes to kernels; imports no Numba

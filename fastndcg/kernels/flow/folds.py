@@ -18,6 +18,7 @@ from .expectations import (
 )
 from .lists import collect
 from .memory import Batch, Work
+from .pairs import fold_distinct_pairs, fold_graded_pairs, fold_pairs
 from .sorting import sort_falling
 
 
@@ -323,6 +324,18 @@ def fold_lists(
                     sizes,
                     group, chances, out, lane,
                 )  # fmt: skip
+            elif fold == tables.PAIRS:
+                if distinct and not condensed and parameter == 0.0 and cutoff >= ranked:
+                    filled = fold_distinct_pairs(ranked, worth, codes, out, lane)
+                else:
+                    filled = fold_pairs(
+                        ties, condensed, unjudged, totals[of_relevant, lane], ranked, cutoff, parameter,
+                        folds[v, tables.EMPTY], worth, codes, sizes, chances, out, lane,
+                    )  # fmt: skip
+            elif fold == tables.GRADED_PAIRS:
+                filled = fold_graded_pairs(
+                    ties, condensed, unjudged, ranked, worth, codes, sizes, group, chances, out, lane
+                )
             elif fold == tables.MEAN_OF_HITS:
                 filled = fold_hits_found(
                     cutoff, ties, condensed, unjudged, ranked, worth, codes, sizes, group, out, lane

@@ -111,6 +111,10 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
             for lane in range(placed):
                 if rows[r, tables.TOTAL] < 0 or totals[rows[r, tables.TOTAL], lane] == 0.0:
                     values[lane] = np.nan
+        elif rows[r, tables.UNDEFINED] == tables.NO_PAIR:
+            for lane in range(placed):
+                if stops[0, lane] == 0:
+                    values[lane] = np.nan
         found = out[rows[r, tables.OUT]]
         for lane in range(placed):
             found[queries[lane]] = values[lane]

@@ -14,7 +14,7 @@ LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL = range(8)
 UNCUT = np.iinfo(np.int64).max
 AT_RELEVANT = -1  # cutoff at the number of relevant documents
 # conditions under which a row has no value
-NEVER, NO_DOCUMENTS, NO_IDEAL, NO_RELEVANT = range(4)
+NEVER, NO_DOCUMENTS, NO_IDEAL, NO_RELEVANT, NO_PAIR = range(5)
 SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
 # divisors of a row's sum
 (
@@ -36,9 +36,22 @@ SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
 # columns of Plan.lists
 TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
 # folds: how a list is filled; folds after COUNT are compiled only for plans that use them
-GAIN, COUNT, REACHED, FIRST, HITS, STOP, PREFERENCE, INFERRED, INTERPOLATED, MEAN_OF_HITS = range(10)
-# columns of Plan.folds: a parameter, and the cutoff of a list that holds one number
-PARAMETER, CUT_AT = range(2)
+(
+    GAIN,
+    COUNT,
+    REACHED,
+    FIRST,
+    HITS,
+    STOP,
+    PREFERENCE,
+    INFERRED,
+    INTERPOLATED,
+    MEAN_OF_HITS,
+    PAIRS,
+    GRADED_PAIRS,
+) = range(12)
+# columns of Plan.folds: a parameter, the cutoff of a list that holds one number, and the value without a pair
+PARAMETER, CUT_AT, EMPTY = range(3)
 OF_BEST = 1.0  # parameter of FIRST: only documents with the best gain of the list count
 NOT_BY_RANK = 1.0  # parameter of STOP: probabilities are not divided by the rank
 AVERAGE, INPUT, WORST, BEST = range(4)
@@ -68,7 +81,7 @@ class Plan(NamedTuple):
     thresholds: Array  # float64 (T,): grades below it gain nothing, where grades have no levels
     grades: Array  # float64 (L,): grade of each column of `gains`, for kind LOOKUP
     lists: Array  # int64 (n_lists, 6): TABLE, TIES, CONDENSED, FOLD, and the totals RELEVANT and NONRELEVANT
-    # float64 (n_lists, 2): PARAMETER, CUT_AT; None without folds after COUNT, so that none is compiled
+    # float64 (n_lists, 3): PARAMETER, CUT_AT, EMPTY; None without folds after COUNT, so that none is compiled
     folds: Any
     ideals: Array  # int64 (n_ideals, 6): TABLE, SOURCE, OF_LIST, IDEAL_CUTOFF, POOL, LEAVES_OUT
     totals: Array  # int64 (n_totals,): tables whose gains are added up over the judged documents
