@@ -93,13 +93,13 @@ def _means(
     check_threads(threads)  # here, since errors below are returned as reasons
     means: dict[Convention, float | str] = {}
     for group in alike(rules):
+        measures = {rule: resolve(measure, rule) for rule in group}
         try:
-            prepared = prepare(rankings, group[0])
+            prepared = prepare(rankings, group[0], list(measures.values()))
         except ConventionError as error:
             _, *reason = map(str, error.parts)  # the first part is the convention's name
             means |= {rule: "".join([rule.name, *reason]) for rule in group}
             continue
-        measures = {rule: resolve(measure, rule) for rule in group}
         values: dict[Measure, Float64 | str] = {}
         try:
             values |= values_of(prepared, measures.values(), threads)

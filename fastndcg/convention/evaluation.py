@@ -268,7 +268,7 @@ def evaluate_by_convention(
     values: dict[Measure, Float64] = {}
     for group in alike(rules.values()):
         some = [measure for measure in resolved if rules[measure] in group]
-        values |= values_of(prepare(rankings, group[0]), some, threads)
+        values |= values_of(prepare(rankings, group[0], some), some, threads)
     reported = [report(rules[measure], measure, values[undefined(measure)], rankings) for measure in resolved]
     return ConventionScores(rule, asked, resolved, reported, rankings, rankings.weight)
 

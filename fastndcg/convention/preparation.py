@@ -13,17 +13,23 @@ from fastndcg.common.arrays import offsets_from, read_only
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import laid_out, worths
+from fastndcg.scoring import laid_out, ways, worths
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastndcg.measures import Measure
     from fastndcg.measures.by_tool import Convention
 
 Bools = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 
 
-def prepare(rankings: Rankings, convention: Convention) -> Rankings:
-    """Cast scores to the tool's type, and order tied documents as the tool does."""
+def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measure]) -> Rankings:
+    """Cast scores to the tool's type, and order tied documents as the tool does.
+
+    Raise `ConventionError` if that order is not known and a value of one of the measures depends on it.
+    """
     rankings = without_pool(rankings, convention)
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
         with np.errstate(over="ignore"):  # the tools overflow to infinity too
@@ -37,14 +43,14 @@ def prepare(rankings: Rankings, convention: Convention) -> Rankings:
         scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
         rows = worlds.run("reading.rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows, rankings.scores)
-    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
     if convention.ties in ("input_to_16", "unspecified"):
-        _refuse_ties(rankings, convention, query, 16 if convention.ties == "input_to_16" else 0)
+        _refuse_ties(rankings, convention, measures, 16 if convention.ties == "input_to_16" else 0)
         return rankings
     if rankings.doc_ids is None:
-        _refuse_ties(rankings, convention, query, 0)
+        _refuse_ties(rankings, convention, measures, 0)
         return rankings
     place = _places_of_ids(rankings.doc_ids, as_text=convention.ties != "item_desc")
+    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
     rows = np.lexsort((place if convention.ties == "docid_asc" else -place, query))
     return _with_rows(rankings, rows, rankings.scores)
 
@@ -84,18 +90,18 @@ def _places_of_ids(ids: pa.Array | pa.ChunkedArray, *, as_text: bool) -> Int64:
     return of_rows
 
 
-def _refuse_ties(rankings: Rankings, convention: Convention, query: Int64, longest: int) -> None:
-    """Raise `ConventionError` if documents with different gains tie in a list longer than `longest`."""
-    gains = worths.gains_of_grades(convention.measure(), rankings.relevance)
-    if rankings.is_judged is not None:
-        gains = np.where(rankings.is_judged, gains, 0.0)
-    order = np.lexsort((gains, rankings.scores, query))
-    by_query, scores, gains = query[order], rankings.scores[order], gains[order]
-    tied = (by_query[1:] == by_query[:-1]) & (scores[1:] == scores[:-1]) & (gains[1:] != gains[:-1])
-    tied &= rankings.lengths[by_query[1:]] > longest
-    if not tied.any():
+def _refuse_ties(
+    rankings: Rankings, convention: Convention, measures: Sequence[Measure], longest: int
+) -> None:
+    """Raise `ConventionError` if the order of ties in a list longer than `longest` changes a value."""
+    orders = [
+        measure(ties=ties) for ties in ("worst", "best") for measure in measures if "ties" in measure.params
+    ]
+    worst, best = np.split(ways.values(tuple(orders), rankings), 2)
+    differs = (worst != best) & ~(np.isnan(worst) & np.isnan(best)) & (rankings.lengths > longest)
+    if not differs.any():
         return
-    where = f"query {rankings._name_of(int(by_query[1:][tied][0]))} has tied documents with different gains"
+    where = f"query {rankings._name_of(int(np.flatnonzero(differs.any(axis=0))[0]))} has tied documents with different gains"
     if convention.orders_by_id:
         raise ConventionError(
             convention.name,
