@@ -20,6 +20,7 @@ class Live(NamedTuple):
     cutoffs: tuple[int | None, ...] = (1, 3, 10, None)
     ties: bool = True  # it says what it does about ties
     least: int = 1  # documents that a query must have
+    shift: float = 0.0  # added to the scores, which are 0 and above
 
 
 GRADES = {
@@ -39,7 +40,8 @@ def ragged(seed: int, live: Live, n: int = 48) -> list[Query]:
         for side in (query.grades, query.unretrieved):
             grades = GRADES[live.grades](random, len(side))
             sides.append((grades * (np.array(side, int) > 0)).tolist())
-        queries.append(query._replace(grades=sides[0], unretrieved=sides[1]))
+        scores = [score + live.shift for score in query.scores]
+        queries.append(query._replace(grades=sides[0], unretrieved=sides[1], scores=scores))
     return queries
 
 
@@ -53,7 +55,7 @@ def _pytrec_eval(name: str, cut: str = "") -> Tool:
         qrels, found = rivals._qrels_and_run(queries)
         asked = name if k is None else f"{cut or name}.{k}"
         values = pytrec_eval.RelevanceEvaluator(qrels, {asked}).evaluate(found)
-        key = asked.replace(".", "_")
+        key = asked.replace(".", "_", 1)
         return [values[query.name][key] if query.name in values else None for query in queries]
 
     return run
@@ -135,6 +137,9 @@ LIVE: dict[tuple[str, str], Live] = {
     ("pytrec_eval", "Success"): Live(_pytrec_eval("success"), "negative", _CUT),
     ("pytrec_eval", "RR"): Live(_pytrec_eval("recip_rank"), "negative", _NO_CUTOFF),
     ("pytrec_eval", "Rprec"): Live(_pytrec_eval("Rprec"), "negative", _NO_CUTOFF),
+    ("pytrec_eval", "IPrec@0.1"): Live(_pytrec_eval("iprec_at_recall.0.10"), "negative", _NO_CUTOFF),
+    ("pytrec_eval", "IPrec@0.35"): Live(_pytrec_eval("iprec_at_recall.0.35"), "negative", _NO_CUTOFF),
+    ("pytrec_eval", "infAP"): Live(_pytrec_eval("infAP"), "graded", _NO_CUTOFF),
     ("pytrec_eval", "Bpref"): Live(_pytrec_eval("bpref"), "graded", _NO_CUTOFF),
     ("pytrec_eval", "SetP"): Live(_pytrec_eval("set_P"), "negative", _NO_CUTOFF),
     ("pytrec_eval", "SetR"): Live(_pytrec_eval("set_recall"), "negative", _NO_CUTOFF),
@@ -178,6 +183,14 @@ LIVE: dict[tuple[str, str], Live] = {
     ("catboost", "AP"): Live(_catboost("MAP"), "fractions"),
     ("catboost", "R"): Live(_catboost("RecallAt"), "fractions"),
     ("catboost", "RR"): Live(_catboost("MRR"), "fractions"),
+    ("catboost", "P"): Live(_catboost("PrecisionAt"), "fractions"),
+    ("catboost", "ERR"): Live(_catboost("ERR"), "fractions"),
+    ("catboost", "PFound"): Live(_catboost("PFound"), "fractions"),
+    ("xgboost", "P"): Live(_xgboost("pre"), "binary"),
+    ("torchmetrics", "AP"): Live(_torchmetrics("RetrievalMAP"), "binary", ties=False, shift=-1.0),
+    ("torchmetrics", "P"): Live(_torchmetrics("RetrievalPrecision"), "binary", ties=False, shift=-1.0),
+    ("torchmetrics", "R"): Live(_torchmetrics("RetrievalRecall"), "binary", ties=False, shift=-1.0),
+    ("torchmetrics", "RR"): Live(_torchmetrics("RetrievalMRR"), "binary", ties=False, shift=-1.0),
     ("catboost", "DCG"): Live(_catboost("DCG"), "fractions"),
     ("torchmetrics", "Success"): Live(_torchmetrics("RetrievalHitRate"), "binary", ties=False),
     ("torchmetrics", "Rprec"): Live(_torchmetrics("RetrievalRPrecision"), "binary", _NO_CUTOFF, ties=False),

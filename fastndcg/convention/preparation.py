@@ -101,7 +101,8 @@ def _refuse_ties(
     differs = (worst != best) & ~(np.isnan(worst) & np.isnan(best)) & (rankings.lengths > longest)
     if not differs.any():
         return
-    where = f"query {rankings._name_of(int(np.flatnonzero(differs.any(axis=0))[0]))} has tied documents with different gains"
+    first = rankings._name_of(int(np.flatnonzero(differs.any(axis=0))[0]))
+    where = f"query {first} has tied documents with different gains"
     if convention.orders_by_id:
         raise ConventionError(
             convention.name,

@@ -23,7 +23,7 @@ class Convention(Rule):
     >>> conventions["lightgbm"].replace(gain="linear").measure(10)
     nDCG(ties='input', ideal='scored', empty=1)@10
     >>> conventions["lightgbm"].on("AP").measure(10)
-    AP(ties='input', empty=1, denominator='returned')@10
+    AP(rel=0.5000000000000001, ties='input', empty=1, denominator='cutoff')@10
     """
 
     def on(self, measure: Measure | str) -> Self:

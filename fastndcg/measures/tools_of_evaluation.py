@@ -27,7 +27,7 @@ _TREC_EVAL = Rule(
     others=(
         has("AP", "map, map_cut"), has("P", "P"), has("R", "recall"), has("RR", "recip_rank"),
         has("Success", "success"), has("Rprec", "Rprec"), has("Bpref", "bpref"), has("infAP", "infAP"),
-        has("IPrec", "iprec_at_recall"), has("SetP", "set_P"), has("SetR", "set_recall"),
+        has("IPrec", "iprec_at_recall", rounding="nearest"), has("SetP", "set_P"), has("SetR", "set_recall"),
         has("SetF", "set_F"), has("SetAP", "set_map"), has("NumRel", "num_rel"), has("NumRet", "num_ret"),
     ),
     caveats=(
@@ -36,7 +36,7 @@ _TREC_EVAL = Rule(
         "here such queries are left out")),
 )  # fmt: skip
 _TREC_EVAL_9 = _TREC_EVAL.replace(
-    name="trec_eval9", score_dtype="float32", tool="trec_eval 9.0.8",
+    name="trec_eval9", score_dtype="float32", IPrec={"rounding": "up"}, tool="trec_eval 9.0.8",
     caveats=(*_TREC_CAVEATS, "scores are float32: 1.0000000002 and 1.0000000001 are tied"),
 )  # fmt: skip
 _PYTREC_EVAL = _TREC_EVAL_9.replace(

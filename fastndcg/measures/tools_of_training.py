@@ -33,6 +33,7 @@ _XGBOOST = _LIGHTGBM.replace(
     ),
     others=(
         has("AP", "map@k", empty=1.0, denominator="cutoff", weights="weighted"),
+        has("P", "pre@k", denominator="returned", weights="weighted"),
     ),
 )  # fmt: skip
 _CATBOOST = Rule(
@@ -44,6 +45,8 @@ _CATBOOST = Rule(
         has("AP", "MAP:top", rel=ABOVE_HALF, denominator="cutoff"),
         has("R", "RecallAt:top", rel=ABOVE_HALF, empty=1.0),
         has("RR", "MRR:top", rel=ABOVE_HALF),
+        has("P", "PrecisionAt:top", rel=ABOVE_HALF, denominator="returned"),
+        has("ERR", "ERR:top", stop="linear"), has("PFound", "PFound:top"),
         has("DCG", "DCG:top"),
     ),
 )  # fmt: skip
@@ -56,6 +59,8 @@ _TF_RANKING = Rule(
         "weights of queries are reproduced; weights of documents, which multiply gains, are not",
     ),
 )  # fmt: skip
+_ABOVE_0 = "a document with a score of 0 or less is never relevant, so logits give values that are too low"
+
 TRAINING: tuple[Rule, ...] = (
     _LIGHTGBM,
     _XGBOOST,
@@ -83,6 +88,13 @@ TRAINING: tuple[Rule, ...] = (
     ),
     SKLEARN.replace(
         name="torchmetrics", others=(
+            has(
+                "AP", "RetrievalMAP", denominator="hits", score_above=0, ties="unspecified",
+                caveats=(_ABOVE_0, "divided by the relevant documents on the first k ranks, not by all"),
+            ),
+            has("P", "RetrievalPrecision", score_above=0, ties="unspecified", caveats=(_ABOVE_0,)),
+            has("R", "RetrievalRecall", score_above=0, ties="input_to_16", caveats=(_ABOVE_0,)),
+            has("RR", "RetrievalMRR", score_above=0, ties="unspecified", caveats=(_ABOVE_0,)),
             has("Success", "RetrievalHitRate", ties="input_to_16"),
             has("Rprec", "RetrievalRPrecision", ties="input_to_16"),
         ), score_dtype="float32", weights="ignored", tolerance=1e-6,
