@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _PARAMETERS = ("rel", "gain", "discount", "ideal")  # those that several measures share; the order of steps
 
 
+_RECALL = "rounding of recall"
+
+
 def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tuple[str, ...]]:
     """The choices that may differ between conventions for a measure, in the order of steps, and their fields.
 
@@ -43,7 +46,9 @@ def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tupl
         **({} if measure == "nDCG" else {"pool": ("pool",)}),
         "scores": ("score_dtype",),
         **{name: (name,) for name in _PARAMETERS if name in known},
-        **{name: (name,) for name in known if name in named},
+        # IPrec has a parameter with the name of a field
+        **{name: (name,) for name in known if name in named and name != "rounding"},
+        **({_RECALL: ("more",)} if "rounding" in named else {}),
         **{name: (name,) for name in ("ties", "empty") if name in known},
         "weights": ("weights",),
         "rounding": ("rounding",),
@@ -301,6 +306,8 @@ def explain_conventions(
 
 
 def _text_of(rule: Convention, choice: str) -> str:
+    if choice == _RECALL:
+        return str(rule.measure().params["rounding"])
     value = _value_of(rule, {"cutoff": "default_cutoff", "scores": "score_dtype"}.get(choice, choice))
     if choice == "rel" and value is None:
         value = rule.measure().params["rel"]

@@ -86,7 +86,8 @@ def has(measure: str, called: str = "", *, cut: bool | None = None, **choices: A
                 f"{measure} has no parameter {name!r}, and a convention no such field; "
                 f"{measure} has: {', '.join(known) or 'none'}.{suggest(name, [*known, *_CHANGEABLE])}"
             )
-    changed = {name: value for name, value in choices.items() if name in _CHANGEABLE}
+    fields_of = _CHANGEABLE - {"rounding"} if measure == "IPrec" else _CHANGEABLE  # a parameter of its own
+    changed = {name: value for name, value in choices.items() if name in fields_of}
     more = {name: value for name, value in choices.items() if name not in changed}
     return Own(measure, called, tuple(sorted(changed.items())), _canonical(measure, more), cut)
 
