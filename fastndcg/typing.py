@@ -33,6 +33,7 @@ class Parameters(TypedDict, total=False):
     )
     discount: Discount
     empty: Empty
+    floor: Literal["zero", "worst"]
     gain: Gain
     gains: Mapping[Any, float] | None
     ideal: Ideal

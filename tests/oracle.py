@@ -318,8 +318,17 @@ def ndcg(
     rel: Any,
     gains: Any,
     ideal: str,
+    floor: str = "zero",
 ) -> float | None:
-    """DCG / IDCG. Undefined where IDCG is 0."""
+    """DCG / IDCG. Undefined where IDCG is 0. With `floor` "worst" both less the DCG of all judged documents by
+    rising gain; undefined where they are equal.
+    """
+    if floor == "worst":
+        rising = ideal_gains(ranked, query, cutoff, ideal, gain, rel, gains)[::-1]
+        low = discounted_sum(rising, discount_function(discount), cutoff)
+        high = discounted_sum(rising[::-1], discount_function(discount), cutoff)
+        here = dcg(ranked, query, cutoff, gain=gain, discount=discount, rel=rel, gains=gains)
+        return None if high == low or here is None else (here - low) / (high - low)
     best = idcg(ranked, query, cutoff, gain=gain, discount=discount, rel=rel, gains=gains, ideal=ideal)
     got = dcg(ranked, query, cutoff, gain=gain, discount=discount, rel=rel, gains=gains)
     return None if not best or got is None else got / best
@@ -352,6 +361,19 @@ def is_relevant(document: Document, rel: float) -> bool:
 def num_rel(ranked: Sequence[Document], query: Query, cutoff: int | None = None, *, rel: float = 1) -> float:
     """R: trec_eval's num_rel."""
     return float(sum(1 for grade in query.judged_grades() if grade >= rel))
+
+
+def number_of_relevant(
+    ranked: Sequence[Document], query: Query, cutoff: int | None = None, *, rel: float = 1
+) -> float | None:
+    """R; a query without any shows `empty`, which is 0 as long as nothing else is asked for."""
+    return num_rel(ranked, query, rel=rel) or None
+
+
+def number_returned(
+    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float | None
+) -> float | None:
+    return num_ret(ranked, query, cutoff, rel=rel) if has_documents(query) else None
 
 
 def has_documents(query: Query) -> bool:
@@ -723,17 +745,17 @@ def scaled(document: Document, max_rel: float, min_rel: float) -> float:
 # ---- the door ----
 
 GRADED: dict[str, tuple[Callable[..., float | None], tuple[str, ...]]] = {
-    "nDCG": (ndcg, ("gain", "discount", "rel", "gains", "ideal")),
+    "nDCG": (ndcg, ("gain", "discount", "rel", "gains", "ideal", "floor")),
     "DCG": (dcg, ("gain", "discount", "rel", "gains")),
     "IDCG": (idcg, ("gain", "discount", "rel", "gains", "ideal")),
     "CG": (cg, ("gain", "rel", "gains")),
-    "NumRet": (num_ret, ("rel",)),
+    "NumRet": (number_returned, ("rel",)),
 }
 BINARY: dict[str, Callable[..., float | None]] = {
     "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "Success": success, "RR": reciprocal_rank,
     "AP": average_precision, "AUC": area_under_roc, "IPrec": interpolated_precision, "Bpref": binary_preference, "infAP": inferred_ap,
     "ERR": expected_reciprocal_rank, "PFound": probability_found, "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual,
-    "Judged": judged_share, "NumRel": num_rel, "SDCG": scaled_dcg,
+    "Judged": judged_share, "NumRel": number_of_relevant, "SDCG": scaled_dcg,
     "SetP": precision, "SetR": recall, "SetF": f_measure, "SetAP": set_average_precision,
 }  # fmt: skip
 # each document adds to these what its rank makes of it, whatever stands on the others
@@ -741,7 +763,14 @@ LINEAR = (
     "nDCG", "DCG", "IDCG", "CG", "SDCG", "NumRet", "NumRel", "P", "R", "F", "Rprec", "RBP", "RBPresidual", "Judged",
     "SetP", "SetR", "SetF", "SetAP",
 )  # fmt: skip
-_DEFAULTS = {"gain": "linear", "discount": "log2", "rel": None, "gains": None, "ideal": "judged"}
+_DEFAULTS = {
+    "gain": "linear",
+    "discount": "log2",
+    "rel": None,
+    "gains": None,
+    "ideal": "judged",
+    "floor": "zero",
+}
 
 
 def better_of_binary(name: str, rel: float = 1, **words: Any) -> Callable[[Document], float]:

@@ -351,6 +351,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "p": (0.8, 0.5, 0.95, 0.999, 1e-3),
     "recall": (0.0, 0.1, 0.3, 0.5, 1.0),
     "relative": (False, True),
+    "floor": ("zero", "worst"),
     "of": ("first", "best"),
     "score_above": (None, 0, 1, 2.5, -3, 50),
     "rounding": ("up", "nearest"),
@@ -408,7 +409,8 @@ class Asked:
             )
         except (KeyError, IndexError, ValueError, OverflowError):
             return math.nan
-        refused = (self.name in ("nDCG", "nDCG_IA") or words.get("ips") == "snips") and gain < 0
+        refused = self.name in ("nDCG", "nDCG_IA") and words.get("floor") != "worst"
+        refused = gain < 0 and (refused or words.get("ips") == "snips")
         return math.nan if refused or abs(gain) >= 2.0**53 else gain
 
     def suits(self, table: Ragged) -> bool:
@@ -649,6 +651,8 @@ def any_measure(rng: np.random.Generator, name: str, table: Ragged, longest: int
         chosen.pop("unjudged", None)  # what is dropped has no grade
     if chosen.get("stop", "exp2") != "exp2":
         chosen.pop("max_rel", None)
+    if chosen.get("floor") == "worst":
+        chosen.pop("ideal", None)
     if name == "AP" and cutoff is None and chosen.get("denominator") == "none":
         del chosen["denominator"]
     if chosen.get("pairs") == "graded":  # documents of all grades and ranks

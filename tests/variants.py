@@ -21,6 +21,11 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *(("AP", {"denominator": over}) for over in ("cutoff", "returned", "hits", "k", "none")),
     *(("P", {"denominator": over}) for over in ("returned", "n_relevant")),
     ("R", {"denominator": "cutoff"}),
+    *(
+        ("nDCG", {"floor": "worst", **more})
+        for more in ({}, {"gain": {0: -1, 0.5: 0, 1: 1, 2: -2, 2.5: 3, 4: 5}})
+    ),
+    *((name, {"empty": empty}) for name in ("NumRel", "NumRet") for empty in (0.5, "skip")),
     ("RR", {"of": "best"}),
     ("RR", {"of": "best", "rel": -1}),
     *((name, {"score_above": 0}) for name in ("AP", "P", "R", "RR")),

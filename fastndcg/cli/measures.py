@@ -11,7 +11,7 @@ from fastndcg.cli.options import Format, FormatOption
 from fastndcg.cli.output import write, write_csv, write_json
 from fastndcg.common.markup import markdown_table
 from fastndcg.common.table import entries, terminal_width, wrapped
-from fastndcg.measures import parse
+from fastndcg.measures import DEFINITIONS, parse
 from fastndcg.measures import table as measure_table
 
 
@@ -35,7 +35,16 @@ def measures(
     elif format is Format.markdown:
         write(markdown_table([list(rows[0]), *(list(row.values()) for row in rows)], len(rows[0])) + "\n")
     else:
-        shown = [(row["name"], row["summary"]) for row in rows] if wanted is None else [*rows[0].items()]
+        shown = [(row["name"], row["summary"]) for row in rows] if wanted is None else _facts(rows[0])
         more = "`fastndcg measures NAME` shows notation, formula, parameters and source."
         notes = ["", wrapped(more, terminal_width())] if wanted is None else []
         write("\n".join([entries(shown, terminal_width()), *notes]) + "\n")
+
+
+def _facts(row: dict[str, str]) -> list[tuple[str, str]]:
+    """The facts about a measure, and its parameters with the meanings of their values."""
+    facts = [(name, fact) for name, fact in row.items() if name != "parameters"]
+    for parameter in DEFINITIONS[row["name"]].parameters:
+        values = (f"{value}: {meaning}" for value, meaning in parameter.values)
+        facts.append((parameter.name, "; ".join([parameter.meaning, *values])))
+    return facts

@@ -16,6 +16,9 @@ from fastndcg.measures.parameters import (
     DISCOUNT,
     DOCUMENTS,
     EMPTY,
+    EMPTY_OF_RELEVANT,
+    EMPTY_OF_RETURNED,
+    FLOOR,
     FOUND,
     GAIN,
     GRADED,
@@ -98,9 +101,9 @@ DEFINITIONS: dict[str, Definition] = {
     for definition in (
         Definition(
             "nDCG", "gain", "ideal", "no ideal",
-            (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED), discount="parameter",
+            (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED, FLOOR), discount="parameter",
             summary="normalised discounted cumulative gain",
-            formula="DCG@k / IDCG@k",
+            formula="DCG@k / IDCG@k; with floor='worst' (DCG@k - worst DCG@k) / (IDCG@k - worst DCG@k)",
             range="0 to 1 for gains >= 0 and falling discounts",
             source=_JARVELIN,
         ),
@@ -302,14 +305,16 @@ DEFINITIONS: dict[str, Definition] = {
             source="ir_measures, Judged",
         ),
         Definition(
-            "NumRel", "relevant", "pool", "never", (RELEVANT, UNJUDGED), ranking="none", cut="none",
+            "NumRel", "relevant", "pool", "never", (RELEVANT, UNJUDGED, EMPTY_OF_RELEVANT), ranking="none",
+            cut="none",
             summary="relevant documents, returned or not",
             formula="n_relevant",
             range="0 and above",
             source="trec_eval, num_rel",
         ),
         Definition(
-            "NumRet", "found", "nothing", "never", (TIES, JUDGED_ONLY, REL, UNJUDGED), fold="count",
+            "NumRet", "found", "nothing", "never", (TIES, JUDGED_ONLY, REL, UNJUDGED, EMPTY_OF_RETURNED),
+            fold="count",
             summary=(
                 "documents returned; with a cutoff at most k; "
                 "with rel only documents of at least that grade"

@@ -172,6 +172,7 @@ class Measure:
         denominator: str
         discount: Any
         empty: Empty
+        floor: str
         gain: Any
         ideal: Ideal
         ips: bool | str

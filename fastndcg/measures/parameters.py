@@ -125,6 +125,17 @@ EMPTY = Parameter(
         ("'skip'", "NaN, and the mean leaves the query out"),
     ),
 )
+# a count has a value for every query, unless another one is asked for
+EMPTY_OF_RELEVANT = EMPTY._replace(otherwise={"undefined": "no relevant"})
+EMPTY_OF_RETURNED = EMPTY._replace(otherwise={"undefined": "no documents"})
+FLOOR = _one_of(
+    "floor",
+    {
+        "zero": "0",
+        "worst": "the DCG of the judged documents by rising gain, so that gains may be negative",
+    },
+    "the DCG that has the value 0; that of the ideal ranking has the value 1",
+)._replace(changes={"worst": {"way": "laid out"}})
 JUDGED_ONLY = Parameter(
     "judged_only", False, read_flag("judged_only"), "drop unjudged documents before ranking"
 )

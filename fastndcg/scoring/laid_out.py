@@ -4,6 +4,8 @@ the divisor.
     "judged_uncut"      all judged documents, whatever the cutoff
     "judged_returned"   the best judged documents, as many as were returned, up to the cutoff
 
+With `floor="worst"` the worst ranking is built too, and its DCG is taken from both parts.
+
 The kernels cut a ranking and its ideal at the same rank. For these two options the ideal is built as a
 `Rankings` in ideal order, and summed by the same kernel, so that a perfect ranking is exactly 1.0 here too.
 """
@@ -41,20 +43,29 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
             nothing = (rankings.lengths == 0) & (np.diff(offsets) == 0)
             values[row] = np.where(nothing, np.nan, best)
             continue
+        worst = np.zeros(rankings.n_queries)
+        if measure.floor == "worst":
+            worst = _best(measure, rankings, offsets, grades, threads, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(best != 0, np.nan_to_num(values[row]) / best, np.nan)
+            ratio = (np.nan_to_num(values[row]) - worst) / np.where(best != worst, best - worst, np.nan)
         values[row] = np.where((ratio > 1) & (ratio < 1 + _ROUNDING), 1.0, ratio)
+        values[row][(ratio < 0) & (ratio > -_ROUNDING)] = 0.0
     return values
 
 
 def _best(
-    measure: Measure, rankings: Rankings, offsets: Int64, grades: npt.NDArray[Any], threads: int | None
+    measure: Measure,
+    rankings: Rankings,
+    offsets: Int64,
+    grades: npt.NDArray[Any],
+    threads: int | None,
+    turn: int = -1,
 ) -> Float64:
-    """DCG of the ideal ranking of each query."""
+    """DCG of the ideal ranking of each query; for `turn` 1 of the worst."""
     dcg = part_of(measure)(ties="input", judged_only=False, unjudged=None)
     if measure.ideal == "judged_uncut":
         dcg = DCG(**dcg.params)
-    best: Float64 = launch.score((dcg,), _lay_out(rankings, measure, offsets, grades), threads)[0]
+    best: Float64 = launch.score((dcg,), _lay_out(rankings, measure, offsets, grades, turn), threads)[0]
     best[np.isnan(best)] = 0.0
     return best
 
@@ -77,10 +88,12 @@ def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
     return kind(**same) if measure.cutoff is None else kind(**same) @ measure.cutoff
 
 
-def _lay_out(rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any]) -> Rankings:
+def _lay_out(
+    rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any], turn: int = -1
+) -> Rankings:
     """The ideal ranking of each query: judged documents by falling gain, with scores that fall by rank."""
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
-    order = np.lexsort((-worths.gains_of_grades(measure, grades), query))
+    order = np.lexsort((turn * worths.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]
     if measure.ideal == "judged_returned":
         order, query = order[(kept := place < _count_returned(rankings, measure)[query])], query[kept]

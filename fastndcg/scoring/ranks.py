@@ -97,6 +97,8 @@ def _check(measure: Measure) -> None:
     if what or definition.over == "set":
         what = what or "a product"
         raise MeasureError(f"{measure} is {what} and no sum over ranks. Explain AP, or P with a cutoff")
+    if measure.params.get("floor") == "worst":
+        raise MeasureError(f"{measure} has a value for no document. Explain it with floor='zero', or DCG")
     if launch.varies_with_returned(measure) and measure.cutoff is not None:
         raise MeasureError(
             f"{measure} has another ideal for each order of tied documents. "

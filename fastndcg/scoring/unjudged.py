@@ -109,6 +109,10 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
         )
     if definition.fold == "mean of hits" and measure.cutoff is not None:
         refuse_across(measure, rankings, unjudged, "the number of hits", "denominator='n_relevant'")
+    if params.get("floor") == "worst":
+        raise MeasureError(
+            f"{measure} has no exact range: grades change the worst ranking too. Ask for floor='zero', or DCG"
+        )
     if params.get("ips") == "snips" and params["ties"] in ("worst", "best"):
         raise MeasureError(
             f"{measure} has no exact range: propensities decide which of tied documents comes first. "

@@ -165,11 +165,11 @@ def check_gains(
                 f"{measure.name}(stop={{0: 0, 1: 0.2, 2: 0.7}}).",
             )
         most = max(most, (abs(gain), shown))
-        if gain < 0 and measure.definition.over == "ideal":
+        if gain < 0 and measure.definition.over == "ideal" and measure.params.get("floor") != "worst":
             raise InputError(
                 f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs",
                 _first(rankings, grade),
-                ". Map it to 0 or more, as in nDCG(rel=1), or drop those rows.",
+                ". Map it to 0 or more, as in nDCG(rel=1), drop those rows, or take nDCG(floor='worst').",
             )
     check_sum(measure, most[0], f"grade {most[1]}", rankings._longest)
 
@@ -227,6 +227,10 @@ def check_complete(measure: Measure) -> None:
     if measure.definition.discount == "harmonic" and not measure.is_cut:
         raise MeasureError(
             f"{measure} is the mean of precisions up to a cutoff; name one, as in {measure}@10"
+        )
+    if params.get("floor") == "worst" and params["ideal"] != "judged":
+        raise MeasureError(
+            f"{measure} has no worst ranking: that of the judged documents is known; take ideal='judged'"
         )
     if "recall" in params and params["recall"] is None:
         raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")

@@ -650,7 +650,11 @@ def test_measures_lists_every_declaration() -> None:
     assert [row["name"] for row in rows] == ["AP"]
     for row in fn.measures.table().to_pylist():
         assert all(row.values()), row["name"]
-        assert f"formula     {row['formula']}\n" in run("measures", row["name"]).stdout
+        facts = {line.partition(" ")[0]: line for line in run("measures", row["name"]).stdout.splitlines()}
+        assert facts["formula"].removeprefix("formula").strip() == row["formula"]
+        parameters = fn.measures.DEFINITIONS[row["name"]].parameters
+        assert list(facts)[-len(parameters) :] == [parameter.name for parameter in parameters]
+        assert all(value in facts[each.name] for each in parameters for value, _ in each.values)
 
 
 # ---- reading once ----

@@ -122,6 +122,43 @@ def test_the_mean_of_precisions_far_beyond_the_list() -> None:
 
 
 @pytest.mark.pure
+@pytest.mark.parametrize("ties", ["average", "input", "worst", "best"])
+def test_negative_gains_between_the_worst_and_the_best_ranking(ties: str) -> None:
+    grades = np.array([2, -1, 0, 1, -2])
+    measures = [fn.nDCG(floor="worst", ties=ties), fn.nDCG(floor="worst", ties=ties) @ 3]
+    best, worst, tied = (
+        fn.evaluate(fn.Rankings.from_lists([grades], [scores]), measures).values
+        for scores in (grades, -grades, np.zeros(5))
+    )
+    assert best.tolist() == [[1.0], [1.0]]
+    assert worst.tolist() == [[0.0], [0.0]]
+    if ties in ("worst", "best"):
+        assert tied.tolist() == (worst if ties == "worst" else best).tolist()
+    shifted = fn.evaluate(fn.Rankings.from_lists([grades + 2], [[3, 1, 2, 5, 4]]), measures[0]).values
+    moved = fn.evaluate(fn.Rankings.from_lists([grades], [[3, 1, 2, 5, 4]]), measures[0]).values
+    assert moved[0, 0] == pytest.approx(shifted[0, 0], rel=1e-12)  # a constant more changes nothing
+    alike = fn.evaluate(fn.Rankings.from_lists([[-1, -1]]), fn.nDCG(floor="worst", empty="nan")).values
+    assert math.isnan(alike[0, 0])
+    with pytest.raises(fn.InputError, match=r"gain -2 of grade -2.*or take nDCG\(floor='worst'\)"):
+        fn.evaluate(fn.Rankings.from_lists([grades]), "nDCG")
+    with pytest.raises(fn.MeasureError, match="take ideal='judged'"):
+        fn.evaluate(fn.Rankings.from_lists([grades]), fn.nDCG(floor="worst", ideal="scored"))
+    for function, given in ((fn.explain, {"query": 0}), (fn.judgment_range, {})):
+        rankings = fn.Rankings.from_lists([grades], is_judged=[True] * 4 + [False])
+        with pytest.raises(fn.MeasureError, match="floor='zero'"):
+            function(rankings, measures[0], **given)
+
+
+@pytest.mark.pure
+def test_counts_are_empty_only_where_asked() -> None:
+    rankings = fn.Rankings.from_lists([[0, 0], [], [1]])
+    measures = [fn.NumRel, fn.NumRel(empty="skip"), fn.NumRet(empty=-1), fn.NumRet]
+    scores = fn.evaluate(rankings, measures)
+    np.testing.assert_equal(scores.values, [[0, 0, 1], [math.nan, math.nan, 1], [2, -1, 1], [2, 0, 1]])
+    assert list(scores.mean().values()) == [1 / 3, 1, 2 / 3, 1]
+
+
+@pytest.mark.pure
 def test_one_discount_is_not_a_power() -> None:
     """A list of one discount and the base of a power were equal tuples, and so shared a table."""
     rankings = fn.Rankings.from_lists([[1]])
