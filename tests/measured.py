@@ -99,9 +99,22 @@ def sklearn_dcg(queries: list[Query], k: int | None) -> Values:
     return [float(dcg_score([query.grades], [query.scores], k=k)) for query in queries]
 
 
+def sklearn_auc(queries: list[Query], k: int | None) -> Values:
+    from sklearn.metrics import roc_auc_score
+
+    values = [float(roc_auc_score(query.grades, query.scores)) for query in queries]
+    return [None if value != value else value for value in values]
+
+
+def sklearn_ranking_loss(queries: list[Query], k: int | None) -> Values:
+    from sklearn.metrics import label_ranking_loss
+
+    return [1 - float(label_ranking_loss([query.grades], [query.scores])) for query in queries]
+
+
 def _catboost(name: str, options: str = "") -> Tool:
     def run(queries: list[Query], k: int | None) -> Values:
-        metric = f"{name}:top={-1 if k is None else k}{options}"
+        metric = options or f"{name}:top={-1 if k is None else k}"
         return [rivals.catboost_metric([query], metric) for query in queries]
 
     return run
@@ -183,6 +196,10 @@ LIVE: dict[tuple[str, str], Live] = {
     ("catboost", "AP"): Live(_catboost("MAP"), "fractions"),
     ("catboost", "R"): Live(_catboost("RecallAt"), "fractions"),
     ("catboost", "RR"): Live(_catboost("MRR"), "fractions"),
+    ("sklearn", "AUC"): Live(sklearn_auc, "binary", _NO_CUTOFF, least=2),
+    ("sklearn_ranking", "AUC"): Live(sklearn_ranking_loss, "binary", _NO_CUTOFF, least=2),
+    ("catboost", "AUC"): Live(_catboost("QueryAUC", "QueryAUC:type=Ranking"), "graded", _NO_CUTOFF),
+    ("torchmetrics", "AUC"): Live(_torchmetrics("RetrievalAUROC"), "binary", _NO_CUTOFF),
     ("catboost", "P"): Live(_catboost("PrecisionAt"), "fractions"),
     ("catboost", "ERR"): Live(_catboost("ERR"), "fractions"),
     ("catboost", "PFound"): Live(_catboost("PFound"), "fractions"),
@@ -201,4 +218,5 @@ LIVE: dict[tuple[str, str], Live] = {
     ("sentence_transformers", "AP"): Live(_sentence_transformers("map@k"), "negative", _CUT),
 }
 
-assert {tool for tool, _ in LIVE} <= set(RIVALS)
+RIVAL_OF = {"sklearn_ranking": "sklearn"}  # conventions of functions that rivals.py does not have
+assert {tool for tool, _ in LIVE} <= {*RIVALS, *RIVAL_OF}

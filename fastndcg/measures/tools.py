@@ -80,8 +80,9 @@ def rule_on(rule: Rule, measure: str, keyword: str = "convention", *, cut: bool 
             f"{measure} has no convention: no tool that is known here has it. "
             f"Give {measure} without {keyword}=."
         )
+    at = "" if measure not in rule.names_of_measures else " with a cutoff" if cut else " without a cutoff"
     raise ConventionError(
-        f"{rule.name} has no {measure}; it has: {', '.join(rule.names_of_measures)}. "
+        f"{rule.name} has no {measure}{at}; it has: {', '.join(rule.names_of_measures)}. "
         f"Tools that have {measure}: {', '.join(having)}."
     )
 

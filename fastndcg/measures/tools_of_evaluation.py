@@ -19,7 +19,10 @@ SKLEARN = Rule(
         "it raises an error for rows of one document and for negative grades",
         "in 1.9.1, unsigned scores such as np.uint8 wrap around and give wrong values; cast them to float",
     ),
-    others=(has("DCG", "dcg_score"),),
+    others=(
+        has("DCG", "dcg_score"),
+        has("AUC", "roc_auc_score", empty="nan", caveats=("of each query, and NaN for one class of grades",)),
+    ),
 )  # fmt: skip
 _TREC_EVAL = Rule(
     "trec_eval", ties="docid_desc", rel=0, rounding=Rounding(4, "printed"),
@@ -62,6 +65,10 @@ _RANX = Rule(
 )  # fmt: skip
 EVALUATION: tuple[Rule, ...] = (
     SKLEARN,
+    SKLEARN.replace(
+        name="sklearn_ranking", of=None, source="sklearn/metrics/_ranking.py label_ranking_loss", caveats=(),
+        others=(has("AUC", "1 - label_ranking_loss", ties="worst", empty=1.0),),
+    ),
     _TREC_EVAL,
     _TREC_EVAL.replace(
         name="trec_eval_c", missing="value", tool="trec_eval 10.0 -c",

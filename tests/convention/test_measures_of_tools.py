@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from conventions_data import differences
-from measured import LIVE, ragged
+from measured import LIVE, RIVAL_OF, ragged
 from rivals import RIVALS
 
 # as in test_conventions_rivals
@@ -19,7 +19,7 @@ CASES = [(tool, measure, k) for (tool, measure), live in LIVE.items() for k in l
 
 @pytest.mark.parametrize(("tool", "measure", "k"), CASES)
 def test_the_tool_says_so(tool: str, measure: str, k: int | None) -> None:
-    if (why := RIVALS[tool].missing) is not None:
+    if (why := RIVALS[RIVAL_OF.get(tool, tool)].missing) is not None:
         pytest.skip(f"{tool} is not installed here: {why}")
     live = LIVE[tool, measure]
     queries = ragged(11, live)
