@@ -21,6 +21,7 @@ from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import columns_of_means, groups_of
 from fastndcg.scores.summary import Summary, interval_of
+from fastndcg.scores.weights import COUNTS
 from fastndcg.sources.columns import check_column
 from fastndcg.statistics import Moments, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence
@@ -145,6 +146,8 @@ def check_means(
     for name in means.by:
         check_column(names, "by", name)
     if weight is not None:
+        weight = weight if weight in names else COUNTS.get(weight, weight)
+        means = means._replace(weight=weight)
         check_column(names, "weight", weight)
     for column in means.notations:
         check_column(names, "measures", column)

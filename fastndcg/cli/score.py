@@ -47,6 +47,7 @@ from fastndcg.cli.scored import (
 from fastndcg.errors import about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.spellings import is_of_trec_eval
+from fastndcg.scores.weights import COUNTS
 from fastndcg.scoring import ways
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.results import find_stored
@@ -108,6 +109,13 @@ AnchorsOption = Annotated[
         "--anchors", help="Add the means of the worst, a random and the best order of the returned documents."
     ),
 ]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="n_relevant|n_docs|COLUMN|none",
+        help="Weights of queries in means: their relevant or their returned documents, a column, or none.",
+    ),
+]
 ConfidenceOption = Annotated[
     float | None, typer.Option(help="Add a confidence interval for each mean; for example 0.95.")
 ]
@@ -131,6 +139,7 @@ def score(
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
     by: ByOption = None,
+    weights: WeightsOption = None,
     confidence: ConfidenceOption = None,
     anchors: AnchorsOption = False,
     fail_under: FailUnderOption = None,
@@ -158,6 +167,7 @@ def score(
       fastndcg score judged.csv --grades "Perfect=4,Good=2,Fair=1,Bad=0" --unjudged null
       fastndcg score predictions.parquet --keep country --out per_query.parquet
       fastndcg score predictions.parquet --by country --by device --confidence 0.95
+      fastndcg score predictions.parquet -m "AUC(empty='skip')" --weights n_relevant
       fastndcg score predictions.parquet --anchors
       fastndcg score predictions.parquet -m nDCG@1-20 -m nDCG@slots
       fastndcg score predictions.parquet -m nDCG@10 --convention lightgbm
@@ -172,7 +182,10 @@ def score(
     paths, judgments, runs, _ = check_sources(paths or [], qrels, run, {"--missing": missing}, of_paths)
     _check_results(out, keep, [*paths, *runs, judgments, *([scores] if scores else [])])
     rule = read_convention(convention, anchored=anchors)
-    roles = reading.roles(score, [*(keep or []), *by, *cutoff_columns(measures)])
+    if weights is not None and (anchors or convention):
+        refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
+    weighing = [] if weights is None or weights in ("none", *COUNTS) else [weights]
+    roles = reading.roles(score, [*(keep or []), *by, *weighing, *cutoff_columns(measures)])
     how = How(rule, anchors, threads, memory)
     chosen = measures if measure or gates else None
     of_letor = None if scores is None else open_letor(paths, scores, roles, threads)
@@ -191,6 +204,9 @@ def score(
         scored = list(_of_runs(judgments, runs, roles, measures, chosen, missing, how))
     if out is not None and (stored is not None or not paths):
         write_out(out, scored)
+    if weights is not None:
+        chosen_weights = None if weights == "none" else weights
+        scored = [each._replace(scores=each.scores._weighted_by(chosen_weights)) for each in scored]
     _report(scored, format, {} if convention is None else {"convention": convention}, gates, by, confidence)
 
 

@@ -28,7 +28,8 @@ from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError, about
 from fastndcg.measures import Measure
 from fastndcg.measures.by_tool import Convention
-from fastndcg.scores.scores import Scores, SomeQueries
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.slices import SomeQueries
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.results import find_stored
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.convention.preparation import find_left_out, prepare, without_pool
-from fastndcg.errors import ConventionError, InputTypeError, count_of
+from fastndcg.errors import ConventionError, InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, Measures, NumRel, as_measure, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.measures.measure import resolve
@@ -210,6 +210,12 @@ class ConventionScores(Scores):
             for of_measure in zip(*(part._reported for part in theirs), strict=True)
         ]
         return theirs[0]._again(reported, queries, weight)
+
+    def _weighted_by(self, weights: str | None) -> Scores:
+        raise InputError(
+            f"weights={weights!r} and the convention {self.convention.name} are both given, which has "
+            "weights of its own; take the mean without weights, or evaluate without convention"
+        )
 
     def _reorder(self, order: Int64, queries: pa.Table, weight: Float64 | None) -> ConventionScores:
         return self._again([each.part(order) for each in self._reported], queries, weight)

@@ -3,6 +3,7 @@
 scores   `Scores`: values for each query, and their tables
 summary  `Means` and `Summary`: the numbers of each measure over all queries
 slices   groups of queries by kept columns, and their means
+weights  weights of queries in means: counts of documents, or a column
 storage  results of queries as columns and in files
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.slices import check_kept, column_names, columns_of_means, groups_of
 from fastndcg.scores.storage import field_of
 from fastndcg.scores.summary import Means, Summary, check_unit, interval_of
+from fastndcg.scores.weights import OWN, weights_by
 from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import SMALL, check_confidence, logit_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
@@ -101,6 +102,9 @@ class Scores(AsFrame):
         empty = np.concatenate([part._empty for part in parts], axis=1)
         return Scores(parts[0].measures, values, empty, queries, weight)
 
+    def _weighted_by(self, weights: str | None) -> Scores:
+        return Scores(self.measures, self.values, self._empty, self._source, weights_by(self, weights))
+
     def _reorder(self, order: npt.NDArray[np.int64], queries: pa.Table, weight: Float64 | None) -> Scores:
         """The same queries in another order."""
         return Scores(self.measures, self.values[:, order], self._empty[:, order], queries, weight)
@@ -133,13 +137,17 @@ class Scores(AsFrame):
     def _find(self, measure: object) -> Measure:
         return find_measure(measure, self.measures, "was not evaluated")
 
-    def mean(self) -> dict[str, float]:
-        """The mean of each measure by its notation: correctly rounded, and weighted if there are weights.
+    def mean(self, weights: str | None = OWN) -> dict[str, float]:
+        """The mean of each measure by its notation: correctly rounded, and weighted.
 
         Any other spelling of a measure finds its mean too, as in `mean()["Recall@10"]`. Queries where the
         measure is undefined are left out if its `empty` is "skip"; if it is "nan", one such query makes the
-        mean NaN.
+        mean NaN. `weights` are those of the queries, if any; a column; None; or "n_relevant" or "n_docs", the
+        number of relevant or of returned documents, as in GAUC (Zhu et al., Optimized cost per click in
+        Taobao, KDD 2017). Scores of streams have these numbers if NumRel or NumRet was evaluated too.
         """
+        if weights != OWN:
+            return self._weighted_by(weights).mean()
         return Means({str(measure): self._mean(row) for row, measure in enumerate(self.measures)})
 
     def summary(
@@ -150,6 +158,7 @@ class Scores(AsFrame):
         resamples: int = 10_000,
         seed: int = 0,
         ddof: int = 1,
+        weights: str | None = OWN,
     ) -> Summary:
         """Mean, standard deviation and quartiles of each measure, the number of queries, and how many of them
         are empty.
@@ -171,6 +180,8 @@ class Scores(AsFrame):
         ddof : 1 or 0
             The standard deviation divides by n - ddof: 1 for that of a sample, 0 for that of a population.
             Intervals do not depend on it.
+        weights : str or None
+            As in `mean`.
 
         Raises
         ------
@@ -186,6 +197,10 @@ class Scores(AsFrame):
         nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930 ...  1.000000        3      0
         The interval of nDCG@2 reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.
         """
+        if weights != OWN:
+            return self._weighted_by(weights).summary(
+                confidence, method, resamples=resamples, seed=seed, ddof=ddof
+            )
         check_choice("method", method, ("t", "logit", *METHODS))
         check_choice("ddof", ddof, (1, 0))
         resamples, seed = check_resamples(resamples, seed)
@@ -214,14 +229,16 @@ class Scores(AsFrame):
             rows.append({**numbers, "queries": self.n_queries, "empty": int(self._empty[row].sum())})
         return Summary(rows)
 
-    def by(self, columns: str | Sequence[str], confidence: float | None = None) -> Table:
+    def by(
+        self, columns: str | Sequence[str], confidence: float | None = None, *, weights: str | None = OWN
+    ) -> Table:
         """Means over groups of queries: a row for each value of a kept column.
 
         Parameters
         ----------
         columns : str or sequence of str
             Kept columns. Several columns give a row for each combination of values that occurs.
-        confidence : float, optional
+        confidence, weights
             As in `summary`.
 
         Returns
@@ -248,8 +265,9 @@ class Scores(AsFrame):
         >>> scores.by("country", confidence=0.95).column_names
         ['country', 'queries', 'small', 'RR', 'RR_low', 'RR_high', 'RR_empty']
         """
-        names = column_names(columns)
-        kept = self.queries.column_names
+        if weights != OWN:
+            return self._weighted_by(weights).by(columns, confidence)
+        names, kept = column_names(columns), self.queries.column_names
         check_kept(names, kept)
         for name in {"queries", *(() if confidence is None else ("small",))} & set(names):
             raise ColumnError(f'the column "{name}" has the name of a column of the result; rename it')
@@ -377,12 +395,5 @@ class Scores(AsFrame):
         return self.summary().under(f"Scores of {count_of(self.n_queries, 'query')}")
 
     def _repr_html_(self) -> str:
-        heading = f"Scores of {count_of(self.n_queries, 'query')}; low to high: intervals of 95 %"
-        return f"<p>{heading}</p>{self.summary(0.95)._repr_html_()}"
-
-
-class SomeQueries(NamedTuple):
-    """The source of scores of some of the queries of rankings."""
-
-    queries: pa.Table
-    rankings: Any
+        heading = f"<p>Scores of {count_of(self.n_queries, 'query')}; low to high: intervals of 95 %</p>"
+        return heading + self.summary(0.95)._repr_html_()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,3 +73,10 @@ def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[
     groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
     first = pa.array([int(rows[0]) for rows in groups], pa.int64())
     return [column.take(first) for column in plain], groups
+
+
+class SomeQueries(NamedTuple):
+    """The source of scores of some of the queries of rankings."""
+
+    queries: pa.Table
+    rankings: Any

@@ -1,0 +1,152 @@
+"""Means weighted by relevant documents, by returned documents, by a column or not at all."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from commands import run
+from strategies import oracle
+
+import fastndcg as fn
+
+pytestmark = pytest.mark.pure
+
+
+def table(seed: int, queries: int = 40) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 9, queries)
+    own = rng.choice([0, 0.5, 1, 3], queries)
+    return pa.table(
+        {
+            "query_id": np.repeat(np.arange(queries), lengths),
+            "relevance": rng.integers(0, 3, lengths.sum()),
+            "score": rng.integers(0, 4, lengths.sum()).astype(float),
+            "clicks": np.repeat(own, lengths),
+            "country": np.repeat(rng.choice(["de", "fr"], queries), lengths),
+        }
+    )
+
+
+def wanted(scores: fn.Scores, measure: str, weights: list[float], empty: object) -> float:
+    return oracle.weighted_mean(scores[measure].tolist(), weights, empty)
+
+
+@pytest.mark.filterwarnings("ignore:judged lacks")
+@pytest.mark.parametrize("empty", ["'skip'", "1", "'nan'"])
+@pytest.mark.parametrize("pool", [False, True])
+def test_each_weighting_against_fractions(empty: str, pool: bool) -> None:
+    for seed in range(5):
+        rankings = fn.Rankings.from_arrow(table(seed), keep=["clicks", "country"])
+        if pool:
+            rng = np.random.default_rng(seed)
+            sizes = rng.integers(0, 5, rankings.n_queries)
+            judged = np.concatenate([[0], np.cumsum(sizes)]), rng.integers(0, 3, sizes.sum())
+            rankings = fn.Rankings.from_offsets(
+                rankings.offsets, rankings.relevance, rankings.scores, judged=judged, queries=rankings.queries
+            )
+        auc = f"AUC(empty={empty})"
+        scores = fn.evaluate(rankings, [auc, "NumRel", "NumRet"])
+        of = {
+            "n_docs": scores["NumRet"].tolist(),
+            "n_relevant": scores["NumRel"].tolist(),
+            "clicks": scores.queries["clicks"].to_pylist(),
+            None: [1.0] * rankings.n_queries,
+        }
+        alone = fn.evaluate(rankings, auc)
+        for weights, each in of.items():
+            mean = wanted(scores, auc, each, empty.strip("'"))
+            for found in (scores, alone):
+                np.testing.assert_equal(found.mean(weights)[auc], mean)
+                np.testing.assert_equal(found.summary(weights=weights).rows[0]["mean"], mean)
+            by = alone.by("country", weights=weights)
+            for country, got in zip(by["country"].to_pylist(), by[auc].to_pylist(), strict=True):
+                some = [
+                    place
+                    for place, one in enumerate(rankings.queries["country"].to_pylist())
+                    if one == country
+                ]
+                part = oracle.weighted_mean(
+                    [scores[auc][place] for place in some], [each[place] for place in some], empty.strip("'")
+                )
+                np.testing.assert_equal(got, part)
+
+
+def test_gauc_of_recbole() -> None:
+    """Sum over users of R * AUC / sum of R, users of one class left out (recbole/evaluator/metrics.py GAUC)."""
+    rankings = fn.Rankings.from_arrow(table(7))
+    total = weight = Fraction(0)
+    for start, stop in zip(rankings.offsets[:-1].tolist(), rankings.offsets[1:].tolist(), strict=True):
+        grades, scores = rankings.relevance[start:stop], rankings.scores[start:stop]
+        above = [s for s, g in zip(scores, grades, strict=True) if g >= 1]
+        others = [s for s, g in zip(scores, grades, strict=True) if g < 1]
+        if above and others:
+            right = sum(Fraction(int(2 * (a > b) + (a == b)), 2) for a in above for b in others)
+            total += right / len(others)
+            weight += len(above)
+    found = fn.evaluate(rankings, "AUC(empty='skip')").mean(weights="n_relevant")
+    assert list(found.values()) == [pytest.approx(float(total / weight), rel=1e-15)]
+
+
+def test_streams_and_stored_results_need_the_counts(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    pq.write_table(table(3, 500), path, row_group_size=300)
+    whole = fn.evaluate(fn.read_parquet(path), "AUC")
+    streamed = fn.evaluate(fn.scan_parquet(path), ["AUC", "NumRel", "NumRet"])
+    for weights in ("n_relevant", "n_docs"):
+        assert streamed.mean(weights)["AUC"] == whole.mean(weights)["AUC"]
+        with pytest.raises(
+            fn.InputError, match=r"not known of these scores.*evaluate NumRe. too, as in measures="
+        ):
+            fn.evaluate(fn.scan_parquet(path), "AUC").mean(weights)
+
+
+def test_what_is_refused() -> None:
+    rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries={"name": ["a", "b"], "w": [1.0, -1.0]})
+    scores = fn.evaluate(rankings, ["AUC", "AUC(rel=2)"])
+    with pytest.raises(
+        fn.ColumnError, match=r"weights='n_relevent' is no column.*Did you mean \"n_relevant\""
+    ):
+        scores.mean("n_relevent")
+    with pytest.raises(fn.InputError, match='column "name" is of string and holds no weights'):
+        scores.mean("name")
+    with pytest.raises(
+        fn.InputError, match='column "w" holds -1.0 for query 1; weights are finite numbers from 0'
+    ):
+        scores.mean("w")
+    with pytest.raises(
+        fn.InputError, match="is not one number for each query: the measures have rel=1, rel=2"
+    ):
+        scores.mean("n_relevant")
+    with pytest.raises(fn.InputError, match="convention lightgbm are both given"):
+        fn.evaluate(rankings, "nDCG", convention="lightgbm").mean("n_docs")
+
+
+def test_the_own_weights_are_the_default() -> None:
+    rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], weight=[3, 1])
+    scores = fn.evaluate(rankings, "AUC")
+    assert scores.mean() == scores.mean("weight") == {"AUC": 0.75}
+    assert scores.mean(None) == {"AUC": 0.5}
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    pq.write_table(table(4), path)
+    scores = fn.evaluate(fn.read_parquet(path, keep=["clicks"]), "AUC")
+    for word, weights in (
+        ("none", None),
+        ("n_docs", "n_docs"),
+        ("n_relevant", "n_relevant"),
+        ("clicks", "clicks"),
+    ):
+        result = run("score", path, "-m", "AUC", "--weights", word, "--format", "csv")
+        assert result.exit_code == 0
+        assert float(result.stdout.splitlines()[1].split(",")[1]) == scores.mean(weights)["AUC"]
+    assert run("score", path, "--weights", "n_docs", "--anchors").exit_code == 2
+    refused = run("score", path, "--weights", "click")
+    assert refused.exit_code == 3
+    assert 'no column "click"' in refused.output
