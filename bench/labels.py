@@ -1,4 +1,4 @@
-"""Measure how often intervals of scarce labels miss: people beside a judge.
+"""Measure how often intervals of scarce labels miss: people beside a judge, and clicks.
 
 Each number is the share of nominal 95 % intervals, in %, that miss the true mean, where 5 is right. Beside it
 stands how wide the interval is, as a share of that of people's labels alone.
@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+import fastndcg as fn
 from bench.record import Row
+from fastndcg.statistics.agreement import tau_b
 from fastndcg.statistics.controlled import controlled
+from fastndcg.statistics.correlations import pearson, spearman
 from fastndcg.statistics.intervals import t_quantile
 
 Float64 = npt.NDArray[np.float64]
@@ -62,9 +66,9 @@ def reciprocal_ranks(random: np.random.Generator, n: int) -> Pair:
 KINDS = (ndcg_like, precision, differences, no_agreement, reciprocal_ranks)
 
 
-def rows(*, quick: bool) -> Iterator[Row]:
+def of_judges(experiments: int) -> Iterator[Row]:
     """PPI++ beside Student's t of people alone."""
-    random, experiments = np.random.default_rng(1), 50 if quick else 6000
+    random = np.random.default_rng(1)
     for kind in KINDS:
         true = kind(random, 4_000_000)[0].mean()
         for n, n_judge in ((50, 1000), (200, 2000), (200, 400), (25, 1000)):
@@ -83,3 +87,126 @@ def rows(*, quick: bool) -> Iterator[Row]:
                 "labels", f"{kind.__name__}, {n} of {n_judge}", "people alone", "% missed", cpu=shares[0], baseline_cpu=shares[1],
                 note=f"{np.mean(widths):.2f} times as wide",
             )  # fmt: skip
+
+
+# ---- clicks ----
+
+RANKS = 6
+
+
+def swaps(random: np.random.Generator, sessions: int) -> dict[str, npt.NDArray[Any]]:
+    """The first document of a session changes places with another, or not; the first is better."""
+    other = random.integers(2, RANKS + 1, sessions)
+    first, second = 0.6 * random.random(sessions), 0.6 * random.random(sessions) * (1 - other / 10)
+    at_first, at_other = np.where(random.random(sessions) < 0.5, (second, first), (first, second))
+    ones, session = np.ones(sessions, np.int64), np.arange(sessions)
+    clicked = random.random(sessions) < at_first, random.random(sessions) < at_other / other
+    columns = {
+        "query": (session, session),
+        "rank": (ones, other),
+        "swapped": (other, ones),
+        "clicked": clicked,
+    }
+    return {name: np.concatenate(parts) for name, parts in columns.items()}
+
+
+def rankers(random: np.random.Generator, documents: int) -> dict[str, npt.NDArray[Any]]:
+    """Two rankers showed the same documents at other ranks, and unequally often."""
+    relevance = np.repeat(random.beta(1, 3, documents), 2)
+    rank = np.clip(random.integers(1, RANKS + 1, 2 * documents) - (relevance > 0.3), 1, RANKS)
+    shown, document = random.integers(1, 30, 2 * documents), np.repeat(np.arange(documents), 2)
+    clicked = random.binomial(shown, relevance / rank)
+    return {"query": document // 5, "doc_id": document, "rank": rank, "shown": shown, "clicked": clicked}
+
+
+def of_propensities(experiments: int) -> Iterator[Row]:
+    """Estimates of 1 / rank, and beside them how far off shares of clicks alone are."""
+    random, true = np.random.default_rng(2), 1 / np.arange(2, RANKS + 1)
+    for draw, method, sizes in ((swaps, "swap", (2000, 20_000)), (rankers, "intervention", (400, 4000))):
+        for size in sizes:
+            missed, found, naive = 0, [], []
+            for _ in range(experiments):
+                table = fn.propensities(draw(random, size), method=method)
+                low, high, p = (table[name].to_numpy()[1:] for name in ("low", "high", "propensity"))
+                missed += int((~((low <= true) & (true <= high))).sum())
+                shares = table["clicked"].to_numpy() / table["shown"].to_numpy()
+                found.append(p / true)
+                naive.append(shares[1:] / shares[0] / true)
+            off, alone = (100 * float(np.abs(np.mean(each, axis=0) - 1).max()) for each in (found, naive))
+            yield Row(
+                "labels", f"propensities by {method}, {size:,}", "shares of clicks", "% missed",
+                cpu=100 * missed / experiments / len(true),
+                note=f"off by {off:.1f} % on average at most; shares of clicks by {alone:.0f} %",
+            )  # fmt: skip
+
+
+def bandit(random: np.random.Generator, queries: int) -> tuple[Any, Any, Any, float]:
+    """One of five documents is shown at random, likelier a better one; two rankers of them, which agree much."""
+    chance = np.clip(random.beta(2, 3, (queries, 5)), 0.02, 0.98)
+    propensity = np.exp(2 * chance + random.normal(0, 0.5, chance.shape))
+    propensity /= propensity.sum(axis=1, keepdims=True)
+    shown = np.eye(5)[(propensity.cumsum(axis=1) > random.random((queries, 1))).argmax(axis=1)]
+    clicked = shown * (random.random(chance.shape) < chance)
+    old = chance + random.normal(0, 0.4, chance.shape)
+    new = old + 0.3 * chance + random.normal(0, 0.1, chance.shape)
+    rankings = fn.Rankings.from_dense(clicked.astype(int), old, propensity=propensity.ravel())
+    truth = [fn.evaluate(fn.Rankings.from_dense(chance, each), "DCG@2")["DCG@2"] for each in (old, new)]
+    model = np.clip(chance + random.normal(0, 0.1, chance.shape), 0, 1)
+    systems = {"old": rankings, "new": rankings.with_scores(new.ravel())}
+    return systems, shown.ravel(), model.ravel(), float((truth[1] - truth[0]).mean())
+
+
+def of_rankers(experiments: int) -> Iterator[Row]:
+    """Differences of two rankers by one log."""
+    random = np.random.default_rng(3)
+    for queries in (50, 200, 1000):
+        found: dict[str, list[tuple[float, float, bool]]] = {}
+        for _ in range(experiments):
+            systems, shown, model, true = bandit(random, queries)
+            for method in ("ips", "control", "doubly_robust"):
+                table = fn.compare_clicks(systems, "DCG@2", method=method, shown=shown, model=model)
+                row = table.to_pylist()[0]
+                held = row["low"] <= true <= row["high"]
+                found.setdefault(method, []).append(
+                    (row["difference"] - true, row["high"] - row["low"], held)
+                )
+        for method, each in found.items():
+            off, width, held_in = np.mean(each, axis=0)
+            yield Row(
+                "labels", f"two rankers by {method}, {queries:,}", "the truth", "% missed", cpu=100 * (1 - held_in),
+                note=f"mean error {off:.4f}, width {width:.4f}",
+            )  # fmt: skip
+
+
+def of_experiments(experiments: int) -> Iterator[Row]:
+    """Offline beside online, of differences that correlate by 0.6, normal and long-tailed."""
+    random, slope = np.random.default_rng(4), 0.75
+    for tail, draw in (
+        ("normal", random.standard_normal),
+        ("long-tailed", lambda n: random.standard_t(4, n)),
+    ):
+        a = draw(1_000_000)
+        b = slope * a + draw(1_000_000)
+        some = slice(0, 20_000)
+        true = [pearson(a, b), spearman(a, b), tau_b(a[some], b[some]), float((a * b > 0).mean())]
+        for n in (15, 50, 200):
+            missed = np.zeros(4)
+            for _ in range(experiments):
+                offline = draw(n)
+                found = fn.online_agreement(offline, slope * offline + draw(n))
+                low, high = found["low"].to_numpy(), found["high"].to_numpy()
+                missed += ~((low <= true) & (true <= high))
+            for method, count in zip(
+                ("pearson", "spearman", "kendall", "sign"), missed.tolist(), strict=True
+            ):
+                yield Row(
+                    "labels", f"offline and online by {method}, {tail}, {n}", "the truth", "% missed",
+                    cpu=100 * count / experiments,
+                )  # fmt: skip
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    yield from of_judges(50 if quick else 6000)
+    yield from of_propensities(10 if quick else 600)
+    yield from of_rankers(10 if quick else 600)
+    yield from of_experiments(20 if quick else 2000)

@@ -53,11 +53,14 @@ if TYPE_CHECKING:
     from fastndcg.decide.anchoring import anchors as anchors
     from fastndcg.decide.comparison import Comparison as Comparison
     from fastndcg.decide.counterfactual import Estimate as Estimate
+    from fastndcg.decide.counterfactual import compare_clicks as compare_clicks
     from fastndcg.decide.counterfactual import snips as snips
     from fastndcg.decide.explanation import Explanation as Explanation
     from fastndcg.decide.explanation import Explanations as Explanations
     from fastndcg.decide.explanation import explain as explain
     from fastndcg.decide.judging import check_judges as check_judges
+    from fastndcg.decide.online import online_agreement as online_agreement
+    from fastndcg.decide.positions import propensities as propensities
     from fastndcg.decide.powered import PredictionPowered as PredictionPowered
     from fastndcg.decide.powered import prediction_powered as prediction_powered
     from fastndcg.decide.ranges import Bounds as Bounds
@@ -112,9 +115,11 @@ _HOMES = {
     "convention.evaluation": "ConventionScores",
     "decide.anchoring": "Anchor Anchors anchors",
     "decide.comparison": "Comparison",
-    "decide.counterfactual": "Estimate snips",
+    "decide.counterfactual": "Estimate compare_clicks snips",
     "decide.explanation": "Explanation Explanations explain",
     "decide.judging": "check_judges",
+    "decide.online": "online_agreement",
+    "decide.positions": "propensities",
     "decide.powered": "PredictionPowered prediction_powered",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
     "decide.rank_agreement": "rank_agreement",

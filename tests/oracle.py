@@ -1172,3 +1172,34 @@ def prediction_powered(
     of_rest *= 1 + (mean_more - mean_f) ** 2 / square
     of_more = math.fsum((each - mean_more) ** 2 for each in more) / (m - 1) / m
     return mean_y + weight * (mean_more - mean_f), weight, math.sqrt(of_rest + weight**2 * of_more)
+
+
+# ---- propensities of ranks ----
+
+
+def propensities(rows: Sequence[tuple[int, int, int, int]], n_ranks: int) -> list[float | None]:
+    """Of each rank, from rows of a group, a rank, how often it was shown and clicked: p by steps that never lower the
+    likelihood (Hunter, MM algorithms, 2004), as a share of the first; None where the steps do not settle.
+    """
+    p = [1.0] * n_ranks
+    groups = {row[0] for row in rows}
+    settled = p
+    for step in range(3000):
+        if step == 2000:
+            settled = p
+        clicks, parts = [0.0] * n_ranks, [0.0] * n_ranks
+        for group in groups:
+            own = [row for row in rows if row[0] == group]
+            whole = sum(shown * p[rank] for _, rank, shown, _ in own)
+            clicked = sum(row[3] for row in own)
+            for _, rank, shown, c in own:
+                clicks[rank] += c
+                parts[rank] += clicked * shown / whole if whole else 0.0
+        p = [c / part if part else 0.0 for c, part in zip(clicks, parts, strict=True)]
+        if not p[0]:
+            return [None] * n_ranks
+        p = [each / p[0] for each in p]
+    return [
+        new if abs(new - old) <= 1e-7 * max(new, 1e-9) and new < 1e6 else None
+        for new, old in zip(p, settled, strict=True)
+    ]

@@ -14,6 +14,8 @@ explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          how far ties and unjudged documents could move a measure
 judging         `check_judges`: how far judges agree, and whether one drifts
 powered         `prediction_powered`: few labels of people, and many of a judge that may err
+positions       `propensities`: how likely each rank is to be looked at, from a log of clicks
 counterfactual  estimates from click logs over all queries
+online          `online_agreement`: how far what was measured offline says what is measured online
 rank_agreement  how far two rankings agree
 """

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from fastndcg import statistics
 from fastndcg.api.evaluate import evaluate
-from fastndcg.errors import MeasureError
+from fastndcg.common.table import Table
+from fastndcg.decide.online import floats
+from fastndcg.errors import Argument, InputError, MeasureError, check_choice, check_length, check_system
 from fastndcg.measures import CG, Measure, Measures, as_measures
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.statistics.controlled import Controlled, controlled
+from fastndcg.statistics.intervals import check_confidence, t_interval
+from fastndcg.statistics.paired import Spread
+
+Float64 = npt.NDArray[np.float64]
 
 if TYPE_CHECKING:
-    from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
     from fastndcg.sources.streams import RankingsStream
+
+
+_COLUMNS = {
+    **dict.fromkeys(("measure", "system", "baseline"), pa.string()),
+    **dict.fromkeys(("difference", "low", "high", "weight"), pa.float64()),
+    "queries": pa.int64(),
+    "effective": pa.float64(),
+}
 
 
 class Estimate(NamedTuple):
@@ -71,6 +92,7 @@ def snips(
     See Also
     --------
     evaluate : the values of each query, with `DCG(ips=True)` and its relatives.
+    compare_clicks : the difference of two rankers, with its interval.
 
     References
     ----------
@@ -85,6 +107,13 @@ def snips(
     DCG(ips=True)@10 1.1309 0.754
     """
     asked = as_measures(measures)
+    weighted, totals = _weighted(asked)
+    scores = evaluate(rankings, list(dict.fromkeys([*weighted.values(), *totals.values()])), threads=threads)
+    return [_estimate(weighted[measure], scores, totals[measure]) for measure in asked]
+
+
+def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[Measure, Measure]]:
+    """For each measure that of weighted gains, and that of their sum over all ranks."""
     for measure in asked:
         if "ips" not in measure.params:
             raise MeasureError(
@@ -94,19 +123,190 @@ def snips(
     totals = {
         measure: CG(**{name: every.params[name] for name in CG.params}) for measure, every in weighted.items()
     }
-    scores = evaluate(rankings, list(dict.fromkeys([*weighted.values(), *totals.values()])), threads=threads)
-    return [_estimate(weighted[measure], scores, totals[measure]) for measure in asked]
+    return weighted, totals
 
 
 def _estimate(measure: Measure, scores: Scores, total: Measure) -> Estimate:
     values, weights = scores[measure], scores[total]
     if scores.weight is not None:
         values, weights = values * scores.weight, weights * scores.weight
-    whole, squares = statistics.exact_sum(weights), statistics.exact_sum_of_products(weights, weights)
+    whole = statistics.exact_sum(weights)
     return Estimate(
         measure,
         scores.mean()[str(measure)],
         float(statistics.exact_sum(values) / whole) if whole else float("nan"),
         scores.n_queries,
-        float(whole**2 / squares) if squares else 0.0,
+        _effective(weights),
     )
+
+
+def _effective(weights: Float64) -> float:
+    """The number of equal weights that vary as much."""
+    squares = statistics.exact_sum_of_products(weights, weights)
+    return float(statistics.exact_sum(weights) ** 2 / squares) if squares else 0.0
+
+
+def compare_clicks(
+    systems: Mapping[str, Rankings],
+    measures: Measures,
+    *,
+    baseline: str | None = None,
+    method: str = "ips",
+    shown: npt.ArrayLike | None = None,
+    model: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    threads: int | None = None,
+) -> Table:
+    """Estimate from one log of clicks by how much rankers differ. Their errors have much in common, so that
+    the difference varies less than the estimate of either.
+
+    With g the gain of a document, p its propensity (or `clip`, if that is larger), s whether it was shown, m
+    what a click model expects of it, and D its discount by the ranker minus that by the baseline, the mean
+    over queries of
+
+        "ips"             sum over d of g_d / p_d * D_d
+        "control"         sum over d of (g_d - weight * s_d) / p_d * D_d + weight * sum over d of D_d
+        "doubly_robust"   sum over d of (g_d - s_d * m_d) / p_d * D_d + sum over d of m_d * D_d
+
+    or, for "snips", the sum of the first over all queries by that of g_d / p_d. All but "snips" have no bias
+    if p is right, which then is the mean of s; "doubly_robust" has none either if the model is.
+
+    Parameters
+    ----------
+    systems : mapping of names to Rankings with `propensity`
+        The same documents with the scores of each ranker, as `with_scores` makes them.
+    measures : one or several of DCG and CG, with `clip` if any; their own `ips` is ignored
+    baseline : name, optional
+        The system that all others are compared with. Default: every pair is compared, and the earlier of the
+        two is the baseline.
+    method : "ips", "snips", "control" or "doubly_robust"
+        "snips" has the scale of the discounts, as in the function `snips`. "control" subtracts a control
+        variate of mean 0, with the weight that makes the variance the least.
+    shown : (n_docs,), in the order of `relevance`, optional
+        For the last two: 1 where the document was shown, or how likely its rank is to be looked at; 0 where
+        it was not shown. It has to vary by chance: its mean is the propensity. Default: `is_judged`.
+    model : (n_docs,), optional
+        For "doubly_robust": the gain that a click model expects of each document that is looked at.
+    confidence : float
+        Confidence of the intervals, which are by Student's t over queries.
+    threads : int, optional
+
+    Returns
+    -------
+    Table
+        measure, system, baseline, difference, its interval from low to high, weight (that of the control
+        variate), queries and effective: the number of equally weighted queries that would vary as much.
+
+    Raises
+    ------
+    MeasureError
+        A measure that does not take `ips`.
+    InputError
+        Rankings without propensities, or of other documents; `shown` or `model` that is missing, of another
+        length, or not finite.
+
+    See Also
+    --------
+    snips : the estimates of one ranker.
+    propensities : estimate propensities from the log.
+
+    References
+    ----------
+    Jeunen and Ustimenko, RecSys 2024, arXiv 2405.10024 (differences, "control"); Swaminathan and Joachims,
+    NIPS 2015 ("snips"); Oosterhuis, TOIS 2023, arXiv 2203.17118 ("doubly_robust").
+
+    Examples
+    --------
+    >>> old = Rankings.from_lists([[1, 0], [0, 1]], [[0.9, 0.1], [0.9, 0.1]], propensity=[1, 0.5, 1, 0.5])
+    >>> new = old.with_scores([0.9, 0.1, 0.1, 0.9])
+    >>> compare_clicks({"old": old, "new": new}, "DCG@10")["difference"].to_pylist()
+    [0.36907024642854...]
+    """
+    check_choice("method", method, ("ips", "snips", "control", "doubly_robust"))
+    confidence, asked = check_confidence(confidence), as_measures(measures)
+    weighted, totals = _weighted(asked)
+    names, first = [str(name) for name in systems], _alike(systems)
+    if baseline is not None:
+        check_system(baseline, names, Argument("baseline", baseline))
+    control = _per_document("shown", shown, first) if method in ("control", "doubly_robust") else None
+    modelled = _per_document("model", model, first) if method == "doubly_robust" else None
+    every = [*weighted.values(), *totals.values()]
+    scores = [evaluate(each, list(dict.fromkeys(every)), threads=threads) for each in systems.values()]
+
+    def sums(gains: Float64, measure: Measure, *, ips: bool) -> list[Float64]:
+        """Sums of other gains over ranks, for each system."""
+        plain = measure(gain="linear", rel=None, unjudged=None, ips=ips, clip=measure.clip if ips else 0)
+        found = []
+        for each in systems.values():
+            other = Rankings._from_offsets(
+                each.offsets, gains, each.scores, propensity=each.propensity, is_judged=each.is_judged
+            )
+            found.append(evaluate(other, plain, threads=threads)[plain])
+        return found
+
+    pairs = [*combinations(range(len(names)), 2)]
+    if baseline is not None:
+        base = names.index(baseline)
+        pairs = [(base, place) for place in range(len(names)) if place != base]
+    rows = []
+    for measure, own in weighted.items():
+        values = [each[own] for each in scores]
+        variates = [np.zeros(first.n_queries)] * len(names)
+        if control is not None:
+            seen = control if modelled is None else control * modelled
+            propensity = np.asarray(first.propensity, np.float64)
+            known = propensity / np.maximum(propensity, own.clip) if modelled is None else modelled
+            both = zip(sums(seen, own, ips=True), sums(known, own, ips=False), strict=True)
+            variates = [found - expected for found, expected in both]
+        total = scores[0][totals[measure]] * (1.0 if first.weight is None else first.weight)
+        for base, place in pairs:
+            apart, variate = values[place] - values[base], variates[place] - variates[base]
+            spread: Controlled | Spread
+            if method == "control":
+                own_weights = None if first.weight is None else (first.weight, first.weight)
+                spread = controlled(apart, variate, None, own_weights)
+            else:
+                divisor = np.where(total > 0, total, 1.0)
+                ratio = (apart * (1.0 if first.weight is None else first.weight) / divisor, total)
+                spread = Spread.of(*ratio if method == "snips" else (apart - variate, first.weight))
+            ends = t_interval(spread.mean, spread.error, spread.freedom, confidence)
+            part = spread.weight if isinstance(spread, Controlled) else None
+            key = str(own), names[place], names[base], spread.mean, *ends, part
+            row = *key, first.n_queries, _effective(total)
+            rows.append(dict(zip(_COLUMNS, row, strict=True)))
+    return Table(pa.Table.from_pylist(rows, pa.schema(_COLUMNS)), 3)
+
+
+def _alike(systems: Mapping[str, Rankings]) -> Rankings:
+    """The first of systems that all have the same documents, clicks and propensities."""
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        raise InputError("wanted a mapping of two systems or more, as in {'old': rankings, 'new': other}")
+    first, *others = systems.values()
+    for name, each in systems.items():
+        if not isinstance(each, Rankings) or each.propensity is None:
+            raise InputError(
+                f'"{name}" is no Rankings with propensities; give them, as in ', Argument("propensity")
+            )
+    for each in others:
+        fields = ("offsets", "relevance", "propensity", "weight")
+        same = all(np.array_equal(*(getattr(one, field) for one in (first, each))) for field in fields)
+        if not same or not each.query_ids.equals(first.query_ids):
+            raise InputError("systems have other documents, clicks or propensities; make one by with_scores")
+    return first
+
+
+def _per_document(name: str, given: Any, rankings: Rankings) -> Float64:
+    """A number for each document."""
+    if given is None and name == "shown":
+        given = rankings.is_judged
+    if given is None:
+        raise InputError(
+            f"this method needs {name}, a number for each document; give it, as in ", Argument(name)
+        )
+    numbers = floats(name, given)
+    check_length(name, len(numbers), rankings.n_docs, "document")
+    if not np.isfinite(numbers).all():
+        raise InputError(
+            f"{name} has a number that is not finite at position {int(np.argmin(np.isfinite(numbers)))}"
+        )
+    return numbers

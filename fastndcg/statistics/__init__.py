@@ -6,6 +6,8 @@ paired      the difference of two systems, its significance and its effect
 noncentral  the noncentral t distribution: what a test detects, and intervals of effects
 resampling  tests and intervals by random signs, orders and draws
 controlled  means that a second number of each value makes more precise
+position_bias  how likely each rank is to be looked at
+correlations  correlations of two measurements, and how often their signs agree, with intervals
 agreement   agreement of two rankings, and of judges
 """
 

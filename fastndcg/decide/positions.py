@@ -1,0 +1,177 @@
+"""`propensities`: how likely each rank is to be looked at, from interventions in a log of clicks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.common.arrow_types import array_of, combine, is_number
+from fastndcg.common.table import Table
+from fastndcg.errors import InputError, InputTypeError, check_choice
+from fastndcg.sources.columns import check_column, find_column, fitting, normalised
+from fastndcg.sources.given import read_columns
+from fastndcg.statistics.intervals import check_confidence
+from fastndcg.statistics.position_bias import looks
+
+Float64 = npt.NDArray[np.float64]
+
+# names by which columns are found, without case and separators
+_NAMES = {
+    "shown": ("shown", "impressions", "views"),
+    "clicked": ("clicked", "clicks", "click"),
+    "swapped": ("swapped", "swappedwith"),
+}
+
+
+def propensities(
+    log: Any,
+    *,
+    rank: str | None = None,
+    shown: str | None = None,
+    clicked: str | None = None,
+    method: str = "swap",
+    query: str | None = None,
+    doc_id: str | None = None,
+    swapped: str | None = None,
+    confidence: float = 0.95,
+) -> Table:
+    """Estimate how likely each rank is to be looked at, as a share of the first rank, from a log of clicks on
+    what stood at several ranks.
+
+    A click needs a look at the rank, with the probability p of the rank, and something relevant there. What
+    was exchanged at random, or one and the same document, is equally relevant at all its ranks, so that the
+    ratio of clicks is that of p:
+
+        maximise sum over groups g and ranks k of clicks_gk * log(shown_gk p_k / sum over j of shown_gj p_j)
+
+    The groups are pairs of exchanged ranks, or documents of queries.
+
+    Parameters
+    ----------
+    log : a table of any library, a mapping of columns, or the path of a file
+        A row for each time that a document was shown, or for many such times.
+    rank, shown, clicked : column, optional
+        The rank of the document, from 1; how often it was shown there, and clicked, as numbers or true and
+        false. Default: columns with usual names; without one for `shown`, each row was shown once.
+    method : "swap" or "intervention"
+        "swap": the log of an experiment that exchanged documents at random, each way equally often, and holds
+        only the documents that were exchanged. "intervention": the log of any rankers, of which several were
+        used, so that the same documents of a query stood at different ranks; the relevance of a document must
+        not depend on which.
+    query, doc_id : column, optional
+        For "intervention" the query and the document of a row. With "swap", the query or impression of a row:
+        rows of one are not independent. Default: columns with usual names.
+    swapped : column, optional
+        For "swap": the rank that this one was exchanged with, as 1 and k, or neighbours. Default: a column of
+        this name; without one, all ranks of the log are exchanged with one another.
+    confidence : float
+        Confidence of the intervals.
+
+    Returns
+    -------
+    Table
+        A row for each rank: `rank`; `propensity`, 1 for the first rank and at most 1; its interval from `low`
+        to `high`, by Student's t of log p, the error over queries (without a column of them, over each time
+        that something was shown); and how often the rank was `shown` and `clicked`. The propensity is 0 where
+        nothing was clicked, and NaN for a rank that no chain of exchanges or documents, with clicks at both
+        of their ranks, leads to from the first.
+
+    Raises
+    ------
+    ColumnError
+        A column that is missing, or that several could be.
+    InputError
+        Ranks that are not whole numbers from 1; counts that are missing or negative; no rows.
+    InputTypeError
+        Columns of other types; data that is no table.
+
+    See Also
+    --------
+    snips, compare_clicks : what to do with propensities.
+
+    References
+    ----------
+    Craswell et al., WSDM 2008; Joachims, Swaminathan and Schnabel, WSDM 2017 (swaps); Agarwal et al., WSDM
+    2019 (interventions of several rankers).
+
+    Examples
+    --------
+    >>> log = {
+    ...     "rank": [1, 2, 1, 3],
+    ...     "swapped": [2, 1, 3, 1],
+    ...     "shown": [1000, 1000, 800, 800],
+    ...     "clicked": [300, 150, 200, 50],
+    ... }
+    >>> propensities(log).select(["rank", "propensity"]).to_pylist()
+    [{'rank': 1, 'propensity': 1.0}, {'rank': 2, 'propensity': 0.5}, {'rank': 3, 'propensity': 0.25}]
+    """
+    check_choice("method", method, ("swap", "intervention"))
+    confidence = check_confidence(confidence)
+    given = {"shown": shown, "clicked": clicked, "swapped": swapped}
+
+    def find(names: list[str]) -> dict[str, str]:
+        roles = {"rank": find_column(names, "rank", rank)}
+        for role, own in given.items():
+            known = next((name for name in names if normalised(str(name)) in _NAMES[role]), None)
+            if own is not None or known is not None or role == "clicked":
+                roles[role] = check_column(names, role, own if own is not None else known or role)
+        for role, own in (("query", query), ("doc_id", doc_id)):
+            if own is not None or method == "intervention" or (role == "query" and fitting(names, role)):
+                roles[role] = find_column(names, role, own)
+        return roles
+
+    columns = read_columns(log, find, ("rank", "shown", "clicked", "swapped"))
+    numbers = {role: _numbers(role, columns[role]) for role in ("rank", *given) if role in columns}
+    n = len(numbers["rank"])
+    if not n:
+        raise InputError("the log has no rows; wanted a row for each time that a document was shown")
+    for role in ("rank", "swapped") if "swapped" in numbers else ("rank",):
+        wrong = (numbers[role] < 1) | (numbers[role] != np.floor(numbers[role]))
+        if wrong.any():
+            raise InputError(
+                f"the column for {role} has {numbers[role][wrong][0]:g} in row {int(np.argmax(wrong))}; "
+                "wanted ranks, whole numbers from 1"
+            )
+    ranks, place = np.unique(numbers["rank"].astype(np.int64), return_inverse=True)
+    times = numbers.get("shown", np.ones(n))
+    queries = _codes(columns["query"]) if "query" in columns else None
+    groups = np.zeros(n, np.int64)
+    if method == "intervention" and queries is not None:
+        documents = _codes(columns["doc_id"])
+        groups = np.unique(queries * (documents.max() + 1) + documents, return_inverse=True)[1]
+    elif "swapped" in numbers:
+        pair = np.sort([numbers["rank"], numbers["swapped"]], axis=0)
+        groups = np.unique(pair, axis=1, return_inverse=True)[1].ravel()
+    found = looks(groups, place, times, numbers["clicked"], queries, confidence)
+    least = {name: np.minimum(each, 1.0) for name, each in found._asdict().items()}
+    counts = {
+        role: np.bincount(place, each) for role, each in (("shown", times), ("clicked", numbers["clicked"]))
+    }
+    whole = {
+        role: each.astype(np.int64) if (each == np.floor(each)).all() else each
+        for role, each in counts.items()
+    }
+    return Table(pa.table({"rank": ranks, **least, **whole}))
+
+
+def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
+    """Numbers from 0, none missing."""
+    if not (is_number(column.type) or pa.types.is_boolean(column.type)):
+        raise InputTypeError(f"the column for {role} holds {column.type}; wanted numbers from 0")
+    values = array_of(pc.fill_null(column.cast(pa.float64()), np.nan)).astype(np.float64)
+    wrong = ~((values >= 0) & np.isfinite(values))
+    if wrong.any():
+        raise InputError(
+            f"the column for {role} has a number that is missing, negative or infinite, in row "
+            f"{int(np.argmax(wrong))}; wanted numbers from 0"
+        )
+    return values
+
+
+def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    encoded = combine(column).dictionary_encode(null_encoding="encode").indices
+    return array_of(encoded).astype(np.int64)

@@ -1,0 +1,117 @@
+"""Offline beside online: correlations against SciPy, their intervals in a simulation, signs by hand, the picture."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastndcg as fn
+from fastndcg.errors import ColumnError, InputError, InputTypeError
+from fastndcg.statistics.correlations import share
+
+stats = pytest.importorskip("scipy.stats")
+PAIRS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=0, max_size=12)
+
+
+@given(PAIRS)
+def test_numbers_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
+    a, b = (np.array([pair[side] for pair in pairs], float) for side in (0, 1))
+    rows = {row["method"]: row for row in fn.online_agreement(a, b).to_pylist()}
+    assert [*rows] == ["pearson", "spearman", "kendall", "sign"]
+    if len(pairs) > 1:
+        varies = len({*a}) > 1 < len({*b})
+        for method, test in (
+            ("pearson", stats.pearsonr),
+            ("spearman", stats.spearmanr),
+            ("kendall", stats.kendalltau),
+        ):
+            wanted = test(a, b).statistic if varies else math.nan
+            assert rows[method]["value"] == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+    agree = [x * y > 0 for x, y in zip(a.tolist(), b.tolist(), strict=True) if x and y]
+    assert rows["sign"]["n"] == len(agree)
+    assert rows["sign"]["value"] == pytest.approx(np.mean(agree) if agree else math.nan, nan_ok=True)
+    for row in rows.values():
+        assert math.isnan(row["low"]) or row["low"] <= row["value"] <= row["high"]
+
+
+def test_intervals_are_those_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=30)
+    b = a + rng.normal(size=30)
+    row = fn.online_agreement(a, b, confidence=0.9).to_pylist()[0]
+    wanted = stats.pearsonr(a, b).confidence_interval(0.9)
+    assert (row["low"], row["high"]) == pytest.approx(tuple(wanted))
+    for hits, n in ((0, 5), (5, 5), (8, 10), (130, 200)):
+        value, ends = share(hits, n, 0.95)
+        wanted = stats.binomtest(hits, n).proportion_ci(method="wilson")
+        assert value == hits / n and tuple(ends) == pytest.approx(tuple(wanted), abs=1e-12)
+    perfect = fn.online_agreement([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]).to_pylist()
+    assert [row["value"] for row in perfect] == pytest.approx([1, 1, 1, 1])
+    assert all(math.isnan(row["low"]) for row in perfect[:3]) and perfect[3]["low"] > 0.5
+
+
+def test_coverage() -> None:
+    """bench/labels.py has more: here 400 samples of 50 pairs, of whose intervals about 20 may miss."""
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=400_000)
+    b = 0.75 * a + rng.normal(size=400_000)
+    tau = stats.kendalltau(a[:20_000], b[:20_000]).statistic
+    true = [np.corrcoef(a, b)[0, 1], stats.spearmanr(a, b).statistic, tau, (a * b > 0).mean()]
+    missed = np.zeros(4)
+    for _ in range(400):
+        one = rng.normal(size=50)
+        found = fn.online_agreement(one, 0.75 * one + rng.normal(size=50))
+        missed += ~((found["low"].to_numpy() <= true) & (true <= found["high"].to_numpy()))
+    assert (missed < 36).all() and (missed > 5).all()
+
+
+def test_experiments_by_name_and_queries_by_column() -> None:
+    offline = {"a": 0.1, "b": -0.2, "c": 0.0, "d": 0.3, "e": 0.05, "f": None}
+    online = {"f": 1.0, "e": 1, "d": 5, "c": 2, "b": -1, "a": math.nan}
+    found = fn.online_agreement(offline, online)
+    assert found["n"].to_pylist() == [4, 4, 4, 3] and found["value"].to_pylist()[3] == 1
+    listed = fn.online_agreement(list(offline.values())[:-1], [math.nan, -1, 2, 5, 1])
+    assert found.drop_columns(["low", "high"]) == listed.drop_columns(["low", "high"])
+    rng = np.random.default_rng(2)
+    grades, clicks = rng.integers(0, 3, (40, 5)), rng.integers(0, 9, 40)
+    kept = {"clicks": pa.array([*clicks.tolist()[:-1], None]), "country": ["de"] * 40}
+    scores = fn.evaluate(fn.Rankings.from_dense(grades, rng.random((40, 5)), queries=kept), ["nDCG", "RR"])
+    rows = fn.online_agreement(scores, "clicks").to_pylist()
+    assert [(row["measure"], row["method"]) for row in rows][:4] == [
+        ("nDCG", "pearson"), ("nDCG", "spearman"), ("nDCG", "kendall"), ("RR", "pearson"),
+    ]  # fmt: skip
+    assert rows[0]["n"] == 39
+    assert rows[2]["value"] == pytest.approx(fn.rank_agreement(scores["nDCG"][:39], clicks[:39]))
+    with pytest.raises(ColumnError, match='column "country" has type string; name a column of numbers'):
+        fn.online_agreement(scores, "country")
+    with pytest.raises(ColumnError, match='there is no column "revenue"'):
+        fn.online_agreement(scores, "revenue")
+
+
+@pytest.mark.parametrize(
+    ("offline", "online", "kind", "message"),
+    [
+        ({"a": 1}, {"b": 1}, InputError, "different experiments: 'a', 'b' in one of them only"),
+        ([1, 2], [1], InputError, "online has 1 value for 2 experiments"),
+        (["x"], ["y"], InputTypeError, "offline is a list; wanted numbers"),
+    ],
+)
+def test_refused(offline: Any, online: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        fn.online_agreement(offline, online)
+
+
+def test_picture() -> None:
+    pytest.importorskip("altair")
+    chart = fn.plot.online({"a": 0.1, "b": -0.2, "c": 0.1}, {"a": 1, "b": 2, "c": None}).to_dict()
+    (points,) = [data for data in chart["datasets"].values() if "experiment" in data[0]]
+    assert [(row["experiment"], row["signs"]) for row in points] == [("a", "agree"), ("b", "differ")]
+    assert "signs agree in 0.50" in str(chart["title"])
+    with pytest.raises(InputError, match="no experiment has both numbers"):
+        fn.plot.online([math.nan], [1.0])
