@@ -105,7 +105,10 @@ DEFINITIONS: dict[str, Definition] = {
             summary="normalised discounted cumulative gain",
             formula="DCG@k / IDCG@k; with floor='worst' (DCG@k - worst DCG@k) / (IDCG@k - worst DCG@k)",
             range="0 to 1 for gains >= 0 and falling discounts",
-            source=_JARVELIN,
+            source=(
+                f"{_JARVELIN}; floor: Gienapp, Fröbe, Hagen and Potthast, "
+                "The impact of negative relevance judgments on NDCG, CIKM 2020"
+            ),
         ),
         Definition(
             "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL, IPS, CLIP),

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 import oracle
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OVER = ("n_relevant", "cutoff", "returned", "hits", "k")
 
@@ -279,3 +285,73 @@ def test_catboost(ragged: tuple[list[np.ndarray], list[np.ndarray]], top: int | 
         ]
         got = fn.evaluate(rankings, measure if top is None else measure @ top).mean()
         assert next(iter(got.values())) == pytest.approx(wanted, rel=1e-6), name
+
+
+# ---- through other doors ----
+
+ASKED = [
+    *(fn.AP(denominator=over) @ 7 for over in (*OVER, "none")),
+    fn.AP(denominator="hits", score_above=1) @ 7, fn.P(denominator="returned") @ 50, fn.P(denominator="n_relevant") @ 3,
+    fn.R(denominator="cutoff") @ 3, fn.RR(of="best") @ 3, fn.PFound(stop=[0, 0.1, 0.5, 1]) @ 5, fn.ERR(stop=[0, 0.2, 0.3, 1]),
+    fn.IPrec(rounding="nearest") @ 0.3, fn.nDCG(floor="worst") @ 5, fn.NumRel(empty="skip"),
+]  # fmt: skip
+
+
+def test_streams_files_and_threads_have_the_same_bits(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    query = np.repeat(np.arange(300), rng.integers(1, 40, 300))
+    columns = {
+        "query_id": query,
+        "relevance": rng.integers(0, 4, len(query)),
+        "score": rng.integers(0, 9, len(query)),
+    }
+    pq.write_table(pa.table(columns), path := tmp_path / "scored.parquet", row_group_size=500)
+    whole = fn.evaluate(fn.read_parquet(path), ASKED, threads=1)
+    wanted = whole.values.tobytes()
+    assert fn.evaluate(fn.scan_parquet(path), ASKED).values.tobytes() == wanted
+    assert fn.evaluate(fn.read_parquet(path), ASKED, threads=2).values.tobytes() == wanted
+    mixed = rng.permutation(len(query))
+    shuffled = fn.Rankings.from_query_ids(query[mixed], columns["relevance"][mixed], columns["score"][mixed])
+    again = fn.evaluate(shuffled, ASKED)
+    names = shuffled.queries["query_id"].to_numpy()
+    assert again.values[:, np.argsort(names)].tobytes() == wanted
+    assert [fn.parse(name) for name in whole.to_arrow().column_names[1:]] == ASKED
+
+
+def test_a_column_of_cutoffs() -> None:
+    rankings = fn.Rankings.from_lists(
+        [[1, 0, 1], [0, 1, 1, 1]], [[3, 2, 2], [1, 1, 1, 0]], queries=pa.table({"slots": [2, 3]})
+    )
+    for name in ("hits", "returned", "none"):
+        by_query = fn.evaluate(rankings, fn.AP(denominator=name) @ "slots").values[0]
+        each = [
+            fn.evaluate(rankings, fn.AP(denominator=name) @ k).values[0, row] for row, k in ((0, 2), (1, 3))
+        ]
+        assert by_query.tolist() == each
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("measure", ASKED, ids=str)
+def test_ties_have_a_range_and_explanations_add_up(measure: fn.Measure) -> None:
+    rankings = fn.Rankings.from_lists([[1, 0, 2, 1, 0, 3]], [[5, 4, 3, 2, 1, 0]])
+    low, value, high = (each[0] for each in fn.tie_range(rankings, measure)[measure])
+    assert low == value == high
+    if measure.name in ("nDCG", "NumRel", "IPrec"):  # no sum over ranks
+        with pytest.raises(fn.MeasureError, match="Explain"):
+            fn.explain(rankings, measure, query=0)
+        return
+    found = fn.explain(rankings, measure, query=0)
+    assert found.value == fn.evaluate(rankings, measure).values[0, 0]
+    assert math.fsum(found.to_arrow()["contribution"].drop_null().to_pylist()) == pytest.approx(
+        value, rel=1e-12
+    )
+
+
+@pytest.mark.pure
+def test_an_explanation_of_hits_that_ties_decide() -> None:
+    rankings = fn.Rankings.from_lists([[1, 0, 1]], [[2, 1, 1]])
+    with pytest.raises(fn.MeasureError, match="which changes with the order of tied documents"):
+        fn.explain(rankings, fn.AP(denominator="hits") @ 2, query=0)
+    unjudged = fn.Rankings.from_lists([[1, 0, 1]], [[2, 1, 1]], is_judged=[True, True, False])
+    with pytest.raises(fn.MeasureError, match=r"reach across rank 2.*the number of hits differs"):
+        fn.judgment_range(unjudged, fn.AP(denominator="hits") @ 2)

@@ -199,7 +199,7 @@ def test_judgment_range() -> None:
         ("SDCG@10", "SDCG@10 needs max_rel="),
         ("RBP(p=1)", "p=1 is not known: p is a number above 0 and below 1"),
         ("F(beta=0)@3", "beta=0 is not known: beta is a number above 0"),
-        ("AP(denominator='k')", "denominator='k' is not known"),
+        ("AP(denominator='R')", "denominator='R' is not known"),
         ("AP(judged_only=True, unjudged=1)", "both drops unjudged documents and gives them a grade"),
         (
             "ERR(max_rel=2)",
