@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,6 @@ from fastndcg.common.later import pa
 from fastndcg.errors import Argument, ColumnError, InputError, suggest
 from fastndcg.measures import Measure, NumRel, NumRet
 
-if TYPE_CHECKING:
-    from fastndcg.scores.scores import Scores
-
 Float64 = npt.NDArray[np.float64]
 
 OWN = "weight"
@@ -23,19 +20,21 @@ COUNTS = {"n_docs": "NumRet", "n_relevant": "NumRel"}
 """Words for weights, and the measure whose values they are."""
 
 
-def weights_by(scores: Scores, weights: str | None) -> Float64 | None:
-    """A weight of each query, (n_queries,). Raises `InputError` and `ColumnError` where it is not known."""
+def weights_by(scores: Any, weights: str | None) -> Float64 | None:
+    """A weight of each query of `Scores`, (n_queries,). Raises `InputError` and `ColumnError` where it is not known."""
     if weights is None or weights == OWN:
-        return scores.weight if weights else None
+        own: Float64 | None = scores.weight
+        return own if weights else None
     if weights in COUNTS and weights not in scores.queries.column_names:
         measure = NumRet if weights == "n_docs" else NumRel(rel=_relevant_from(scores))
         if measure in scores.measures:
-            return scores[measure]
+            found: Float64 = scores[measure]
+            return found
         return _count(scores, weights, measure)
     return _column(scores, weights)
 
 
-def _relevant_from(scores: Scores) -> float:
+def _relevant_from(scores: Any) -> float:
     found = {measure.params.get("rel") or 1.0 for measure in scores.measures if measure.name != "NumRel"}
     if len(found) > 1:
         shown = ", ".join(f"rel={rel:g}" for rel in sorted(found))
@@ -46,7 +45,7 @@ def _relevant_from(scores: Scores) -> float:
     return float(found.pop()) if found else 1.0
 
 
-def _count(scores: Scores, weights: str, measure: Measure) -> Float64:
+def _count(scores: Any, weights: str, measure: Measure) -> Float64:
     rankings = scores._source
     if not hasattr(rankings, "offsets"):  # parts of a stream are gone, and stored results have no documents
         raise InputError(
@@ -63,7 +62,7 @@ def _count(scores: Scores, weights: str, measure: Measure) -> Float64:
     return np.diff(offsets_of(flags, offsets)).astype(np.float64)
 
 
-def _column(scores: Scores, name: str) -> Float64:
+def _column(scores: Any, name: str) -> Float64:
     kept = scores.queries.column_names
     if name not in kept:
         known = [*COUNTS, *kept]
