@@ -21,7 +21,7 @@ COUNTS = {"n_docs": "NumRet", "n_relevant": "NumRel"}
 
 
 def weights_by(scores: Any, weights: str | None) -> Float64 | None:
-    """A weight of each query of `Scores`, (n_queries,). Raises `InputError` and `ColumnError` where it is not known."""
+    """A weight of each query, (n_queries,). Raises `InputError` or `ColumnError` if they are not known."""
     if weights is None or weights == OWN:
         own: Float64 | None = scores.weight
         return own if weights else None
