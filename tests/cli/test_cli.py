@@ -235,24 +235,6 @@ def test_fail_under_adds_its_measure_and_holds_every_bound(predictions: Path) ->
     assert " CG@" not in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("nDCG@10", 'wanted MEASURE=NUMBER, as in "nDCG@10=0.35"'),
-        ("nDCG(gain='exp2')@10", "wanted MEASURE=NUMBER"),
-        ("nDCG@10=good", "wanted MEASURE=NUMBER"),
-        ("nDCG@10=nan", "wanted MEASURE=NUMBER"),
-        ("=0.3", "wanted MEASURE=NUMBER"),
-        ("nDGC@10=0.3", 'Did you mean "nDCG"?'),
-    ],
-)
-def test_fail_under_malformed_is_wrong_usage(predictions: Path, text: str, message: str) -> None:
-    result = run("score", predictions, "--fail-under", text)
-    assert result.exit_code == 2
-    assert message in only_line(result.stderr)
-    assert not result.stdout
-
-
 # ---- wrong input ----
 
 
@@ -298,91 +280,6 @@ def test_wrong_input_is_one_line_and_exit_1(
     assert result.exit_code == 3
     assert not result.stdout
     assert sorted(os.listdir(tmp_path)) == before
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--query", "nowhere"], "nowhere"),
-        (["--score", "labl"], 'Did you mean "label"?'),
-        (["--keep", "nowhere", "--out", "never.parquet"], "nowhere"),
-        (["--weight", "nowhere"], "nowhere"),
-        (["--weight", "label"], "label"),  # not one value for a query
-        (["-m", "DCG(discount=[1, 0.5])@3"], "discount"),
-    ],
-)
-def test_wrong_names_are_one_line_and_exit_1(predictions: Path, words: list[str], message: str) -> None:
-    result = run("score", predictions, *words)
-    assert message in only_line(result.stderr)
-    assert result.exit_code == 3
-    assert not result.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["-m", "nDGC@10"], 'Did you mean "nDCG"?'),
-        (["-m", "nDCG@0"], "cutoff 0"),
-        (["-m", "nDCG(gain='exp')@3"], "gain='exp' is not known"),
-        (["-m", "nDCG@"], "is not a measure"),
-        (["--out", "scores.json"], "name a file ending in .parquet, .csv"),
-    ],
-)
-def test_wrong_values_are_one_line_and_exit_2(predictions: Path, words: list[str], message: str) -> None:
-    result = run("score", predictions, *words)
-    assert message in only_line(result.stderr)
-    assert result.exit_code == 2
-    assert not result.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "nothing to score. Give PATH"),
-        (["--nonsense"], "No such option"),
-        (["--format"], "Option '--format' requires an argument"),
-        (["--format", "maarkdown"], '--format: "maarkdown" is not known; wanted table, json, csv or markdown. Did you mean "markdown"?'),
-        (["--threads", "0"], '--threads is "0"; wanted a whole number, 1 or more'),
-        (["--threads", "two"], '--threads is "two"; wanted a whole number, 1 or more'),
-        (["--confidence", "x"], '--confidence is "x"; wanted a number'),
-    ],
-)  # fmt: skip
-def test_wrong_usage_is_exit_2_and_one_line(predictions: Path, words: list[str], said: str) -> None:
-    result = run("score", *([predictions] if words else []), *words)
-    assert result.exit_code == 2
-    assert result.stderr.startswith(said) and result.stderr.count("\n") == 1
-    assert not result.stdout
-
-
-def test_bounds_and_number_of_arguments() -> None:
-    for words, said in (
-        (("trec_eval", "--release", "12", "a", "b"), '--release is "12"; wanted a whole number from 9 to 10'),
-        (("trec_eval", "-l", "-1", "a", "b"), '--level_for_rel is "-1"; wanted a whole number, 0 or more'),
-        (("trec_eval", "a"), "RUN... is missing; wanted fastndcg trec_eval QRELS RUN..."),
-        (("compile", "a"), '"a" is more than `fastndcg compile` takes'),
-    ):
-        result = run(*words)
-        assert (result.exit_code, result.stdout) == (2, "") and result.stderr.startswith(said)
-
-
-@pytest.mark.parametrize("name", ["no/such/folder.parquet", "file/inside.parquet", "."])
-@pytest.mark.parametrize("words", [["score", "{path}"], ["demo", "--queries", "3"]], ids=["score", "demo"])
-def test_unwritable_output(predictions: Path, tmp_path: Path, words: list[str], name: str) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    before = sorted(os.listdir(tmp_path))
-    result = run(*(word.format(path=predictions) for word in words), "--out", tmp_path / name)
-    assert "cannot be written" in only_line(result.stderr)
-    assert result.exit_code == 3
-    assert not result.stdout
-    assert sorted(os.listdir(tmp_path)) == before
-
-
-def test_output_over_the_input_is_refused(predictions: Path) -> None:
-    before = predictions.read_bytes()
-    result = run("score", predictions, "--out", predictions)
-    assert result.exit_code == 2
-    assert "is the input itself" in only_line(result.stderr)
-    assert predictions.read_bytes() == before
 
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no device to protect")
@@ -794,26 +691,3 @@ def test_commands_read_ranks_distances_and_words_alike(
         assert "0.75" in result.stdout
     wrong = run(command, paths[0], *words[:-4], "--grades", "Good", "-m", "RR", *more[command])
     assert wrong.exit_code == 2 and "is not a word and a grade" in only_line(wrong.stderr)
-
-
-@pytest.mark.parametrize("command", ["score", "compare", "explain", "report"])
-@pytest.mark.parametrize("words", [["--is-judged", "seen"], ["--propensity", "chance"]])
-def test_commands_refuse_options_of_columns_beside_a_run(
-    command: str, words: list[str], tmp_path: Path
-) -> None:
-    result = run(command, "--qrels", tmp_path / "qrels", "--run", tmp_path / "run", *words)
-    assert result.exit_code == 2
-    assert f"{words[0]} has no meaning with --qrels and --run" in only_line(result.stderr)
-
-
-@pytest.mark.parametrize("command", ["score", "compare", "explain", "report"])
-@pytest.mark.parametrize(("option", "value"), [("--rank", "place"), ("--grades", "Good=1")])
-def test_commands_name_options_of_columns_that_a_trec_file_has_not(
-    command: str, option: str, value: str, tmp_path: Path
-) -> None:
-    (tmp_path / "qrels").write_text("1 0 a 1\n")
-    (tmp_path / "run").write_text("1 Q0 a 1 0.5 me\n")
-    more = {"explain": ["--id", "1"], "report": ["-o", tmp_path / "page.html"]}.get(command, [])
-    result = run(command, "--qrels", tmp_path / "qrels", "--run", tmp_path / "run", option, value, *more)
-    assert result.exit_code == 3
-    assert re.match(rf"{option} is of a column, and .* give a table$", only_line(result.stderr))

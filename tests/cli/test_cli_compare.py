@@ -449,12 +449,6 @@ def test_a_canary_that_a_run_lacks_is_known_from_stored_results(folder: Path, tm
     assert "nDCG@5 of better for query q-1 loses" in counted.stderr.splitlines()[-1]
 
 
-def test_score_twice_names_what_takes_several(folder: Path) -> None:
-    result = run("score", folder / "wide.parquet", "--score", "base", "--score", "better")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "`fastndcg compare` takes several." in only_line(result.stderr)
-
-
 def test_layouts(folder: Path) -> None:
     paths = (folder / "base.parquet", folder / "better.parquet", "-m", "nDCG@5")
     compared = fn.compare(
@@ -546,22 +540,6 @@ def test_predictions_are_no_results_though_a_column_is_called_as_a_measure(
     assert "1,062 documents" in run("score", path, "--score", "P").stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (["--by", "nowhere"], 3, "nowhere"),
-        (["--by", "label"], 3, "label"),
-        (["--by", "mean"], 2, "results have a column mean of their own"),
-        (["--confidence", "95"], 2, "Did you mean 0.95?"),
-        (["--confidence", "0"], 2, "is not between 0 and 1"),
-    ],
-)
-def test_score_refuses(folder: Path, words: list[str], code: int, message: str) -> None:
-    result = run("score", folder / "base.parquet", *words)
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert message in only_line(result.stderr)
-
-
 # ---- worst, random, best ----
 
 
@@ -594,18 +572,6 @@ def test_score_of_qrels_adds_anchors_of_each_run(tmp_path: Path) -> None:
         ("one", 0.5, 0.5),
         ("two", 1.0, 1.0),
     ]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--convention", "trec_eval"], "--anchors and --convention do not go together"),
-        (["-m", "nDCG(ideal='returned')@1"], "has no known worst order"),
-    ],
-)
-def test_anchors_that_nobody_knows(folder: Path, words: list[str], message: str) -> None:
-    result = run("score", folder / "base.parquet", "--anchors", *words)
-    assert result.exit_code and message in only_line(result.stderr)
 
 
 def test_compare_adds_anchors_and_bootstrap_intervals(folder: Path) -> None:

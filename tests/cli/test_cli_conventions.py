@@ -144,28 +144,3 @@ def test_options_keep_their_earlier_names_and_do_not_show_them(path: Path) -> No
     one = run("conventions", path, "--query", "qid", "-n", "ranx").stdout
     assert run("conventions", path, "--query-column", "qid", "-n", "ranx").stdout == one
     assert "--query-column" not in run("conventions", "--help").stdout
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["score", "--convention", "lightgmb"],
-        ["conventions", "-n", "lightgmb"],
-        ["conventions", "--explain", "lightgmb", "sklearn"],
-    ],
-)
-def test_a_misspelt_name_is_wrong_usage(path: Path, arguments: list[str]) -> None:
-    result = run(arguments[0], path, *arguments[1:])
-    assert result.exit_code == 2
-    assert result.stderr.startswith(
-        f'{ {"-n": "--name"}.get(arguments[1], arguments[1]) }: no convention is called "lightgmb"'
-    )
-    assert 'Did you mean "lightgbm"?' in result.stderr
-    assert not result.stdout
-
-
-def test_what_needs_data_says_so(path: Path) -> None:
-    result = run("conventions", "--explain", "sklearn", "lightgbm")
-    assert result.exit_code == 2 and "need data" in result.stderr
-    refused = run("conventions", path, "--explain", "sklearn", "recpack")
-    assert refused.exit_code == 3 and "there is no way from sklearn to recpack" in refused.stderr

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import only_line, run
+from commands import run
 
 import fastndcg as fn
 
@@ -116,23 +116,6 @@ def test_all_documents_on_demand(predictions: Path) -> None:
     assert markdown.count("\n|") == 5 and "Not shown: 3 documents" in markdown
     best = run("explain", predictions, "--score", "bm25", "--best", 1, "-m", "RR", "--swaps", 1).stdout
     assert "exchanging two documents would gain nothing" in best
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ([], 2, "no query is named; give --id ID"),
-        (["--id", "q-44"], 3, "query 'q-44' is not among 10 queries. The nearest are: q-4"),
-        (["--id", "q-4", "-m", "nDCG@1,3"], 2, "names 2 measures; wanted one"),
-        (["--id", "q-4", "-m", "IPrec@0.5"], 3, "is the greatest precision and no sum over ranks"),
-        (["--movers", "2"], 2, "--movers is of two systems; 1 is given"),
-        (["--id", "q-4", "--score", "none"], 3, "none"),
-    ],
-)
-def test_what_cannot_be_explained(predictions: Path, words: list[str], code: int, message: str) -> None:
-    more = [] if "none" in words else ["--score", "bm25"]
-    result = run("explain", predictions, *more, *words)
-    assert (result.exit_code, result.stdout) == (code, "") and message in only_line(result.stderr)
 
 
 def test_two_systems_that_do_not_differ_say_so(predictions: Path, tmp_path: Path) -> None:

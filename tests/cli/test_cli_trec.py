@@ -88,35 +88,6 @@ def test_parquet_files(tmp_path):
     assert "as in --query ..." in failed.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--qrels", "Q"], "--qrels and --run go together"),
-        (["--run", "R"], "--qrels and --run go together"),
-        (["--qrels", "Q", "--run", "R", "--is-judged", "c"], "--is-judged has no meaning with --qrels and --run"),
-        (["p.parquet", "--missing", "skip"], "--missing has no meaning without --qrels and --run"),
-        ([], "nothing to score. Give PATH, or --qrels and --run."),
-    ],
-)  # fmt: skip
-def test_wrong_usage(paths, arguments, message):
-    given = [{"Q": paths[0], "R": paths[1]}.get(argument, argument) for argument in arguments]
-    result = commands.run("score", *given)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
-def test_faults_are_one_line(paths, tmp_path):
-    (tmp_path / "run.txt").write_text("301 Q0 C 1 2.5\n")
-    result = commands.run("score", "--qrels", paths[0], "--run", paths[1])
-    assert result.exit_code == 3
-    assert "run.txt, line 1: 5 fields" in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert (
-        commands.run("score", "--qrels", paths[0], "--run", "absent").stderr
-        == "absent does not exist. Check the path.\n"
-    )
-
-
 def test_several_runs(paths, tmp_path):
     qrels, run, out = *paths, tmp_path / "out.parquet"
     other = tmp_path / "other.run.txt.gz"
@@ -246,9 +217,3 @@ def test_columns_that_a_run_has_not_are_told_and_a_file_is_compared_once(
             2,
             f"{other} is run, which is given too; give each file once\n",
         )
-    for name, said in (
-        ("sklearn", "sklearn is a convention and no file; name it as in -n sklearn"),
-        ("sklaern", 'there is no file "sklaern", and no convention of this name. Did you mean "sklearn"?'),
-    ):
-        named = commands.run("conventions", name)
-        assert named.exit_code == 2 and named.stderr.startswith(said)

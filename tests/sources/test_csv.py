@@ -272,21 +272,6 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
     assert "columns: query=qid, doc_id=docno, relevance=rel, score=score" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (["{0}", "{1}"], 2, "one kind is read at a time: 1 of CSV ({0}), 1 of Parquet ({1}). Name the files of one kind"),
-        (["{0}", "--intents", "label"], 2, "--intents names a column of lists, which CSV has not"),
-        (["{0}", "--score", "s2"], 3, 'a.csv: there is no column "s2"'),
-    ],
-)  # fmt: skip
-def test_what_csv_has_not(tmp_path: Path, words: list[str], code: int, message: str) -> None:
-    paths = (str(_written(tmp_path, TEXT)), "a.parquet")
-    result = commands.run("score", *(word.format(*paths) for word in words))
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert message.format(*paths) in result.stderr
-
-
 def test_rows_of_a_file_are_counted_as_its_lines(tmp_path: Path) -> None:
     """Whatever is wrong with a row, it has one number."""
     qrels = _written(tmp_path, "qid,docno,label\n1,A,1\n1,B,0\n", "q.csv")

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import commands
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -470,41 +469,3 @@ def test_mistakes_that_are_rare(
     with pytest.raises(kind, match=message):
         call()
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("compare a.parquet b.parquet --no-worse-than a --queries ids --unpaired", "independent samples share no query"),
-        ("compare a.parquet b.parquet --no-worse-than a --queries empty", "--queries: empty holds no ids; give one a line"),
-        ("compare a.parquet b.parquet --no-worse-than a --queries latin", "--queries: latin is not UTF-8 text"),
-        ("compare a.parquet b.parquet --no-worse-than a --queries nowhere", "--queries: nowhere cannot be read"),
-        ("report q --qrels q --run r --out p.html --is-judged x", "--is-judged has no meaning with --qrels"),
-        ("report a.parquet --score score --score score --out p.html", "--score: score is given 2 times; give each column once"),
-        ("score c.csv --intents label", "--intents names a column of lists, which CSV has not"),
-        ("report a.parquet --out a.parquet", "--out: a.parquet is the input itself; name another file"),
-    ],
-)  # fmt: skip
-def test_mistakes_on_the_command_line_that_are_rare(
-    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("a", "b"):
-        pq.write_table(pa.table({"qid": [1, 1], "label": [1, 0], "score": [0.5, 0.1]}), f"{name}.parquet")
-    (tmp_path / "c.csv").write_text("qid,label,score\n1,1,0.5\n")
-    for name, data in (
-        ("ids", b"1\n"),
-        ("q", b"1 0 d 1\n"),
-        ("r", b"1 Q0 d 1 1 t\n"),
-        ("empty", b" \n\n"),
-        ("latin", "é".encode("latin-1")),
-    ):
-        (tmp_path / name).write_bytes(data)
-    before = (tmp_path / "a.parquet").read_bytes()
-    result = commands.run(*words.split())
-    assert (
-        message in " ".join(result.stderr.split())
-        and result.exit_code == (3 if message.startswith("--queries:") else 2)
-        and not result.stdout
-    )
-    assert (tmp_path / "a.parquet").read_bytes() == before
