@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,6 +132,7 @@ def compile_kernels(
 
 def _compile(types: Sequence[str], measures: Sequence[str]) -> None:
     import numpy as np
+    import pyarrow as pa
 
     from fastndcg.api.evaluate import evaluate
     from fastndcg.rankings.rankings import Rankings
@@ -149,26 +150,9 @@ def _compile(types: Sequence[str], measures: Sequence[str]) -> None:
             for measure in measures:  # each alone: a call compiles no more than it needs
                 for threads in (1, 2):
                     evaluate(rankings, measure, threads=threads)
-    _read_lines()
-
-
-def _read_lines() -> None:
-    import tempfile
-
-    from fastndcg.sources.ltr import read_ltr
-    from fastndcg.sources.trec import read_trec
-
-    def write(path: Path, lines: Iterator[str]) -> Path:
-        path.write_text("".join(lines), encoding="utf-8")
-        return path
-
-    rows = range(3000)
-    with tempfile.TemporaryDirectory() as folder:
-        qrels = write(Path(folder, "qrels"), (f"{row // 30} 0 d{row % 30} {row % 3}\n" for row in rows))
-        run = write(Path(folder, "run"), (f"{row // 30} Q0 d{row % 30} 1 {row % 7}.5 me\n" for row in rows))
-        read_trec(qrels, run)
-        letor = write(Path(folder, "letor"), (f"{row % 3} qid:{row // 30} 1:0.5\n" for row in rows))
-        read_ltr(letor, scores=[float(row) for row in rows])
+    columns = {"query_id": texts, "doc_id": np.arange(n).astype(str)}
+    pairs = {name: pa.table(columns | {name: whole.astype(np.float64)}) for name in ("relevance", "score")}
+    Rankings.from_qrels_run(pairs["relevance"], pairs["score"])
 
 
 if __name__ == "__main__":
