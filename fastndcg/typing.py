@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 # ---- parameters of measures ----
 
-Ties = Literal["average", "input", "worst", "best"]
+Ties = Literal["average", "input", "worst", "best", "block"]
 Ideal = Literal["judged", "scored", "returned", "full", "judged_uncut", "judged_returned"]
 Empty = float | Literal["nan", "skip"]
 Numbers = Sequence[float] | npt.NDArray[Any]

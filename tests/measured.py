@@ -106,6 +106,18 @@ def sklearn_auc(queries: list[Query], k: int | None) -> Values:
     return [None if value != value else value for value in values]
 
 
+def sklearn_ap(queries: list[Query], k: int | None) -> Values:
+    from sklearn.metrics import average_precision_score
+
+    return [float(average_precision_score(query.grades, query.scores)) for query in queries]
+
+
+def sklearn_lrap(queries: list[Query], k: int | None) -> Values:
+    from sklearn.metrics import label_ranking_average_precision_score as lrap
+
+    return [float(lrap([query.grades], [query.scores])) for query in queries]
+
+
 def sklearn_ranking_loss(queries: list[Query], k: int | None) -> Values:
     from sklearn.metrics import label_ranking_loss
 
@@ -196,6 +208,8 @@ LIVE: dict[tuple[str, str], Live] = {
     ("catboost", "AP"): Live(_catboost("MAP"), "fractions"),
     ("catboost", "R"): Live(_catboost("RecallAt"), "fractions"),
     ("catboost", "RR"): Live(_catboost("MRR"), "fractions"),
+    ("sklearn", "AP"): Live(sklearn_ap, "binary", _NO_CUTOFF, least=2),
+    ("sklearn_ranking", "AP"): Live(sklearn_lrap, "binary", _NO_CUTOFF, least=2),
     ("sklearn", "AUC"): Live(sklearn_auc, "binary", _NO_CUTOFF, least=2),
     ("sklearn_ranking", "AUC"): Live(sklearn_ranking_loss, "binary", _NO_CUTOFF, least=2),
     ("catboost", "AUC"): Live(_catboost("QueryAUC", "QueryAUC:type=Ranking"), "graded", _NO_CUTOFF),

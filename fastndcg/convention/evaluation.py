@@ -17,7 +17,7 @@ from fastndcg.errors import ConventionError, InputError, InputTypeError, count_o
 from fastndcg.measures import Measure, Measures, NumRel, as_measure, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.measures.measure import resolve
-from fastndcg.measures.rules import BY_COUNT
+from fastndcg.measures.rules import BY_COUNT, OF_MEASURE
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scoring import ways
@@ -292,7 +292,7 @@ def alike(rules: Iterable[Convention]) -> Iterable[list[Convention]]:
     """Groups of rules that prepare rankings alike, so that one pass ranks for all measures of a group."""
     groups: dict[tuple[str | None, str, str], list[Convention]] = {}
     for rule in dict.fromkeys(rules):
-        ordering = rule.ties if rule.ties not in ("average", "input", "worst", "best") else ""
+        ordering = "" if rule.ties in OF_MEASURE else rule.ties
         groups.setdefault((rule.score_dtype, ordering, rule.pool), []).append(rule)
     return groups.values()
 

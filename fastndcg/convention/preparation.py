@@ -12,6 +12,7 @@ import pyarrow as pa
 from fastndcg.common.arrays import offsets_from, read_only
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError
+from fastndcg.measures.rules import OF_MEASURE
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import laid_out, ways, worths
 
@@ -34,7 +35,7 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
         with np.errstate(over="ignore"):  # the tools overflow to infinity too
             rankings = _with_rows(rankings, None, rankings.scores.astype(np.float32))
-    if convention.ties in ("average", "input", "worst", "best"):
+    if convention.ties in OF_MEASURE:
         return rankings
     if convention.ties == "numba_argsort":
         from fastndcg.kernels.compile import worlds

@@ -43,6 +43,7 @@ from fastndcg.measures.parameters import (
     STOP,
     STOP_OF_SCALE,
     TIES,
+    TIES_OF_AP,
     TIES_OF_INTENTS,
     UNJUDGED,
     Parameter,
@@ -157,7 +158,8 @@ DEFINITIONS: dict[str, Definition] = {
             ),
         ),
         Definition(
-            "AP", "relevant", "relevant", "no relevant", (*_BINARY, PRECISIONS, SCORE_ABOVE), fold="hits",
+            "AP", "relevant", "relevant", "no relevant",
+            (RELEVANT, TIES_OF_AP, EMPTY, JUDGED_ONLY, UNJUDGED, PRECISIONS, SCORE_ABOVE), fold="hits",
             summary="average precision",
             formula=(
                 "sum over ranks i <= k of relevant documents of P@i, / n_relevant, or / another denominator"

@@ -303,6 +303,17 @@ ALPHA = Parameter(
     read_number("alpha", "a number from 0 to 1", is_share),
     "share of its gain that an intent loses with each relevant document above",
 )
+TIES_OF_AP = TIES._replace(
+    read=choice("ties", "average", "input", "worst", "best", "block"),
+    values=(
+        *TIES.values,
+        (
+            "'block'",
+            "tied documents together: each has the precision at the end of its group, as in scikit-learn",
+        ),
+    ),
+    changes={"block": {"way": "blocks"}},
+)
 TIES_OF_INTENTS = Parameter(TIES.name, TIES.default, read_ties_of_intents, TIES.meaning, TIES.values[:2])
 PERFECT = _one_of(
     "denominator",

@@ -29,6 +29,7 @@ TIES = {
     "input": "tied documents in input order",
     "worst": "lower gain first",
     "best": "higher gain first",
+    "block": "tied documents together: each has the precision at the end of its group",
     "docid_desc": "by falling document id, compared as UTF-8 text",
     "docid_asc": "by rising document id, compared as UTF-8 text",
     "item_desc": "by falling document id, numbers compared as numbers",
@@ -39,6 +40,7 @@ TIES = {
     "input_to_16": "input order up to 16 documents; beyond that torch.sort does not define the order",
     "unspecified": "undefined",
 }
+OF_MEASURE = ("average", "input", "worst", "best", "block")  # values of the parameter `ties`
 QUERIES = {
     "value": "like any other query",
     "skip": "left out",
@@ -178,8 +180,7 @@ class Rule:
     @property
     def measure_ties(self) -> Ties:
         """The `ties` of the measure; "input" if the rows are ordered first."""
-        rules: dict[str, Ties] = {"average": "average", "worst": "worst", "best": "best"}
-        return rules.get(self.ties, "input")
+        return self.ties if self.ties in OF_MEASURE else "input"  # type: ignore[return-value]
 
     @property
     def beyond_measure(self) -> dict[str, Any]:
@@ -189,7 +190,7 @@ class Rule:
         >>> conventions["lightgbm"].beyond_measure
         {'missing': 'skip', 'unjudged': 'skip', 'weights': 'lightgbm'}
         """
-        ties = {"ties": self.ties} if self.ties not in ("average", "worst", "best", "input") else {}
+        ties = {"ties": self.ties} if self.ties not in OF_MEASURE else {}
         rules = {
             name: getattr(self, name)
             for name in ("score_dtype", "rounding", "missing", "unjudged", "weights")

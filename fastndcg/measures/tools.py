@@ -74,7 +74,7 @@ def rule_on(rule: Rule, measure: str, keyword: str = "convention", *, cut: bool 
     found = rule.find(measure, cut=cut)
     if found is not None:
         return found
-    having = [each.name for each in DECLARED if measure in each.names_of_measures]
+    having = [each.name for each in DECLARED if each.find(measure, cut=cut)]
     if not having:
         raise ConventionError(
             f"{measure} has no convention: no tool that is known here has it. "

@@ -21,6 +21,7 @@ SKLEARN = Rule(
     ),
     others=(
         has("DCG", "dcg_score"),
+        has("AP", "average_precision_score", cut=False, ties="block"),
         has("AUC", "roc_auc_score", empty="nan", caveats=("of each query, and NaN for one class of grades",)),
     ),
 )  # fmt: skip
@@ -67,7 +68,10 @@ EVALUATION: tuple[Rule, ...] = (
     SKLEARN,
     SKLEARN.replace(
         name="sklearn_ranking", of=None, source="sklearn/metrics/_ranking.py label_ranking_loss", caveats=(),
-        others=(has("AUC", "1 - label_ranking_loss", ties="worst", empty=1.0),),
+        others=(
+            has("AUC", "1 - label_ranking_loss", ties="worst", empty=1.0),
+            has("AP", "label_ranking_average_precision_score", cut=False, ties="block", empty=1.0),
+        ),
     ),
     _TREC_EVAL,
     _TREC_EVAL.replace(

@@ -8,6 +8,7 @@ launch        kernels run serially or in parallel, in chunks, safe inside any ho
 laid_out      ideal rankings whose length is not the cutoff
 by_intent     measures of several intents
 above_score   documents that are found only with a score above a threshold
+tied_blocks   AP whose tied documents stand together
 propensities  gains divided by the probability that they were observed
 assignments   grades of unjudged documents that make a measure least or greatest
 unjudged      unjudged documents in the order of their ranking, and the grades that they may have

@@ -18,7 +18,7 @@ from fastndcg.errors import MeasureError
 from fastndcg.kernels.flow import tables
 from fastndcg.measures import NumRet
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import above_score, laid_out, launch, plan, propensities, worths
+from fastndcg.scoring import above_score, laid_out, launch, plan, propensities, tied_blocks, worths
 from fastndcg.scoring.discounts import discount_table
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
         return found._replace(ideal_gain=gains, ideal_contribution=parts)
     if measure.way == "propensities":
         rankings, measure, divisor = propensities.as_plain(measure, rankings)
+    elif measure.way == "blocks":
+        divisor = float(tied_blocks.n_relevant(measure, rankings)[0])
+        rankings, measure = tied_blocks.as_plain(measure, rankings)
     elif measure.way == "above a score":
         rankings, measure = above_score.as_plain(measure, rankings)
     elif measure.way == "pooled" and measure.rel >= 0:

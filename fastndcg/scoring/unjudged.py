@@ -97,6 +97,8 @@ def check(measure: Measure, rankings: Rankings, unjudged: Unjudged) -> None:
             f"{measure} counts judgments and not grades: when all documents are judged, it has one value. "
             "Ask for RBP, or another measure of what was found"
         )
+    if definition.way == "blocks":
+        raise MeasureError(f"{measure} has no exact range: ask for AP with another rule for ties")
     if definition.way == "intents":
         raise MeasureError(
             f"{measure} has no exact range: the grades for several intents of a document would have to be "

@@ -162,4 +162,5 @@ _MODULES = {
     "intents": "by_intent",
     "propensities": "propensities",
     "above a score": "above_score",
+    "blocks": "tied_blocks",
 }

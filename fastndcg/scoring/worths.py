@@ -219,6 +219,12 @@ def check_complete(measure: Measure) -> None:
             f"{measure} cuts propensities that it does not use; "
             f"take ips=True with it, as in {measure.name}(ips=True, clip={params['clip']:g})"
         )
+    plain = params.get("denominator") == "n_relevant" and params.get("score_above") is None
+    if params.get("ties") == "block" and (measure.is_cut or not plain):
+        raise MeasureError(
+            f"{measure} counts a tied group as a whole, so that it has no cutoff, no threshold of scores and "
+            "no other denominator than 'n_relevant'. Leave them out, or take another rule for ties"
+        )
     if params.get("stop", "exp2") != "exp2" and params.get("max_rel", 4) != 4:
         raise MeasureError(
             f"{measure} takes its probabilities from stop, so that "
