@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,8 +12,9 @@ import pyarrow as pa
 from fastndcg import statistics
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.table import Table
+from fastndcg.decide.matching import pairs_of
 from fastndcg.decide.online import floats
-from fastndcg.errors import Argument, InputError, MeasureError, check_choice, check_length, check_system
+from fastndcg.errors import Argument, InputError, MeasureError, check_choice, check_length
 from fastndcg.measures import CG, Measure, Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.statistics.controlled import Controlled, controlled
@@ -226,8 +226,7 @@ def compare_clicks(
     confidence, asked = check_confidence(confidence), as_measures(measures)
     weighted, totals = _weighted(asked)
     names, first = [str(name) for name in systems], _alike(systems)
-    if baseline is not None:
-        check_system(baseline, names, Argument("baseline", baseline))
+    pairs = pairs_of(names, baseline)
     control = _per_document("shown", shown, first) if method in ("control", "doubly_robust") else None
     modelled = _per_document("model", model, first) if method == "doubly_robust" else None
     every = [*weighted.values(), *totals.values()]
@@ -244,23 +243,20 @@ def compare_clicks(
             found.append(evaluate(other, plain, threads=threads)[plain])
         return found
 
-    pairs = [*combinations(range(len(names)), 2)]
-    if baseline is not None:
-        base = names.index(baseline)
-        pairs = [(base, place) for place in range(len(names)) if place != base]
     rows = []
     for measure, own in weighted.items():
-        values = [each[own] for each in scores]
-        variates = [np.zeros(first.n_queries)] * len(names)
+        values = dict(zip(names, (each[own] for each in scores), strict=True))
+        variates = dict.fromkeys(names, np.zeros(first.n_queries))
         if control is not None:
             seen = control if modelled is None else control * modelled
             propensity = np.asarray(first.propensity, np.float64)
             known = propensity / np.maximum(propensity, own.clip) if modelled is None else modelled
             both = zip(sums(seen, own, ips=True), sums(known, own, ips=False), strict=True)
-            variates = [found - expected for found, expected in both]
+            parts = (found - expected for found, expected in both)
+            variates = dict(zip(names, parts, strict=True))
         total = scores[0][totals[measure]] * (1.0 if first.weight is None else first.weight)
-        for base, place in pairs:
-            apart, variate = values[place] - values[base], variates[place] - variates[base]
+        for pair in pairs:
+            apart, variate = (each[pair[0]] - each[pair[1]] for each in (values, variates))
             spread: Controlled | Spread
             if method == "control":
                 own_weights = None if first.weight is None else (first.weight, first.weight)
@@ -271,7 +267,7 @@ def compare_clicks(
                 spread = Spread.of(*ratio if method == "snips" else (apart - variate, first.weight))
             ends = t_interval(spread.mean, spread.error, spread.freedom, confidence)
             part = spread.weight if isinstance(spread, Controlled) else None
-            key = str(own), names[place], names[base], spread.mean, *ends, part
+            key = str(own), *pair, spread.mean, *ends, part
             row = *key, first.n_queries, _effective(total)
             rows.append(dict(zip(_COLUMNS, row, strict=True)))
     return Table(pa.Table.from_pylist(rows, pa.schema(_COLUMNS)), 3)

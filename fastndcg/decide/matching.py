@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrow_types import array_of, combine, decode, is_text
-from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, about, count_of
+from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, about, check_system, count_of
 from fastndcg.measures import Judged, Measure, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
@@ -74,6 +75,14 @@ def scores_of(name: object, given: Any, measures: Any) -> Scores:
             f'"{name}" is a {type(given).__name__}; wanted Scores, as evaluate returns them, or Rankings'
         )
     return given
+
+
+def pairs_of(systems: Sequence[str], baseline: str | None) -> list[tuple[str, ...]]:
+    """Each system and its baseline: the one that is named, or every earlier one."""
+    if baseline is None:
+        return [(system, earlier) for earlier, system in combinations(systems, 2)]
+    check_system(baseline, systems, Argument("baseline", baseline))
+    return [(name, baseline) for name in systems if name != baseline]
 
 
 def common_measures(scored: dict[str, Scores], measures: Any) -> list[Measure]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +11,16 @@ import pyarrow.compute as pc
 
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.table import Table
-from fastndcg.decide.matching import Sample, common_measures, match_queries, missing_text, scores_of
-from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, check_system
+from fastndcg.decide.matching import Sample, common_measures, match_queries, missing_text, pairs_of, scores_of
+from fastndcg.decide.verdicts import HOLDS, verdict_of
+from fastndcg.errors import ColumnError, InputError, InputTypeError, check_system
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics.controlled import controlled
 from fastndcg.statistics.exact_sums import differences_of
 from fastndcg.statistics.intervals import check_confidence, check_size
 
 if TYPE_CHECKING:
-    from fastndcg.decide.matching import Bools, Float64, Int64
+    from fastndcg.decide.matching import Bools, Int64
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
 
@@ -54,10 +53,11 @@ class PredictionPowered(Table):
             )
         found: dict[str, list[bool]] = {}
         for row in self.to_pylist():
-            pair = row["system"], row["baseline"]
-            if baseline in pair and system in (None, *pair) and system != baseline:
-                loss = -row["low"] if pair[1] == baseline else row["high"]
-                found.setdefault(row["measure"], []).append(math.isfinite(loss) and loss <= margin)
+            pair, ends = (row["system"], row["baseline"]), (row["low"], row["high"])
+            if pair[0] == baseline:
+                pair, ends = pair[::-1], (-ends[1], -ends[0])
+            if pair[1] == baseline and system in (None, pair[0]):
+                found.setdefault(row["measure"], []).append(verdict_of(*ends, margin) == HOLDS)
         if not found:
             check_system(baseline, dict.fromkeys(self["baseline"].to_pylist() + self["system"].to_pylist()))
             raise InputError(f'"{baseline}" was compared with no "{system}"')
@@ -157,7 +157,7 @@ def prediction_powered(
     """
     confidence = check_confidence(confidence)
     people, machine = _scored(human, judge, measures)
-    pairs = _pairs([*people], baseline) if isinstance(human, Mapping) else None
+    pairs = pairs_of([*people], baseline) if isinstance(human, Mapping) else None
     scored = {f"judge {name}".strip(): each for name, each in machine.items()}
     scored |= {f"human {name}".strip(): each for name, each in people.items()}
     asked, names = common_measures(scored, measures), column_names(by)
@@ -213,14 +213,6 @@ def _scored(human: Any, judge: Any, measures: Any) -> tuple[dict[str, Scores], d
     return people, machine
 
 
-def _pairs(systems: list[str], baseline: str | None) -> list[tuple[str, ...]]:
-    """Each system and its baseline."""
-    if baseline is None:
-        return [(system, earlier) for earlier, system in combinations(systems, 2)]
-    check_system(baseline, systems, Argument("baseline", baseline))
-    return [(name, baseline) for name in systems if name != baseline]
-
-
 def _estimate(
     place: int, measure: str, sides: list[list[Sample]], labelled: Bools, rows: Int64, confidence: float
 ) -> dict[str, Any]:
@@ -236,14 +228,12 @@ def _estimate(
             "their means are of different queries; evaluate it with empty=0"
         )
     own, others = np.flatnonzero(chosen & judge_counts), np.flatnonzero(~chosen & judge_counts)
-    values, control = _difference(human), _difference(judge)
+    values, control = (
+        side[0] if len(side) == 1 else differences_of(side[0], side[1]) for side in (human, judge)
+    )
     weight = sides[0][0].weight
     weights = None if weight is None else (weight[rows][own], weight[rows][others])
     found = controlled(values[own], control[own], control[others], weights)
     ends = found.interval(confidence)
     numbers = found.mean, *ends, found.weight, len(own), len(own) + len(others), found.effective
     return dict(zip(_NUMBERS, numbers, strict=True))
-
-
-def _difference(values: list[Float64]) -> Float64:
-    return values[0] if len(values) == 1 else differences_of(*values)

@@ -9,7 +9,7 @@ log p.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,6 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_CELLS = 1 << 22  # numbers of a dense part of the table of groups and ranks
-
 
 class Looks(NamedTuple):
     """Of each rank: how likely it is to be looked at, as a share of the first rank, and an interval."""
@@ -29,31 +27,6 @@ class Looks(NamedTuple):
     propensity: Float64  # 0 where nothing was clicked; NaN where no group leads to the first rank
     low: Float64
     high: Float64
-
-
-class _Log(NamedTuple):
-    """Rows of groups that were clicked at all, at two ranks or more; groups are numbered from 0."""
-
-    groups: Int64
-    ranks: Int64
-    shown: Float64
-    clicked: Float64
-    clusters: Int64 | None
-
-    def of(self, rows: Bools, n_ranks: int) -> _Log:
-        """Those of these rows that say something."""
-        log = self.take(rows)
-        groups = np.unique(log.groups, return_inverse=True)[1]
-        cells = np.unique(groups * n_ranks + log.ranks) // n_ranks
-        says = (np.bincount(groups, log.clicked) > 0) & (
-            np.bincount(cells, minlength=groups.max(initial=-1) + 1) > 1
-        )
-        log = log.take(says[groups])
-        return log._replace(groups=np.unique(log.groups, return_inverse=True)[1])
-
-    def take(self, rows: Any) -> _Log:
-        columns = [None if column is None else column[rows] for column in self]
-        return _Log._make(columns)
 
 
 def looks(
@@ -70,134 +43,116 @@ def looks(
     """
     n_ranks = int(ranks.max(initial=0)) + 1
     found = Looks(*(np.full(n_ranks, np.nan) for _ in range(3)))
-    log = _Log(groups, ranks, shown, clicked, clusters).of(shown > 0, n_ranks)
-    clicks = np.bincount(log.ranks, log.clicked, n_ranks)
+    rows = np.flatnonzero(shown > 0)
+    cells, of_rows = np.unique(groups[rows] * n_ranks + ranks[rows], return_inverse=True)
+    groups, ranks = np.unique(cells // n_ranks, return_inverse=True)[1], cells % n_ranks
+    n, c = (_sums(of_rows, each[rows], len(cells)) for each in (shown, clicked))
     # ranks whose p is finite beside the first: each was clicked where the other was shown, along some way
-    won = _won(log, n_ranks)
-    determined = _reached(won) & _reached(won.T) if clicks[0] else np.zeros(n_ranks, np.bool_)
-    never = (clicks == 0) & (won[determined].any(axis=0) if determined.any() else determined)
-    for ends in found:
-        ends[never] = 0.0
-    found.high[never] = np.nan
-    found.propensity[determined], found.low[determined], found.high[determined] = 1.0, 1.0, 1.0
-    free = np.flatnonzero(determined)
-    if len(free) < 2:
+    won = _cross(groups, ranks, (c > 0) * 1.0, np.ones(len(c)), n_ranks) > 0
+    determined = _reached(won) & _reached(won.T)
+    if not won[0].any():
         return found
-    log = log._replace(ranks=np.cumsum(determined)[log.ranks] - 1).of(determined[log.ranks], len(free))
-    theta, error, freedom = _fit(log, len(free))
-    half = t_quantile(1 - confidence, freedom) * error
-    for ends, value in zip(found, (theta, theta - half, theta + half), strict=True):
-        ends[free[1:]] = np.exp(value)
+    never = won[determined].any(axis=0) & (_sums(ranks, c, n_ranks) == 0)
+    for ends in found:
+        ends[determined], ends[never] = 1.0, 0.0
+    found.high[never] = np.nan
+    free = np.flatnonzero(determined)
+    kept = determined[ranks]
+    if len(free) > 1:
+        log = _Fit(groups[kept], np.cumsum(determined)[ranks[kept]] - 1, n[kept], c[kept], len(free))
+        if clusters is None:
+            error, freedom = log.error(np.arange(len(log.n)), n[kept], c[kept], None)
+        else:
+            rows = rows[kept[of_rows]]
+            places = np.cumsum(kept)[of_rows[kept[of_rows]]] - 1
+            error, freedom = log.error(places, shown[rows], clicked[rows], clusters[rows])
+        half = t_quantile(1 - confidence, freedom) * error
+        for ends, value in zip(found, (log.theta, log.theta - half, log.theta + half), strict=True):
+            ends[free[1:]] = np.exp(value[1:])
     return found
 
 
-def _parts(log: _Log, n_ranks: int) -> list[tuple[slice, _Log]]:
-    """Groups in parts that fit, each with the rows of its groups, which are sorted by group."""
-    order = np.argsort(log.groups, kind="stable")
-    log = log.take(order)
-    step, n = max(_CELLS // n_ranks, 1), int(log.groups.max(initial=-1)) + 1
-    found = []
-    for first in range(0, n, step):
-        rows = slice(*np.searchsorted(log.groups, (first, first + step)).tolist())
-        part = log.take(rows)
-        found.append((rows, part._replace(groups=part.groups - first)))
-    return found
+def _sums(places: Int64, values: Float64, n: int = 0) -> Float64:
+    """The sum of the values at each place."""
+    return np.bincount(places, values, n).astype(np.float64)
 
 
-def _table(log: _Log, values: Float64, n_ranks: int) -> Float64:
-    """Sums by group and rank."""
-    n = int(log.groups.max(initial=-1)) + 1
-    sums = np.bincount(log.groups * n_ranks + log.ranks, values, n * n_ranks).astype(np.float64)
-    return sums.reshape(n, n_ranks)
-
-
-def _won(log: _Log, n_ranks: int) -> Bools:
-    """Whether a rank (row) was clicked in a group in which another (column) was shown."""
-    found = np.zeros((n_ranks, n_ranks))
-    for _, part in _parts(log, n_ranks):
-        clicked, shown = (_table(part, each, n_ranks) > 0 for each in (part.clicked, part.shown))
-        found += clicked.T.astype(np.float64) @ shown
-    return found > 0
+def _cross(keys: Int64, ranks: Int64, left: Float64, right: Float64, n_ranks: int) -> Float64:
+    """Sum over keys of the outer product of left and right, by rank; each rank once in a key."""
+    order = np.argsort(keys, kind="stable")
+    keys, ranks, left, right = keys[order], ranks[order], left[order], right[order]
+    found = np.zeros(n_ranks * n_ranks)
+    for step in range(int(np.bincount(keys).max(initial=0))):
+        one = np.flatnonzero(keys[step:] == keys[: len(keys) - step])
+        for a, b in ((one, one + step), (one + step, one))[: 1 + (step > 0)]:
+            found += _sums(ranks[a] * n_ranks + ranks[b], left[a] * right[b], n_ranks * n_ranks)
+    return found.reshape(n_ranks, n_ranks)
 
 
 def _reached(edges: Bools) -> Bools:
     """Which ranks edges lead to from the first."""
-    reached = np.zeros(len(edges), np.bool_)
-    reached[0] = True
+    reached = np.arange(len(edges)) == 0
     while (further := reached | edges[reached].any(axis=0)).sum() > reached.sum():
         reached = further
     return reached
 
 
-def _fit(log: _Log, n_ranks: int) -> tuple[Float64, Float64, float]:
-    """log p of all ranks but the first, by Newton's method; its error; degrees of freedom of this."""
-    parts, theta = _parts(log, n_ranks), np.zeros(n_ranks)
-    shown = [_table(part, part.shown, n_ranks) for _, part in parts]
-    clicks = [np.bincount(part.groups, part.clicked).astype(np.float64) for _, part in parts]
-    own = np.bincount(log.ranks, log.clicked, n_ranks).astype(np.float64)
+class _Fit:
+    """log p of each rank, 0 for the first, where the likelihood is the greatest: by Newton's method."""
 
-    def likelihood(at: Float64) -> float:
-        rest = sum(float(c @ np.log(n @ np.exp(at))) for n, c in zip(shown, clicks, strict=True))
-        return float(own @ at) - rest
+    def __init__(self, groups: Int64, ranks: Int64, n: Float64, c: Float64, n_ranks: int) -> None:
+        self.groups, self.ranks, self.n, self.n_ranks = groups, ranks, n, n_ranks
+        self.clicks = _sums(groups, c)[groups]
+        own = _sums(ranks, c, n_ranks)
+        self.theta = np.zeros(n_ranks)
+        for _ in range(100):
+            shares = self._shares(self.theta)
+            slope = own - _sums(ranks, self.clicks * shares, n_ranks)
+            step = np.append(0.0, np.linalg.lstsq(self._bend(shares)[1:, 1:], slope[1:], rcond=None)[0])
+            self.theta = self.theta + step / max(1.0, float(np.abs(step).max()))
+            if np.abs(step).max() < 1e-12:
+                break
 
-    def slopes(at: Float64) -> tuple[Float64, Float64]:
-        slope, bend = own.copy(), np.zeros((n_ranks, n_ranks))
-        for n, c in zip(shown, clicks, strict=True):
-            shares = n * np.exp(at)
-            shares /= shares.sum(axis=1, keepdims=True)
-            slope -= c @ shares
-            bend += np.diag(c @ shares) - (shares.T * c) @ shares
-        return slope[1:], bend[1:, 1:]
+    def _shares(self, theta: Float64) -> Float64:
+        """Of the clicks of its group, how many each cell is expected to have."""
+        worth = self.n * np.exp(theta)[self.ranks]
+        return worth / _sums(self.groups, worth)[self.groups]
 
-    for _ in range(100):
-        slope, bend = slopes(theta)
-        step, before, size = (
-            np.append(0.0, np.linalg.lstsq(bend, slope, rcond=None)[0]),
-            likelihood(theta),
-            1.0,
-        )
-        while likelihood(theta + size * step) < before - 1e-12 * abs(before) and size > 1e-9:
-            size /= 2
-        theta = theta + size * step
-        if np.abs(size * step).max() < 1e-12:
-            break
-    spread, n_clusters = _spread(log, parts, theta, n_ranks)
-    inverse = np.linalg.pinv(slopes(theta)[1])
-    variance = np.diag(inverse @ spread[1:, 1:] @ inverse)
-    return theta[1:], np.sqrt(variance * n_clusters / max(n_clusters - 1, 1)), n_clusters - 1.0
+    def _bend(self, shares: Float64) -> Float64:
+        parts = np.sqrt(self.clicks) * shares
+        whole = _sums(self.ranks, self.clicks * shares, self.n_ranks)
+        return np.diag(whole) - _cross(self.groups, self.ranks, parts, parts, self.n_ranks)
 
+    def error(
+        self, cells: Int64, shown: Float64, clicked: Float64, clusters: Int64 | None
+    ) -> tuple[Float64, float]:
+        """The error of log p, and its degrees of freedom, from rows and the cells that they are of.
 
-def _spread(log: _Log, parts: list[tuple[slice, _Log]], theta: Float64, n_ranks: int) -> tuple[Float64, int]:
-    """Sum over clusters of the outer products of their slopes, and the number of clusters.
-
-    The slope of a row is (its rank - shares of its group) * (clicks - those expected).
-    """
-    rest, worth = np.empty(len(log.ranks)), np.exp(theta)
-    order = np.argsort(log.groups, kind="stable")
-    shares = []
-    for rows, part in parts:
-        table = _table(part, part.shown, n_ranks) * worth
-        whole = table.sum(axis=1)
-        rate = np.bincount(part.groups, part.clicked) / whole
-        rest[order[rows]] = part.clicked - part.shown * (worth[part.ranks] * rate[part.groups])
-        shares.append(table / whole[:, None])
-    own = np.arange(len(rest)) if log.clusters is None else log.clusters
-    found, clusters = np.zeros((n_ranks, n_ranks)), np.unique(own, return_inverse=True)[1]
-    n_clusters, step = int(clusters.max(initial=-1)) + 1, max(_CELLS // n_ranks, 1)
-    if log.clusters is None:  # as large as the rests of all times that it was shown together
-        rate = np.divide(log.clicked - rest, log.shown)
-        rest = np.sqrt(log.clicked * (1 - rate) ** 2 + np.maximum(log.shown - log.clicked, 0.0) * rate**2)
-    # where a group lies within one cluster, its rests add up to 0
-    many = np.unique(log.groups * np.int64(n_clusters) + clusters) // n_clusters
-    spans = np.bincount(many)[log.groups] > 1
-    every = np.concatenate(shares)
-    for first in range(0, n_clusters, step):
-        here = np.flatnonzero((clusters >= first) & (clusters < first + step))
-        place, n = clusters[here] - first, min(step, n_clusters - first)
-        slope = np.bincount(place * n_ranks + log.ranks[here], rest[here], n * n_ranks).reshape(n, n_ranks)
-        over = spans[here]
-        keys, where = np.unique(place[over] * len(every) + log.groups[here][over], return_inverse=True)
-        sums = np.bincount(where, rest[here][over])
-        np.subtract.at(slope, keys // len(every), sums[:, None] * every[keys % len(every)])
-        found += slope.T @ slope
-    return found, n_clusters if log.clusters is not None else int(log.shown.sum())
+        The slope of a row is (its rank - shares of its group) * (clicks - those expected).
+        """
+        shares = self._shares(self.theta)
+        rate = (self.clicks * shares / self.n)[cells]
+        rest, n_clusters = clicked - shown * rate, float(shown.sum())
+        if clusters is None:  # as large as the rests of all times that it was shown together
+            clusters = np.arange(len(cells))
+            rest = np.sqrt(clicked * (1 - rate) ** 2 + np.maximum(shown - clicked, 0.0) * rate**2)
+        else:
+            clusters = np.unique(clusters, return_inverse=True)[1]
+            n_clusters = float(clusters.max() + 1)
+        # each cluster and group, and then each of these with each cell of the group
+        n_groups = int(self.groups.max()) + 1
+        pairs, of_rows = np.unique(clusters * n_groups + self.groups[cells], return_inverse=True)
+        sums, order = _sums(of_rows, rest), np.argsort(self.groups, kind="stable")
+        size = np.bincount(self.groups)
+        each = np.repeat(np.arange(len(pairs)), size[pairs % n_groups])
+        first = np.cumsum(size) - size
+        within = np.arange(len(each)) - np.searchsorted(each, each)
+        of_group = order[first[pairs[each] % n_groups] + within]
+        owners = np.concatenate([clusters, pairs[each] // n_groups])
+        ranks = np.concatenate([self.ranks[cells], self.ranks[of_group]])
+        places, where = np.unique(owners * self.n_ranks + ranks, return_inverse=True)
+        slope = _sums(where, np.concatenate([rest, -sums[each] * shares[of_group]]))
+        spread = _cross(places // self.n_ranks, places % self.n_ranks, slope, slope, self.n_ranks)[1:, 1:]
+        inverse = np.linalg.pinv(self._bend(shares)[1:, 1:])
+        variance = np.diag(inverse @ spread @ inverse) * n_clusters / max(n_clusters - 1, 1)
+        return np.append(0.0, np.sqrt(variance)), n_clusters - 1
