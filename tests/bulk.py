@@ -154,14 +154,22 @@ def num_rel(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Ar
     return ranked.relevant(rel)
 
 
-def precision(ranked: Ranked, cutoff: int | None, rel: float = 1, relative: bool = False, **_: Any) -> Array:
+def precision(
+    ranked: Ranked, cutoff: int | None, rel: float = 1, relative: bool = False, denominator: str = "cutoff", **_: Any
+) -> Array:  # fmt: skip
     n = ranked.shown.astype(np.float64) if cutoff is None else np.full(len(ranked.shown), float(cutoff))
-    n = np.minimum(n, ranked.relevant(rel)) if relative else n
+    n = np.minimum(n, ranked.shown) if denominator == "returned" else n
+    n = np.minimum(n, ranked.relevant(rel)) if relative or denominator == "n_relevant" else n
     return np.where(ranked.some, ratio(num_ret(ranked, cutoff), n), np.nan)
 
 
-def recall(ranked: Ranked, cutoff: int | None, rel: float = 1, **_: Any) -> Array:
-    return ratio(num_ret(ranked, cutoff), ranked.relevant(rel))
+def recall(
+    ranked: Ranked, cutoff: int | None, rel: float = 1, denominator: str = "n_relevant", **_: Any
+) -> Array:
+    relevant = ranked.relevant(rel)
+    if denominator == "cutoff" and cutoff is not None:
+        relevant = np.minimum(relevant, cutoff)
+    return ratio(num_ret(ranked, cutoff), relevant)
 
 
 def f_measure(ranked: Ranked, cutoff: int | None, rel: float = 1, beta: float = 1.0, **_: Any) -> Array:
@@ -217,16 +225,25 @@ def average_precision(
     ranked: Ranked, cutoff: int | None, rel: float = 1, denominator: str = "n_relevant", **_: Any
 ) -> Array:
     hits, relevant = ranked.top(cutoff), ranked.relevant(rel)
-    if cutoff is not None and denominator != "n_relevant":
-        relevant = np.minimum(relevant, cutoff)
-    return ratio((hits * np.cumsum(hits, axis=1) / ranked.ranks()).sum(axis=1), relevant)
+    shown = ranked.shown.astype(np.float64) if cutoff is None else np.full(len(hits), float(cutoff))
+    by = {
+        "n_relevant": relevant,
+        "cutoff": relevant if cutoff is None else np.minimum(relevant, cutoff),
+        "returned": np.minimum(np.minimum(relevant, shown), ranked.shown),
+        "hits": np.maximum(hits.sum(axis=1), 1.0),
+        "k": shown,
+    }[denominator]
+    value = ratio((hits * np.cumsum(hits, axis=1) / ranked.ranks()).sum(axis=1), by)
+    return np.where(relevant > 0, value, np.nan)
 
 
 def interpolated_precision(
-    ranked: Ranked, _cutoff: int | None, recall: float = 0.0, rel: float = 1, **_: Any
+    ranked: Ranked, _cutoff: int | None, recall: float = 0.0, rel: float = 1, rounding: str = "up", **_: Any
 ) -> Array:
     found, relevant = np.cumsum(ranked.worth, axis=1), ranked.relevant(rel)
-    reached = (ranked.worth > 0) & (found >= np.floor(recall * relevant + 0.9)[:, None])
+    reached = (ranked.worth > 0) & (
+        found >= np.floor(recall * relevant + (0.9 if rounding == "up" else 0.5))[:, None]
+    )
     best = np.where(reached, found / ranked.ranks(), 0.0).max(axis=1, initial=0.0)
     return np.where(relevant > 0, best, np.nan)
 
