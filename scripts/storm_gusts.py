@@ -63,7 +63,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "discount": tuple(one for one in ours.DISCOUNTS if not isinstance(one, list)),
     "ties": ours.TIES, "empty": ours.EMPTIES, "judged_only": (True,), "unjudged": (0, 1, 3), "relative": (True,),
     "ideal": (*ours.IDEALS, "judged_uncut", "judged_returned"), "rel": (1, 2, 0.25, 3), "recall": (0, 0.1, 0.5, 0.75, 1.0),
-    "beta": (0.5, 2.0, 3), "p": (0.5, 0.8, 0.95), "min_rel": (0, 1), "max_rel": (4, 5, 8.5),
+    "score_above": (0, 1, -1), "beta": (0.5, 2.0, 3), "p": (0.5, 0.8, 0.95), "min_rel": (0, 1), "max_rel": (4, 5, 8.5),
 }  # fmt: skip
 OF_POOL = ("pool_relevance", "pool_intents")
 COLUMNS = (
@@ -173,7 +173,7 @@ def draw_measure(rng: Random, name: str, kind: str) -> Asked:
     needed = {"SDCG": ("max_rel",), "IPrec": ("recall",)}.get(name, ())
     for parameter in definition.parameters:
         values = VALUES.get(parameter.name)
-        if parameter.name in ("denominator", "rounding"):
+        if parameter.name in ("denominator", "of", "rounding"):
             values = tuple(word.strip("'") for word, _ in parameter.values if word != "'none'")
         if values is not None and (parameter.name in needed or rng.random() < 0.35):
             words[parameter.name] = values[rng.integers(len(values))]

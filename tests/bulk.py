@@ -27,6 +27,7 @@ class Batch(NamedTuple):
 
     grades: Array  # float64 (n, width)
     scores: Array  # int64 (n, width)
+    given: Array  # (n, width): the scores themselves
     present: Array  # bool (n, width): where there is a document
     judged: Array  # bool (n, width)
     pool: Array | None  # float64 (n, width of pools): grades of judged documents
@@ -52,7 +53,8 @@ def batch_of(offsets: Array, grades: Array, scores: Array, judged: Array | None,
     flags = present if judged is None else padded(offsets, judged, False)[0]
     pooled = (None, None) if pool is None else padded(pool[0], pool[1].astype(np.float64), 0.0)
     distinct = np.unique(np.concatenate([[0.0], grades, [] if pool is None else pool[1]]).astype(np.float64))
-    return Batch(rows, padded(offsets, codes, 0)[0], present, flags, *pooled, distinct, {})
+    given = padded(offsets, scores, 0)[0]
+    return Batch(rows, padded(offsets, codes, 0)[0], given, present, flags, *pooled, distinct, {})
 
 
 class Ranked(NamedTuple):
@@ -142,16 +144,30 @@ def idcg(
     return np.where(ranked.some, (best * discounts(discount, best.shape[1])).sum(axis=1), np.nan)
 
 
-def ndcg(ranked: Ranked, cutoff: int | None, **words: Any) -> Array:
-    return ratio(dcg(ranked, cutoff, **words), np.nan_to_num(idcg(ranked, cutoff, **words)))
+def ndcg(ranked: Ranked, cutoff: int | None, floor: str = "zero", **words: Any) -> Array:
+    best = np.nan_to_num(idcg(ranked, cutoff, **words))
+    if floor == "zero":
+        return ratio(dcg(ranked, cutoff, **words), best)
+    worth = oracle.gain_function(words.get("gain", "linear"), words.get("rel"), words.get("gains"))
+    there = ranked.pool > -np.inf
+    judged = np.where(there, by_grade(worth, np.where(there, ranked.pool, 0.0), ranked.distinct), np.inf)
+    rising = np.sort(judged, axis=1)[:, :cutoff]
+    weights = discounts(words.get("discount", "log2"), rising.shape[1])
+    worst = (np.where(rising < np.inf, rising, 0.0) * weights).sum(axis=1)
+    return ratio(dcg(ranked, cutoff, **words) - worst, best - worst)
 
 
 def num_ret(ranked: Ranked, cutoff: int | None, **_: Any) -> Array:
     return ranked.top(cutoff).sum(axis=1)
 
 
+def number_returned(ranked: Ranked, cutoff: int | None, **_: Any) -> Array:
+    return np.where(ranked.some, num_ret(ranked, cutoff), np.nan)
+
+
 def num_rel(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Array:
-    return ranked.relevant(rel)
+    relevant = ranked.relevant(rel)
+    return np.where(relevant > 0, relevant, np.nan)
 
 
 def precision(
@@ -216,8 +232,11 @@ def success(ranked: Ranked, cutoff: int | None, rel: float = 1, **_: Any) -> Arr
     return np.where(ranked.relevant(rel) > 0, ranked.top(cutoff).max(axis=1, initial=0.0), np.nan)
 
 
-def reciprocal_rank(ranked: Ranked, cutoff: int | None, rel: float = 1, **_: Any) -> Array:
-    first = (ranked.top(cutoff) / ranked.ranks()).max(axis=1, initial=0.0)
+def reciprocal_rank(ranked: Ranked, cutoff: int | None, rel: float = 1, of: str = "first", **_: Any) -> Array:
+    hits = ranked.top(cutoff)
+    if of == "best":
+        hits = (hits > 0) & (hits == ranked.worth.max(axis=1, initial=0.0)[:, None])
+    first = (hits / ranked.ranks()).max(axis=1, initial=0.0)
     return np.where(ranked.relevant(rel) > 0, first, np.nan)
 
 
@@ -226,6 +245,9 @@ def average_precision(
 ) -> Array:
     hits, relevant = ranked.top(cutoff), ranked.relevant(rel)
     shown = ranked.shown.astype(np.float64) if cutoff is None else np.full(len(hits), float(cutoff))
+    if denominator == "none":  # a document on rank i is in the precisions of the ranks from i to k
+        weights = discounts(lambda rank: sum(1 / i for i in range(rank, (cutoff or 0) + 1)), hits.shape[1])
+        return np.where(relevant > 0, ratio((hits * weights).sum(axis=1), shown), np.nan)
     by = {
         "n_relevant": relevant,
         "cutoff": relevant if cutoff is None else np.minimum(relevant, cutoff),
@@ -248,10 +270,14 @@ def interpolated_precision(
     return np.where(relevant > 0, best, np.nan)
 
 
-def expected_reciprocal_rank(ranked: Ranked, cutoff: int | None, max_rel: float = 4, **_: Any) -> Array:
-    stop = (2.0 ** np.where(ranked.judged, ranked.grades, 0).clip(0) - 1.0) / 2.0**max_rel
+def expected_reciprocal_rank(
+    ranked: Ranked, cutoff: int | None, decay: float | None = None, **_: Any
+) -> Array:
+    """ERR, or PFound where there is a `decay`."""
+    stop = ranked.worth
     reading = np.cumprod(np.hstack([np.ones((len(stop), 1)), 1.0 - stop[:, :-1]]), axis=1)[:, : stop.shape[1]]
-    chance = stop * reading / ranked.ranks()
+    weights = 1.0 / ranked.ranks() if decay is None else float(decay) ** (ranked.ranks() - 1.0)
+    chance = stop * reading * weights
     return np.where(ranked.some, (chance if cutoff is None else chance[:, :cutoff]).sum(axis=1), np.nan)
 
 
@@ -280,13 +306,14 @@ def inferred_ap(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -
 
 LINEAR: dict[str, Callable[..., Array]] = {
     "nDCG": ndcg, "DCG": dcg, "IDCG": idcg, "CG": lambda ranked, cutoff, **words: dcg(ranked, cutoff, lambda rank: 1.0),
-    "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "NumRet": num_ret, "NumRel": num_rel,
+    "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "NumRet": number_returned, "NumRel": num_rel,
     "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual, "Judged": judged_share, "SDCG": scaled_dcg,
     "SetP": precision, "SetR": recall, "SetF": f_measure, "SetAP": set_average_precision,
 }  # fmt: skip
 OTHERS: dict[str, Callable[..., Array]] = {
     "AP": average_precision, "RR": reciprocal_rank, "Success": success, "IPrec": interpolated_precision,
     "ERR": expected_reciprocal_rank, "Bpref": binary_preference, "infAP": inferred_ap,
+    "PFound": lambda ranked, cutoff, decay=0.85, **words: expected_reciprocal_rank(ranked, cutoff, decay, **words),
 }  # fmt: skip
 GRADED = ("nDCG", "DCG", "IDCG", "CG")
 
@@ -305,13 +332,22 @@ def worth_of(name: str, batch: Batch, words: dict[str, Any]) -> Array:
         return np.where(batch.judged, 1.0, 0.0)
     if name == "RBPresidual":
         return np.where(batch.judged, 0.0, 1.0)
-    if name == "ERR":
-        return np.where(batch.judged, np.maximum(batch.grades, 0.0), 0.0)
+    if name in ("ERR", "PFound"):
+        stop, grades = words.get("stop", "exp2"), np.where(batch.judged, batch.grades, 0.0)
+        if name == "ERR" and stop == "exp2":
+            return (2.0 ** grades.clip(0) - 1.0) / 2.0 ** words.get("max_rel", 4)
+        chance = oracle.gain_function(words.get("stop", "linear"))
+        return np.where(batch.judged, by_grade(chance, grades, batch.distinct), 0.0)
     if name == "SDCG":
         low, high = words.get("min_rel", 0), words["max_rel"]
         return np.where(batch.judged, (np.clip(batch.grades, low, high) - low) / (high - low), 0.0)
     rel = words.get("rel", None if name == "NumRet" else 1)
-    return np.ones(batch.grades.shape) if rel is None else (batch.judged & (batch.grades >= rel)) * 1.0
+    if rel is None:
+        return np.ones(batch.grades.shape)
+    found = batch.judged & (batch.grades >= rel)
+    if words.get("score_above") is not None:
+        found = found & (batch.given > words["score_above"])
+    return np.where(found, batch.grades - rel + 1.0 if words.get("of") == "best" else 1.0, 0.0)
 
 
 def averaged(worth: Array, scores: Array) -> Array:
