@@ -139,35 +139,43 @@ def _checked(columns: dict[str, pa.ChunkedArray], metric: str, confidence: float
         raise InputError(
             f"{count_of(columns['judge'].null_count, 'grade')} without a judge; name the judge of each"
         )
-    judges, judge_names = _codes(columns["judge"])
-    (queries, _), (documents, each_document) = _codes(columns["query"]), _codes(columns["doc_id"])
+    (judges, judge_names), (queries, _) = _codes(columns["judge"]), _codes(columns["query"])
+    documents, each_document = _codes(columns["doc_id"])
     items = np.unique(queries * len(each_document) + documents, return_inverse=True)[1]
     _, last = np.unique((items * len(judge_names) + judges)[::-1], return_index=True)
     counts = np.zeros(len(grades), np.bool_)
     counts[len(grades) - 1 - last] = True
-    gold = _numbers("gold", columns["gold"]) if "gold" in columns else np.full(len(grades), math.nan)
-    groups = [("all", "all", np.ones(len(grades), np.bool_))]
-    if "batch" in columns:
-        batches, batch_names = _codes(columns["batch"])
-        groups += [("batch", name, batches == place) for place, name in enumerate(batch_names)]
-    groups += [("judge", name, judges == place) for place, name in enumerate(judge_names)]
-    of_judges = alpha_of_pairs(items[counts], judges[counts], grades[counts], metric).of_judges
-    rows = []
-    for place, (group, name, there) in enumerate(groups):
-        own = there & counts
-        row: dict[str, Any] = {"group": group, "name": name, "grades": int(own.sum())}
-        row |= {"items": len(np.unique(items[own])), "repeated": int((there & ~counts).sum())}
+    gold, moments = np.full((2, len(grades)), math.nan)
+    if "gold" in columns:
+        gold = _numbers("gold", columns["gold"])
+    if "time" in columns:
+        is_null = array_of(columns["time"].is_null().combine_chunks())
+        moments = np.where(is_null, math.nan, _codes(columns["time"])[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums, others = np.bincount(items[counts], grades[counts]), np.bincount(items[counts]) - 1
+        beside_others = grades - (sums[items] - grades) / others[items]
+    groups = [("all", "all", np.arange(len(grades)))]
+    for role in ("batch", "judge"):
+        codes, names = _codes(columns[role]) if role in columns else (np.zeros(0, np.int64), [])
+        parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        groups += [(role, name, rows) for name, rows in zip(names, parts, strict=False)]
+    of_judges = iter(alpha_of_pairs(items[counts], judges[counts], grades[counts], metric).of_judges.tolist())
+    found = []
+    for group, name, rows in groups:
+        own = rows[counts[rows]]
+        row: dict[str, Any] = {"group": group, "name": name, "grades": len(own)}
+        row |= {"items": len(np.unique(items[own])), "repeated": len(rows) - len(own)}
         if group == "judge":
-            number = place - len(groups) + len(judge_names)
-            row["alpha"] = float(of_judges[number]) if number < len(of_judges) else math.nan
-            row |= _drift(columns.get("time"), own, _apart(items, grades, gold, own, counts), confidence)
+            row["alpha"] = next(of_judges, math.nan)
+            is_known = np.count_nonzero(~np.isnan(gold[own])) > 1
+            apart = grades[own] - gold[own] if is_known else beside_others[own]
+            row |= _drift(moments[own], apart, confidence)
         else:
             row["alpha"] = alpha_of_pairs(items[own], judges[own], grades[own], metric).alpha
             row["kappa"] = _fleiss(items[own], grades[own])
-        rows.append(row | _beside_gold(grades[own], gold[own], confidence))
-    return Table(
-        pa.Table.from_pylist(rows, pa.schema({"group": pa.string(), "name": pa.string(), **_NUMBERS})), 2
-    )
+        found.append(row | _beside_gold(grades[own], gold[own], confidence))
+    kinds = pa.schema({"group": pa.string(), "name": pa.string(), **_NUMBERS})
+    return Table(pa.Table.from_pylist(found, kinds), 2)
 
 
 def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
@@ -208,30 +216,11 @@ def _beside_gold(grades: Float64, gold: Float64, confidence: float) -> dict[str,
     return numbers
 
 
-def _apart(
-    items: Int64, grades: Float64, gold: Float64, own: npt.NDArray[np.bool_], counts: npt.NDArray[np.bool_]
-) -> Float64:
-    """How far above the known grade each grade of a judge is, or above the mean of the other judges."""
-    if np.count_nonzero(own & ~np.isnan(gold)) > 1:
-        return (grades - gold)[own]
-    others = np.bincount(items[counts]) - 1
-    sums = np.bincount(items[counts], grades[counts])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return grades[own] - (sums[items[own]] - grades[own]) / others[items[own]]
-
-
-def _drift(
-    time: pa.ChunkedArray | None, own: npt.NDArray[np.bool_], apart: Float64, confidence: float
-) -> dict[str, float]:
-    """How much further above it the second half of a judge's time is than the first."""
-    if time is None:
-        return {}
-    moments, _ = _codes(time)
-    known = ~np.isnan(apart) & ~array_of(time.is_null().combine_chunks())[own]
-    moments, apart = moments[own][known], apart[known]
-    if not len(moments):
-        return {}
-    late = moments > np.sort(moments)[(len(moments) - 1) // 2]
+def _drift(moments: Float64, apart: Float64, confidence: float) -> dict[str, float]:
+    """How much further above what they stand beside the second half of a judge's grades is than the first."""
+    known = ~np.isnan(apart + moments)
+    moments, apart = moments[known], apart[known]
+    late = moments > np.sort(moments)[(len(moments) - 1) // 2 :][:1]
     if not 1 < late.sum() < len(late) - 1:
         return {}
     found = Difference.independent(Spread.of(apart[late]), Spread.of(apart[~late]))

@@ -48,7 +48,7 @@ def looks(
     groups, ranks = np.unique(cells // n_ranks, return_inverse=True)[1], cells % n_ranks
     n, c = (_sums(of_rows, each[rows], len(cells)) for each in (shown, clicked))
     # ranks whose p is finite beside the first: each was clicked where the other was shown, along some way
-    won = _cross(groups, ranks, (c > 0) * 1.0, np.ones(len(c)), n_ranks) > 0
+    won = _cross(groups, ranks, (c > 0).astype(np.float64), np.ones(len(c)), n_ranks) > 0
     determined = _reached(won) & _reached(won.T)
     if not won[0].any():
         return found
@@ -91,7 +91,7 @@ def _cross(keys: Int64, ranks: Int64, left: Float64, right: Float64, n_ranks: in
 
 def _reached(edges: Bools) -> Bools:
     """Which ranks edges lead to from the first."""
-    reached = np.arange(len(edges)) == 0
+    reached: Bools = np.arange(len(edges)) == 0
     while (further := reached | edges[reached].any(axis=0)).sum() > reached.sum():
         reached = further
     return reached

@@ -207,7 +207,18 @@ def test_command(tmp_path: Path) -> None:
     )
     assert commands.run("judges", tmp_path / "none.csv").exit_code == 3
     assert commands.run("judges").exit_code == 2
-    piped = commands.in_process_of_its_own(
-        "judges", "-", "--format", "csv", stdin=(tmp_path / "grades.csv").open("rb")
-    )
+    with (tmp_path / "grades.csv").open("rb") as stream:
+        piped = commands.in_process_of_its_own("judges", "-", "--format", "csv", stdin=stream)
     assert piped.returncode == 0 and piped.stdout.splitlines() == lines
+
+
+def test_many_judges() -> None:
+    """A crowd of which each grades a little: one pass over the rows, not one for each judge."""
+    rng = np.random.default_rng(0)
+    items = np.repeat(np.arange(20_000), 3)
+    table = {"query": items // 20, "doc_id": items, "judge": rng.integers(0, 300, 60_000)}
+    found = fn.check_judges(
+        table | {"grade": rng.integers(0, 4, 60_000), "time": np.arange(60_000)}
+    ).to_pylist()
+    assert len(found) == 301 and abs(found[0]["alpha"]) < 0.02
+    assert sum(row["grades"] + row["repeated"] for row in found[1:]) == 60_000
