@@ -220,7 +220,8 @@ def evaluate(
     else:
         scores = score(asked, reach.add(rankings), threads)
         if sink is not None:
-            sink.write(scores.to_arrow())
+            sink.write(scores._frame())
+            streams.sign(sink, scores)
     reach.warn()
     return scores
 

@@ -10,6 +10,7 @@ meanings     what the words of options mean: measures, gates, grades, numbers
 reading      the input of a command: files of every kind, and the columns that were used
 scored       predictions and stored results of one input as scores
 output       tables, JSON and CSV on stdout, and how a command ends
+inference    how systems are compared: tests, intervals, matching
 gates        what fails unless a system is no worse than another
 ci           gates in the words of continuous integration
 baseline     a baseline that is kept in a file, and replaced

@@ -14,23 +14,18 @@ from fastndcg.cli.application import command
 from fastndcg.cli.baseline import Baseline, Updating
 from fastndcg.cli.ci import write_github, write_junit
 from fastndcg.cli.gates import Gates, check_means, hold
+from fastndcg.cli.inference import Statistics
 from fastndcg.cli.meanings import (
     check_confidence,
     cutoff_columns,
-    number_or_word,
     read_by,
     read_gates,
     read_measures,
 )
 from fastndcg.cli.options import (
-    ConfidenceOption,
-    Correction,
-    Interval,
-    LacksOption,
     Layout,
     MeasureOption,
     MemoryOption,
-    Test,
     ThreadsOption,
 )
 from fastndcg.cli.output import note, refuse, slices_texts, write, write_csv, write_json
@@ -58,7 +53,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fastndcg.decide.comparison import Comparison
-    from fastndcg.scores.scores import Scores
 
 
 RanksOption = Annotated[
@@ -92,65 +86,6 @@ class ComparedSystems(Systems):
             ),
         ),
     ] = None
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """The options that say how systems are compared."""
-
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=(
-                "Compare all other systems with this one: a file's name without endings, "
-                "a column of scores, or another file."
-            ),
-            show_default="each with each",
-        ),
-    ] = None
-    test: Annotated[Test, typer.Option(help="Test that computes p; t is the paired t-test.")] = Test.t
-    correction: Annotated[
-        Correction | None,
-        typer.Option(help="Correction for several pairs: Holm's, Bonferroni's, or Benjamini and Hochberg's."),
-    ] = None
-    confidence: ConfidenceOption = 0.95
-    interval: Annotated[
-        Interval,
-        typer.Option(
-            help=(
-                "Method for intervals of differences: Student's t, the same kept within the measure's range "
-                "(logit), or a bootstrap of --resamples."
-            ),
-        ),
-    ] = Interval.t
-    tolerance: Annotated[float, typer.Option(min=0.0, help="Differences up to this size are ties.")] = 0.0
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="Column of clusters, such as users, if their queries are not independent."),
-    ] = None
-    missing: LacksOption = "refuse"
-    unpaired: Annotated[
-        bool, typer.Option("--unpaired", help="Independent samples of different queries: Welch's t-test.")
-    ] = False
-    resamples: Annotated[
-        int, typer.Option(help="Number of draws of randomisation, tukey and the bootstrap.")
-    ] = 100_000
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0
-
-    def compare(
-        self, systems: dict[str, Scores], no_worse_than: str | None, threads: int | None
-    ) -> Comparison:
-        """Compare systems with the baseline, or else with the system that they may not be worse than."""
-        from fastndcg.decide.systems import compare
-
-        options = vars(self) | {
-            "baseline": no_worse_than if self.baseline is None else self.baseline,
-            "missing": number_or_word(self.missing),
-            "paired": not self.unpaired,
-        }
-        del options["unpaired"]
-        return compare(systems, threads=threads, **options)
 
 
 @command
@@ -212,7 +147,8 @@ def compare(
     gate = gates.gate(statistics.baseline, unpaired=statistics.unpaired)
     roles = reading.roles(sources.score)
     opened = {path: open_paths([path], threads) for path in sources.paths} | open_runs(sources.runs, threads)
-    how = How(read_convention(convention, anchored=anchors), anchors, threads, memory)
+    signed = format is Layout.json
+    how = How(read_convention(convention, anchored=anchors), anchors, threads, memory, signed)
     stored = how.find_stored(opened, roles)
     measures = [found.measures for found in stored.values()]
     bounds = read_gates(gates.fail_under or [])
@@ -359,7 +295,9 @@ def _report(
         write("\n\n".join(parts) + "\n")
         return
     if layout is Layout.json:
-        facts = {"systems": [system.facts for system in systems.values()]} | json.loads(compared.to_json())
+        facts = {"systems": [system.facts | system.signatures for system in systems.values()]} | json.loads(
+            compared.to_json()
+        )
         facts |= {"ranks": compared.ranks().to_pylist()} if ranks else {}
         facts |= {"slices": of_slices} if by else {}
         lists = [pair | {"queries": pair["queries"].to_pylist()} for pair in moved]

@@ -17,6 +17,7 @@ Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade
 Test = StrEnum("Test", ["t", "randomisation", "wilcoxon", "tukey"])
 Interval = StrEnum("Interval", ["t", "logit", "percentile", "bca", "studentised"])
 Undecided = StrEnum("Undecided", [("fails", "fail"), ("passes", "pass")])  # pass is a keyword of Python
+Signatures = StrEnum("Signatures", ["refuse", "ignore"])  # results that were not made alike
 Correction = StrEnum("Correction", ["holm", "bonferroni", "bh"])
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]

@@ -186,7 +186,7 @@ def score(
         refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
     weighing = [] if weights is None or weights in ("none", *COUNTS) else [weights]
     roles = reading.roles(score, [*(keep or []), *by, *weighing, *cutoff_columns(measures)])
-    how = How(rule, anchors, threads, memory)
+    how = How(rule, anchors, threads, memory, signed=format is Format.json)
     chosen = measures if measure or gates else None
     of_letor = None if scores is None else open_letor(paths, scores, roles, threads)
     opened = open_paths(paths, threads) if paths and of_letor is None else None
@@ -291,7 +291,9 @@ def _report(
         tell(each.scores.n_queries, each.documents, each.columns, each.run)
         for line in each.notes:
             note(line if each.run is None else f"{each.run}: {line}")
-    facts = scored[0].facts if len(scored) == 1 else {"runs": [each.facts for each in scored]}
+    is_json = format is Format.json
+    each_facts = [each.facts | (each.signatures if is_json else {}) for each in scored]
+    facts = each_facts[0] if len(scored) == 1 else {"runs": each_facts}
     write_summary(Summary(rows), format, facts | more, slices if by else None)
     hold([found for each in scored for found in check_means(gates, each.scores.mean(), each.run)])
 

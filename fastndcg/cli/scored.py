@@ -81,6 +81,11 @@ class Scored(NamedTuple):
         return self.documents is not None or measure.params.get("empty") in ("nan", "skip")
 
     @property
+    def signatures(self) -> dict[str, Any]:
+        """The signature of each measure, as JSON shows them."""
+        return {"signatures": list(self.scores._all_signatures().values())}
+
+    @property
     def facts(self) -> dict[str, Any]:
         facts = {"queries": self.scores.n_queries, "documents": self.documents, "columns": self.columns}
         return facts if self.run is None else {"run": self.run} | facts
@@ -110,6 +115,19 @@ def stored_results(stored: Stored, asked: list[Measure], name: str | None = None
     return scored
 
 
+class _Nowhere:
+    """Takes results that are not stored, so that their signatures are computed while they are read."""
+
+    def write(self, results: pa.Table) -> None:
+        pass
+
+    def restart(self) -> None:
+        pass
+
+    def sign(self, signatures: dict[str, str]) -> None:
+        pass
+
+
 class How(NamedTuple):
     """How predictions are evaluated."""
 
@@ -117,6 +135,7 @@ class How(NamedTuple):
     anchored: bool
     threads: int | None
     memory: str | None
+    signed: bool = False  # whether signatures are shown
 
     def find_stored(self, opened: dict[str, Opened], roles: Roles) -> dict[str, Stored]:
         """The files that are stored results. Ends the command if an option needs values that they lack."""
@@ -154,7 +173,8 @@ class How(NamedTuple):
         with about(names_of(chosen.paths)):
             stream = scan_rankings(chosen, self.memory, self.threads)
             if stream is not None:
-                with nullcontext() if out is None else results_file(out) as file:
+                nowhere = nullcontext(_Nowhere() if self.signed else None)
+                with nowhere if out is None else results_file(out) as file:
                     scores = evaluate(stream, measures, convention=self.convention, sink=file)
                 documents = stream._documents
                 return Scored(scores, documents, taken, anchors=self._anchors(stream, measures))
@@ -184,10 +204,12 @@ def write_out(out: Path, scored: list[Scored]) -> None:
 
     done, total = 0, sum(each.scores.n_queries for each in scored)
     with Task("Writing", "queries") as task, results_file(out) as file:
+        signatures: dict[str, Any] = {each.run or "": each.scores._all_signatures() for each in scored}
+        file.sign(signatures.get("", signatures))
         for each in scored:
             task.advance(done, total)
             done += each.scores.n_queries
-            table = each.scores.to_arrow()
+            table = each.scores._frame()
             if each.run is not None:
                 table = table.add_column(0, "run", pa.array([each.run] * len(table), pa.string()))
             file.write(table)
@@ -248,7 +270,7 @@ def scored_runs(
             rows, values = has[run] & _count_queries(scores, how.convention), scores.values.copy()
             if not isinstance(counted, str):
                 rows, values[:, nobody] = rows | nobody, counted
-            queries = SomeQueries(scores.queries.filter(pa.array(rows)), scores._rankings)
+            queries = SomeQueries(scores.queries.filter(pa.array(rows)), scores._rankings, rows)
             weight = None if scores.weight is None else scores.weight[rows]
             yield fresh[run]._replace(
                 scores=Scores(scores.measures, values[:, rows], scores._empty[:, rows], queries, weight)

@@ -19,9 +19,13 @@ class AsFrame:
 
         def to_arrow(self) -> pa.Table: ...
 
+    def _frame(self) -> pa.Table:
+        """What is converted."""
+        return self.to_arrow()
+
     def to_pandas(self) -> pd.DataFrame:
         """`to_arrow` as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+        return self._frame().to_pandas()  # type: ignore[no-any-return]
 
     def to_polars(self) -> pl.DataFrame:
         """`to_arrow` as a Polars DataFrame. Raises `ExtraError` where Polars is not installed."""
@@ -31,7 +35,7 @@ class AsFrame:
             from fastndcg.errors import ExtraError
 
             raise ExtraError("to_polars needs polars, which is not installed: pip install polars") from None
-        return pl.DataFrame(self.to_arrow())
+        return pl.DataFrame(self._frame())
 
     def to_json(self) -> str:
         """`to_arrow` as a JSON array with an object for each row. NaN and infinity are null; dates are text.
@@ -40,11 +44,11 @@ class AsFrame:
         >>> evaluate(Rankings.from_lists([[0, 1], [0]]), ["RR", "P@1"]).to_json()
         '[{"query_id": 0, "RR": 0.5, "P@1": 0.0}, {"query_id": 1, "RR": 0.0, "P@1": 0.0}]'
         """
-        rows = without_nan(self.to_arrow().to_pylist())
+        rows = without_nan(self._frame().to_pylist())
         return json.dumps(rows, allow_nan=False, default=_as_text)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        return self._frame().__arrow_c_stream__(requested_schema)
 
 
 def _as_text(value: object) -> str:

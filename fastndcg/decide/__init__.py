@@ -2,6 +2,7 @@
 
 systems         `compare`: which of several systems is better, and how sure that is
 matching        scores of several systems, matched by query
+signed          whether results that are compared were made alike
 contrasts       the numbers of each measure and pair of systems
 comparison      `Comparison`: these numbers, and questions about them
 standings       intervals of ranks, and groups of systems that cannot be told apart

@@ -17,6 +17,7 @@ from fastndcg.decide.matching import (
     shares_that_differ,
     unmatched_samples,
 )
+from fastndcg.decide.signed import check_signatures
 from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, check_system
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings
@@ -51,6 +52,7 @@ def compare(
     resamples: int = 100_000,
     seed: int = 0,
     anchors: bool = False,
+    signatures: str = "refuse",
     threads: int | None = None,
 ) -> Comparison:
     """Compare systems query by query: each with the baseline, or every pair.
@@ -102,6 +104,10 @@ def compare(
     anchors : bool
         For Rankings, also compute where each system lies between a random and the best order, as
         `fastndcg.anchors` does.
+    signatures : "refuse" or "ignore"
+        What to do with results that were not made alike, by their signatures (`Scores.signature`): with other
+        judgments or another convention. They are looked at where results were stored with one, or all
+        systems have a pool of judgments; others are compared as they are.
     threads : int, optional
         Threads for resampling. Default: all threads that Numba has, if there is enough work for them.
 
@@ -112,8 +118,8 @@ def compare(
     Raises
     ------
     InputError
-        Queries that are missing or repeated; weights that differ; fewer than two systems; options that
-        exclude each other.
+        Queries that are missing or repeated; weights or signatures that differ; fewer than two systems;
+        options that exclude each other.
     InputTypeError
         A system that is neither Scores nor Rankings.
     MeasureError
@@ -186,6 +192,7 @@ def compare(
         interval=interval,
     )
     asked = common_measures(scored, measures)
+    open_questions = check_signatures(scored, asked, signatures)
     found = (
         match_queries(scored, asked, cluster, missing)
         if paired
@@ -194,6 +201,7 @@ def compare(
     if test == "wilcoxon" and any(sample.weight is not None for sample in found.samples.values()):
         raise InputError(Argument("test", "wilcoxon"), " knows no weights; use ", Argument("test", "t"))
     compared = Comparison(asked, found, options)
+    compared.cautions += open_questions
     compared.cautions += shares_that_differ(scored, asked, baseline)
     if anchors:
         compared.anchors = _anchors(systems, asked, threads)

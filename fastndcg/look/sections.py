@@ -59,7 +59,7 @@ def sections_of(found: Found, command: str) -> Iterator[Section]:
     if found.comparison is not None:
         yield Section("movers", "Largest movers", list(_movers(found, found.comparison)))
     yield Section("measures", "Measures", _measures(found))
-    yield Section("made", "How this page was made", _made_section(command))
+    yield Section("made", "How this page was made", _made_section(found, command))
 
 
 def _or_message(make: Callable[[], list[Any]]) -> list[Any]:
@@ -278,14 +278,20 @@ def _measures(found: Found) -> list[Any]:
     return [*blocks, *with_gains]
 
 
-def _made_section(command: str) -> list[Any]:
+def _made_section(found: Found, command: str) -> list[Any]:
     rows = [{"": "command", "value": command}, {"": "Python", "value": sys.version.split()[0]}]
     for name in ("fastndcg", "numpy", "numba", "pyarrow", "scipy", "altair", "vl-convert-python"):
         try:
             rows.append({"": name, "value": version(name)})
         except PackageNotFoundError:
             continue
-    return [table_of("Versions", [*rows, {"": "platform", "value": platform.platform()}], sorts=False)]
+    signed = [
+        {"system": name, "signature": scores.signature(measure)}
+        for name, scores in found.scores.items()
+        for measure in found.measures
+    ]
+    versions = table_of("Versions", [*rows, {"": "platform", "value": platform.platform()}], sorts=False)
+    return [table_of("Signatures: how each number was made", signed, sorts=False), versions]
 
 
 # ---- parts ----

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.common.arrays import read_only
-from fastndcg.common.exports import AsFrame
 from fastndcg.common.files import whole_file
 from fastndcg.common.later import pa
 from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, check_choice, count_of
 from fastndcg.measures import Measure, find_measure
+from fastndcg.scores.signatures import Signed
 from fastndcg.scores.slices import check_kept, column_names, columns_of_means, groups_of
 from fastndcg.scores.storage import field_of
 from fastndcg.scores.summary import Means, Summary, check_unit, interval_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 
-class Scores(AsFrame):
+class Scores(Signed):
     """Values of measures, a float64 for each query; immutable.
 
     Attributes
@@ -377,8 +377,8 @@ class Scores(AsFrame):
 
     # ---- tables ----
 
-    def to_arrow(self) -> pa.Table:
-        """A row for each query: its columns, then a float64 column for each measure."""
+    def _frame(self) -> pa.Table:
+        """The table of `to_arrow` without signatures, which take time."""
         queries = self.queries
         fields = [*queries.schema, *map(field_of, self.measures)]
         columns = [*queries.columns, *map(pa.array, self.values)]

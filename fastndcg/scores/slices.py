@@ -80,3 +80,4 @@ class SomeQueries(NamedTuple):
 
     queries: pa.Table
     rankings: Any
+    rows: npt.NDArray[np.bool_]  # whether a query of the rankings is among them

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.files import kind_of, table_writer, whole_file
 from fastndcg.common.later import pa
+from fastndcg.scores.signatures import metadata_of
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
@@ -32,6 +33,7 @@ class ResultsFile:
     def __init__(self, path: os.PathLike[str], kind: str = "parquet", at_once: int = _ROW_GROUP) -> None:
         self._path, self._kind, self._at_once = path, kind, at_once
         self._waiting: list[pa.Table] = []
+        self._metadata: dict[bytes, bytes] = {}
         self._writer: Any = None
 
     def write(self, results: pa.Table) -> None:
@@ -39,6 +41,10 @@ class ResultsFile:
         self._waiting.append(results)
         if sum(map(len, self._waiting)) >= self._at_once:
             self._flush()
+
+    def sign(self, signatures: Mapping[str, Any]) -> None:
+        """Store signatures: with the first results, or later, for which Parquet alone has a place."""
+        self._metadata = metadata_of(signatures)
 
     def restart(self) -> None:
         """Discard everything that was written."""
@@ -51,13 +57,17 @@ class ResultsFile:
             self._flush()
         if self._writer is not None:
             writer, self._writer = self._writer, None
+            if self._metadata and self._kind == "parquet":
+                writer.add_key_value_metadata(self._metadata)
             writer.close()
 
     def _flush(self) -> None:
         table = pa.concat_tables(self._waiting)
         self._waiting.clear()
         if self._writer is None:
-            self._writer = table_writer(self._path, table.schema, self._kind)
+            metadata = (table.schema.metadata or {}) | self._metadata
+            self._writer = table_writer(self._path, table.schema.with_metadata(metadata or None), self._kind)
+            self._metadata = {}
         self._writer.write_table(table)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.kernels.reading import page_headers
+from fastndcg.scores.signatures import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -120,6 +121,8 @@ def read_footer(source: pa.NativeFile) -> Footer:
     )
     file = pq.ParquetFile(reader, pre_buffer=False)
     metadata, schema = file.metadata, file.schema_arrow
+    if KEY in (metadata.metadata or {}):  # what was added once all rows were written is not in the schema
+        schema = schema.with_metadata((schema.metadata or {}) | {KEY: metadata.metadata[KEY]})
     if data is None:
         raise pa.ArrowInvalid("its footer is encrypted or damaged")
     try:

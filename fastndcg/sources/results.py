@@ -14,6 +14,7 @@ from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError, MeasureError, count_of, suggest
 from fastndcg.measures import Measure, parse
 from fastndcg.scores.scores import Scores
+from fastndcg.scores.signatures import fields_of, stored_signatures
 from fastndcg.scores.storage import NOTATION
 from fastndcg.sources.columns import fitting
 from fastndcg.sources.opened import OfText, Opened
@@ -31,6 +32,7 @@ class Stored(NamedTuple):
     path: str
     measures: list[Measure]
     read: Callable[[], pa.Table]
+    signatures: dict[str, Any]  # by measure, or by run and measure; empty where they are not known
 
 
 def find_stored(opened: Opened, roles: Roles) -> Stored | None:
@@ -41,7 +43,8 @@ def find_stored(opened: Opened, roles: Roles) -> Stored | None:
     measures = _measures_of(opened.schema, roles, in_text=opened.format.in_text)
     if not measures:
         return None
-    return Stored(str(opened.paths[0]), measures, partial(_read, opened, len(measures)))
+    signatures = stored_signatures(opened.schema.metadata) if len(opened.paths) == 1 else {}
+    return Stored(str(opened.paths[0]), measures, partial(_read, opened, len(measures)), signatures)
 
 
 def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> list[Measure]:
@@ -106,8 +109,21 @@ def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scor
     runs = dict.fromkeys(table["run"].to_pylist()) if is_several else {None: None}
     for run in runs:
         part = table.filter(pc.equal(table["run"], run)).drop_columns("run") if is_several else table
-        found[run] = _scores_of(path, part, names, wanted)
+        scores = found[run] = _scores_of(path, part, names, wanted)
+        scores.__dict__["_signatures"] = _still_true(
+            scores, stored.signatures.get(run or "", stored.signatures)
+        )
     return found
+
+
+def _still_true(scores: Scores, signatures: Any) -> dict[str, str]:
+    """Signatures of these queries: not those of others, of which a table was cut."""
+    queries = scores._digests.of_queries() if signatures else ""
+    texts = signatures.items() if isinstance(signatures, dict) else ()
+    return {
+        measure: line for measure, line in texts
+        if isinstance(line, str) and fields_of(line).get("queries") == queries
+    }  # fmt: skip
 
 
 # ---- files ----

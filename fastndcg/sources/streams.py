@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from fastndcg.rankings.rankings import Rankings
+    from fastndcg.scores.digests import Digests
     from fastndcg.scores.scores import Scores
 
 Int64 = npt.NDArray[np.int64]
@@ -104,37 +105,55 @@ def evaluate_stream(
 
 
 def _evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None) -> Scores:
-    stream._documents = 0
+    from fastndcg.scores.digests import digests_of  # here, since those who score arrays need no results
+
+    stream._documents, signs = 0, hasattr(sink, "sign")  # digests take time, and are for what is stored
     try:
-        parts = _Parts()
+        parts, digests = _Parts(), digests_of(stream._nothing())
         with closing(stream._in_order()) as whole:
             for rankings in whole:
                 scored = _detach(score(rankings))
+                digests = digests + digests_of(rankings) if signs else digests
                 stream._documents += rankings.n_docs
                 del rankings  # frees them before the next part is awaited
                 parts.add(scored)
                 if sink is not None:
-                    sink.write(scored.to_arrow())
+                    sink.write(scored._frame())
         scores = parts.join_all() or score(stream._nothing())
         if sink is not None and not parts:
-            sink.write(scores.to_arrow())
-        return scores
+            sink.write(scores._frame())
+        return _signed(scores, stream, digests, sink)
     except NotGroupedError:
         if stream.grouped:
             raise
     if sink is not None:
         sink.restart()
-    parts, first_rows = _Parts(), []
+    parts, first_rows, digests = _Parts(), [], digests_of(stream._nothing())
     stream._documents = 0
     with closing(stream._regroup()) as regrouped:
         for rankings, rows in regrouped:
             parts.add(_detach(score(rankings)))
+            digests = digests + digests_of(rankings) if signs else digests
             stream._documents += rankings.n_docs
             first_rows.append(rows)
     whole_scores = parts.join_all() or score(stream._nothing())
     scores = _reorder(whole_scores, np.argsort(np.concatenate(first_rows)))
     if sink is not None:
-        sink.write(scores.to_arrow())
+        sink.write(scores._frame())
+    return _signed(scores, stream, digests, sink)
+
+
+def sign(sink: Sink | None, scores: Scores) -> None:
+    """Give the signatures to a place of results that takes them, once all results are written."""
+    give = getattr(sink, "sign", None)
+    if give is not None:
+        give(scores._all_signatures())
+
+
+def _signed(scores: Scores, stream: RankingsStream, digests: Digests, sink: Sink | None) -> Scores:
+    """Scores that know what they were computed of, or the stream that tells; and the sink with signatures."""
+    scores.__dict__.update({"_digests": digests} if hasattr(sink, "sign") else {"_stream": stream})
+    sign(sink, scores)
     return scores
 
 

@@ -1,0 +1,304 @@
+"""Signatures: what they say, what changes them and what does not, and what is refused by them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from commands import in_process_of_its_own, only_line, run
+from pyarrow import feather
+
+import fastndcg as fn
+from fastndcg.scores.digests import digests_of, hashes_of_texts
+from fastndcg.scores.signatures import fields_of
+
+QUERIES = 60
+M64 = (1 << 64) - 1
+
+
+def table_of(seed: int = 0, **columns: Any) -> pa.Table:
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, 9, QUERIES)
+    ids = np.repeat([f"q{number}" for number in range(QUERIES)], lengths)
+    return pa.table(
+        {"qid": ids, "label": random.integers(0, 4, len(ids)), "score": random.random(len(ids))} | columns
+    )
+
+
+def signed(given: Any, measure: str = "nDCG@5", **options: Any) -> dict[str, str]:
+    return fields_of(fn.evaluate(given, measure, **options).signature(measure))
+
+
+# ---- the definition, in slow Python ----
+
+
+def mixed(value: int) -> int:
+    value = value + 0x9E3779B97F4A7C15 & M64
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & M64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & M64
+    return value ^ value >> 31
+
+
+def hash_of_text(text: str | None) -> int:
+    data = (text or "").encode()
+    length = -1 if text is None else len(data)
+    return mixed(sum(mixed(place << 8 | byte) for place, byte in enumerate(data)) & M64 ^ mixed(length & M64))
+
+
+def hash_of_grade(grade: float) -> int:
+    return mixed(struct.unpack("<Q", struct.pack("<d", grade + 0.0))[0])
+
+
+def slow(judged: dict[str, list[float]]) -> tuple[int, int]:
+    ids, both = 0, 0
+    for query, grades in judged.items():
+        ids += hash_of_text(query)
+        both += mixed(hash_of_text(query) ^ mixed(sum(map(hash_of_grade, grades)) & M64))
+    return ids & M64, both & M64
+
+
+def test_digests_are_those_of_the_definition() -> None:
+    judged = {"a": [3, 0, 1], "": [], "long \u00e9\u4e16": [2.5, -0.0, 2.5], "7": [1e300]}
+    rankings = fn.Rankings.from_lists(list(judged.values()), query_ids=list(judged))
+    found = digests_of(rankings)
+    assert (found.queries, found.judgments) == slow(judged) and (found.n_queries, found.n_judgments) == (4, 7)
+    texts = pa.chunked_array([["a", None], [], ["", "\u4e16" * 40]]).slice(1)
+    assert hashes_of_texts(texts).tolist() == [hash_of_text(each) for each in texts.to_pylist()]
+    for ids in ([7, 8], np.array([7, 8], np.int32), ["7", "8"], pa.array(["7", "8"]).dictionary_encode()):
+        assert hashes_of_texts(pa.array(ids)).tolist() == [hash_of_text("7"), hash_of_text("8")]
+    assert digests_of(fn.Rankings.from_lists([])).queries == 0
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 18])
+def test_blocks_and_types_change_no_digest(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(3)
+    whole = digests_of(fn.Rankings.from_arrow(table))
+    monkeypatch.setattr("fastndcg.scores.digests._BLOCK", block)
+    for kind in (pa.int8(), pa.int16(), pa.uint8(), pa.uint64(), pa.float32(), pa.float64()):
+        typed = table.set_column(1, "label", table["label"].cast(kind))
+        assert digests_of(fn.Rankings.from_arrow(typed)) == whole
+    rankings = fn.Rankings.from_arrow(table)
+    parts = [rankings[start : start + 13] for start in range(0, QUERIES, 13)]
+    assert sum(map(digests_of, parts[1:]), digests_of(parts[0])) == whole
+    far = fn.Rankings.from_lists([[0, 2**52, -5]])
+    assert digests_of(far).judgments == slow({"0": [0, 2**52, -5]})[1]
+
+
+# ---- what it says ----
+
+
+def test_a_signature_says_how_a_number_was_made() -> None:
+    scores = fn.evaluate(table_of(), ["nDCG(gain='exp2')@5", "RR"])
+    line = scores.signature("nDCG(gain='exp2')@5")
+    assert "\n" not in line and line.startswith("nDCG@5|gain:exp2|discount:log2|ties:average|ideal:judged|")
+    said = fields_of(line)
+    assert said.keys() >= {
+        "empty",
+        "judged_only",
+        "convention",
+        "unjudged_are",
+        "weighted",
+        "queries",
+        "judgments",
+    }
+    assert said["version"] == fn.__version__ and said["convention"] == "none" and said["weighted"] == "no"
+    assert fields_of(scores.signature("RR"))["measure"] == "RR"
+    assert scores.signature(fn.nDCG(gain="exp2") @ 5) == line
+    with pytest.raises(fn.MeasureError, match="was not evaluated"):
+        scores.signature("P@5")
+    as_tool = signed(table_of(), convention="lightgbm")
+    assert (as_tool["convention"], as_tool["gain"], as_tool["ties"]) == ("lightgbm", "exp2", "input")
+    assert signed(table_of(weight=np.ones(len(table_of()))), weight="weight")["weighted"] == "yes"
+    odd = fn.evaluate(table_of(), fn.nDCG(gain=lambda grade: grade) @ 5)
+    assert len(fields_of(odd.signature(odd.measures[0]))) == odd.signature(odd.measures[0]).count("|") + 1
+    judged = np.random.default_rng(1).random(len(table_of())) < 0.5
+    some = table_of(judged=judged)
+    assert signed(some, is_judged="judged")["unjudged_are"] == "not relevant"
+    assert signed(some, "nDCG(judged_only=True)@5", is_judged="judged")["unjudged_are"] == "removed"
+    assert signed(some, is_judged="judged")["judgments"].split(":")[1] == str(judged.sum())
+
+
+def test_what_changes_a_signature_and_what_does_not(tmp_path: Path) -> None:
+    table = table_of()
+    path, other, apart = tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "c.csv"
+    pq.write_table(table, path)
+    turned = table.take(pa.array(np.random.default_rng(1).permutation(len(table))))
+    pq.write_table(turned, other, row_group_size=11)
+    import pyarrow.csv
+
+    pyarrow.csv.write_csv(turned, apart)
+    line = fn.evaluate(table, "nDCG@5").signature("nDCG@5")
+    for given in (
+        turned,
+        path,
+        other,
+        fn.scan_parquet(path),
+        fn.scan_parquet(other),
+        apart,
+        fn.scan_csv(apart),
+        turned.to_pandas(),
+    ):
+        assert fn.evaluate(given, "nDCG@5", threads=1).signature("nDCG@5") == line
+    other_scores = table.set_column(2, "score", pa.array(np.arange(len(table))))
+    assert fn.evaluate(other_scores, "nDCG@5").signature("nDCG@5") == line
+    for column, place, value in (("label", 3, 9), ("qid", len(table) - 1, "new")):
+        values = table[column].to_pylist()
+        values[place] = value
+        changed = table.set_column(table.column_names.index(column), column, pa.array(values))
+        said, before = signed(changed), fields_of(line)
+        assert said["judgments"] != before["judgments"] and (said["queries"] == before["queries"]) == (
+            column == "label"
+        )
+    again = pickle.loads(pickle.dumps(fn.evaluate(table, "nDCG@5")))
+    assert again.signature("nDCG@5") == line
+    streamed = fn.evaluate(fn.scan_parquet(path), "nDCG@5")
+    assert fields_of(pickle.loads(pickle.dumps(streamed)).signature("nDCG@5"))["judgments"] == "unknown"
+
+
+def test_a_pool_of_judgments_is_the_same_for_all_runs() -> None:
+    qrels = {f"q{query}": {f"d{place}": place % 3 for place in range(6)} for query in range(5)}
+    runs = [
+        {query: {f"d{place}": place * sign for place in range(2 + sign)} for query in qrels}
+        for sign in (-1, 1, 3)
+    ]
+    said = [signed(fn.Rankings.from_qrels_run(qrels, each)) for each in runs]
+    assert said[0] == said[1] == said[2] and said[0]["judgments"].startswith("pool:30:")
+
+
+# ---- stored ----
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_results_are_stored_with_signatures(tmp_path: Path, ending: str) -> None:
+    path, out = tmp_path / "a.parquet", tmp_path / f"out.{ending}"
+    pq.write_table(table_of(), path)
+    scores = fn.evaluate(path, ["nDCG@5", "RR@5"])
+    expected = {str(measure): scores.signature(measure) for measure in scores}
+
+    def stored() -> Any:
+        table = pq.read_table(out) if ending == "parquet" else feather.read_table(out)
+        return json.loads((table.schema.metadata or {}).get(b"fastndcg.signatures", b"null"))
+
+    result = run("score", path, "-m", "nDCG@5", "-m", "RR@5", "--out", out, "--format", "json")
+    assert stored() == expected and json.loads(result.stdout)["signatures"] == list(expected.values())
+    assert json.loads(scores.to_arrow().schema.metadata[b"fastndcg.signatures"]) == expected
+    again = run("score", out, "--format", "json")
+    assert json.loads(again.stdout)["signatures"] == list(expected.values())
+    if ending == "parquet":
+        scores.write_parquet(out)
+        assert stored() == expected
+        cut = pq.read_table(out).slice(0, 20)  # other queries: what it says is no longer true
+        pq.write_table(cut, out)
+        told = fields_of(json.loads(run("score", out, "--format", "json").stdout)["signatures"][0])
+        assert told["judgments"] == "unknown" and told["queries"].startswith("20:")
+
+
+def test_a_stream_is_signed_while_it_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
+    pq.write_table(
+        table_of().take(pa.array(np.random.default_rng(0).permutation(len(table_of())))),
+        path,
+        row_group_size=20,
+    )
+    line = fn.evaluate(path, "nDCG@5").signature("nDCG@5")
+    monkeypatch.setattr("fastndcg.sources.given.IN_MEMORY", 1)
+    result = run("score", path, "-m", "nDCG@5", "--out", out, "--format", "json")
+    assert json.loads(pq.read_metadata(out).metadata[b"fastndcg.signatures"]) == {"nDCG@5": line}
+    assert json.loads(result.stdout)["signatures"] == [line]
+    assert json.loads(run("score", path, "-m", "nDCG@5", "--format", "json").stdout)["signatures"] == [line]
+
+
+def write_runs(folder: Path, grades: int) -> tuple[Path, list[Path]]:
+    qrels, runs = folder / f"qrels{grades}.txt", [folder / "one.txt", folder / "two.txt"]
+    qrels.write_text(
+        "".join(f"q{query} 0 d{place} {place % grades}\n" for query in range(40) for place in range(6))
+    )
+    for number, path in enumerate(runs):
+        lines = (
+            f"q{query} Q0 d{place} 1 {(place * 7 + query * (number + 3)) % 11} r\n"
+            for query in range(40)
+            for place in range(5)
+        )
+        path.write_text("".join(lines))
+    return qrels, runs
+
+
+def test_results_of_other_judgments_are_refused(tmp_path: Path) -> None:
+    """Stored or not, by files of predictions and by runs; unless they are to be ignored, or nothing is known of them."""
+    pytest.importorskip("scipy")
+    table = table_of(1)
+    labels = table["label"].to_pylist()
+    labels[5] = 3 - labels[5]
+    changed = table.set_column(1, "label", pa.array(labels))
+    paths = {name: tmp_path / f"{name}.parquet" for name in ("old", "new", "old_stored", "new_stored")}
+    pq.write_table(table, paths["old"])
+    pq.write_table(changed, paths["new"])
+    for name in ("old", "new"):
+        assert run("score", paths[name], "-m", "nDCG@5", "--out", paths[f"{name}_stored"]).exit_code == 0
+    for one, other in (("old_stored", "new_stored"), ("old_stored", "new"), ("old", "new_stored")):
+        words = ["compare", paths[one], paths[other], "-m", "nDCG@5"]
+        result = run(*words)
+        line = only_line(result.stderr)
+        assert (
+            result.exit_code == 3
+            and f'nDCG@5 of "{one}" and "{other}" was not made alike: judgments of the one is returned:'
+            in line
+        )
+        assert line.endswith("or pass --signatures ignore.")
+        ignored = run(*words, "--signatures", "ignore", "--format", "json")
+        assert ignored.exit_code == 0 and len(json.loads(ignored.stdout)["systems"][0]["signatures"]) == 1
+    assert run("compare", paths["old_stored"], paths["old"], "-m", "nDCG@5").exit_code == 0
+    assert (
+        run("compare", paths["old"], paths["new"], "-m", "nDCG@5").exit_code == 0
+    )  # two files that say nothing of a pool
+    gate = ["--baseline", paths["old_stored"], "--update", "-m", "nDCG@5"]
+    before = paths["old_stored"].read_bytes()
+    assert run("compare", paths["new"], *gate).exit_code == 3 and paths["old_stored"].read_bytes() == before
+    # results without a signature, as earlier versions and other tools wrote them, are compared as they are
+    plain = pq.read_table(paths["old_stored"]).replace_schema_metadata(None)
+    pq.write_table(plain, tmp_path / "plain.parquet")
+    assert run("compare", tmp_path / "plain.parquet", paths["new_stored"]).exit_code == 0
+    broken = plain.replace_schema_metadata({b"fastndcg.signatures": b"{"})
+    pq.write_table(broken, tmp_path / "broken.parquet")
+    assert in_process_of_its_own("compare", tmp_path / "broken.parquet", paths["new_stored"]).returncode == 0
+    # conventions too
+    run("score", paths["old"], "-m", "nDCG@5", "--convention", "lightgbm", "--out", tmp_path / "lgb.parquet")
+    other = run("compare", paths["old_stored"], tmp_path / "lgb.parquet")
+    assert other.exit_code == 3 and "convention of the one is none, of the other lightgbm" in other.stderr
+    # where queries differ it is not known
+    pq.write_table(changed.filter(pa.compute.not_equal(changed["qid"], "q7")), paths["new"])
+    fewer = run("compare", paths["old_stored"], paths["new"], "-m", "nDCG@5", "--missing", "drop")
+    assert (
+        fewer.exit_code == 0
+        and "have other queries, so that it cannot be known whether they were judged alike" in fewer.stdout
+    )
+
+
+def test_pools_that_differ_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    qrels, runs = write_runs(tmp_path, 2)
+    other, _ = write_runs(tmp_path, 3)
+    one, two = (fn.read_trec(qrels, each) for each in runs)
+    changed = fn.read_trec(other, runs[1])
+    fn.compare({"one": one, "two": two}, "nDCG@5")
+    with pytest.raises(
+        fn.InputError,
+        match=r'nDCG@5 of "one" and "two" was not made alike: judgments of the one is pool:240:',
+    ):
+        fn.compare({"one": one, "two": changed}, "nDCG@5")
+    assert len(fn.compare({"one": one, "two": changed}, "nDCG@5", signatures="ignore").rows) == 1
+    with pytest.raises(fn.InputError, match="signatures='yes' is not known"):
+        fn.compare({"one": one, "two": two}, "nDCG@5", signatures="yes")
+    stored = tmp_path / "both.parquet"
+    assert run("score", "--qrels", qrels, *runs, "-m", "nDCG@5", "--out", stored).exit_code == 0
+    kept = json.loads(pq.read_schema(stored).metadata[b"fastndcg.signatures"])
+    assert kept.keys() == {"one", "two"} and kept["one"] == kept["two"] != {}
+    assert run("compare", stored, "--qrels", qrels, runs[0], "-m", "nDCG@5").exit_code != 1
+    assert run("compare", stored).exit_code == 0
