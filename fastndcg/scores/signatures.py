@@ -62,7 +62,7 @@ class Signed(AsFrame):
         --------
         >>> from fastndcg import Rankings, evaluate
         >>> print(evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), "RR@10").signature("RR@10"))
-        RR@10|rel:1|...|convention:none|...|queries:2:8d...|judgments:returned:5:...|version:...
+        RR@10|rel:1|...|convention:none|...|queries:2:2400d2f03e78257e|judgments:returned:5:...|version:...
         """
         row = self.measures.index(self._find(measure))
         stored = (self._signatures or {}).get(str(self.measures[row]))
