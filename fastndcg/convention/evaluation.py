@@ -59,8 +59,8 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
     stored = convention.rounding is not None and convention.rounding.when == "stored"
     share = np.ones(len(values))
     if convention.weights in BY_COUNT:
-        known = NumRel(rel=measure.rel)
-        share = values_of(without_pool(rankings, convention), [known], None)[known]
+        known = undefined(NumRel(rel=measure.rel))
+        share = np.nan_to_num(values_of(without_pool(rankings, convention), [known], None)[known])
         if measure.cutoff is not None and convention.weights != "n_relevant":
             share = np.minimum(share, measure.cutoff)
     return Reported(shown, shown if stored else values, empty & ~left_out, counted, share)

@@ -36,16 +36,24 @@ _XGBOOST = _LIGHTGBM.replace(
         has("P", "pre@k", denominator="returned", weights="weighted"),
     ),
 )  # fmt: skip
+_UNWEIGHTED = "weights of queries change nothing, also with use_weights=true"
 _CATBOOST = Rule(
     "catboost", ideal="scored", ties="worst", empty=1.0, weights="weighted",
     tool="CatBoost 1.2.10", source="catboost/libs/metrics/dcg.cpp, doc_comparator.h",
     caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32",
         "tied documents are ordered by rising target"),
     others=(
-        has("AP", "MAP:top", rel=ABOVE_HALF, denominator="cutoff"),
-        has("R", "RecallAt:top", rel=ABOVE_HALF, empty=1.0),
+        has(
+            "AP", "MAP:top", rel=ABOVE_HALF, denominator="cutoff", weights="ignored", caveats=(_UNWEIGHTED,)
+        ),
+        has(
+            "R", "RecallAt:top", rel=ABOVE_HALF, empty=1.0, weights="ignored", caveats=(_UNWEIGHTED,)
+        ),
         has("RR", "MRR:top", rel=ABOVE_HALF),
-        has("P", "PrecisionAt:top", rel=ABOVE_HALF, denominator="returned"),
+        has(
+            "P", "PrecisionAt:top", rel=ABOVE_HALF, denominator="returned", weights="ignored",
+            caveats=(_UNWEIGHTED,),
+        ),
         has(
             "AUC", "QueryAUC:type=Ranking", cut=False, pairs="graded", ties="average",
             weights="ignored",
