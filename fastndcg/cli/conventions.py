@@ -91,7 +91,7 @@ def conventions(
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
     threads: ThreadsOption = None,
 ) -> None:
-    """List how each tool computes a measure, or score data as they do.
+    """List how tools compute a measure, or score data as they do.
 
     With PATH, or --qrels and --run, it shows each tool's value, and how much each choice (gain, ideal, ties,
     empty queries, ...) changes it from the first tool's value. The first tool's value plus the effects in a

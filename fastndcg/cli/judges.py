@@ -52,11 +52,12 @@ def judges(
     ] = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
 ) -> None:
-    """Show how far judges agree: all, by batch, and each with the others; with known grades; over time.
+    """Show how far judges agree, with each other and over time.
 
-    alpha is Krippendorff's and kappa Fleiss', where all items have as many grades. bias is how far grades are
-    above known ones (gold), and drift how far a judge's grades rose from the first half of its time to the
-    second. Columns with usual names are found.
+    Shown are all judges, each batch, each judge with the others, and with known grades. alpha is
+    Krippendorff's and kappa Fleiss', where all items have as many grades. bias is how far grades are above
+    known ones (gold), and drift how far a judge's grades rose from the first half of its time to the second.
+    Columns with usual names are found.
 
     \b
     Examples:
