@@ -180,9 +180,10 @@ def _checked(columns: dict[str, pa.ChunkedArray], metric: str, confidence: float
 
 def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
     """Grades as float64, NaN where there is none."""
-    if not is_number(column.type) and not pa.types.is_null(column.type):
+    kind = column.type
+    if not (is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         raise InputTypeError(
-            f"the column for {role} holds {column.type}; wanted numbers. Replace words by their grades"
+            f"the column for {role} holds {kind}; wanted numbers. Replace words by their grades"
         )
     return array_of(pc.fill_null(column.cast(pa.float64()), math.nan)).astype(np.float64)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -116,12 +117,13 @@ def paired(offline: Any, online: Any) -> tuple[Float64, Float64]:
 
 def floats(name: str, given: Any) -> Float64:
     """A list of numbers as float64, NaN where one is missing."""
+    given = given.to_pylist() if isinstance(given, pa.Array | pa.ChunkedArray) else given
     try:
         found = np.asarray(as_array(name, given), np.float64)
     except (TypeError, ValueError):
-        found = np.zeros((0, 0))
-    if found.ndim != 1:
-        raise InputTypeError(f"{name} is a {type(given).__name__}; wanted numbers, as many in one list")
+        found = np.full(1, math.inf)
+    if np.isinf(found).any():
+        raise InputTypeError(f"{name} is a {type(given).__name__} of something else than finite numbers")
     return found
 
 

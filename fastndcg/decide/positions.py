@@ -67,7 +67,8 @@ def propensities(
         rows of one are not independent. Default: columns with usual names.
     swapped : column, optional
         For "swap": the rank that this one was exchanged with, as 1 and k, or neighbours. Default: a column of
-        this name; without one, all ranks of the log are exchanged with one another.
+        this name; without one, the other rank of the query, if the rows of each query stand at two ranks;
+        else all ranks of the log are exchanged with one another.
     confidence : float
         Confidence of the intervals.
 
@@ -143,9 +144,12 @@ def propensities(
     if method == "intervention" and queries is not None:
         documents = _codes(columns["doc_id"])
         groups = np.unique(queries * (documents.max() + 1) + documents, return_inverse=True)[1]
-    elif "swapped" in numbers:
-        pair = np.sort([numbers["rank"], numbers["swapped"]], axis=0)
-        groups = np.unique(pair, axis=1, return_inverse=True)[1].ravel()
+    else:
+        pair = _pairs(queries, numbers["rank"]) if "swapped" not in numbers else None
+        if "swapped" in numbers:
+            pair = np.sort([numbers["rank"], numbers["swapped"]], axis=0)
+        if pair is not None:
+            groups = np.unique(pair, axis=1, return_inverse=True)[1].ravel()
     found = looks(groups, place, times, numbers["clicked"], queries, confidence)
     least = {name: np.minimum(each, 1.0) for name, each in found._asdict().items()}
     counts = {
@@ -156,6 +160,17 @@ def propensities(
         for role, each in counts.items()
     }
     return Table(pa.table({"rank": ranks, **least, **whole}))
+
+
+def _pairs(queries: npt.NDArray[np.int64] | None, ranks: Float64) -> Float64 | None:
+    """The two ranks of the query of each row, (2, n_rows); None if a query has another number of ranks."""
+    if queries is None:
+        return None
+    ends = np.full((2, int(queries.max()) + 1), np.inf)
+    np.minimum.at(ends[0], queries, ranks)
+    np.minimum.at(ends[1], queries, -ranks)
+    pair = np.stack([ends[0], -ends[1]])[:, queries]
+    return pair if ((ranks == pair).any(axis=0) & (pair[0] < pair[1])).all() else None
 
 
 def _numbers(role: str, column: pa.ChunkedArray) -> Float64:

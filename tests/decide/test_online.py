@@ -78,6 +78,8 @@ def test_experiments_by_name_and_queries_by_column() -> None:
     assert found["n"].to_pylist() == [4, 4, 4, 3] and found["value"].to_pylist()[3] == 1
     listed = fn.online_agreement(list(offline.values())[:-1], [math.nan, -1, 2, 5, 1])
     assert found.drop_columns(["low", "high"]) == listed.drop_columns(["low", "high"])
+    nulls = fn.online_agreement(pa.array([1.0, None, 3.0]), pa.chunked_array([[1, 2], [None]]))
+    assert nulls["n"].to_pylist() == [1, 1, 1, 1]
     rng = np.random.default_rng(2)
     grades, clicks = rng.integers(0, 3, (40, 5)), rng.integers(0, 9, 40)
     kept = {"clicks": pa.array([*clicks.tolist()[:-1], None]), "country": ["de"] * 40}
@@ -99,7 +101,9 @@ def test_experiments_by_name_and_queries_by_column() -> None:
     [
         ({"a": 1}, {"b": 1}, InputError, "different experiments: 'a', 'b' in one of them only"),
         ([1, 2], [1], InputError, "online has 1 value for 2 experiments"),
-        (["x"], ["y"], InputTypeError, "offline is a list; wanted numbers"),
+        (["x"], ["y"], InputTypeError, "offline is a list of something else than finite numbers"),
+        ([1, 2], [1, math.inf], InputTypeError, "online is a list of something else than finite numbers"),
+        ([[1], [2]], [1, 2], InputTypeError, "offline is a list of something else"),
     ],
 )
 def test_refused(offline: Any, online: Any, kind: type[Exception], message: str) -> None:

@@ -113,6 +113,15 @@ def test_all_ranks_exchanged_are_shares_of_clicks() -> None:
     assert fn.propensities(alone)["low"].to_pylist() == pytest.approx(found["low"].to_pylist(), rel=0.01)
 
 
+def test_the_other_rank_of_a_session_is_the_one_it_was_exchanged_with() -> None:
+    log = of_swaps(1)
+    assert fn.propensities(log.drop_columns("swapped_with")) == fn.propensities(log)
+    alone = fn.propensities(log.drop_columns(["swapped_with", "session_id"]))
+    assert alone["propensity"].to_pylist()[1:] != fn.propensities(log)["propensity"].to_pylist()[1:]
+    three = {"session_id": [1, 1, 1], "rank": [1, 2, 3], "clicked": [3, 2, 1]}
+    assert fn.propensities(three)["propensity"].to_pylist() == pytest.approx([1, 2 / 3, 1 / 3])
+
+
 def test_ranks_of_which_nothing_is_known() -> None:
     log = {
         "query": [1, 1, 1, 1, 2, 2, 3, 3],
