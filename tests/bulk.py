@@ -53,7 +53,7 @@ def batch_of(offsets: Array, grades: Array, scores: Array, judged: Array | None,
     flags = present if judged is None else padded(offsets, judged, False)[0]
     pooled = (None, None) if pool is None else padded(pool[0], pool[1].astype(np.float64), 0.0)
     distinct = np.unique(np.concatenate([[0.0], grades, [] if pool is None else pool[1]]).astype(np.float64))
-    given = padded(offsets, scores, 0)[0]
+    given = padded(offsets, scores, scores.dtype.type(0))[0]
     return Batch(rows, padded(offsets, codes, 0)[0], given, present, flags, *pooled, distinct, {})
 
 
