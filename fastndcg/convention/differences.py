@@ -72,7 +72,10 @@ def _walk(start: Convention, end: Convention, measure: Measure) -> list[tuple[st
     """Return a choice and a convention for each step. Each step takes one more choice of `end`."""
     steps, at = [], start
     plain = measure_named(measure.name)
-    for choice, names in choices_of(measure.name, (start, end)).items():
+    choices = choices_of(measure.name, (start, end))
+    if start.ties == "block":  # which goes with no cutoff and no other denominator: it is left first
+        choices = {"ties": choices["ties"], **choices}
+    for choice, names in choices.items():
         if choice == "cutoff" and measure.is_cut:  # it replaces the cutoff of every tool
             continue
         if measure.params.get(choice) != plain.params.get(choice):  # so does a parameter that is given
@@ -187,7 +190,7 @@ def compare_conventions(
     """
     asked = _asked(measure, k)
     check_rankings(rankings)
-    known = [name for name, rule in conventions.items() if rule.find(asked.name)]
+    known = [name for name, rule in conventions.items() if rule.find(asked.name, cut=asked.is_cut)]
     # a measure that no tool has is refused by the first one
     rules = [as_convention(name).on(asked) for name in (known or ["sklearn"] if names is None else names)]
     if names is None:  # the first with a value here is what others are compared with

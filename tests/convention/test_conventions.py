@@ -337,7 +337,7 @@ def test_the_comparison_has_everybodys_number_and_what_moves_it(many: fn.Ranking
 def test_the_comparison_of_any_measure_has_everybodys_number(many: fn.Rankings, notation: str) -> None:
     measure = fn.parse(notation)
     rows = fn.compare_conventions(many, notation).to_pylist()
-    having = [name for name, rule in fn.conventions.items() if measure.name in rule.names_of_measures]
+    having = [name for name, rule in fn.conventions.items() if rule.find(measure.name, cut=measure.is_cut)]
     assert [row["name"] for row in rows] == having
     if measure.name != "ERR":  # those that have it need ids where documents tie, or grades up to 1
         without_ids = fn.compare_conventions(fn.Rankings.from_lists([[1, 0, 2]], [[1, 1, 0]]), notation)
@@ -425,7 +425,7 @@ def test_steps_add_up_exactly(start: str, end: str, k: int | None) -> None:
 def test_steps_of_any_measure_add_up_exactly(data: st.DataObject) -> None:
     notation = data.draw(st.sampled_from(["AP@3", "AP", "R@3", "RR@2", "P@5", "Rprec"]))
     measure = fn.parse(notation)
-    having = [name for name, rule in fn.conventions.items() if measure.name in rule.names_of_measures]
+    having = [name for name, rule in fn.conventions.items() if rule.find(measure.name, cut=measure.is_cut)]
     start, end = (data.draw(st.sampled_from(having)) for _ in range(2))
     rankings = rankings_of(random_queries(12, 10, ties=False))
     table = fn.explain_conventions(rankings, start, end, notation).to_pylist()
