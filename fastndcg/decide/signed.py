@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fastndcg.errors import Argument, InputError, check_choice
 from fastndcg.scores.signatures import fields_of
 
@@ -23,7 +25,7 @@ def check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], sig
     check_choice("signatures", signatures, ("refuse", "ignore"))
     pools = [scores._pool for scores in scored.values()]
     is_stored = any(scores._signatures for scores in scored.values())
-    differ = None not in pools and any(pool is not pools[0] for pool in pools)
+    differ = None not in pools and not all(all(map(np.array_equal, pool, pools[0])) for pool in pools)
     if signatures == "ignore" or not (is_stored or differ):
         return []
     cautions: dict[str, None] = {}
