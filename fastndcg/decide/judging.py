@@ -111,7 +111,7 @@ def check_judges(
     ...     "grade": [2, 2, 0, 1, 0, 3],
     ... }
     >>> check_judges(table).select(["group", "name", "grades", "alpha"]).to_pylist()[0]
-    {'group': 'all', 'name': 'all', 'grades': 6, 'alpha': 0.5714285714285714}
+    {'group': 'all', 'name': 'all', 'grades': 6, 'alpha': 0.8333333333333334}
     """
     check_choice("metric", metric, METRICS)
     confidence = check_confidence(confidence)

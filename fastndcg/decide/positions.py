@@ -107,8 +107,11 @@ def propensities(
     ...     "shown": [1000, 1000, 800, 800],
     ...     "clicked": [300, 150, 200, 50],
     ... }
-    >>> propensities(log).select(["rank", "propensity"]).to_pylist()
-    [{'rank': 1, 'propensity': 1.0}, {'rank': 2, 'propensity': 0.5}, {'rank': 3, 'propensity': 0.25}]
+    >>> propensities(log)
+    rank  propensity       low      high  shown  clicked
+       1    1.000000  1.000000  1.000000   1800      500
+       2    0.500000  0.419566  0.595854   1000      150
+       3    0.250000  0.186294  0.335491    800       50
     """
     check_choice("method", method, ("swap", "intervention"))
     confidence = check_confidence(confidence)

@@ -207,7 +207,7 @@ def fleiss_kappa(counts: Any) -> float:
     Examples
     --------
     >>> round(fleiss_kappa([[0, 3], [1, 2], [3, 0], [3, 0]]), 4)
-    0.625
+    0.6571
     """
     given = np.ma.filled(np.asanyarray(counts), np.nan) if np.ma.isMA(counts) else np.asanyarray(counts)
     if given.dtype.kind not in "biuf" and given.size:
