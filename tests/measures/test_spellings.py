@@ -270,7 +270,7 @@ def test_compare_explain_and_report_take_each_alias(graded: Path, tmp_path: Path
     assert page.stat().st_size
 
 
-UNEXPLAINED = ("IPrec", "SetAP", "IDCG", "NumRel", "RBPresidual")
+UNEXPLAINED = ("AUC", "IPrec", "SetAP", "IDCG", "NumRel", "RBPresidual")
 
 
 @pytest.mark.parametrize("alias", each_alias())
