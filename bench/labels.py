@@ -1,4 +1,4 @@
-"""Measure how often intervals of scarce labels miss: people beside a judge, and clicks.
+"""Measure how often intervals of scarce labels miss: people beside a judge, clicks, and parts of a change.
 
 Each number is the share of nominal 95 % intervals, in %, that miss the true mean, where 5 is right. Beside it
 stands how wide the interval is, as a share of that of people's labels alone.
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 import fastndcg as fn
 from bench.record import Row
@@ -205,8 +206,50 @@ def of_experiments(experiments: int) -> Iterator[Row]:
                 )  # fmt: skip
 
 
+# ---- within slices, and their mix ----
+
+SHARES, MEANS = np.array([[0.5, 0.3, 0.2], [0.3, 0.4, 0.3]]), np.array([[0.7, 0.5, 0.3], [0.72, 0.45, 0.35]])
+PARTS = ("change", "within", "mix")
+
+
+def drifting(experiments: int) -> Iterator[Row]:
+    """Three slices whose shares and means change: samples of other queries, and values of the same queries."""
+    of_parts = (SHARES.mean(0) * (MEANS[1] - MEANS[0])).sum(), ((SHARES[1] - SHARES[0]) * MEANS.mean(0)).sum()
+    of_same = (SHARES[0] * (MEANS[1] - MEANS[0])).sum()
+    for n in (50, 200):
+        for paired in (False, True):
+            random, missed = np.random.default_rng(n), np.zeros(3)
+            truth = (of_same, of_same, 0.0) if paired else (sum(of_parts), *of_parts)
+            for _ in range(experiments):
+                first = random.choice(3, n, p=SHARES[0])
+                second = first if paired else random.choice(3, n, p=SHARES[1])
+                shared = random.normal(0, 0.2, n) if paired else np.zeros(n)
+                sides = [
+                    random.beta(2 * mean[slices], 2 - 2 * mean[slices]) + shared
+                    for slices, mean in zip((first, second), MEANS, strict=True)
+                ]
+                old, new = (
+                    _scores(values, slices) for values, slices in zip(sides, (first, second), strict=True)
+                )
+                found = fn.drift(old, new, "slice", paired=paired).to_pylist()[0]
+                for place, (start, true) in enumerate(zip(("", "within_", "mix_"), truth, strict=True)):
+                    low, high = found[f"{start}low"], found[f"{start}high"]
+                    missed[place] += not low - 1e-12 <= true <= high + 1e-12
+            for part, count in zip(PARTS, missed.tolist(), strict=True):
+                kind = "same queries" if paired else "other queries"
+                yield Row(
+                    "labels", f"drift, {part}, {n} {kind}", unit="% missed", cpu=100 * count / experiments
+                )
+
+
+def _scores(values: Float64, slices: npt.NDArray[np.int64]) -> fn.Scores:
+    queries = pa.table({"query_id": np.arange(len(values)), "slice": slices})
+    return fn.Scores((fn.nDCG,), values[None], np.zeros((1, len(values)), np.bool_), queries, None)
+
+
 def rows(*, quick: bool) -> Iterator[Row]:
     yield from of_judges(50 if quick else 6000)
     yield from of_propensities(10 if quick else 600)
     yield from of_rankers(10 if quick else 600)
     yield from of_experiments(20 if quick else 2000)
+    yield from drifting(50 if quick else 4000)

@@ -55,11 +55,13 @@ if TYPE_CHECKING:
     from fastndcg.decide.counterfactual import Estimate as Estimate
     from fastndcg.decide.counterfactual import compare_clicks as compare_clicks
     from fastndcg.decide.counterfactual import snips as snips
+    from fastndcg.decide.drift import drift as drift
     from fastndcg.decide.explanation import Explanation as Explanation
     from fastndcg.decide.explanation import Explanations as Explanations
     from fastndcg.decide.explanation import explain as explain
     from fastndcg.decide.judging import check_judges as check_judges
     from fastndcg.decide.online import online_agreement as online_agreement
+    from fastndcg.decide.over_time import History as History
     from fastndcg.decide.positions import propensities as propensities
     from fastndcg.decide.powered import PredictionPowered as PredictionPowered
     from fastndcg.decide.powered import prediction_powered as prediction_powered
@@ -116,10 +118,12 @@ _HOMES = {
     "decide.anchoring": "Anchor Anchors anchors",
     "decide.comparison": "Comparison",
     "decide.counterfactual": "Estimate compare_clicks snips",
+    "decide.drift": "drift",
     "decide.explanation": "Explanation Explanations explain",
     "decide.judging": "check_judges",
     "decide.online": "online_agreement",
     "decide.positions": "propensities",
+    "decide.over_time": "History",
     "decide.powered": "PredictionPowered prediction_powered",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
     "decide.rank_agreement": "rank_agreement",

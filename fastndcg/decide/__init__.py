@@ -16,6 +16,9 @@ ranges          how far ties and unjudged documents could move a measure
 judging         `check_judges`: how far judges agree, and whether one drifts
 powered         `prediction_powered`: few labels of people, and many of a judge that may err
 positions       `propensities`: how likely each rank is to be looked at, from a log of clicks
+drift           how much of a change came from within slices, and how much from their mix
+runs_by_date    the runs of a history, and what a series of them says
+over_time       `History`: means by date in one file, and since when a change is sure
 counterfactual  estimates from click logs over all queries
 online          `online_agreement`: how far what was measured offline says what is measured online
 rank_agreement  how far two rankings agree

@@ -158,7 +158,7 @@ def unmatched_samples(scored: dict[str, Scores], measures: Sequence[Measure], cl
     return MatchedSamples(samples, {})
 
 
-def _ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
+def unique_ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
     """Unique ids of a system's queries; `known` are those of another system, already checked."""
     column = decode(scores.queries[scores.queries.column_names[0]])
     if pa.types.is_integer(column.type) and column.type != pa.uint64():
@@ -190,7 +190,7 @@ def match_queries(
     _check_missing(missing)
     ids: dict[str, pa.Array] = {}
     for name, scores in scored.items():
-        ids[name] = _ids(name, scores, next(iter(ids.values()), None))
+        ids[name] = unique_ids(name, scores, next(iter(ids.values()), None))
     first = next(iter(ids))
     filled = next((name for name, own in ids.items() if len(own)), first)
     ids = {name: own if len(own) else ids[filled][:0] for name, own in ids.items()}
@@ -204,7 +204,7 @@ def match_queries(
         if not own.equals(every):
             new = own.filter(pc.is_null(pc.index_in(own, every)))
             every = pa.concat_arrays([every, new]) if len(new) else every
-    places = {name: _places(every, own) for name, own in ids.items()}
+    places = {name: places_in(every, own) for name, own in ids.items()}
     absent = {name: every.filter(pa.array(place < 0)) for name, place in places.items() if (place < 0).any()}
     if absent and missing == "refuse":
         raise InputError(
@@ -255,7 +255,7 @@ def _check_missing(missing: object) -> None:
         )
 
 
-def _places(every: pa.Array, own: pa.Array) -> Int64:
+def places_in(every: pa.Array, own: pa.Array) -> Int64:
     """The position of each id among the system's ids; -1 where the system lacks the id."""
     if own.equals(every):
         return np.arange(len(every))

@@ -111,7 +111,7 @@ def report(
     queries = max(facts.queries for facts in found.facts.values())
     sections = list(sections_of(found, command))
     missing_pictures = draw(sections)
-    text = _render(
+    text = render(
         jinja,
         title=title
         or f"{found.main} of {' and '.join(names) if len(names) < 4 else count_of(len(names), 'system')}",
@@ -139,7 +139,7 @@ def check_extra() -> Any:
     return library("jinja2", "Jinja2", "report", "a report")
 
 
-def _render(jinja: Any, **parts: Any) -> str:
+def render(jinja: Any, **parts: Any) -> str:
     """Render the template with its style and script. All text is escaped, and no other script may run."""
     from importlib import resources  # here, because it imports tempfile, which imports random
 

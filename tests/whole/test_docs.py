@@ -141,7 +141,7 @@ def test_text_after_a_list_of_a_docstring_has_a_heading() -> None:
 # functions that compute what has a formula; the others read, build or show
 OF_FORMULAS = {
     "rank_agreement", "evaluate", "ndcg", "dcg_score", "ndcg_score", "snips", "tie_range", "cohen_kappa", "krippendorff_alpha",
-    "fleiss_kappa", "prediction_powered", "check_judges", "propensities", "compare_clicks",
+    "fleiss_kappa", "prediction_powered", "check_judges", "drift", "propensities", "compare_clicks",
     "online_agreement",
 }  # fmt: skip
 FUNCTIONS = [name for name in fn.__all__ if inspect.isfunction(getattr(fn, name))]
