@@ -1,7 +1,7 @@
 """JSON Lines, parsed by pyarrow a block of lines at a time; arrays of objects become lines first.
 
-Which columns there are, and of which types, is known only once all rows were seen: files are parsed once for
-that, and again for the values of the chosen columns.
+Which columns there are, and of which types, is known only once all rows were seen: files are parsed for that,
+and again for the values of the chosen columns, unless the first tables are small and have their types.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _LOOK = 1 << 16  # bytes that show whether a file has an object on each line
 _BLOCK = 1 << 22  # bytes that are parsed together; a block grows until it has a line
+_KEPT = 1 << 27  # bytes of a file's first tables that are kept
 _DEEPEST = 500  # levels of nested values that pyarrow, which is recursive, parses safely in any thread
 _BLANK = re.compile(r"\s*")
 _BOM = b"\xef\xbb\xbf"
@@ -75,6 +76,7 @@ class Seen(NamedTuple):
     rows: int
     sizes: Counter[str]  # bytes of the values of each column
     lines: pa.Buffer | None  # the rows as lines, where the file has none
+    tables: list[pa.Table]  # the rows, if they are few and all blocks have the same types
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,8 @@ class JsonFiles(OpenedFiles):
     def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
         file, stamp, seen = self.files[number], self.stamps[number], self.seen[number]
         schema = pa.schema([(name, self.types[name]) for name in names])
+        if seen.tables and all(seen.schema.field(name).type == self.types[name] for name in names):
+            return iter([_parts_of(table.select(names), most) for table in seen.tables])
         size = min(_BLOCK, most * (1 + (stamp.size or 1) // max(seen.rows, 1)))
         return (_reader(file, block, schema, most) for block in _blocks(file, stamp, seen.lines, size))
 
@@ -104,6 +108,10 @@ def _reader(file: File, block: bytes, schema: pa.Schema, most: int) -> Reader:
     with reading(file.path, JSON.name):
         table = _parse(block, explicit_schema=schema, unexpected_field_behavior="ignore").select(schema.names)
         table.validate(full=True)
+    yield from _parts_of(table, most)
+
+
+def _parts_of(table: pa.Table, most: int) -> Reader:
     for start in range(0, len(table), most):
         yield table.slice(start, most)
 
@@ -114,25 +122,29 @@ def _look_through(file: File, stamp: Stamp, threads: int) -> Seen:
     line, newline, _ = start.partition(b"\n")
     is_lines = start.startswith(b"{") and (not newline or line.rstrip().endswith(b"}"))
     lines = None if is_lines else _lines_of_values(file)
-    rows: list[int] = []
-    sizes: list[dict[str, int]] = []  # of blocks, which threads parse
+    rows, sizes, kept = 0, Counter[str](), list[pa.Table]()
 
     def look(block: bytes) -> Reader:
         _check_depth(block)
-        table = _parse(block)
-        rows.append(len(table))
-        sizes.append({name: table[name].nbytes for name in table.column_names})
-        yield table.slice(0, 0)
+        yield _parse(block)
 
     types: dict[str, pa.DataType] = {}
     readers = (look(block) for block in _blocks(file, stamp, lines, _BLOCK))
     with closing(decoded_ahead(readers, threads)) as tables:
         for table in tables:
+            rows += len(table)
+            sizes.update({name: table[name].nbytes for name in table.column_names})
+            if sizes.total() <= _KEPT:
+                kept.append(table)
             for found in table.schema:
                 # pyarrow reads texts that look like times as times, and different texts may become the same
                 kind = _without_times(found.type)
                 types[found.name] = _joined(found.name, types.get(found.name, kind), kind)
-    return Seen(pa.schema(list(types.items())), sum(rows), sum(map(Counter, sizes), Counter[str]()), lines)
+    schema = pa.schema(list(types.items()))
+    is_kept = sizes.total() <= _KEPT and all(table.schema.equals(schema) for table in kept)
+    for table in kept if is_kept else ():
+        table.validate(full=True)
+    return Seen(schema, rows, sizes, lines, kept if is_kept else [])
 
 
 def _joined(name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
