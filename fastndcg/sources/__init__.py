@@ -16,15 +16,13 @@ trec       judgments and a run to rankings, and their sides, from paths and from
 sides      one side: the judgments or the run, a row for each document
 text_sides, nested_sides, table_sides
            sides from TREC files; from JSON, dicts and tuples; from tables
-joins, id_texts, meeting
-           the join of two sides, ids as its kernels take them, and whether ids meet
+joins      the join of two sides, and whether their ids meet
 ltr, lines, line_blocks
            LETOR, and the lines of text files
 results    stored results, as `Scores` again
 arrow, query_columns, values
            Arrow columns to `Rankings`
-doubled, joined
-           several files as one: documents that two have, types and rows that fit together
-streams, scan, ahead, groups, query_keys, spill
+joined     several files as one: types that fit together, documents that two have
+streams, scan, ahead, groups, spill
            rankings of any size, a part at a time
 """

@@ -31,7 +31,7 @@ from fastndcg.sources.values import (
 
 if TYPE_CHECKING:
     from fastndcg.sources.columns import Columns
-    from fastndcg.sources.doubled import Files
+    from fastndcg.sources.joined import Files
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from fastndcg.errors import InputError
 from fastndcg.rankings.grouping import SECRET
 from fastndcg.sources.arrow import grouped_rows, plain_table, several_rows_of_lists
 from fastndcg.sources.messages import naming
-from fastndcg.sources.query_keys import SeenKeys, keys_of
+from fastndcg.sources.spill import keys_of
 from fastndcg.sources.streams import NotGroupedError
 
 if TYPE_CHECKING:
@@ -23,8 +23,44 @@ if TYPE_CHECKING:
     from fastndcg.sources.opened import Opened
 
 Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
 
 _ORDERED = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)
+
+
+_LONG = 1 << 16
+
+
+class SeenKeys:
+    """A set of keys of 8 bytes, as sorted arrays. Of overlapping arrays, each is twice the next or more."""
+
+    def __init__(self) -> None:
+        self._sorted: list[UInt64] = []
+
+    def add(self, keys: UInt64) -> Int64:
+        """Add keys. Returns the positions of keys that were in the set already, or that are added twice."""
+        order = np.argsort(keys, kind="stable")
+        new = keys[order]
+        found = np.zeros(len(new), np.bool_)
+        found[1:] = new[1:] == new[:-1]
+        for old in self._sorted:
+            if len(new) and old[0] <= new[-1] and new[0] <= old[-1]:
+                place = np.searchsorted(old, new)
+                found |= old[np.minimum(place, len(old) - 1)] == new
+        if len(new):
+            self._sorted.append(new)
+        while len(self._sorted) > 1 and self._worth_merging(*self._sorted[-2:]):
+            merged = np.concatenate(self._sorted[-2:])
+            del self._sorted[-2:]  # frees memory for the sort, which needs half as much again
+            merged.sort(kind="stable")  # which merges integers that are sorted already
+            self._sorted.append(merged)
+        return np.sort(order[found])
+
+    @staticmethod
+    def _worth_merging(one: UInt64, other: UInt64) -> bool:
+        """Whether to merge two arrays. Long arrays that do not overlap stay apart."""
+        apart = bool(one[-1] < other[0] or other[-1] < one[0])
+        return len(one) <= 2 * len(other) and (len(one) < _LONG or not apart)
 
 
 class Groups:

@@ -1,8 +1,10 @@
-"""The join of two sides by query and document."""
+"""The join of two sides by query and document: ids as kernels take them, and whether these meet."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +13,13 @@ import pyarrow as pa
 
 from fastndcg.common.arrays import falling_keys, offsets_of, read_only
 from fastndcg.common.arrow_types import array_of, column_of
-from fastndcg.errors import InputError
+from fastndcg.common.threads import in_threads, processors
+from fastndcg.errors import Argument, InputError, Part, Step, count_of, warn
 from fastndcg.kernels.compile import worlds
+from fastndcg.rankings.blame import shown
+from fastndcg.rankings.grouping import SECRET, text_of
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.id_texts import digest, each_part, of_kind, take
-from fastndcg.sources.meeting import check_queries
-from fastndcg.sources.sides import Side, check_values, name_of, plain_ids
+from fastndcg.sources.sides import Side, check_values, is_binary, is_text, name_of, plain_ids
 
 if TYPE_CHECKING:
     from fastndcg.kernels.reading.ids import Ids
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 _SIGN = np.uint64(1 << 63)  # moves signed keys to unsigned ones of the same order
+_PART = 250_000  # rows for which another thread is worth while
+# share of queries with a judged document below which ids are probably written differently
+_LEAST_FOUND = 0.01
+_SAMPLE = 3  # ids that a message names
 
 
 def join(
@@ -183,3 +190,155 @@ def group(codes: Array, n_codes: int) -> tuple[Array, Array]:
 
 def ascends(rows: Array) -> bool:
     return not len(rows) or bool(rows[0] == 0 and rows[-1] == len(rows) - 1 and (rows[1:] > rows[:-1]).all())
+
+
+# ---- ids ----
+
+
+def digest(ids: pa.Array, threads: int | None) -> Ids:
+    from fastndcg.kernels.reading.ids import Ids
+    from fastndcg.kernels.reading.joining import hashes_of_numbers
+
+    if pa.types.is_integer(ids.type):
+        numbers = array_of(ids)
+        leading = (numbers ^ _SIGN).view(np.int64) if numbers.dtype == np.uint64 else numbers.view()
+        return Ids(
+            hashes_of_numbers(leading, SECRET),
+            np.array(leading),
+            read_only(np.empty(0, np.int64)),
+            read_only(np.empty(0, np.uint8)),
+        )
+    offsets, data = text_of(ids)
+    hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+    each_part_of_rows(
+        lambda part: worlds.run(
+            "reading.joining.digest_ids",
+            len(ids),
+            offsets[part],
+            data,
+            SECRET,
+            hashes[part][: len(offsets[part]) - 1],
+            leading[part][: len(offsets[part]) - 1],
+        ),
+        len(ids),
+        threads,
+    )
+    return Ids(hashes, leading, offsets, data)
+
+
+def take(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
+    """`ids.take(rows)` of large binary or of numbers: pyarrow's takes four times as long for text."""
+    if not pa.types.is_large_binary(ids.type):
+        return ids.take(column_of(rows))
+    offsets, data = text_of(ids)
+    taken = worlds.run("reading.joining.offsets_of_taken", len(rows), offsets, rows)
+    out = np.empty(taken[-1], np.uint8)
+    each_part_of_rows(
+        lambda part: worlds.run(
+            "reading.joining.take_text",
+            len(rows),
+            offsets,
+            data,
+            rows[part][: len(taken[part]) - 1],
+            taken[part],
+            out,
+        ),
+        len(rows),
+        threads,
+    )
+    return pa.Array.from_buffers(ids.type, len(rows), [None, pa.py_buffer(taken), pa.py_buffer(out)])
+
+
+def of_kind(
+    ids: pa.Array, original: pa.Array | pa.ChunkedArray, rows: Array, threads: int | None
+) -> pa.Array | pa.ChunkedArray:
+    """These rows of document ids, of the type they came in; `ids` are the same ones as they were joined."""
+    if not is_text(original.type) or pa.types.is_binary_view(original.type):
+        return original.take(column_of(rows))
+    taken = take(ids, rows, threads)
+    if not is_binary(original.type):
+        taken = pa.Array.from_buffers(pa.large_string(), len(taken), taken.buffers())
+    return taken.cast(original.type)
+
+
+def each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | None) -> list[Any]:
+    """Results of a kernel for parts of about equal size, in threads; `offsets[part]` are those of a part."""
+    rows, n_parts = int(offsets[-1]), _parts_of(int(offsets[-1]), threads)
+    wanted = [rows * part // n_parts for part in range(1, n_parts)]
+    cuts = np.unique([0, *np.searchsorted(offsets, np.array(wanted, np.int64)), len(offsets) - 1])
+    return _each(kernel, cuts.tolist())
+
+
+def each_part_of_rows(kernel: Callable[[slice], Any], rows: int, threads: int | None) -> None:
+    """As `each_part`, for parts of rows, each with the row after its last one, as their offsets have it."""
+    n_parts = _parts_of(rows, threads)
+    _each(kernel, [rows * part // n_parts for part in range(n_parts + 1)])
+
+
+def _parts_of(rows: int, threads: int | None) -> int:
+    return max(1, min(threads or processors(), rows // _PART))
+
+
+def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
+    parts = [slice(start, stop + 1) for start, stop in pairwise(cuts)]
+    return in_threads(kernel, parts if len(parts) > 1 else [slice(None)])
+
+
+# ---- whether ids meet ----
+
+
+def check_queries(qrels: Side, run: Side, common: Array, missing: Missing) -> None:
+    """Refuse sides without a common query, and warn if they have few; `common` are numbers in the qrels."""
+    judged, returned = len(qrels.queries), len(run.queries)
+    if not judged or not len(run.codes):
+        return
+    if not len(common):
+        raise _nothing_in_common(qrels, run, "query", sample(qrels.queries), sample(run.queries))
+    if 2 * len(common) < (judged if missing == "zero" else min(judged, returned)):
+        lacking = np.setdiff1d(np.arange(judged), common)
+        counted: tuple[Part, ...] = (", are left out",)
+        if missing == "zero":
+            skip = Step("; pass ", Argument("missing", "skip"), " to leave them out")
+            counted = (", count with an empty ranking", skip)
+        warn(
+            f"{qrels.name} has {count_of(judged, 'query')} and {run.name} {count_of(returned, 'query')}; "
+            f"they have {len(common):,} in common. "
+            f"The other judged ones, {sample(qrels.queries.take(pa.array(lacking)))}",
+            *counted,
+            ". If that is not meant, compare how ids are written.",
+        )
+
+
+def check_documents(qrels: Side, run: Side, rankings: Rankings) -> None:
+    """Refuse sides whose queries have no document in common, and warn if hardly any has one."""
+    met = rankings.relevance < 0  # unjudged documents of the pool
+    met = met if rankings.is_judged is None else met | rankings.is_judged
+    ends = np.append(0, np.cumsum(met))[rankings.offsets]
+    returned, found = np.flatnonzero(rankings.lengths), int(np.count_nonzero(np.diff(ends)))
+    if found >= max(1, _LEAST_FOUND * len(returned)) or not len(returned):
+        return
+    query = int(returned[0 if not found else np.argmax(np.diff(ends)[returned] == 0)])
+    of_query = rankings.query_ids[query]
+    codes = np.flatnonzero([each == of_query for each in qrels.queries])
+    there = sample(qrels.docs.take(column_of(np.flatnonzero(qrels.codes == codes[0]))))
+    here = sample(rankings.doc_ids[int(rankings.offsets[query]) : int(rankings.offsets[query + 1])])  # type: ignore[index]
+    of = f"documents of query {shown(of_query)}"
+    if not found:
+        raise _nothing_in_common(qrels, run, "document", f"{of} are {there}", here)
+    warn(
+        f"of {count_of(len(returned), 'query')} of {run.name} only {found:,} have a document that "
+        f"{qrels.name} judges: {of} are {there} there, {here} here. "
+        "If that is not meant, compare how ids are written."
+    )
+
+
+def _nothing_in_common(qrels: Side, run: Side, of: str, there: str, here: str) -> InputError:
+    return InputError(
+        f"{qrels.name} and {run.name} have no {of} in common: {there} there, {here} here. "
+        "Compare how ids are written."
+    )
+
+
+def sample(ids: pa.Array) -> str:
+    """The first ids, as a message has them."""
+    return ", ".join(map(shown, ids[:_SAMPLE])) + (" ..." if len(ids) > _SAMPLE else "")

@@ -29,8 +29,7 @@ from fastndcg.rankings.oddities import Names, warn_of_oddities
 from fastndcg.sources.ahead import Reader, decoded_ahead
 from fastndcg.sources.arrow import rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns
-from fastndcg.sources.doubled import Files, id_to_check
-from fastndcg.sources.joined import common_type, permissive_type
+from fastndcg.sources.joined import Files, common_type, id_to_check, permissive_type
 from fastndcg.sources.messages import naming, reading
 from fastndcg.sources.streams import ReadAgainError
 

@@ -111,24 +111,19 @@ def _leaf_at(place: int, column: Any, schema: pa.Schema) -> Leaf | None:
 
 
 class Values:
-    """Reader of one column of consecutive row groups, any number of rows at a time.
+    """Reader of one column of consecutive row groups, any number of rows at a time."""
 
-    Each array that it returns has space for `room` more values before its first.
-    """
-
-    def __init__(
-        self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf, room: int = 0
-    ) -> None:
-        self._leaf, self._room = leaf, room
+    def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
+        self._leaf = leaf
         self._pages = _pages(source, footer, groups, leaf, leaf.dtype, self._entries)
         self._next = _NONE
         self._left = np.empty(0, leaf.dtype)  # the rest of the last page, if not all of it was returned
 
     def read(self, rows: int) -> pa.Array:
         """Return the next rows. After `NotReadError` nothing more can be read."""
-        dtype, room = self._leaf.dtype, self._room
-        buffer = pa.allocate_buffer((room + rows) * dtype.itemsize)
-        out = np.frombuffer(buffer, dtype)[room:]
+        dtype = self._leaf.dtype
+        buffer = pa.allocate_buffer(rows * dtype.itemsize)
+        out = np.frombuffer(buffer, dtype)
         done = 0
         while done < rows:
             if len(self._left):
@@ -148,7 +143,7 @@ class Values:
                 first, self._next = self._next.cut(1)
                 self._left = np.empty(int(ends[0]), dtype)
                 self._decode(first, self._left)
-        return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), rows, [None, buffer], offset=room)
+        return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), rows, [None, buffer])
 
     def _entries(self, dictionary: _Pages) -> Array:
         return _entries(dictionary, self._leaf.stored)

@@ -33,9 +33,6 @@ LEAST_ROWS_OF_A_GROUP = 1 << 18
 # a row of ids takes less than half a byte only where most repeat the one before: ids in any order take 10 to
 # 20 bits
 _BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
-# rows of a cut query for which each table has room, to have them put before its own instead of being copied
-# behind them
-_ROOM = 1 << 14
 
 
 def open_files(paths: list[PathLike], files: list[File], threads: int) -> ParquetFiles:
@@ -104,7 +101,7 @@ class ParquetFiles(Opened):
 
     def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
         spans = spans_of(self.wanted, most)
-        yield (row_groups.read_steps(self.wanted, span, list(names), most, _ROOM) for span in spans)
+        yield (row_groups.read_steps(self.wanted, span, list(names), most) for span in spans)
 
     def table(
         self,

@@ -14,7 +14,6 @@ from fastndcg.common.arrow_types import is_list, is_text
 from fastndcg.common.progress import Progress, Task
 from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.grouping import encode
-from fastndcg.sources.joined import ROWS_BEFORE
 from fastndcg.sources.messages import reading
 from fastndcg.sources.values import first_line
 
@@ -140,35 +139,27 @@ def read_span(task: tuple[Wanted, Span, list[str]]) -> list[pa.ChunkedArray]:
     return list(table.columns)
 
 
-def read_steps(
-    wanted: Wanted, span: Span, names: list[str], most: int, room: int = 0
-) -> Generator[pa.Table, None, None]:
-    """The named columns of a span, in tables of limited rows; from pages with room for rows before."""
+def read_steps(wanted: Wanted, span: Span, names: list[str], most: int) -> Generator[pa.Table, None, None]:
+    """The named columns of a span, in tables of limited rows."""
     part = span.part
     with _open(part) as source:
-        paged = {
-            name: _FromPages(wanted, span, source, name, most, room) for name in names if name in part.leaves
-        }
+        paged = {name: _FromPages(wanted, span, source, name, most) for name in names if name in part.leaves}
         by_pyarrow = [name for name in names if name not in paged and part.type_of(name) is not None]
         others = _ByPyarrow(wanted, span, source, by_pyarrow, most)
 
         def step(rows: int) -> pa.Table:
             table = others.read(rows) if by_pyarrow else pa.table({})
-            fields, columns = [], []
+            columns = {}
             for name in names:
-                before = 0
                 if name in paged:
-                    column, before = paged[name].read(rows)
+                    column = paged[name].read(rows)
                 elif name in by_pyarrow:
                     column = table[name]
                 else:
                     column = _partition_column(part.file.partition[name], rows, wanted.types[name])
                 kind = read_type(wanted, name)
-                if column.type != kind:
-                    column, before = _cast(column, kind), 0
-                fields.append(pa.field(name, kind, metadata={ROWS_BEFORE: str(before)}))
-                columns.append(column)
-            return pa.table(columns, schema=pa.schema(fields))
+                columns[name] = column if column.type == kind else _cast(column, kind)
+            return pa.table(columns)
 
         for done in range(0, span.rows, most):
             yield step(min(most, span.rows - done))  # which no name keeps while the next one is read
@@ -270,33 +261,29 @@ def _encode(table: pa.Table, names: Iterable[str]) -> pa.Table:
 class _FromPages:
     """A column of a span from its pages; by pyarrow if they contain something that `pages` does not read."""
 
-    def __init__(
-        self, wanted: Wanted, span: Span, source: pa.NativeFile, name: str, most: int, room: int
-    ) -> None:
+    def __init__(self, wanted: Wanted, span: Span, source: pa.NativeFile, name: str, most: int) -> None:
         from fastndcg.sources.pages import Runs, Texts, Values
 
         self._name, self._most = name, most
         at = source, span.part.footer, span.groups, span.part.leaves[name]
-        is_runs, is_text = name in wanted.runs, at[3].stored == np.uint8
-        self._room = 0 if is_runs or is_text else room
-        self._pages: Runs | Values = Runs(*at) if is_runs else Texts(*at) if is_text else Values(*at, room)
+        reader = Runs if name in wanted.runs else Texts if at[3].stored == np.uint8 else Values
+        self._pages = reader(*at)
         self._pyarrow = _ByPyarrow(wanted, span, source, [name], most)
         self._done: int | None = 0  # rows read from pages; None once pyarrow reads
 
-    def read(self, rows: int) -> tuple[pa.ChunkedArray, int]:
-        """The next rows, and for how many more there is room before them."""
+    def read(self, rows: int) -> pa.ChunkedArray:
         from fastndcg.sources.pages import NotReadError
 
         if self._done is not None:
             try:
                 column = pa.chunked_array([self._pages.read(rows)])
                 self._done += rows
-                return column, self._room
+                return column
             except NotReadError:
                 for done in range(0, self._done, self._most):
                     self._pyarrow.read(min(self._most, self._done - done))
                 self._done = None
-        return self._pyarrow.read(rows)[self._name], 0
+        return self._pyarrow.read(rows)[self._name]
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from fastndcg.rankings.oddities import Oddities, warn_of_oddities
 from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table, rankings_from_table
 from fastndcg.sources.groups import Groups
-from fastndcg.sources.joined import join_tables
 from fastndcg.sources.messages import naming
 from fastndcg.sources.opened import names_for, threads_of
 from fastndcg.sources.spill import Spill, parts_of
@@ -160,7 +159,7 @@ class FileStream(RankingsStream):
                 offsets = np.append(0, offsets[continues:] + len(begun[0]))
                 ids = ids if continues else pa.concat_arrays([begun_id, ids])
             done = first_row + len(table)
-            rows = join_tables(begun[0], table) if begun else table
+            rows = pa.concat_tables([*begun, table], promote_options="default")
             end = len(ids) if done == self._ends_at else len(ids) - 1
             if end:
                 queries = Grouped(ids[:end], offsets[: end + 1])

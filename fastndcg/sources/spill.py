@@ -1,4 +1,4 @@
-"""Rows on disk: parts of a table, each with all rows of its queries, in one temporary file."""
+"""Keys of query ids, of 8 bytes each; and rows on disk, in parts with all rows of their queries."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of
 from fastndcg.errors import SourceError
-from fastndcg.rankings.grouping import runs_of
-from fastndcg.sources.query_keys import keys_of, mix
+from fastndcg.rankings.grouping import runs_of, text_of
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
 Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
 
 
 def parts_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
@@ -111,3 +111,60 @@ class Spill:
             "set aside there; free so much, set TMPDIR to a folder on another disk, "
             "or sort the rows by query."
         )
+
+
+# ---- keys ----
+
+_NO_SECRET = np.uint64(0)  # of parts, whose order a user may see
+
+
+def keys_of(ids: pa.Array, secret: np.uint64 = _NO_SECRET) -> UInt64:
+    """A key of 64 bits for each id: the integer itself, or a hash of the text, which depends on a secret.
+
+    >>> keys_of(pa.array(["a", "b", "a"]))[[0, 2]] == keys_of(pa.array(["a"]))
+    array([ True,  True])
+    """
+    kind = ids.type
+    if pa.types.is_dictionary(kind):
+        keys: UInt64 = keys_of(ids.dictionary, secret)[array_of(ids.indices)]
+        return keys
+    if pa.types.is_integer(kind):
+        numbers = array_of(ids)
+        wide: npt.NDArray[Any] = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64)
+        return wide.view(np.uint64)
+    if pa.types.is_temporal(kind):
+        ids = ids.cast(pa.int32()) if kind.bit_width == 32 else ids
+        return keys_of(ids.cast(pa.int64()))
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        ids = ids if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else ids.cast(pa.string())
+    return _hash(ids.cast(pa.large_binary()), secret)
+
+
+def _hash(texts: pa.Array, secret: np.uint64) -> UInt64:
+    """Hashes of texts, eight bytes of all of them at a time."""
+    offsets, data = text_of(texts)
+    padded = np.concatenate([data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)])
+    words = np.ndarray(len(padded) - 7, np.dtype("<u8"), padded.data, strides=(1,))
+    starts, left = offsets[:-1] - offsets[0], np.diff(offsets)
+    hashes = mix(left.astype(np.uint64) ^ secret)
+    rows = np.arange(len(texts))
+    while len(rows):
+        unread = left[rows] > 0
+        if not unread.all():
+            rows = rows[unread]
+        short = np.minimum(left[rows], 8)
+        word = words[starts[rows]] & _FIRST_BYTES[short]
+        hashes[rows] = mix(hashes[rows] ^ word) + np.uint64(0x9E3779B97F4A7C15)
+        starts[rows] += 8
+        left[rows] -= 8
+    return hashes
+
+
+_FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+
+
+def mix(values: UInt64) -> UInt64:
+    """Hash each number, so that each bit depends on all bits (the finaliser of SplitMix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -23,8 +23,7 @@ from fastndcg.sources.columns import OF_ONE_TABLE, Roles, fitting, with_roles_of
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import NESTED, TABLE, TREC
 from fastndcg.sources.frames import is_table, source_of
-from fastndcg.sources.joins import join
-from fastndcg.sources.meeting import check_documents
+from fastndcg.sources.joins import check_documents, join
 from fastndcg.sources.nested_sides import WANTED, queries_of_json, side_of_dict, side_of_tuples, text_of_file
 from fastndcg.sources.opened import OfText
 from fastndcg.sources.opening import path_of, report_progress

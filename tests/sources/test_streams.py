@@ -26,8 +26,9 @@ from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_par
 from fastndcg.common import files
 from fastndcg.scores.storage import results_file
 from fastndcg.sources import groups, parquet, scan
-from fastndcg.sources.query_keys import SeenKeys, keys_of
+from fastndcg.sources.groups import SeenKeys
 from fastndcg.sources.scan import bytes_of
+from fastndcg.sources.spill import keys_of
 
 pytestmark = pytest.mark.compiled
 
@@ -154,7 +155,7 @@ def test_queries_cut_by_row_groups_and_files(tmp_path: Path, size: int) -> None:
     memory=st.integers(200, 5000),
     size=st.integers(1, 40),
     files=st.integers(1, 4),
-    room=st.sampled_from([None, 0, 1, 4, 1000]),
+    paged=st.booleans(),
 )
 def test_any_layout(
     lengths: list[int],
@@ -164,9 +165,9 @@ def test_any_layout(
     memory: int,
     size: int,
     files: int,
-    room: int | None,
+    paged: bool,
 ) -> None:
-    """With `room`, numbers and runs of ids are taken from pages, as in large files; without, by pyarrow."""
+    """Where `paged`, numbers and runs of ids are taken from pages, as in large files; otherwise by pyarrow."""
     numbers = [number for number, length in enumerate(lengths) for _ in range(length)]
     if mixed:
         order.shuffle(numbers)
@@ -183,10 +184,9 @@ def test_any_layout(
         for part, (start, stop) in enumerate(zip([0, *cuts], [*cuts, len(table)], strict=True)):
             write(table.slice(start, stop - start), Path(folder) / f"{part}.parquet", row_group_size=size)
         with pytest.MonkeyPatch.context() as patch:
-            if room is not None:
+            if paged:
                 patch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
                 patch.setattr(parquet, "_BYTES_IN_RUNS", 100)
-                patch.setattr(parquet, "_ROOM", room)
             assert_same(scan_parquet(folder, memory=memory, threads=2), Rankings.from_arrow(table))
 
 

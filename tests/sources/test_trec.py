@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from urllib.parse import unquote
 
 import commands
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +23,7 @@ from pyarrow import fs
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import id_texts, joins, line_blocks, lines, opening, paths, sides, text_sides
+from fastndcg.sources import joins, line_blocks, lines, opening, paths, sides, text_sides
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
@@ -35,11 +34,6 @@ pytestmark = [
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
 RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n302 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"
-
-
-@numba.njit(error_model="numpy")
-def sort_by_leading_bytes(n, keys, order, counts):
-    return joining.sort_by_leading_bytes(n, keys, order, counts)
 
 
 @pytest.fixture
@@ -465,10 +459,6 @@ def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, 
     ordered = np.empty(n, np.int64)
     joining.order_documents(np.array([0, n]), rows, keys, joins.digest(pa.array(ids), 1), True, ordered)
     assert ordered.tolist() == np.lexsort((ids, keys)).tolist()
-    half = sort_by_leading_bytes(
-        n, np.append(keys, keys), np.empty(2 * n, np.int64), np.empty((4, 256), np.int64)
-    )
-    assert half in (-1, 0, n)
 
 
 @given(
@@ -485,8 +475,8 @@ def test_ids_of_any_length_are_taken_and_encoded_as_pyarrow_does(runs, kind, cut
     assert encoded.cast(kind).equals(ids)
     with pytest.MonkeyPatch.context() as patch:
         for part in (1 << 20, 7):
-            patch.setattr(id_texts, "_PART", part)
-            taken = id_texts.take(ids.cast(pa.large_binary()), rows, 3)
+            patch.setattr(joins, "_PART", part)
+            taken = joins.take(ids.cast(pa.large_binary()), rows, 3)
             taken.validate(full=True)
             assert taken.equals(ids.cast(pa.large_binary()).take(pa.array(rows)))
 
@@ -494,8 +484,9 @@ def test_ids_of_any_length_are_taken_and_encoded_as_pyarrow_does(runs, kind, cut
 def test_keys_that_differ_in_their_last_bits_alone_are_sorted_by_all_of_them():
     keys = np.arange(1000, dtype=np.uint64)[::-1].copy()
     keys[-1] = 2**64 - 1
-    counts = np.empty((4, 256), np.int64)
-    assert sort_by_leading_bytes(1000, np.append(keys, keys), np.empty(2000, np.int64), counts) == -1
+    rows, ordered = np.arange(1000), np.empty(1000, np.int64)
+    joining.order_documents(np.array([0, 1000]), rows, keys, joins.digest(pa.array(rows), 1), True, ordered)
+    assert ordered.tolist() == [*range(998, -1, -1), 999]
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64", "float32", "float64", "float16"])
@@ -981,8 +972,8 @@ def test_parquet_files(tmp_path, both):
 
 @pytest.mark.parametrize("part", [7, 1000, 250_000])
 def test_a_join_of_many_documents(monkeypatch, part):
-    monkeypatch.setattr(id_texts, "_PART", part)
-    monkeypatch.setattr(id_texts, "processors", lambda: 3)
+    monkeypatch.setattr(joins, "_PART", part)
+    monkeypatch.setattr(joins, "processors", lambda: 3)
     generator = np.random.default_rng(1)
     for as_text in (False, True):
         docs = generator.choice(10_000, 4_000, replace=False)

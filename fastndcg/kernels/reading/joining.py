@@ -9,9 +9,9 @@ import numpy as np
 from fastndcg.kernels.flow.tables import Array
 
 from ..compile.marks import block, driver, in_place_of
-from ..flow.sorting import move_by_byte, sort_by_key
+from ..flow.sorting import sort_by_key
 from .ids import _FIRST_BYTES, Ids, Secret, compare_ids, digest, insert_by_key, plain_ids, sort_by_id
-from .words import copy_text, copy_widely, leading_zeros, plain_fold
+from .words import copy_text, copy_widely, plain_fold
 
 _PART = 1 << 14  # ids that are hashed together by NumPy, which the caches hold
 
@@ -209,8 +209,6 @@ def join_by_hash(
 
 
 _FEW_KEYS = 48  # up to so many keys, insertion sort is faster than radix sort
-_LEADING_BYTES = 4  # sorting by so many bytes leaves few keys out of order
-_MOST_MOVES = 4  # moves for each key, on average, in the insertion sort that follows
 
 
 def plain_order_documents(
@@ -240,8 +238,7 @@ def order_documents(
     for query in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[query + 1] - offsets[query])
     own_keys, places = np.empty(2 * longest, np.uint64), np.empty(2 * longest, np.int64)
-    counts, spare = np.empty((_LEADING_BYTES, 256), np.int64), np.empty(longest, np.int64)
-    order_rows(offsets, rows, keys, ids, ascending, ordered, own_keys, places, counts, spare)
+    order_rows(offsets, rows, keys, ids, ascending, ordered, own_keys, places, np.empty(longest, np.int64))
 
 
 @block
@@ -254,7 +251,6 @@ def order_rows(
     ordered: Array,
     own_keys: Array,
     places: Array,
-    counts: Array,
     spare: Array,
 ) -> None:
     for query in range(offsets.shape[0] - 1):
@@ -268,11 +264,7 @@ def order_rows(
         if not rising and n <= _FEW_KEYS:
             insert_by_key(own_keys[:n], places[:n])
         elif not rising:
-            start = sort_by_leading_bytes(n, own_keys, places, counts)
-            if start < 0:
-                for i in range(n):
-                    own_keys[i] = keys[own[i]]
-                start = sort_by_key(n, own_keys, places)
+            start = sort_by_key(n, own_keys, places)
         for i in range(n):
             here[i] = own[places[start + i]]
         at = 0
@@ -283,38 +275,3 @@ def order_rows(
             if stop - at > 1:
                 sort_by_id(here[at:stop], ids, ascending, spare)
             at = stop
-
-
-@block
-def sort_by_leading_bytes(n: int, keys: Array, order: Array, counts: Array) -> int:
-    """As `sort_by_key`, in half the time: a radix sort by the first bytes that vary, then an insertion sort.
-
-    Returns -1 where the insertion sort would have to move many keys.
-    """
-    varying = np.uint64(0)
-    for i in range(n):
-        order[i] = i
-        varying |= keys[i] ^ keys[0]
-    bits: Any = 64 - np.int64(leading_zeros(varying))
-    low: Any = np.uint64(max(bits - 8 * _LEADING_BYTES, 0))
-    counts[:, :] = 0
-    for i in range(n):
-        key = keys[i] >> low
-        for byte in range(_LEADING_BYTES):
-            counts[byte, np.int64((key >> np.uint64(8 * byte)) & np.uint64(255))] += 1
-    source, target = 0, n
-    for byte in range((min(bits, 8 * _LEADING_BYTES) + 7) // 8):
-        move_by_byte(n, keys, order, low + np.uint64(8 * byte), counts[byte], source, target)
-        source, target = target, source
-    moves = 0
-    for i in range(source + 1, source + n):
-        key, moved = keys[i], order[i]
-        j = i
-        while j > source and key < keys[j - 1]:
-            keys[j], order[j] = keys[j - 1], order[j - 1]
-            j -= 1
-        keys[j], order[j] = key, moved
-        moves += i - j
-        if moves > _MOST_MOVES * n:
-            return -1
-    return source

@@ -22,15 +22,6 @@ def element(code: Code, array: Data, at: Value) -> Value:
     return array[at]
 
 
-def plain_leading_zeros(bits: np.uint64) -> np.uint64:
-    return np.uint64(64 - int(bits).bit_length())
-
-
-@vectors(plain_leading_zeros, within=True)
-def leading_zeros(code: Code, bits: Value) -> Value:
-    return Value(code, code.builder.ctlz(bits.raw, ir.Constant(ir.IntType(1), 0)))
-
-
 def plain_fold(value: np.uint64, key: np.uint64) -> np.uint64:
     """The upper half of the product of two words, 128 bits wide, exclusive-or the lower half."""
     half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
