@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from fastndcg.decide.explanation import Explanation as Explanation
     from fastndcg.decide.explanation import Explanations as Explanations
     from fastndcg.decide.explanation import explain as explain
+    from fastndcg.decide.exposure import catalogue as catalogue
     from fastndcg.decide.judging import check_judges as check_judges
     from fastndcg.decide.online import online_agreement as online_agreement
     from fastndcg.decide.over_time import History as History
@@ -120,6 +121,7 @@ _HOMES = {
     "decide.counterfactual": "Estimate compare_clicks snips",
     "decide.drift": "drift",
     "decide.explanation": "Explanation Explanations explain",
+    "decide.exposure": "catalogue",
     "decide.judging": "check_judges",
     "decide.online": "online_agreement",
     "decide.positions": "propensities",

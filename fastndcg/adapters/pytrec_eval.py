@@ -22,7 +22,7 @@ import numpy.typing as npt
 from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError, suggest
 from fastndcg.trec_eval.asked import Asked, read_names
-from fastndcg.trec_eval.catalogue import DECLARED, SETS
+from fastndcg.trec_eval.declared import DECLARED, SETS
 from fastndcg.trec_eval.printed import compute_values
 from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Ranked, rows_of
 

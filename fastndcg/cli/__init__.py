@@ -15,7 +15,7 @@ gates        what fails unless a system is no worse than another
 ci           gates in the words of continuous integration
 baseline     a baseline that is kept in a file, and replaced
 sample       the generated predictions of `demo`
-score, compare, explain, report, conventions, judges, history, demo, trec_eval, measures, compile
+score, compare, explain, report, conventions, judges, history, catalogue, demo, trec_eval, measures, compile
              the commands
 """
 
@@ -32,6 +32,7 @@ COMMANDS = (
     "conventions",
     "judges",
     "history",
+    "catalogue",
     "demo",
     "trec_eval",
     "measures",

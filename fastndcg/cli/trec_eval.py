@@ -13,12 +13,12 @@ from fastndcg.cli.output import note, refuse, write
 from fastndcg.errors import MeasureError
 
 if TYPE_CHECKING:
-    from fastndcg.trec_eval.catalogue import Declared
+    from fastndcg.trec_eval.declared import Declared
 
 
 def _trec_eval_measures(wanted: bool) -> None:
     if wanted:
-        from fastndcg.trec_eval.catalogue import DECLARED, SETS
+        from fastndcg.trec_eval.declared import DECLARED, SETS
 
         lines = [f"{each.name:<22} {each.summary}{_defaults(each)}\n" for each in DECLARED.values()]
         sets = [f"{name:<22} {', '.join(names)}\n" for name, names in SETS.items()]

@@ -22,4 +22,7 @@ over_time       `History`: means by date in one file, and since when a change is
 counterfactual  estimates from click logs over all queries
 online          `online_agreement`: how far what was measured offline says what is measured online
 rank_agreement  how far two rankings agree
+shown           the items of users' first ranks: coverage, evenness, personalisation
+item_facts      items in training, their categories and vectors
+exposure        `catalogue`: which items users are shown
 """

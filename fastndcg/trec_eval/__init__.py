@@ -5,6 +5,6 @@ runs       judgments and a run, read as it reads them
 ranked     rankings as it sees them; sums, quotients and logarithms
 graded, binary
            measures of gains, and of relevant documents
-catalogue  all measures, in its order
+declared   all measures, in its order
 asked      names of measures and their parameters
 """

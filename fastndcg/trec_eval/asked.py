@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import MeasureError, suggest
-from fastndcg.trec_eval.catalogue import DECLARED, SETS, Declared
+from fastndcg.trec_eval.declared import DECLARED, SETS, Declared
 from fastndcg.trec_eval.ranked import Release, is_whole
 
 if TYPE_CHECKING:

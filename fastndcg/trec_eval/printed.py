@@ -21,7 +21,7 @@ from fastndcg.trec_eval.runs import Run, read
 
 if TYPE_CHECKING:
     from fastndcg.sources.sides import Side
-    from fastndcg.trec_eval.catalogue import Declared
+    from fastndcg.trec_eval.declared import Declared
     from fastndcg.typing import Path as PathLike
 
 _BLOCK = 1000  # queries that are printed at a time

@@ -1,0 +1,257 @@
+"""What is known of items: how often users had them in training, their categories and vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.common.arrays import offsets_from
+from fastndcg.common.arrow_types import array_of, decode
+from fastndcg.common.table import name_of
+from fastndcg.decide.shown import Lists, chain
+from fastndcg.errors import ColumnError, InputError, count_of
+from fastndcg.sources.columns import check_column, find_column, fitting, normalised
+from fastndcg.sources.given import read_columns
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# names by which columns are found, without case and separators
+_NAMES = {
+    "category": ("category", "categories", "categoryid", "genre", "genres", "topic", "topics", "tags"),
+    "vector": ("vector", "vectors", "embedding", "embeddings"),
+    "count": ("count", "counts", "interactions", "popularity", "frequency", "n"),
+}
+_ENTRIES = 1 << 22  # entries of a matrix of the features of some users' items
+
+
+def whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name}={value!r} is no whole number from 1")
+    return int(value)
+
+
+class Facts(NamedTuple):
+    """Items by number, and what is known of them."""
+
+    codes: Int64  # of the items of lists
+    n_items: int
+    own: Bools  # (n_known,): whether an item is of the catalogue, which may have more
+    counts: Float64 | None  # (n_known,): users or interactions in training
+    total: float
+    had: Bools | None  # whether the user of each entry of `codes` had the item in training
+    sets: Float64 | None  # (n_known, n_categories): 1 where an item has a category
+    vectors: Float64 | None  # (n_known, width), of length 1
+
+    @classmethod
+    def of(cls, lists: Lists, items: Any, train: Any, category: str | None, vector: str | None) -> Facts:
+        table = {} if items is None or _is_number(items) else _of_items(items, category, vector)
+        seen = {} if train is None else _of_train(train)
+        every = [lists.ids]
+        every += [each["doc_id"] for each in (table, seen) if each]
+        every += [] if lists.others is None else [lists.others]
+        parts, ids = _numbered(every)
+        codes, n_known, n_items = parts[0], len(ids), len(ids)
+        own = np.ones(n_known, np.bool_)
+        if table:
+            own[:] = False
+            own[parts[1]] = True
+            strange = np.flatnonzero(~own[codes])
+            if len(strange):
+                item = name_of(ids[int(codes[strange[0]])].as_py())
+                raise InputError(
+                    f'item "{item}" is recommended and not among the {int(own.sum()):,} of items; '
+                    "add it, or say how many items there are"
+                )
+            n_items = int(own.sum())
+        elif items is not None:
+            n_items, shown = whole("items", items), len(np.unique(codes))
+            if n_items < shown:
+                raise InputError(f"items={n_items}, but {shown:,} different items are recommended")
+        counts, total, had = None, 0.0, None
+        if seen:
+            counts, total, had = _seen(seen, parts[1 + bool(table)], codes, n_known, lists)
+        sets = None if "category" not in table else _sets(table["category"], parts[1], n_known)
+        vectors = None if "vector" not in table else _vectors(table["vector"], parts[1], n_known)
+        return cls(codes, n_items, own, counts, total, had, sets, vectors)
+
+    def of_users(self, lists: Lists, tail: float, unseen: int | None) -> dict[str, Float64]:
+        """The measures of each user, NaN for users without a list."""
+        found: dict[str, Float64] = {}
+        if self.counts is not None:
+            of_items = self.counts[self.codes]
+            found["popularity"] = _means(of_items, lists.lengths)
+            found["tail_share"] = _means(self._in_tail(self.counts, tail)[self.codes], lists.lengths)
+            taken = np.where(of_items == 0, math.nan if unseen is None else unseen, of_items)
+            with np.errstate(divide="ignore"):
+                bits = -np.log2(taken / self.total) if self.total else np.full(len(taken), math.nan)
+            found["novelty"] = _means(bits, lists.lengths)
+            found["surprise"] = found["novelty"] / (math.log2(self.total) if self.total > 1 else math.nan)
+        if self.had is not None:
+            found["seen"] = _means(self.had.astype(np.float64), lists.lengths)
+        for name, features in (("category_diversity", self.sets), ("vector_diversity", self.vectors)):
+            if features is not None:
+                found[name] = _diversity(features, self.codes, lists.lengths, sets=features is self.sets)
+        return found
+
+    def _in_tail(self, counts: Float64, tail: float) -> Float64:
+        """How far each item is of the tail: 1, 0, or, of equal counts, the share for which there is room."""
+        if tail >= 1:
+            return (counts <= tail).astype(np.float64)
+        values, numbers = np.unique(counts[self.own], return_counts=True)
+        more = self.n_items - int(self.own.sum())  # neither recommended nor in training
+        if more > 0:
+            values, numbers = np.append(0.0, values[values > 0]), np.append(0, numbers[values > 0])
+            numbers[0] = more + np.count_nonzero(counts[self.own] == 0)
+        room = np.clip(tail * numbers.sum() - (np.cumsum(numbers) - numbers), 0, numbers)
+        shares: Float64 = (room / numbers)[np.searchsorted(values, np.minimum(counts, values[-1]))]
+        return shares
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number)
+
+
+def _numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[list[Int64], pa.Array]:
+    """The number of each id, for all columns; ids of numbers and of texts are compared as texts."""
+    whole = all(pa.types.is_integer(column.type) for column in columns)
+    plain = [decode(column).cast(pa.int64() if whole else pa.string()) for column in columns]
+    for column in plain:
+        if column.null_count:
+            raise InputError(f"{count_of(column.null_count, 'item')} without an id; name each")
+    found = chain(plain).combine_chunks().dictionary_encode()
+    codes = array_of(found.indices).astype(np.int64)
+    return np.split(codes, np.cumsum([len(column) for column in plain])[:-1]), found.dictionary
+
+
+def _of_items(items: Any, category: str | None, vector: str | None) -> dict[str, pa.ChunkedArray]:
+    if isinstance(items, pa.Array | pa.ChunkedArray | np.ndarray | set | frozenset):
+        plain = items if isinstance(items, pa.Array | pa.ChunkedArray) else pa.array(list(items))
+        return {"doc_id": plain if isinstance(plain, pa.ChunkedArray) else pa.chunked_array([plain])}
+
+    def find(names: list[str]) -> dict[str, str]:
+        found = {"doc_id": find_column(names, "doc_id")}
+        return found | _usual(names, {"category": category, "vector": vector})
+
+    return read_columns(items, find, ())
+
+
+def _of_train(train: Any) -> dict[str, pa.ChunkedArray]:
+    if isinstance(train, Mapping) and all(map(_is_number, train.values())):
+        columns = {"doc_id": list(train), "count": [float(count) for count in train.values()]}
+        return {role: pa.chunked_array([pa.array(column)]) for role, column in columns.items()}
+
+    def find(names: list[str]) -> dict[str, str]:
+        found = {"doc_id": find_column(names, "doc_id")} | _usual(names, {"count": None})
+        if "count" not in found:
+            if not fitting(names, "query"):
+                raise ColumnError(
+                    "train has neither counts of its items nor users; the columns are "
+                    f"{', '.join(map(str, names))}. Name one of them count, or user_id"
+                )
+            found["query"] = find_column(names, "query")
+        return found
+
+    return read_columns(train, find, ("count",))
+
+
+def _usual(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:
+    found = {}
+    for role, name in given.items():
+        known = next((each for each in names if normalised(str(each)) in _NAMES[role]), None)
+        if name is not None or known is not None:
+            found[role] = check_column(names, role, name if name is not None else str(known))
+    return found
+
+
+def _seen(
+    seen: Mapping[str, pa.ChunkedArray], items: Int64, codes: Int64, n_known: int, lists: Lists
+) -> tuple[Float64, float, Bools | None]:
+    """Counts of items in training, what they are a part of, and whether each user had each item."""
+    if "count" in seen:
+        given = array_of(seen["count"].cast(pa.float64())).astype(np.float64)
+        if not (np.isfinite(given) & (given >= 0)).all():
+            raise InputError("train has counts that are no numbers from 0; drop these items, or count them")
+        counts: Float64 = np.bincount(items, given, n_known).astype(np.float64)
+        return counts, float(counts.sum()), None
+    (of_train, of_lists), _ = _numbered([seen["query"], lists.queries[0]])
+    pairs = np.unique(of_train * n_known + items)  # a user who had an item twice is one user
+    had = np.isin(np.repeat(of_lists, lists.lengths) * n_known + codes, pairs)
+    return (
+        np.bincount(pairs % n_known, minlength=n_known).astype(np.float64),
+        float(len(np.unique(of_train))),
+        had,
+    )
+
+
+def _means(values: Float64, lengths: Int64) -> Float64:
+    """The mean of the values of each user that are no NaN; NaN without any."""
+    defined = ~np.isnan(values)
+    starts = offsets_from(lengths)[:-1][lengths > 0]
+    out = np.full(len(lengths), math.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if len(starts):
+            sums = np.add.reduceat(np.where(defined, values, 0.0), starts)
+            out[lengths > 0] = sums / np.add.reduceat(defined.astype(np.int64), starts)
+    return out
+
+
+# ---- diversity within lists ----
+
+
+def _sets(column: pa.ChunkedArray, items: Int64, n_known: int) -> Float64:
+    plain = decode(column).combine_chunks()
+    rows = items
+    if pa.types.is_list(plain.type) or pa.types.is_large_list(plain.type):
+        rows, plain = items[array_of(pc.list_parent_indices(plain))], pc.list_flatten(plain)
+    found = plain.dictionary_encode()
+    there = array_of(found.is_valid())
+    sets = np.zeros((n_known, len(found.dictionary)))
+    sets[rows[there], array_of(found.indices.drop_null())] = 1.0
+    return sets
+
+
+def _vectors(column: pa.ChunkedArray, items: Int64, n_known: int) -> Float64:
+    plain = column.combine_chunks()
+    try:
+        lengths = np.unique(array_of(pc.list_value_length(plain)))
+        flat = array_of(pc.list_flatten(plain).cast(pa.float64())).astype(np.float64)
+    except (pa.ArrowException, TypeError):
+        raise InputError(f"vectors are of {column.type}; wanted lists of numbers") from None
+    if plain.null_count or len(lengths) > 1 or not np.isfinite(flat).all():
+        raise InputError(
+            "vectors are of several lengths, null, or not finite; give each item one of as many numbers"
+        )
+    vectors = np.zeros((n_known, int(lengths[0]) if len(lengths) else 0))
+    vectors[items] = flat.reshape(len(plain), -1)
+    size = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
+    unit: Float64 = np.divide(vectors, size, out=np.zeros_like(vectors), where=size > 0)
+    return unit
+
+
+def _diversity(features: Float64, codes: Int64, lengths: Int64, *, sets: bool) -> Float64:
+    """Mean distance of the pairs of items of each user."""
+    out, longest = np.where(lengths > 0, 0.0, math.nan), int(lengths.max(initial=0))
+    starts, several = offsets_from(lengths)[:-1], np.flatnonzero(lengths > 1)
+    together = max(_ENTRIES // max(longest * max(features.shape[1], longest), 1), 1)
+    for first in range(0, len(several), together):
+        users = several[first : first + together]
+        there = np.arange(longest) < lengths[users][:, None]
+        own = codes[np.where(there, starts[users][:, None] + np.arange(longest), starts[users][:, None])]
+        found = features[own]
+        common = found @ found.transpose(0, 2, 1)
+        if sets:
+            size = found.sum(axis=2)
+            either = size[:, :, None] + size[:, None, :] - common
+            common = np.divide(common, either, out=np.ones_like(common), where=either > 0)
+        pairs = there[:, :, None] & there[:, None, :] & ~np.eye(longest, dtype=np.bool_)
+        n = lengths[users]
+        out[users] = np.where(pairs, 1.0 - common, 0.0).sum(axis=(1, 2)) / (n * (n - 1))
+    return out
