@@ -253,9 +253,8 @@ MAX_FP = Parameter(
         "max_fp", "a share of the documents above 0 and below 1, a whole number of them, or None", is_max_fp,
         none=True,
     ),
-    "how many documents that are not relevant the ROC curve is followed for",
+    "how many documents that are not relevant the ROC curve is followed for; None: all",
     (
-        ("None", "all"),
         ("a share", "of those returned; the value has McClish's correction, as scikit-learn's max_fpr"),
         ("a whole number", "the first so many, as in RecTools' PartialAUC"),
     ),
