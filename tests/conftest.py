@@ -40,6 +40,15 @@ settings.load_profile(_profile())
 ASKED = os.environ.get("FASTNDCG_KERNELS")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m pure` or `-m host` only files that have such tests are imported."""
+    asked = config.option.markexpr
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    if asked in ("pure", "host") and is_test:
+        return f"mark.{asked}" not in collection_path.read_text(encoding="utf-8") or None
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Each file of hosts is a worker's, so that an engine is started once; all other tests are balanced one by one."""
     for item in items:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boosting
 import engines
@@ -13,22 +13,22 @@ import pytest
 engines.need("dask", "distributed")
 engines.need("lightgbm", "xgboost", extra="rivals")
 
-import dask  # noqa: E402 - needs the check above
-import dask.array as da  # noqa: E402 - as above
-import lightgbm as lgb  # noqa: E402 - as above
-import xgboost as xgb  # noqa: E402 - as above
-from distributed import Client, LocalCluster  # noqa: E402 - as above
-
-from fastndcg.adapters import lightgbm as fnl  # noqa: E402 - as above
-from fastndcg.adapters import xgboost as fnx  # noqa: E402 - as above
+da, lgb, xgb = map(engines.imported_later, ("dask.array", "lightgbm", "xgboost"))
+fnl, fnx = (engines.imported_later(f"fastndcg.adapters.{name}") for name in ("lightgbm", "xgboost"))
 
 pytestmark = pytest.mark.host
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 DATA = boosting.ranked(120)
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
+    import dask
+    from distributed import Client, LocalCluster
+
     engines.importable_by_workers()
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "60s"}),

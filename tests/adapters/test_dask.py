@@ -21,11 +21,8 @@ from fastndcg import ColumnError, InputTypeError
 
 engines.need("dask", "distributed")
 
-import dask  # noqa: E402 - after the check that it is there
-import dask.dataframe as dd  # noqa: E402
-from distributed import Client, LocalCluster  # noqa: E402
-
-from fastndcg.adapters import dask as fnd  # noqa: E402
+dask, dd = engines.imported_later("dask"), engines.imported_later("dask.dataframe")
+fnd = engines.imported_later("fastndcg.adapters.dask")
 
 # Dask's own, where it writes Parquet with pandas 3.1
 pytestmark = [
@@ -35,8 +32,10 @@ pytestmark = [
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Client]:
+def cluster() -> Iterator[Any]:
     """Two worker processes; nothing runs on them unless a test makes their client the current one."""
+    from distributed import Client, LocalCluster
+
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as running,
@@ -67,7 +66,7 @@ def keep_lists(table: pa.Table) -> None:
     dask.config.set({"dataframe.convert-string": not any(map(pa.types.is_list, table.schema.types))})
 
 
-def frame(table: pa.Table, partitions: int = 3, **dtypes: str) -> dd.DataFrame:
+def frame(table: pa.Table, partitions: int = 3, **dtypes: str) -> Any:
     keep_lists(table)
     return dd.from_pandas(table.to_pandas().astype(dtypes), npartitions=partitions)
 
@@ -85,7 +84,7 @@ def rows_of(results: Any) -> list[tuple[Any, ...]]:
     return engines.rows_of(rows_of_frame(found))
 
 
-def of_partitions(tables: list[pa.Table]) -> dd.DataFrame:
+def of_partitions(tables: list[pa.Table]) -> Any:
     keep_lists(tables[0])
     frames = [
         dask.delayed(table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)) for table in tables
@@ -95,18 +94,18 @@ def of_partitions(tables: list[pa.Table]) -> dd.DataFrame:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Engine:
-    def read(table: pa.Table) -> dd.DataFrame:
+    def read(table: pa.Table) -> Any:
         for part, start in enumerate(range(0, len(table), 8)):
             pq.write_table(table.slice(start, 8), tmp_path / f"{part}.parquet")
         return dd.read_parquet(tmp_path)
 
-    def cuts(table: pa.Table) -> list[dd.DataFrame]:
+    def cuts(table: pa.Table) -> list[Any]:
         return [frame(table, partitions) for partitions in (7, 2, 40)]
 
-    def collect(results: dd.DataFrame) -> list[dict[str, Any]]:
+    def collect(results: Any) -> list[dict[str, Any]]:
         return rows_of_frame(results.compute())
 
-    def arrow(results: dd.DataFrame) -> pa.Table:
+    def arrow(results: Any) -> pa.Table:
         return pa.Table.from_pandas(results.compute(), preserve_index=False)
 
     # lists without a row cannot be told from texts
@@ -203,7 +202,7 @@ def test_an_index_is_no_column() -> None:
 
 @pytest.mark.parametrize("kills", [True, False])
 def test_a_worker_that_is_killed_and_a_task_that_is_retried(
-    cluster: Client, tmp_path: Path, kills: bool
+    cluster: Any, tmp_path: Path, kills: bool
 ) -> None:
     table = engines.documents(100)
     measure = fn.CG(gain=engines.Deadly(tmp_path / "died", kills=kills)) @ 3

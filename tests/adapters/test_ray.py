@@ -21,10 +21,8 @@ engines.need("ray")
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # it would ask, or call home
 
-import ray  # noqa: E402 - after the check that it is there, and the setting
-import ray.data  # noqa: E402
-
-from fastndcg.adapters import ray as fnr  # noqa: E402
+ray, data = engines.imported_later("ray"), engines.imported_later("ray.data")
+fnr = engines.imported_later("fastndcg.adapters.ray")
 
 pytestmark = [
     pytest.mark.host,
@@ -51,30 +49,30 @@ def _cluster() -> Iterator[None]:
         )
         for name in ("ray", "ray.data"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        context = ray.data.DataContext.get_current()
+        context = data.DataContext.get_current()
         context.enable_progress_bars = False
         context.default_hash_shuffle_parallelism = 4
         yield
         ray.shutdown()
 
 
-def dataset(table: pa.Table, blocks: int = 3) -> ray.data.Dataset:
+def dataset(table: pa.Table, blocks: int = 3) -> Any:
     size = -(-len(table) // blocks) or 1
-    return ray.data.from_arrow([table.slice(start, size) for start in range(0, max(len(table), 1), size)])
+    return data.from_arrow([table.slice(start, size) for start in range(0, max(len(table), 1), size)])
 
 
-def rows_of(results: ray.data.Dataset) -> list[tuple[Any, ...]]:
+def rows_of(results: Any) -> list[tuple[Any, ...]]:
     return engines.rows_of(results.take_all())
 
 
 @pytest.fixture
 def engine() -> Engine:
-    def arrow(results: ray.data.Dataset) -> pa.Table:
+    def arrow(results: Any) -> pa.Table:
         return pa.concat_tables([part for part in ray.get(results.to_arrow_refs()) if len(part)])
 
     return Engine(
-        fnr, dataset, dataset, ray.data.from_arrow, lambda table: [dataset(table, 5)],
-        ray.data.Dataset.take_all, arrow, frozenset({"text view", "nothing"}),
+        fnr, dataset, dataset, data.from_arrow, lambda table: [dataset(table, 5)],
+        data.Dataset.take_all, arrow, frozenset({"text view", "nothing"}),
     )  # fmt: skip
 
 
@@ -98,7 +96,7 @@ def test_any_blocks_and_ties_in_the_order_of_a_column(blocks: int) -> None:
 
 def test_frames_of_pandas() -> None:
     table = engines.documents(100, text=True)
-    rows = ray.data.from_pandas([table.slice(0, 500).to_pandas(), table.slice(500).to_pandas()])
+    rows = data.from_pandas([table.slice(0, 500).to_pandas(), table.slice(500).to_pandas()])
     expected = engines.rows_of(engines.here(table).to_arrow())
     assert rows_of(fnr.evaluate(rows, engines.MEASURES, **engines.COLUMNS)) == expected
 
@@ -106,7 +104,7 @@ def test_frames_of_pandas() -> None:
 def test_files(tmp_path: Path) -> None:
     table = engines.documents(100)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=200)
-    rows = ray.data.read_parquet(tmp_path / "rows.parquet")
+    rows = data.read_parquet(tmp_path / "rows.parquet")
     fnr.evaluate(rows, "AP", **engines.COLUMNS).write_parquet(tmp_path / "results")
     found = engines.rows_of(pq.read_table(tmp_path / "results"))
     assert found == engines.rows_of(engines.here(table, "AP").to_arrow())
