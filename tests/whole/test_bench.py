@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import oracle
@@ -28,6 +28,7 @@ from bench import (
     run,
     runs,
     samples,
+    scale,
     tables,
     training,
     workloads,
@@ -428,3 +429,27 @@ def test_other_sections_have_rows(section: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(intervals, "coverage", lambda experiments: iter(()))  # of many seconds
     found = list(run.rows_of(section, quick=True))
     assert found and all(row.section == section and row.unit and row.value is not None for row in found)
+
+
+def test_jobs_on_paper_keep_their_laws() -> None:
+    """Nothing is faster than its processor time allows, more workers are no slower, and what is too large is said."""
+    cases: list[dict[str, Any]] = [{}, {"shuffled": True}, {"longest": 1e8}]
+    for case in cases:
+        alike: dict[str, Any] = {"slow": 0.0, "lost": 0.0, **case}
+        found = [scale.simulate(scale.Job(1e10, workers, **alike)) for workers in (1, 10, 100)]
+        assert [each.tasks for each in found] == [2500] * 3 and not any(each.again for each in found)
+        assert found[0].seconds > found[1].seconds > found[2].seconds
+        for each, workers in zip(found, (1, 10, 100), strict=True):
+            assert each.seconds >= each.processor / (workers * scale.CORES) and each.verdict == "fits"
+        troubled = scale.simulate(scale.Job(1e10, 100, slow=0.1, lost=50.0, **case))
+        assert (
+            troubled.again
+            and troubled.seconds >= found[2].seconds
+            and troubled.processor > found[2].processor
+        )
+    half = scale.simulate(scale.Job(1e9, 1, slow=0.0, lost=0.0)).processor
+    assert scale.simulate(scale.Job(2e9, 1, slow=0.0, lost=0.0)).processor == pytest.approx(
+        2 * half, rel=0.01
+    )
+    broken = scale.simulate(scale.Job(1e12, 10_000, slices=1_000_000, merged_by_workers=False))
+    assert "driver holds" in broken.verdict
