@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import re
@@ -16,7 +17,13 @@ from fastndcg.measures import DEFINITIONS, named, spellings
 
 PACKAGE = Path(fastndcg.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    """Parsed once it is asked for, since every worker imports this file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
 
 # what a module may import of the package; the last ones are outside, looking in
 OUTSIDE = ("fastndcg.cli", "fastndcg.adapters", "fastndcg.__main__")
@@ -78,7 +85,7 @@ def imported(path: Path, *, at_import: bool = False) -> set[str]:
                     found.add(base)
             visit(child)
 
-    visit(TREES[path])
+    visit(tree_of(path))
     return found
 
 
@@ -133,7 +140,7 @@ def test_public_names_are_those_that_type_checkers_see() -> None:
     """Each is imported from its module on its first use, and stays what it is whatever is imported after it."""
     seen = {
         (f"{node.module}.{alias.name}", alias.asname)
-        for node in ast.walk(TREES[PACKAGE / "__init__.py"])
+        for node in ast.walk(tree_of(PACKAGE / "__init__.py"))
         if isinstance(node, ast.ImportFrom)
         and node.module.startswith("fastndcg.")
         and node.module != "fastndcg._version"
@@ -192,7 +199,7 @@ print(before == numba.get_num_threads())
 
 def mapped(name: str) -> list[str]:
     """The names in the map of a package's docstring: what stands before two spaces, or alone on its line."""
-    text = ast.get_docstring(TREES[MODULES[name]]) or ""
+    text = ast.get_docstring(tree_of(MODULES[name])) or ""
     starts = re.findall(r"^(?: {4})?([a-z]\w*(?:, [a-z]\w*)*)(?= {2,}\S|$)", text, flags=re.MULTILINE)
     return [each for names in starts for each in names.split(", ")]
 
@@ -317,11 +324,11 @@ def test_no_module_assigns_into_another() -> None:
     for name, path in MODULES.items():
         aliases = {
             alias.asname or alias.name
-            for node in ast.walk(TREES[path])
+            for node in ast.walk(tree_of(path))
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fastndcg")
             for alias in node.names
         }
-        for node in ast.walk(TREES[path]):
+        for node in ast.walk(tree_of(path)):
             for target in node.targets if isinstance(node, ast.Assign) else []:
                 if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
                     assert target.value.id not in aliases, f"{name}:{node.lineno} {ast.unparse(target)}"
@@ -433,7 +440,7 @@ def test_the_walk_from_a_file_to_its_values_is_short(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_no_assert_no_print_no_loose_ends(name: str) -> None:
     path = MODULES[name]
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(tree_of(path)):
         assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno} asserts"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in ("print", "breakpoint", "eval", "exec"), (
@@ -456,7 +463,7 @@ def test_compiled_functions_live_in_kernels(name: str) -> None:
     if name not in KERNELS or name == "fastndcg.kernels.flow.tables":
         targets = imported(MODULES[name], at_import=True)
         assert not {target for target in targets if target.split(".")[0] in COMPILER}
-        for node in ast.walk(TREES[MODULES[name]]):
+        for node in ast.walk(tree_of(MODULES[name])):
             if isinstance(node, ast.FunctionDef):
                 assert not any(
                     "jit" in ast.unparse(mark) or "vectorize" in ast.unparse(mark)
@@ -470,7 +477,7 @@ def test_private_parts_of_numba_are_touched_in_one_module() -> None:
     for name, path in MODULES.items():
         if name == "fastndcg.kernels.compile.private_numba":
             continue
-        for node in ast.walk(TREES[path]):
+        for node in ast.walk(tree_of(path)):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 modules = [node.module or ""]
@@ -483,7 +490,7 @@ def test_no_fastmath() -> None:
     assert "fastmath" not in {
         keyword.arg
         for name in KERNELS
-        for node in ast.walk(TREES[MODULES[name]])
+        for node in ast.walk(tree_of(MODULES[name]))
         if isinstance(node, ast.Call)
         for keyword in node.keywords
     }
