@@ -109,19 +109,14 @@ def is_watched() -> bool:
     if not _in_main_thread() or os.environ.get("FASTNDCG_PROGRESS") == "0":
         return False
     try:
-        return sys.stderr.isatty() or _in_notebook()
+        shell = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
+        return sys.stderr.isatty() or getattr(shell, "kernel", None) is not None
     except (AttributeError, ValueError):  # stderr is closed, or there is none
         return False
 
 
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread() and os.getpid() == _process
-
-
-def _in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return getattr(shell, "kernel", None) is not None
 
 
 _process = os.getpid()  # a forked process has another id

@@ -14,7 +14,7 @@ from fastndcg.common.later import pa
 from fastndcg.errors import At, InputTypeError, check_length, count_of
 from fastndcg.rankings.blame import BY_ROW, Blame
 from fastndcg.rankings.casts import JudgedPool, cast_scores
-from fastndcg.rankings.checks import cast_columns, checked_columns, checked_scores
+from fastndcg.rankings.checks import cast_columns, checked_scores
 from fastndcg.rankings.intents import IntentGrades, IntentProbabilities
 
 if TYPE_CHECKING:
@@ -75,13 +75,6 @@ class Value:
     ) -> Self:
         """`from_offsets` without a look at oddities, for what is not a user's array."""
         return cls._of(**cast_columns(offsets, relevance, scores, blame, **columns))
-
-    @classmethod
-    def _of_columns(
-        cls, offsets: Int64, relevance: Array, scores: Array, blame: Blame, **columns: Any
-    ) -> Self:
-        """Rankings of columns whose types and lengths are right already, as `checked_columns` takes them."""
-        return cls._of(**checked_columns(offsets, relevance, scores, blame, **columns))
 
     def _with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
         """`with_scores` without a look at oddities, for a system that is still being trained."""

@@ -14,7 +14,7 @@ from fastndcg.common.arrays import combine_flags
 from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, plain
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.rankings.blame import Blame, shown
-from fastndcg.rankings.checks import checked_propensity
+from fastndcg.rankings.checks import checked_columns, checked_propensity
 from fastndcg.rankings.grouping import Grouped, group_rows
 from fastndcg.rankings.intents import intent_grades
 from fastndcg.rankings.rankings import Rankings
@@ -187,7 +187,7 @@ def _checked(
 ) -> Rankings:
     """Rankings of these columns, whose values are checked in words of the table."""
     kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
-    return Rankings._of_columns(
+    fields = checked_columns(
         *of_documents,
         blame._replace(names=(f'column "{columns.relevance}"', f'column "{columns.score}"')),
         nan=columns.nan,
@@ -195,6 +195,7 @@ def _checked(
         queries=pa.table(kept) if kept else None,
         **more,
     )
+    return Rankings._of(**fields)
 
 
 # ---- lists ----

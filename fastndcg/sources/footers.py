@@ -50,12 +50,9 @@ class Footer(NamedTuple):
     metadata: pq.FileMetaData
     schema: pa.Schema
     at: int  # its position in the file
+    n_rows: int
     rows: list[int]  # of each row group
     chunks: Int64  # (row groups, columns, PLACES); ENCODINGS has a bit for each encoding
-
-    @property
-    def n_rows(self) -> int:
-        return sum(self.rows)
 
     def places_of(self, names: Collection[str]) -> list[int]:
         """The indices of the leaf columns of the named columns, which may be nested."""
@@ -140,7 +137,7 @@ def read_footer(source: pa.NativeFile) -> Footer:
             f"by its footer, the file has {n_rows:,} rows and its row groups have {sum(rows):,}"
         )
     chunks = np.array(numbers, np.int64).reshape(len(rows), n_columns, PLACES)
-    footer = Footer(metadata, schema, at, rows, chunks)
+    footer = Footer(metadata, schema, at, n_rows, rows, chunks)
     values, stored = footer.chunks[:, :, VALUES], footer.chunks[:, :, STORED]
     doubtful = (values > _PLAUSIBLE_VALUES) & (values // _PLAUSIBLE_VALUES_OF_BYTE > stored)
     doubtful &= footer.chunks[:, :, ENCRYPTED] == 0

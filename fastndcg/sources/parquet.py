@@ -76,7 +76,27 @@ class ParquetFiles(Opened):
         return [name for name in self.names if all(part.has(name) for part in self.parts)]
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        return {name: without_views(_type_of(self.parts, name)) for name in names}
+        """The types of columns in all files. Raises `SourceError` where a column has none."""
+        types = {}
+        for name in names:
+            kinds = [(part.file.path, part.type_of(name)) for part in self.parts]
+            for part, (_, kind) in zip(self.parts, kinds, strict=True):
+                if kind is None and name not in part.file.partition:
+                    raise SourceError(
+                        f'column "{name}" is in {self.first} but not in {part.file.path}; '
+                        "wanted it in all files. Name only files of one schema."
+                    )
+            own = [(path, kind) for path, kind in kinds if kind is not None]
+            if own and len(own) < len(kinds):
+                raise SourceError(
+                    f'column "{name}" stands in some files and in the folder names of others; '
+                    "write it in one way"
+                )
+            if own:
+                types[name] = without_views(own[0][1] if len(own) == 1 else common_type(name, own))
+            else:
+                types[name] = _partition_type(part.file.partition[name] for part in self.parts)
+        return types
 
     def with_columns(self, columns: Columns) -> Self:
         for part in self.parts:
@@ -138,7 +158,8 @@ class ParquetFiles(Opened):
 def _with_leaves(wanted: Wanted, query: str | None) -> Wanted:
     """The same files, where it is known which columns are read from their pages, now or once that pays."""
     n_groups = sum(len(part.footer.rows) for part in wanted.parts)
-    is_short = wanted.n_rows < LEAST_ROWS_OF_A_GROUP * max(n_groups, 1)
+    n_rows = sum(part.footer.n_rows for part in wanted.parts)
+    is_short = n_rows < LEAST_ROWS_OF_A_GROUP * max(n_groups, 1)
     # from afar pyarrow asks for all columns at once
     is_local = any(part.file.is_local for part in wanted.parts)
     if is_short or not is_local:
@@ -157,7 +178,7 @@ def _with_leaves(wanted: Wanted, query: str | None) -> Wanted:
     plain: dict[str, str] = {}
     for way in dict.fromkeys(way for name, way in ways.items() if name not in by_pyarrow):
         values = [name for name in ways if ways[name] == way and name not in runs - {*names}]
-        if not worlds.pays(way, wanted.n_rows * len(values)):
+        if not worlds.pays(way, n_rows * len(values)):
             plain |= dict.fromkeys(values, way)
     by_pyarrow |= plain.keys()
     parts = [
@@ -178,25 +199,6 @@ def _stands_in_runs(parts: list[Part], name: str) -> bool:
         size += int(part.footer.chunks[:, part.leaves[name].place, STORED].sum())
         rows += part.footer.n_rows
     return size <= _BYTES_IN_RUNS * rows
-
-
-def _type_of(parts: list[Part], name: str) -> pa.DataType:
-    """The type of a column in all files. Raises `SourceError` where there is none."""
-    kinds = [(part.file.path, part.type_of(name)) for part in parts]
-    for part, (_, kind) in zip(parts, kinds, strict=True):
-        if kind is None and name not in part.file.partition:
-            raise SourceError(
-                f'column "{name}" is in {parts[0].file.path} but not in {part.file.path}; '
-                "wanted it in all files. Name only files of one schema."
-            )
-    own = [(path, kind) for path, kind in kinds if kind is not None]
-    if not own:
-        return _partition_type(part.file.partition[name] for part in parts)
-    if len(own) < len(kinds):
-        raise SourceError(
-            f'column "{name}" stands in some files and in the folder names of others; write it in one way'
-        )
-    return own[0][1] if len(own) == 1 else common_type(name, own)
 
 
 def _partition_type(values: Iterable[str | None]) -> pa.DataType:

@@ -66,10 +66,6 @@ class File(NamedTuple):
     def is_local(self) -> bool:
         return isinstance(self.filesystem, fs.LocalFileSystem)
 
-    @property
-    def identity(self) -> object:
-        return identity_of(self.path) if self.is_local else self.path
-
     def open_unpacking(self) -> pa.NativeFile:
         """The unpacked content."""
         return unpack(self.filesystem.open_input_file(self.path))[0]
@@ -139,7 +135,8 @@ def find_files(paths: list[PathLike], kind: NamesOfFiles) -> list[File]:
     seen: dict[object, tuple[int, str]] = {}
     for place, path in enumerate(paths):
         for file in _expand(path, kind):
-            first, name = seen.setdefault(file.identity, (place, file.path))
+            identity = identity_of(file.path) if file.is_local else file.path
+            first, name = seen.setdefault(identity, (place, file.path))
             if first != place:
                 both = "is named twice" if name == file.path else f"and {name} are one file"
                 raise SourceError(

@@ -61,14 +61,6 @@ class Wanted(NamedTuple):
     # columns that pyarrow reads until reading their pages pays, and the drivers that it stands for
     plain: Mapping[str, str] = MappingProxyType({})
 
-    @property
-    def n_rows(self) -> int:
-        return sum(part.footer.n_rows for part in self.parts)
-
-    def has_text_pages(self, name: str) -> bool:
-        """Whether a column of texts is read from its pages."""
-        return any(name in part.leaves and part.leaves[name].stored == np.uint8 for part in self.parts)
-
 
 def part_of(file: File) -> Part:
     """A file and its footer, whose numbers agree with one another."""
@@ -91,19 +83,19 @@ class Span(NamedTuple):
 def read_table(wanted: Wanted, progress: Progress = None) -> pa.Table:
     """The wanted columns of all files, in order."""
     names, threads = list(wanted.types), wanted.threads
-    share = wanted.n_rows // threads
+    total = sum(part.footer.n_rows for part in wanted.parts)
+    share = total // threads
     spans = _spans_within(wanted, share * len(names))
     if len(spans) >= 2 * threads:
         tasks = [(wanted, span, names) for span in spans]
     else:  # columns are separate tasks if spans would leave threads idle; texts take as long as the others
         shorter = _spans_within(wanted, share)
-        tasks = [
-            (wanted, span, [name])
-            for name in names
-            for span in (shorter if wanted.has_text_pages(name) else spans)
-        ]
+        texts = {
+            name for part in wanted.parts for name in part.leaves if part.leaves[name].stored == np.uint8
+        }
+        tasks = [(wanted, span, [name]) for name in names for span in (shorter if name in texts else spans)]
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
-    done, total = 0, wanted.n_rows
+    done = 0
     with Task("Reading", "rows", progress) as task:
         task.advance(0, total)
         for (_, span, columns), arrays in zip(tasks, in_order(read_span, tasks, threads), strict=True):

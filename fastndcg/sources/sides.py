@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import negate, offsets_from
-from fastndcg.common.arrow_types import array_of, column_of, combine, decode, places_of
+from fastndcg.common.arrow_types import array_of, column_of, combine, decode, is_binary, places_of
 from fastndcg.errors import Argument, ColumnError, Given, InputError, InputTypeError, Step
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import encode, id_column, numbers_of
@@ -160,10 +160,6 @@ def name_of(side: Side, row: int) -> str:
 
 def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_binary(kind))
-
-
-def is_binary(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
 def plain_ids(ids: Any) -> pa.Array:
