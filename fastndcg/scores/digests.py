@@ -116,6 +116,10 @@ def _hashes_of_chunk(texts: Any) -> UInt64:
 
 def _hashes_of_numbers(values: npt.NDArray[Any]) -> UInt64:
     """A hash of each number, the same for each type that can hold it."""
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            whole = values.astype(np.int64)
+        values = whole if np.array_equal(whole, values) else values
     if values.dtype.kind in "iu" and len(values):
         least, greatest = int(values.min()), int(values.max())
         if greatest - least < _FEW:
