@@ -1163,7 +1163,9 @@ def prediction_powered(
     variance = math.fsum((each - middle) ** 2 for each in every) / (len(every) - 1)
     square = math.fsum((each - mean_f) ** 2 for each in f)
     together = math.fsum((one - mean_y) * (other - mean_f) for one, other in zip(y, f, strict=True)) / n
-    if square < 1e-20:
+    if (
+        max(abs(each - mean_f) for each in f) <= 2.0**-44 * max(map(abs, every)) or not square
+    ):  # equal up to rounding
         return mean_y, 0.0, math.nan
     weight = min(max(together / ((1 + n / m) * variance), 0.0), 1.0)
     rest = [one - weight * other for one, other in zip(y, f, strict=True)]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.statistics.exact_sums import differences_of, exact_sum, mean, scaled
+from fastndcg.statistics.exact_sums import differences_of, exact_sum, is_constant, mean, scaled
 from fastndcg.statistics.intervals import Interval, t_interval
 from fastndcg.statistics.paired import Spread
 
@@ -65,7 +65,8 @@ def controlled(
         every = None if weights is None else np.concatenate(weights)
         spread = Spread.of(np.concatenate([control, others]), every).std ** 2
         spread *= 1 + n / _size(others, w_others)
-    weight = together / spread if square else 0.0
+    far = max(float(np.abs(each).max(initial=0.0)) for each in (control, () if others is None else others))
+    weight = 0.0 if is_constant(off, far) or not square else together / spread
     weight = weight if others is None else min(max(weight, 0.0), 1.0)
     if not weight:
         return Controlled(alone.mean, 0.0, alone.error, alone.freedom, float(alone.n))

@@ -101,6 +101,8 @@ def test_weights_of_queries() -> None:
 @pytest.mark.pure
 def test_ends() -> None:
     y, g = np.array([0.2, 0.4, 0.9, 0.1]), np.array([0.5, 0.2, 0.7])
+    nearly = controlled(y, np.array([0, 0, 0, 1e-38]), np.array([0.0, 1.0]))
+    assert nearly.weight == 0 and nearly.error == pytest.approx(y.std(ddof=1) / 2), "equal up to rounding"
     constant = controlled(y, np.full(4, 0.3), np.full(3, 0.3))
     assert constant.weight == 0 and constant.mean == pytest.approx(0.4) and constant.effective == 4
     against = controlled(y, -y, -g)
