@@ -18,6 +18,18 @@ def _prepare(ignore_ties: bool) -> Callable[[fn.Rankings], Callable[[], float]]:
     return prepare
 
 
+def _prepare_auc(rankings: fn.Rankings) -> Callable[[], list[float]]:
+    from sklearn.metrics import roc_auc_score
+
+    grades, scores = dense(rankings)
+    relevant = grades >= 1
+    both = relevant.any(axis=1) & ~relevant.all(axis=1)
+    return lambda: [
+        roc_auc_score(*of_query) if known else 0.0
+        for *of_query, known in zip(relevant, scores, both.tolist(), strict=True)
+    ]
+
+
 RIVALS = (
     Rival(
         "scikit-learn ndcg_score", "scikit-learn", "sklearn", "nDCG@10", _prepare(ignore_ties=False), 20_000,
@@ -26,5 +38,9 @@ RIVALS = (
     Rival(
         "scikit-learn ndcg_score, ignore_ties", "scikit-learn", "sklearn", "nDCG@10", _prepare(ignore_ties=True),
         20_000, note="scores without ties",
+    ),
+    Rival(
+        "scikit-learn roc_auc_score", "scikit-learn", "sklearn", "AUC", _prepare_auc, 2_000, tied=True, bar=20,
+        note="a loop over queries; those of one class are 0",
     ),
 )  # fmt: skip

@@ -96,6 +96,10 @@ EVALUATION: tuple[Rule, ...] = (
             has("RR", "RR@k", cut=True, ties="docid_asc", score_dtype=None),
             has("ERR", "ERR", rounding=Rounding(5, "stored"), score_dtype=None),
             has("Judged", "Judged", ties="docid_asc", score_dtype=None),
+            has(
+                "AUC", "Accuracy", ties="docid_asc", score_dtype=None, empty="skip", missing="skip",
+                caveats=("it ends with an error where all returned documents are relevant",),
+            ),
         ),
         caveats=(
             "nDCG goes to pytrec_eval; a judged query that the run lacks counts as 0",

@@ -20,6 +20,12 @@ RECOMMENDATION: tuple[Rule, ...] = (
         tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG",
         caveats=("the ideal ranking has k relevant items even for users who have fewer",
             "users without relevant items are left out"),
+        others=(
+            has(
+                "AUC", "PartialAUC(k=10)", cut=False, max_fp=10,
+                caveats=("insufficient_handling='ignore'; another k is replace(AUC={'max_fp': k})",),
+            ),
+        ),
     ),
     _RECSYS.replace(
         name="rectools_achievable", empty="skip", tool="RecTools 0.19.0",
@@ -53,6 +59,12 @@ RECOMMENDATION: tuple[Rule, ...] = (
         name="recbole", ties="unspecified", empty="skip", score_dtype="float32", tool="RecBole 1.2.1",
         source="recbole/evaluator/metrics.py NDCG",
         caveats=("torch.topk does not define the order of ties, so such data is refused",),
+        others=(
+            has(
+                "AUC", "gauc", cut=False, ties="average", weights="n_relevant",
+                empty="skip", caveats=("its decimals, 4 by default, are not cut here",),
+            ),
+        ),
     ),
     _RECSYS.replace(
         name="recommenders", empty="skip", tool="recommenders 1.2.1",
