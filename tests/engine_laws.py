@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
-from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
+from fastndcg import ColumnError, InputError, InputTypeError, MeasureError, SourceError
+from fastndcg.adapters import shares
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Engine:
     lacks: frozenset[str] = frozenset()
     # whether its partitions are frames of pandas, which have NaN for nulls, and texts of types of their own
     is_of_pandas: bool = False
+    # what functions of files take first
+    session: tuple[Any, ...] = ()
 
     def evaluate(self, df: Any, measures: Any, **options: Any) -> list[tuple[Any, ...]]:
         """Rows of the results, whose errors are plain."""
@@ -59,6 +62,16 @@ class Engine:
         assert self.evaluate(df, measures, **options) == engines.rows_of(local.to_arrow())
         found = self.summary(df, measures, quartiles=True, **without_keep(options))
         assert engines.rows_of(found.to_arrow()) == engines.rows_of(local.summary().to_arrow())
+
+    def check_files(self, paths: Any, local: fn.Scores, measures: Any, **options: Any) -> None:
+        """Results and summary of files beside those of this process."""
+        with self.plain_errors():
+            found = self.adapter.evaluate_files(*self.session, paths, measures, **options)
+            assert self.rows(found) == engines.rows_of(local.to_arrow())
+        summary = self.adapter.summary_files(
+            *self.session, paths, measures, quartiles=True, **without_keep(options)
+        )
+        assert engines.rows_of(summary.to_arrow()) == engines.rows_of(local.summary().to_arrow())
 
 
 def without_keep(columns: dict[str, Any]) -> dict[str, Any]:
@@ -251,3 +264,58 @@ class Laws:
         scores = wanted(df, "AP", keep="country")
         with pytest.raises(ColumnError, match='there is no column "lang" for by'):
             engine.adapter.means(scores, "AP", by="lang")
+
+    # ---- files ----
+
+    @pytest.mark.parametrize("way", engines.FILES)
+    def test_files(self, engine: Engine, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(shares, "_BYTES", 20_000)  # several shares, and blocks
+        table = engines.documents(120, text=way in ("any", "cut", "lists", "csv"))
+        options = engines.FILES[way](tmp_path, table)
+        columns, measures = engines.COLUMNS | options, [*engines.MEASURES, engines.BY_ORDER]
+        read = fn.read_csv if "csv" in way else fn.read_parquet
+        local = fn.evaluate(read(tmp_path, **columns), measures)
+        grouped = {"grouped": True} if "together" in way else {}
+        engine.check_files(str(tmp_path), local, measures, **columns, **grouped)
+        # of Parquet footers say more than what the caller does
+        other = {"grouped": way in ("ascending", "descending", "cut")}
+        engine.check_files(str(tmp_path), local, measures, partitions=3, **columns, **other)
+
+    def test_files_whose_queries_do_not_stand_together(
+        self, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(shares, "_BYTES", 2_000)
+        table, name = engines.apart(engines.documents(60))
+        engines.write_files(tmp_path, table)
+        wanted = rf"^query {name} stands in several places of the data. grouped=True takes"
+        with pytest.raises(InputError, match=wanted):
+            engine.adapter.summary_files(*engine.session, tmp_path, "AP", query="qid", grouped=True)
+        local = fn.evaluate(fn.read_parquet(tmp_path), "AP")
+        engine.check_files(tmp_path, local, "AP")
+
+    @pytest.mark.parametrize("kind", engines.IDS)
+    def test_files_with_ids_of_every_type(
+        self, engine: Engine, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(shares, "_BYTES", 100)
+        table = engines.documents_of(kind, grouped=len(kind) % 2 == 0)
+        engines.write_files(tmp_path, table, group=5)
+        found = engine.adapter.evaluate_files(*engine.session, tmp_path, "nDCG", query="qid", keep="also")
+        engines.check_ids(engine.arrow(found), table)
+
+    @pytest.mark.parametrize(("column", "value", "message"), [*odd_values()])
+    def test_errors_of_files(
+        self, engine: Engine, column: str, value: Any, message: str, tmp_path: Path
+    ) -> None:
+        table = engines.documents(50, text=True)
+        kind = table.schema.field(column).type
+        bad = pc.if_else(pc.equal(table["qid"], "query 62"), pa.scalar(value, kind), table[column])
+        engines.write_files(tmp_path, replace(table, column, bad))
+        with pytest.raises(InputError, match=message):
+            engine.adapter.summary_files(*engine.session, tmp_path, "AP")
+        with pytest.raises(ColumnError, match='there is no column "points" for score'):
+            engine.adapter.evaluate_files(*engine.session, tmp_path, "AP", score="points")
+        with pytest.raises(ColumnError, match='^order="position" is for tables of engines; files have the'):
+            engine.adapter.evaluate_files(*engine.session, tmp_path, "AP", order="position")
+        with pytest.raises(SourceError, match="nowhere does not exist"):
+            engine.adapter.summary_files(*engine.session, tmp_path / "nowhere", "AP")

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 
@@ -272,6 +275,79 @@ def _bad_partitions() -> dict[str, tuple[list[pa.Table], str]]:
 
 BAD_PARTITIONS = _bad_partitions()
 OF_PARTITIONS = OF_CLICKS | {"nan": "last"}
+
+
+# ---- files ----
+
+
+def write_files(
+    folder: Path, table: pa.Table, n: int = 8, *, group: int = 60, csv: bool = False
+) -> dict[str, Any]:
+    """Write n files of rows as they are; returns what `COLUMNS` has else."""
+    size = -(-len(table) // n)
+    for part, start in enumerate(range(0, len(table), size)):
+        rows = table.slice(start, size)
+        if csv:
+            pa_csv.write_csv(rows, folder / f"{part}.csv")
+        else:
+            pq.write_table(rows, folder / f"{part}.parquet", row_group_size=group)
+    return {}
+
+
+def _sorted(table: pa.Table, order: str = "ascending") -> pa.Table:
+    return table.sort_by([("qid", order), ("position", "ascending")])
+
+
+def _in_some_order(table: pa.Table) -> pa.Table:
+    """Rows that stand together, by queries whose ids neither rise nor fall."""
+    of_query = [hash(str(query)[::-1]) for query in table["qid"].to_pylist()]
+    keyed = table.append_column("key", pa.array(of_query))
+    return keyed.sort_by([("key", "ascending"), ("qid", "ascending")]).drop_columns(["key"])
+
+
+def _one_query(table: pa.Table) -> pa.Table:
+    """Rows of one query in all files but the first and the last."""
+    rows = _sorted(table)
+    start = len(rows) // 8 - 5
+    long = pa.array([rows["qid"][start].as_py()] * (len(rows) - 2 * start), rows["qid"].type)
+    ids = pa.chunked_array(
+        [*rows["qid"].slice(0, start).chunks, long, *rows["qid"].slice(len(rows) - start).chunks]
+    )
+    for name in ("country", "traffic"):
+        kept = pa.array([rows[name][start].as_py()] * len(long), rows[name].type)
+        column = pa.chunked_array(
+            [*rows[name].slice(0, start).chunks, kept, *rows[name].slice(len(rows) - start).chunks]
+        )
+        rows = rows.set_column(rows.column_names.index(name), name, column)
+    return rows.set_column(0, "qid", ids)
+
+
+def _write_hive(folder: Path, table: pa.Table) -> dict[str, Any]:
+    pq.write_to_dataset(_sorted(table), folder, partition_cols=["country"], max_rows_per_group=100)
+    return {}
+
+
+# what writes files in a way, and what it changes of `COLUMNS`
+FILES: dict[str, Callable[[Path, pa.Table], dict[str, Any]]] = {
+    "any": write_files,
+    "ascending": lambda folder, table: write_files(folder, _sorted(table)),
+    "descending": lambda folder, table: write_files(folder, _sorted(table, "descending"), group=30),
+    "cut": lambda folder, table: write_files(folder, _sorted(table), 23, group=7),
+    "one query": lambda folder, table: write_files(folder, _one_query(table)),
+    "in row groups": lambda folder, table: write_files(
+        folder, pa.concat_tables([part.take(np.random.default_rng(0).permutation(len(part))) for part in _parts(_sorted(table))])
+    ),
+    "together": lambda folder, table: write_files(folder, _in_some_order(table)),
+    "one file": lambda folder, table: write_files(folder, table, 1, group=10**6),
+    "lists": lambda folder, table: write_files(folder, listed(table)),
+    "hive": _write_hive,
+    "csv": lambda folder, table: write_files(folder, table, csv=True),
+    "csv together": lambda folder, table: write_files(folder, _sorted(table), csv=True),
+}  # fmt: skip
+
+
+def _parts(table: pa.Table, size: int = 60) -> list[pa.Table]:
+    return [table.slice(start, size) for start in range(0, len(table), size)]
 
 
 def bits_of(row: dict[str, Any]) -> dict[str, Any]:

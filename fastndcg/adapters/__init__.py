@@ -3,8 +3,10 @@
 engines       the functions of Spark, Dask and Ray, with their signatures
 parts         shared by all engines: how a worker scores its part of the data
 totals        shared by all engines: sums of parts, and what they add up to
-grouped       shared by all engines: data in which the rows of each query are contiguous
+parcels       shared by all engines: rows and sums that workers hand to one another
+shares        shared by all engines: files that workers read themselves
 spark         Spark DataFrames
+spark_files   the files that a Spark DataFrame is read from
 dask          Dask DataFrames
 ray           Datasets of Ray Data
 boosters      shared by XGBoost, LightGBM and CatBoost

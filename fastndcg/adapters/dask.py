@@ -26,22 +26,28 @@ nDCG@10  0.815465  0.260972  0.630930  1.000000        2      0
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import dask
+import dask.base
+import dask.system
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from dask.dataframe import from_delayed
 
-from fastndcg.adapters import grouped as together
-from fastndcg.adapters import parts, totals
-from fastndcg.adapters.engines import Engine
-from fastndcg.common.arrow_types import decode
+from fastndcg.adapters import parcels, parts, totals
+from fastndcg.adapters.engines import Engine, Types
+from fastndcg.adapters.shares import Files, Plan, Share, parcels_of, results_of
+from fastndcg.common.arrow_types import decode, is_number, is_text
 from fastndcg.errors import ColumnError
 from fastndcg.sources.frames import table_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dask.dataframe import DataFrame
 
     from fastndcg.measures import Measures
@@ -70,7 +76,7 @@ def _piece(
 ) -> tuple[Any, tuple[pa.ChunkedArray, list[pd.DataFrame]]]:
     """Return results, or sums, of queries inside a partition; their ids; and the rows at its edges."""
     ids = table_of(frame, [task.query])[task.query]
-    cut = together.runs_at_edges(ids, np.array([0, len(frame)]))
+    cut = parcels.runs_at_edges(ids, np.array([0, len(frame)]))
     first, last = (cut[0][1], cut[-1][0]) if len(cut) > 1 else (len(frame), len(frame))
     within = frame.iloc[first:last]
     found = _results(within, task) if quartiles is None else _sums(within, task, quartiles)
@@ -88,8 +94,31 @@ def _at_edges(
     scored = [decode(ids) for ids, _ in pieces if len(ids)]
     cut = decode(table_of(rows, [task.query])[task.query])
     if scored:
-        together.check_ids(task, pa.chunked_array([chunk for ids in scored for chunk in ids.chunks]), cut)
+        parcels.check_ids(task, pa.chunked_array([chunk for ids in scored for chunk in ids.chunks]), cut)
     return _results(rows, task) if quartiles is None else _sums(rows, task, quartiles)
+
+
+def _by_block(files: Files, share: Share) -> list[pa.Table]:
+    """The parcels of a share, a table for each block."""
+    found = pa.concat_tables([parcels.SCHEMA.empty_table(), *parcels_of(files, share)])
+    return [found.filter(pc.field("block") == block) for block in range(files.job.blocks)]
+
+
+def _joined(job: parcels.Job, of_shares: list[pa.Table]) -> list[pa.Table]:
+    return list(parcels.joined(job, (batch for table in of_shares for batch in table.to_batches())))
+
+
+def _unpickled(tables: list[pa.Table]) -> list[totals.Sums]:
+    return [sums for table in tables for sums in totals.unpickle_rows(table.to_pylist())]
+
+
+def _as_frame(tables: list[pa.Table], schema: pa.Schema, meta: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Results as Dask reads Parquet: texts are Arrow's, and integers of which some are null are floats."""
+    table, texts = pa.concat_tables([schema.empty_table(), *tables]), pd.StringDtype("pyarrow")
+    frame = table.to_pandas(types_mapper=lambda kind: texts if is_text(kind) else None)
+    if meta is None:
+        return frame
+    return frame.astype({name: kind for name, kind in meta.dtypes.items() if not table[name].null_count})
 
 
 def _groups(frame: pd.DataFrame, asked: totals.Means) -> tuple[list[pa.DataType], totals.Groups]:
@@ -147,6 +176,65 @@ class Dask(Engine["DataFrame"]):
             return [*dask.compute(*found, edges)]
         return _of_each_partition(_sums, rows, task, values)
 
+    # ---- files ----
+
+    def _workers(self) -> int:
+        client: Any = getattr(dask.base.get_scheduler(), "__self__", None)
+        if hasattr(client, "nthreads"):
+            return max(1, sum(client.nthreads().values()))
+        return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
+
+    def _of_shares(self, function: Callable[[Share], Any], shares: list[Share]) -> list[Any]:
+        return list(dask.compute(*map(_delay(function), shares)))
+
+    def _of_plan(self, plan: Plan) -> list[Any]:
+        """The tables that are yielded for each share, or for each block."""
+        files = plan.files
+        if plan.is_local:
+            return [_delay(_alone)(files, share) for share in plan.shares]
+        of_shares = [_delay(_by_block, nout=files.job.blocks)(files, share) for share in plan.shares]
+        blocks = range(files.job.blocks)
+        return [_delay(_joined)(files.job, [of_share[block] for of_share in of_shares]) for block in blocks]
+
+    def _results_of_files(self, plan: Plan, df: DataFrame | None = None) -> DataFrame:
+        job = plan.files.job
+        meta = None if df is None else _results(df._meta, job.task)
+        frames = [_delay(_as_frame)(tables, job.results, meta) for tables in self._of_plan(plan)]
+        with dask.config.set({"dataframe.convert-string": False}):  # otherwise bytes become text
+            empty = _as_frame([], job.results) if meta is None else meta
+            return from_delayed(frames, meta=empty, verify_meta=False)
+
+    def _sums_of_files(self, plan: Plan) -> list[totals.Sums]:
+        return [sums for tables in dask.compute(*self._of_plan(plan)) for sums in _unpickled(tables)]
+
+    def _files_of(self, df: DataFrame, names: list[str]) -> tuple[list[str], Callable[[Types], bool]] | None:
+        read = df.expr
+        while type(read).__name__ == "Projection":
+            read = read.frame
+        if type(read).__name__ not in ("ReadParquetFSSpec", "ReadParquetPyarrowFS"):
+            return None
+        if not set(names) <= set(read.columns):
+            return None
+        if any(read.operand(name) is not None for name in ("filters", "_partitions", "categories")):
+            return None
+        if type(read).__name__ == "ReadParquetPyarrowFS":
+            paths = [fragment.path for fragment in read.fragments]
+        else:
+            pieces = [part["piece"][0] for part in read._plan["parts"]]
+            paths = list(dict.fromkeys(each for piece in pieces for each in np.atleast_1d(piece).tolist()))
+        if not all(map(os.path.isfile, paths)):  # of other file systems
+            return None
+        kinds = df.dtypes
+
+        def has_columns(types: Types) -> bool:
+            return all(
+                isinstance(kinds[name], pd.StringDtype) if is_text(kind)
+                else (is_number(kind) and kinds[name] == kind.to_pandas_dtype())
+                for name, kind in types.items()
+            )  # fmt: skip
+
+        return paths, has_columns
+
     def _groups(
         self, scores: DataFrame, asked: totals.Means
     ) -> tuple[list[pa.DataType], list[totals.Groups]]:
@@ -161,6 +249,7 @@ class Dask(Engine["DataFrame"]):
 
 _dask = Dask()
 evaluate, summary, means = _dask.evaluate, _dask.summary, _dask.means
+evaluate_files, summary_files = _dask.evaluate_files, _dask.summary_files
 
 
 def _rows(df: DataFrame, task: parts.Task, options: parts.Options) -> tuple[DataFrame, bool]:
@@ -184,6 +273,10 @@ def _pieces(rows: DataFrame, task: parts.Task, quartiles: bool | None) -> tuple[
     found = [piece(part, task, quartiles) for part in rows.to_delayed()]
     edges = _delay(_at_edges)([of_part[1] for of_part in found], task, quartiles)
     return [of_part[0] for of_part in found], edges
+
+
+def _alone(files: Files, share: Share) -> list[pa.Table]:
+    return list(results_of(files, share))
 
 
 def _of_each_partition(function: Any, rows: DataFrame, *arguments: Any) -> list[Any]:

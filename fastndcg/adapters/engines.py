@@ -7,24 +7,34 @@ module's functions are the methods of one `Engine`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, Unpack
 
 from fastndcg import errors
 from fastndcg.adapters import totals
 from fastndcg.adapters.parts import Keywords, Options, Task, make_task
-from fastndcg.errors import InputTypeError
+from fastndcg.adapters.shares import Plan, open_files, plan_of
+from fastndcg.common.progress import tell
+from fastndcg.errors import FastndcgError, InputTypeError
 from fastndcg.sources.columns import Function, with_roles
+from fastndcg.sources.parquet import PARQUET
+from fastndcg.sources.read import open_path
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fastndcg.adapters.shares import Share
     from fastndcg.measures import Measures
     from fastndcg.scores.summary import Summary
+    from fastndcg.sources.opened import Opened
+    from fastndcg.typing import Path
 
 Frame = TypeVar("Frame")
+
+Types = dict[str, "pa.DataType"]
+_told: list[str] = []  # once a process, that workers read files
 
 
 def _with_options(function: Function) -> Function:
@@ -64,9 +74,13 @@ class Engine(ABC, Generic[Frame]):
             `default_hash_shuffle_parallelism` of the `DataContext` on Ray.
         grouped : bool
             True if the rows of a query are contiguous, as in files sorted by query. Rows are then not
-            shuffled; only the rows of queries at the edges of partitions and of parts of files are moved. All
-            query ids are compared, and an error names a query whose rows are not contiguous. Data with a row
-            for each query, with lists, is never shuffled.
+            shuffled where that is faster (files, Dask and Ray); only the rows of queries at the edges of
+            parts are moved. All query ids are compared then, and an error names a query whose rows are not
+            contiguous. Data with a row for each query, with lists, is never shuffled.
+        files : bool
+            True: if a table is nothing but columns of Parquet files on a file system that this process and
+            all workers see, of all rows of some partitions, workers read the files themselves, as
+            `evaluate_files` does, which takes a fraction of the time. False: the engine reads them always.
 
         Returns
         -------
@@ -87,7 +101,79 @@ class Engine(ABC, Generic[Frame]):
             When the result is computed: NaN scores and all else that `fastndcg.evaluate` refuses.
         """
         asked = Options.of(options, "evaluate")
-        return self._results(df, self._task(df, measures, asked), asked)
+        task = self._task(df, measures, asked)
+        engine, plan = self._reading_files(df, task, asked)
+        return engine._results_of_files(plan, df) if plan else self._results(df, task, asked)
+
+    @_with_options
+    def evaluate_files(
+        self, paths: Path | Iterable[Path], measures: Measures, **options: Unpack[Keywords]
+    ) -> Frame:
+        """Compute the value of each measure for each query of files that workers read themselves.
+
+        The engine passes no rows of sorted files. Of others it passes packed rows once, by a hash of the
+        query.
+
+        Parameters
+        ----------
+        paths : str, path, or several of them
+            Parquet, also in hive partitions, or CSV, as `fastndcg.read_parquet` and `fastndcg.read_csv` take
+            them: files, folders, patterns or URIs that this process and all workers see. Their rows may have
+            any order; they are read fastest where row groups hold ascending or descending ids, which footers
+            tell. CSV is read twice, first for the types of its columns.
+        measures, the roles of columns, nan, rank, ascending, unjudged, grades, convention, partitions
+            As in `evaluate`. Ties in input order take the order of rows in the files.
+        grouped : bool
+            True if the rows of a query are contiguous, though footers do not say it, as in CSV that is
+            sorted by query, or where ids do not ascend.
+
+        Returns
+        -------
+        table of the engine
+            As that of `evaluate`. The values have the bits of `fastndcg.evaluate` of what
+            `fastndcg.read_parquet` reads.
+
+        Raises
+        ------
+        SourceError, ColumnError, MeasureError, InputTypeError
+            At once, as `fastndcg.read_parquet` and `evaluate` do.
+        InputError, SourceError
+            When the result is computed: all that `fastndcg.evaluate` refuses; a file that changed meanwhile.
+        """
+        asked = Options.of(options, "evaluate_files")
+        with self.plain_errors():
+            plan = self._plan(open_files(paths, asked), measures, asked)
+        return self._results_of_files(plan)
+
+    @_with_options
+    def summary_files(
+        self,
+        paths: Path | Iterable[Path],
+        measures: Measures,
+        *,
+        quartiles: bool = False,
+        confidence: float | None = None,
+        **options: Unpack[Keywords],
+    ) -> Summary:
+        """Summarise measures of files that workers read themselves, as `summary` does of tables.
+
+        Parameters
+        ----------
+        paths, and all others
+            As in `evaluate_files` and `summary`.
+
+        Raises
+        ------
+        SourceError, ColumnError, MeasureError, InputTypeError, InputError
+            As in `evaluate_files`, including errors of the data.
+        """
+        if confidence is not None:
+            check_confidence(confidence)
+        asked = Options.of({**options, "keep": ()}, "summary_files")
+        with self.plain_errors():
+            plan = self._plan(open_files(paths, asked), measures, asked, values=quartiles)
+            found = self._sums_of_files(plan)
+        return totals.summary_of(plan.files.job.task, found, values=quartiles, confidence=confidence)
 
     @_with_options
     def summary(
@@ -125,7 +211,8 @@ class Engine(ABC, Generic[Frame]):
         asked = Options.of({**options, "keep": ()}, "summary")
         task = self._task(df, measures, asked)
         with self.plain_errors():
-            found = self._sums(df, task, asked, values=quartiles)
+            engine, plan = self._reading_files(df, task, asked, values=quartiles)
+            found = engine._sums_of_files(plan) if plan else self._sums(df, task, asked, values=quartiles)
         return totals.summary_of(task, found, values=quartiles, confidence=confidence)
 
     def means(
@@ -207,6 +294,71 @@ class Engine(ABC, Generic[Frame]):
     def _task(self, df: Frame, measures: Measures, options: Options) -> Task:
         self._check("df", df)
         return make_task(self._schema(df), measures, options)
+
+    def _plan(
+        self,
+        opened: Opened,
+        measures: Measures,
+        asked: Options,
+        task: Task | None = None,
+        *,
+        values: bool | None = None,
+    ) -> Plan:
+        return plan_of(
+            opened, measures, asked, workers=self._workers(), run=self._of_shares, task=task, values=values
+        )
+
+    def _reading_files(
+        self, df: Frame, task: Task, asked: Options, *, values: bool | None = None
+    ) -> tuple[Self, Plan | None]:
+        """The engine of a table, and how its workers read the files of the table; None if that is not certain
+        to give the rows of the table.
+        """
+        engine = self._of_table(df)
+        found = engine._files_of(df, task.names) if asked.files else None
+        if found is None:
+            return self, None
+        paths, has_columns = found
+        try:
+            opened = open_path(PARQUET, paths, None)
+            if not has_columns(opened.types_of(task.names)):
+                return self, None
+            plan = engine._plan(opened, task.measures, asked, task, values=values)
+        except (FastndcgError, OSError):  # the engine's own way of reading may do, or has its own words
+            return self, None
+        if not _told:
+            _told.append(self.table)
+            tell(
+                f"workers read the Parquet files of a {self.table} themselves, faster than the engine passes "
+                "rows; files=False turns that off"
+            )
+        return engine, plan
+
+    def _of_table(self, df: Frame) -> Self:  # noqa: ARG002
+        """The engine, in the session of a table."""
+        return self
+
+    @abstractmethod
+    def _workers(self) -> int:
+        """How many tasks run at once."""
+
+    @abstractmethod
+    def _of_shares(self, function: Callable[[Share], Any], shares: list[Share]) -> list[Any]:
+        """What a function returns for each share, in workers."""
+
+    @abstractmethod
+    def _files_of(self, df: Frame, names: list[str]) -> tuple[list[str], Callable[[Types], bool]] | None:
+        """The Parquet files whose rows a table certainly has, all of them and no others, and whether the
+        engine reads columns of these types as they are; None where that is not certain.
+        """
+
+    @abstractmethod
+    def _results_of_files(self, plan: Plan, df: Frame | None = None) -> Frame:
+        """A lazy table of the results of all shares, with the types of `df` where there is one."""
+
+    @abstractmethod
+    def _sums_of_files(self, plan: Plan) -> list[totals.Sums]:
+        """The sums of all shares."""
 
     @abstractmethod
     def _schema(self, df: Frame) -> pa.Schema:

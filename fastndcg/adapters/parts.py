@@ -32,6 +32,7 @@ from fastndcg.sources.values import no_ids
 from fastndcg.typing import RoleKeywords
 
 if TYPE_CHECKING:
+    from fastndcg.rankings.grouping import Grouped
     from fastndcg.scores.scores import Scores
     from fastndcg.typing import NaN
 
@@ -52,6 +53,7 @@ class Keywords(RoleKeywords, total=False):
     convention: str | Convention | None
     partitions: int | None
     grouped: bool
+    files: bool
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Options(Roles):
     convention: str | Convention | None = None
     partitions: int | None = None
     grouped: bool = False
+    files: bool = True
 
 
 class Task(NamedTuple):
@@ -92,9 +95,16 @@ class Task(NamedTuple):
         return [self.query, *self.columns.keep, *weight, *self.notations]
 
 
-def make_task(schema: pa.Schema, measures: Measures, options: Options) -> Task:
-    """Make the task, and check it against the columns. A column of type null may get any type later."""
-    columns = find_columns(schema.names, options, is_list=lambda name: is_list(schema.field(name).type))
+def make_task(
+    schema: pa.Schema, measures: Measures, options: Options, of_files: Columns | None = None
+) -> Task:
+    """Make the task, and check it against the columns. A column of type null may get any type later.
+
+    Columns `of_files` were found already, and their rows have an order.
+    """
+    columns = of_files or find_columns(
+        schema.names, options, is_list=lambda name: is_list(schema.field(name).type)
+    )
     if columns.query is None:
         raise ColumnError(
             "the rows of an engine are not numbered; name the column of query ids, as in query=..."
@@ -105,20 +115,22 @@ def make_task(schema: pa.Schema, measures: Measures, options: Options) -> Task:
     task = Task(known, tuple(measure.label for measure in known), columns, options.order, rule, lists)
     if options.order is not None:
         check_column(schema.names, "order", options.order)
-    _check_order(task)
+    _check_order(task, is_ordered=of_files is not None)
     _check_results(task)
-    if pa.types.is_floating(kind := schema.field(columns.query).type):  # though all may be whole numbers
+    kind = schema.field(columns.query).type
+    if of_files is None and pa.types.is_floating(kind):  # though all may be whole numbers
         raise no_ids(columns.query, kind)
-    nothing = schema.empty_table().select(task.names)
-    rankings = rankings_from_table(nothing, columns)
+    rankings = rankings_from_table(schema.empty_table().select(task.names), columns)
     scoring_by(task.convention)(task.measures, rankings, 1)
     return task
 
 
-def _check_order(task: Task) -> None:
+def _check_order(task: Task, *, is_ordered: bool) -> None:
     if task.lists:
         if task.order is not None:
             raise ColumnError(f'order="{task.order}" is for a row for each document; lists have their order')
+        return
+    if is_ordered:
         return
     rule = task.convention
     measures = task.measures if rule is None else resolve_all(task.measures, rule)
@@ -149,14 +161,21 @@ def _check_results(task: Task) -> None:
 # ---- in a worker ----
 
 
-def score(task: Task, table: pa.Table) -> tuple[Scores, npt.NDArray[np.int64]]:
-    """Score a part that consists of whole queries. Also return the first row of each query in `table`."""
-    with _without_rows(" This is the count of one part of the data."):
+def score(
+    task: Task, table: pa.Table, grouped: Grouped | None = None
+) -> tuple[Scores, npt.NDArray[np.int64]]:
+    """Score a part that consists of whole queries. Also return the first row of each query in `table`.
+
+    `grouped` spares grouping rows that are known to be in order.
+    """
+    with without_rows(" This is the count of one part of the data."):
         sorted_rows = None
         if task.order is not None:
             sorted_rows = _sorted_rows(task, table)
             table = table.take(sorted_rows)
-        grouped = None if task.lists else grouped_rows(table, task.columns)
+            grouped = None
+        if grouped is None and not task.lists:
+            grouped = grouped_rows(table, task.columns)
         rankings = rankings_from_table(table, task.columns, grouped=grouped)
         scores = scoring_by(task.convention)(task.measures, rankings, 1)
     if grouped is None:
@@ -284,7 +303,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
 
 
 @contextmanager
-def _without_rows(note: str = "") -> Iterator[None]:
+def without_rows(note: str = "") -> Iterator[None]:
     """Remove row numbers from errors, since row numbers within a part mean nothing to the user."""
     try:
         yield
@@ -326,7 +345,7 @@ def values_of_lists(
     if queries is not None:
         columns["query"] = queries
     roles = Columns(None if queries is None else "query", "relevance", "score", nan=nan)
-    with _without_rows():
+    with without_rows():
         rankings = rankings_from_table(pa.table(columns), roles)
         values: Float64 = scoring_by(None)((measure,), rankings, 1).values[0]
         return values

@@ -20,24 +20,28 @@ Columns of results with a point or brackets in their names are selected with bac
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, DoubleType, StructField, StructType
+from pyspark.sql.types import DoubleType, StructField, StructType
 
-from fastndcg.adapters import grouped as together
-from fastndcg.adapters import parts, totals
-from fastndcg.adapters.engines import Engine
+from fastndcg.adapters import parcels, parts, totals
+from fastndcg.adapters.engines import Engine, Types
+from fastndcg.adapters.shares import Plan, Share, parcels_of, results_of
+from fastndcg.adapters.spark_files import block_keys, files_of, schema_of
 from fastndcg.errors import InputError, MeasureError, check_choice
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-    from fastndcg.typing import NaN
+    from fastndcg.measures import Measures
+    from fastndcg.scores.summary import Summary
+    from fastndcg.typing import NaN, Path
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -52,6 +56,9 @@ class Spark(Engine["DataFrame"]):
     table = "DataFrame of Spark"
     attributes = ("mapInArrow", "sortWithinPartitions")
 
+    def __init__(self, session: Any = None) -> None:
+        self.session = session
+
     def _schema(self, df: DataFrame) -> pa.Schema:
         return pa.schema([_arrow_field(field) for field in df.schema.fields])
 
@@ -59,46 +66,79 @@ class Spark(Engine["DataFrame"]):
         return list(scores.columns)
 
     def _results(self, df: DataFrame, task: parts.Task, options: parts.Options) -> DataFrame:
-        rows, split, is_packed = _rows(df, task, options)
-        fields = [df.schema[task.query], *(df.schema[name] for name in task.columns.keep)]
-        types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
-        schema = StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
-        if split is not None:
-            with_rows = StructType([*schema, StructField(together.ROWS, BinaryType())])
-            pieces = _pieces(task, rows, split, None, with_rows, options.partitions)
-
-            def join(batches: Batches) -> Batches:
-                for table in _whole_partition(batches, [*task.results, together.ROWS]):
-                    yield from together.whole(task, table).to_batches()
-
-            return pieces.mapInArrow(join, schema)
+        rows, is_packed = _rows(df, task, options)
 
         def of_partition(batches: Batches) -> Batches:
             for table in parts.whole_queries(task, _read(task, batches, is_packed)):
                 yield from parts.results(task, table).to_batches()
 
-        return rows.mapInArrow(of_partition, schema)
+        return rows.mapInArrow(of_partition, _schema_of_results(df, task))
 
     def _sums(
         self, df: DataFrame, task: parts.Task, options: parts.Options, *, values: bool
     ) -> list[totals.Sums]:
-        rows, split, is_packed = _rows(df, task, options)
-        if split is not None:
-            names = [df.schema[task.query].dataType, BinaryType(), BinaryType()]
-            fields = [
-                StructField(name, kind) for name, kind in zip(together.SUMMARY_COLUMNS, names, strict=True)
-            ]
-            rows = _pieces(task, rows, split, values, StructType(fields), options.partitions)
+        rows, is_packed = _rows(df, task, options)
 
         def of_partition(batches: Batches) -> Iterator[totals.Sums]:
-            if split is not None:
-                for table in _whole_partition(batches, together.SUMMARY_COLUMNS):
-                    yield together.whole_sums(task, table, values=values)
-                return
             tables = parts.whole_queries(task, _read(task, batches, is_packed))
             yield totals.add_up(task, tables, values=values)
 
         return _collect(rows, of_partition)
+
+    # ---- files ----
+
+    def _of_table(self, df: DataFrame) -> Spark:
+        return Spark(df.sparkSession)
+
+    def _workers(self) -> int:
+        try:
+            return int(self.session.sparkContext.defaultParallelism)
+        except PySparkException:  # Spark Connect does not say it
+            return int(self.session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+
+    def _of_shares(self, function: Callable[[Share], Any], shares: list[Share]) -> list[Any]:
+        def of_share(share: Share) -> Batches:
+            yield from totals.pickle_row(function(share)).to_batches()
+
+        return totals.unpickle_rows(self._map(of_share, shares, _FOUND).collect())
+
+    def _map(self, function: Callable[[Share], Batches], shares: list[Share], schema: Any) -> DataFrame:
+        """What a function yields for each share, in a partition of its own."""
+        pickled = [pickle.dumps(share) for share in shares]  # a task unpickles only its own
+
+        def of_partition(batches: Batches) -> Batches:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from function(pickle.loads(pickled[number]))  # noqa: S301 - our own
+
+        return self.session.range(0, len(shares), 1, len(shares)).mapInArrow(of_partition, schema)
+
+    def _of_plan(self, plan: Plan, schema: StructType | str) -> DataFrame:
+        files = plan.files
+        if plan.is_local:
+            return self._map(lambda share: _batches(results_of(files, share)), plan.shares, schema)
+        keys = pa.array(block_keys(files.job.blocks))
+
+        def read(share: Share) -> Batches:
+            for table in parcels_of(files, share):
+                yield from table.set_column(0, "block", keys.take(table["block"])).to_batches()
+
+        packed = self._map(read, plan.shares, "block int, place long, kind byte, data binary")
+        blocks = packed.repartition(files.job.blocks, "block")
+        return blocks.mapInArrow(lambda batches: _batches(parcels.joined(files.job, batches)), schema)
+
+    def _results_of_files(self, plan: Plan, df: DataFrame | None = None) -> DataFrame:
+        job = plan.files.job
+        schema = schema_of(job.results) if df is None else _schema_of_results(df, job.task)
+        arrow = pa.schema([_arrow_field(field) for field in schema.fields])
+        files = plan.files._replace(job=job._replace(results=arrow))
+        return self._of_plan(plan._replace(files=files), schema)
+
+    def _sums_of_files(self, plan: Plan) -> list[totals.Sums]:
+        return totals.unpickle_rows(self._of_plan(plan, _FOUND).collect())
+
+    def _files_of(self, df: DataFrame, names: list[str]) -> tuple[list[str], Callable[[Types], bool]] | None:
+        return files_of(df, names)
 
     def _groups(
         self, scores: DataFrame, asked: totals.Means
@@ -116,6 +156,27 @@ class Spark(Engine["DataFrame"]):
 
 _spark = Spark()
 evaluate, summary, means, plain_errors = _spark.evaluate, _spark.summary, _spark.means, _spark.plain_errors
+
+
+def evaluate_files(
+    spark: SparkSession, paths: Path | Iterable[Path], measures: Measures, **options: Unpack[parts.Keywords]
+) -> DataFrame:
+    return Spark(spark).evaluate_files(paths, measures, **options)
+
+
+def summary_files(
+    spark: SparkSession,
+    paths: Path | Iterable[Path],
+    measures: Measures,
+    *,
+    quartiles: bool = False,
+    confidence: float | None = None,
+    **options: Unpack[parts.Keywords],
+) -> Summary:
+    return Spark(spark).summary_files(paths, measures, quartiles=quartiles, confidence=confidence, **options)
+
+
+evaluate_files.__doc__, summary_files.__doc__ = Spark.evaluate_files.__doc__, Spark.summary_files.__doc__
 
 
 # ---- functions for one's own expressions ----
@@ -251,23 +312,20 @@ def _read(task: parts.Task, batches: Batches, is_packed: bool) -> Batches:
         yield from parts.unpack(task, batch).to_batches()
 
 
-def _rows(df: DataFrame, task: parts.Task, options: parts.Options) -> tuple[DataFrame, str | None, bool]:
-    """Return rows with contiguous queries, the column of splits, and whether rows are packed.
+def _rows(df: DataFrame, task: parts.Task, options: parts.Options) -> tuple[DataFrame, bool]:
+    """Return rows with contiguous queries, and whether they are packed.
 
-    With `grouped=True` rows are not shuffled, and the column of splits, which says where parts of files
-    begin, is added to them.
+    To pass rows that stand together to Python one by one takes longer than to pack and shuffle them.
     """
     partitions = options.partitions
     rows = _select(df, task.names)
     if task.lists:
-        return rows if partitions is None else rows.repartition(partitions), None, False
-    if options.grouped:
-        return *_with_splits(df, task), False
+        return rows if partitions is None else rows.repartition(partitions), False
     if tuple(map(int, df.sparkSession.version.split(".")[:2])) >= _BOUNDS_BATCHES:
-        return _pack(task, rows, partitions), None, True
+        return _pack(task, rows, partitions), True
     query, *by = (str(task.names.index(name)) for name in (task.query, task.order) if name is not None)
     rows = rows.repartition(query) if partitions is None else rows.repartition(partitions, query)
-    return rows.sortWithinPartitions(query, *by), None, False
+    return rows.sortWithinPartitions(query, *by), False
 
 
 def _pack(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFrame:
@@ -287,48 +345,20 @@ def _pack(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFram
     return rows.groupBy(query).agg(F.count(F.lit(1)).alias(str(len(task.names))), *lists)
 
 
-def _with_splits(df: DataFrame, task: parts.Task) -> tuple[DataFrame, str]:
-    """Number the part of the file that each row was read from. A task reads parts in any order."""
-    name = str(len(task.names))
-    file = F.xxhash64(F.input_file_name(), F.input_file_block_start())
-    selected = _select(df, task.names)
-    try:
-        numbered = selected.withColumn(name, file)
-        numbered.schema  # noqa: B018, Spark Connect analyses the query now
-    except PySparkException:  # the rows have several sources, as after a join
-        numbered = selected.withColumn(name, F.lit(0).cast("long"))
-    return numbered, name
+def _schema_of_results(df: DataFrame, task: parts.Task) -> StructType:
+    fields = [df.schema[task.query], *(df.schema[name] for name in task.columns.keep)]
+    types = [field.dataType for field in fields] + [DoubleType()] * (len(task.results) - len(fields))
+    return StructType([StructField(name, kind) for name, kind in zip(task.results, types, strict=True)])
 
 
-def _pieces(
-    task: parts.Task,
-    rows: DataFrame,
-    split: str,
-    values: bool | None,
-    schema: StructType,
-    partitions: int | None,
-) -> DataFrame:
-    """Return the pieces of each partition, shuffled by query id."""
-    names = [*task.names, split]
-
-    def of_partition(batches: Batches) -> Batches:
-        for table in together.pieces(task, _rename(batches, names), split=split, values=values):
-            yield from table.to_batches()
-
-    found = _select(rows.mapInArrow(of_partition, schema), schema.names)
-    return found.repartition("0") if partitions is None else found.repartition(partitions, "0")
-
-
-def _whole_partition(batches: Batches, names: list[str]) -> Iterator[pa.Table]:
-    """Yield all batches of a partition as one table, if it has rows."""
-    found = [batch for batch in _rename(batches, names) if batch.num_rows]
-    if found:
-        yield pa.Table.from_batches(found)
+def _batches(tables: Iterable[pa.Table]) -> Batches:
+    return (batch for table in tables for batch in table.to_batches())
 
 
 def _collect(rows: DataFrame, of_partition: Callable[[Batches], Iterator[Any]]) -> list[Any]:
     def pickled(batches: Batches) -> Batches:
-        for found in of_partition(batches):
-            yield from totals.pickle_row(found).to_batches()
+        with totals.telling_the_driver():
+            for found in of_partition(batches):
+                yield from totals.pickle_row(found).to_batches()
 
     return totals.unpickle_rows(rows.mapInArrow(pickled, _FOUND).collect())

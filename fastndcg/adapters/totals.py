@@ -7,7 +7,9 @@ of the whole.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -17,6 +19,8 @@ import pyarrow as pa
 
 from fastndcg.adapters.parts import Task, score
 from fastndcg.convention.evaluation import ConventionScores, MeanSums
+from fastndcg.errors import warn
+from fastndcg.kernels.compile import caching
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import columns_of_means, groups_of
@@ -101,14 +105,42 @@ def summary_of(
 # ---- between workers and the driver ----
 
 
-def pickle_row(found: Any) -> pa.Table:
-    """Return a table of one row with the result of a part, which is all that a worker sends to the driver."""
-    return pa.table({"found": pa.array([pickle.dumps(found)], pa.binary())})
+@contextmanager
+def telling_the_driver() -> Iterator[None]:
+    """Score in a worker whose results `pickle_row` packs: the driver says that kernels cannot be kept."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "compiled kernels cannot be kept")
+        yield
+
+
+_told: list[str] = []  # once in a driver
+
+
+def pickle_row(found: Any, unkept: Sequence[str] = ()) -> pa.Table:
+    """Return a table of one row with the result of a part, which is all that a worker sends to the driver,
+    and where workers could not keep kernels.
+    """
+    told = [*caching._warned, *unkept][:1]
+    return pa.table({"found": pa.array([pickle.dumps((found, told))], pa.binary())})
+
+
+def unpickle(rows: Iterable[Any]) -> tuple[list[Any], list[str]]:
+    """Return the results of all parts from the rows of `pickle_row`, and where kernels could not be kept."""
+    pairs = [pickle.loads(row["found"]) for row in rows]  # noqa: S301 - our own
+    return [found for found, _ in pairs], [where for _, told in pairs for where in told]
 
 
 def unpickle_rows(rows: Iterable[Any]) -> list[Any]:
-    """Return the results of all parts from the rows of `pickle_row`."""
-    return [pickle.loads(row["found"]) for row in rows]  # noqa: S301 - our own
+    """Return the results of all parts, in the driver."""
+    found, unkept = unpickle(rows)
+    if unkept and not _told:
+        _told.append(unkept[0])
+        warn(
+            f"workers cannot keep compiled kernels in {unkept[0]}; each of them compiles again, for about "
+            "20 s. Ship a folder made by fastndcg compile --folder, or set NUMBA_CACHE_DIR for workers to a "
+            "folder that they can write."
+        )
+    return found
 
 
 # ---- means of computed values ----

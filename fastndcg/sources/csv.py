@@ -124,10 +124,6 @@ class CsvFiles(OpenedFiles):
             )
         return error
 
-    def with_columns(self, columns: Columns) -> Self:
-        chosen = replace(self, columns=columns)
-        return replace(chosen, types=chosen.types_of(columns.names))
-
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         if self.of_text is not None:
             return {name: pa.string() if self.of_text.is_text(name) else pa.null() for name in names}

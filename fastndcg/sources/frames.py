@@ -43,7 +43,7 @@ class TableInMemory(Opened):
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         return {name: self.type_of(name) for name in names}
 
-    def with_columns(self, columns: Columns) -> Self:
+    def with_columns(self, columns: Columns, types: object = None) -> Self:  # noqa: ARG002
         return replace(self, columns=columns)  # types are those of the converted columns
 
     def explain(self, error: ColumnError) -> ColumnError:

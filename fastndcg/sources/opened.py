@@ -34,7 +34,7 @@ from fastndcg.sources.messages import naming, reading
 from fastndcg.sources.streams import ReadAgainError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.paths import File, Stamp
@@ -124,9 +124,10 @@ class Opened(ABC):
         A reader raises `ReadAgainError` where a row does not fit the types so far.
         """
 
-    def with_columns(self, columns: Columns) -> Self:
-        """The same files, where it is decided how these columns are read."""
-        return replace(self, columns=columns, types=self.types_of(columns.names))
+    def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
+        """The same files, where it is decided how these columns are read: as `types`, if they are known."""
+        chosen = replace(self, columns=columns)
+        return replace(chosen, types=dict(types or chosen.types_of(columns.names)))
 
     def explain(self, error: ColumnError) -> ColumnError | SourceError:
         """The error for a missing column, with what the format knows of it."""

@@ -20,7 +20,7 @@ from fastndcg.sources.opened import Format, OfText, Opened
 from fastndcg.sources.row_groups import Part, Wanted, in_order, part_of, read_span, read_type, spans_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
@@ -38,9 +38,9 @@ _BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
 def open_files(paths: list[PathLike], files: list[File], threads: int) -> ParquetFiles:
     """Read the footer of each file, once. Raises as `read_parquet` does."""
     parts = list(in_order(part_of, files, threads))
-    ends = np.cumsum([part.footer.n_rows for part in parts]).tolist()
     schema = parts[0].footer.schema
     keys = [key for key in files[0].partition if key not in schema.names]  # only in the names of folders
+    ends = np.cumsum([part.footer.n_rows for part in parts]).tolist()
     return ParquetFiles(
         format=PARQUET, paths=paths, threads=threads, schema=schema, keys=keys, parts=parts, ends=ends
     )
@@ -98,11 +98,17 @@ class ParquetFiles(Opened):
                 types[name] = _partition_type(part.file.partition[name] for part in self.parts)
         return types
 
-    def with_columns(self, columns: Columns) -> Self:
+    def only(self, groups: Sequence[range]) -> Self:
+        """The same files, of each only these row groups."""
+        parts = [part._replace(groups=each) for part, each in zip(self.parts, groups, strict=True)]
+        rows = [sum(part.footer.rows[group] for group in part.groups) for part in parts]
+        return replace(self, parts=parts, ends=np.cumsum(rows).tolist())
+
+    def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
         for part in self.parts:
             with reading(part.file.path):
                 part.footer.check(columns.names)
-        types = self.types_of(columns.names)
+        types = self.types_of(columns.names) if types is None else dict(types)
         # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings
         # themselves
         words = () if columns.grades is None else (columns.relevance,)
@@ -157,8 +163,8 @@ class ParquetFiles(Opened):
 
 def _with_leaves(wanted: Wanted, query: str | None) -> Wanted:
     """The same files, where it is known which columns are read from their pages, now or once that pays."""
-    n_groups = sum(len(part.footer.rows) for part in wanted.parts)
-    n_rows = sum(part.footer.n_rows for part in wanted.parts)
+    n_groups = sum(len(part.groups) for part in wanted.parts)
+    n_rows = sum(part.footer.rows[group] for part in wanted.parts for group in part.groups)
     is_short = n_rows < LEAST_ROWS_OF_A_GROUP * max(n_groups, 1)
     # from afar pyarrow asks for all columns at once
     is_local = any(part.file.is_local for part in wanted.parts)

@@ -40,6 +40,7 @@ class Part(NamedTuple):
     file: File
     footer: Footer
     stamp: Stamp
+    groups: range  # those that are read
     leaves: Mapping[str, Leaf] = MappingProxyType({})  # wanted columns that are read from their pages
 
     def has(self, name: str) -> bool:
@@ -69,7 +70,8 @@ def part_of(file: File) -> Part:
     with reading(file.path):
         stamp = file.stamp()  # before the footer: a file that changes in between is found out later
         with file.filesystem.open_input_file(file.path) as source:
-            return Part(file, read_footer(source), stamp)
+            footer = read_footer(source)
+    return Part(file, footer, stamp, range(len(footer.rows)))
 
 
 class Span(NamedTuple):
@@ -114,14 +116,15 @@ def _spans_within(wanted: Wanted, most: int) -> list[Span]:
 def spans_of(wanted: Wanted, most: int) -> Iterator[Span]:
     """Consecutive row groups of a file with at most `most` rows in all; a single row group may have more."""
     for part in wanted.parts:
-        start, rows = 0, 0
-        for group, size in enumerate(part.footer.rows):
+        start, rows = part.groups.start, 0
+        for group in part.groups:
+            size = part.footer.rows[group]
             if rows and rows + size > most:
                 yield Span(part, range(start, group), rows)
                 start, rows = group, 0
             rows += size
         if rows:
-            yield Span(part, range(start, len(part.footer.rows)), rows)
+            yield Span(part, range(start, part.groups.stop), rows)
 
 
 def read_span(task: tuple[Wanted, Span, list[str]]) -> list[pa.ChunkedArray]:

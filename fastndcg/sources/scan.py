@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack, closing
-from itertools import islice
+from itertools import islice, starmap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -145,7 +145,14 @@ class FileStream(RankingsStream):
             self._tell(first_row + len(table))
 
     def _whole_queries(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
-        """Yield the queries that each table completes; the last waits, as the next may continue it."""
+        return starmap(self._rankings, self._whole_tables(tables))
+
+    def _whole_tables(
+        self, tables: Iterator[tuple[int, pa.Table]]
+    ) -> Iterator[tuple[pa.Table, int, Grouped]]:
+        """Yield the rows of the queries that each table completes, and the number of the first; the last
+        query waits, as the next table may continue it.
+        """
         groups = self._groups()
         begun: list[pa.Table] = []
         begun_id, done = pa.nulls(0), 0
@@ -163,7 +170,7 @@ class FileStream(RankingsStream):
             end = len(ids) if done == self._ends_at else len(ids) - 1
             if end:
                 queries = Grouped(ids[:end], offsets[: end + 1])
-                yield self._rankings(rows.slice(0, int(offsets[end])), done - len(rows), queries)
+                yield rows.slice(0, int(offsets[end])), done - len(rows), queries
             begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
             if end:
                 begun = [_copy(table) for table in begun]  # or its slice would keep the whole table in memory
@@ -171,7 +178,7 @@ class FileStream(RankingsStream):
             self._tell(done)
         if begun_id:
             queries = Grouped(begun_id, np.array([0, len(begun[0])]))
-            yield self._rankings(begun[0], done - len(begun[0]), queries)
+            yield begun[0], done - len(begun[0]), queries
 
     def _stands_grouped(self) -> bool:
         """Whether rows are grouped. Reads only the query ids, unless an earlier pass has found out."""

@@ -136,7 +136,8 @@ def keys_of(ids: pa.Array, secret: np.uint64 = _NO_SECRET) -> UInt64:
         ids = ids.cast(pa.int32()) if kind.bit_width == 32 else ids
         return keys_of(ids.cast(pa.int64()))
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        ids = ids if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else ids.cast(pa.string())
+        is_bytes = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+        ids = ids if any(is_kind(kind) for is_kind in is_bytes) else ids.cast(pa.string())
     return _hash(ids.cast(pa.large_binary()), secret)
 
 

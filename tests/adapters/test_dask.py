@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputTypeError
+from fastndcg.sources.parquet import PARQUET
+from fastndcg.sources.read import open_path
 
 engines.need("dask", "distributed")
 
@@ -231,3 +233,35 @@ def test_the_script(tmp_path: Path) -> None:
     failed = engines.run_script("dask_job.py", *arguments, "--by", "county")
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-1].startswith('dask_job: there is no column "county" for keep')
+
+
+# ---- files ----
+
+
+@pytest.mark.parametrize("filesystem", ["fsspec", "arrow"])
+def test_which_frames_are_read_as_files(tmp_path: Path, filesystem: str) -> None:
+    engines.write_files(tmp_path, engines.documents(20))
+    names = ["qid", "label", "score"]
+    rows = dd.read_parquet(tmp_path, filesystem=filesystem)
+
+    def files(df: Any) -> bool:
+        found = fnd.evaluate.__self__._files_of(df, names)
+        return found is not None and found[1](open_path(PARQUET, found[0], None).types_of(names))
+
+    assert files(rows) and files(rows[[*names, "country"]])
+    for other in (
+        rows[rows.label > 1],
+        rows.assign(score=rows.score + 1),
+        rows.rename(columns={"label": "score", "score": "label"}),
+        rows.repartition(npartitions=2),
+        rows.partitions[:2],
+        rows.sample(frac=0.5),
+        rows.persist(),
+        rows.astype({"label": "float64"}),
+        dd.concat([rows, rows]),
+        rows.merge(rows, on="qid"),
+        rows.map_partitions(lambda frame: frame),
+        dd.read_parquet(tmp_path, filesystem=filesystem, filters=[("label", ">", 1)]),
+        dd.from_pandas(engines.documents(5).to_pandas(), npartitions=1),
+    ):
+        assert not files(other), other

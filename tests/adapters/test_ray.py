@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import engines
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -137,3 +139,46 @@ def test_a_worker_that_is_killed(tmp_path: Path) -> None:
 
 def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_page("Ray", engines.documents(100), tmp_path, capsys)
+
+
+# ---- files ----
+
+
+def test_files_that_cut_queries_and_stand_in_one_block(tmp_path: Path) -> None:
+    """Ray reads several files into one block, in no order; 37 rows a query are cut by each of 8 files."""
+    from ray.data.expressions import col
+
+    ids = np.arange(20_000) // 37
+    table = pa.table({"query_id": ids, "label": ids % 5, "score": np.arange(20_000) * 7 % 11 / 3})
+    engines.write_files(tmp_path, table, group=1000)
+    local = fn.evaluate(fn.read_parquet(tmp_path), "nDCG@10")
+    rows = data.read_parquet(str(tmp_path))
+    for df, grouped in itertools.product((rows, rows.filter(expr=col("label") >= 0)), (False, True)):
+        found = fnr.evaluate(df, "nDCG@10", grouped=grouped, partitions=3)
+        assert rows_of(found) == engines.rows_of(local.to_arrow())
+
+
+def test_which_datasets_are_read_as_files(tmp_path: Path) -> None:
+    from ray.data.expressions import col
+
+    engines.write_files(tmp_path, engines.documents(20))
+    rows, names = data.read_parquet(str(tmp_path)), ["qid", "label", "score"]
+
+    def files(dataset: Any) -> bool:
+        return fnr.evaluate.__self__._files_of(dataset, names) is not None
+
+    assert files(rows) and files(rows.select_columns([*names, "country"]))
+    for other in (
+        rows.limit(5),
+        rows.filter(expr=col("label") > 1),
+        rows.rename_columns({"label": "score", "score": "label"}),
+        rows.map_batches(lambda batch: batch),
+        rows.repartition(2),
+        rows.union(rows),
+        rows.materialize(),
+        data.from_arrow(engines.documents(5)),
+        data.read_parquet(str(tmp_path), shuffle="files"),
+    ):
+        assert not files(other), other
+    (tmp_path / "notes.txt").write_text("of which it is not certain that Ray reads it not")
+    assert not files(data.read_parquet(str(tmp_path)))

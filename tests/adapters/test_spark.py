@@ -19,7 +19,7 @@ from commands import printed
 from engine_laws import Engine, Laws, run_page
 
 import fastndcg as fn
-from fastndcg import InputError, InputTypeError, MeasureError
+from fastndcg import InputError, InputTypeError, MeasureError, SourceError
 
 engines.need("pyspark")
 
@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402 - after the check 
 from pyspark.sql import functions as F  # noqa: E402
 
 from fastndcg.adapters import spark as fns  # noqa: E402
+from fastndcg.adapters.spark_files import block_keys  # noqa: E402
 
 pytestmark = [
     pytest.mark.host,
@@ -101,9 +102,12 @@ def engine(spark: SparkSession, tmp_path: Path) -> Iterator[Engine]:
         return results.toArrow()
 
     def frame(table: pa.Table) -> DataFrame:
-        return read(thirds(table), None)
+        """Rows that Spark reads itself, since a change of partitions is more than files."""
+        return read(thirds(table), None).coalesce(100)
 
-    yield Engine(fns, frame, frame, of_partitions, cuts, collect, arrow, frozenset({"timestamp ns"}))
+    yield Engine(
+        fns, frame, frame, of_partitions, cuts, collect, arrow, frozenset({"timestamp ns"}), session=(spark,)
+    )
     for name in settings:
         spark.conf.unset(name)
 
@@ -304,6 +308,144 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
     expected = engines.here(table, ["nDCG@10", fn.CG(gain=engines.steep) @ 3]).to_arrow()
     assert engines.rows_of(found.rename_columns(expected.column_names)) == engines.rows_of(expected)
     shutil.rmtree(cache)
+
+
+# ---- files ----
+
+NAMES = ["qid", "label", "score", "country"]
+
+
+def as_files(df: DataFrame) -> bool:
+    """Whether workers read the files of a frame; if so, the values are those of the rows that Spark reads."""
+    plan = fns._spark._reading_files(df, *_task_of(df))[1]
+    if plan is not None:
+        options = {"query": "qid", "relevance": "label", "score": "score", "keep": "country"}
+        found, expected = (fns.evaluate(df, "nDCG@3", files=files, **options) for files in (True, False))
+        assert found.schema == expected.schema
+        assert rows_of(found) == rows_of(expected)
+    return plan is not None
+
+
+def _task_of(df: DataFrame) -> Any:
+    options = fns.parts.Options(query="qid", relevance="label", score="score", keep="country")
+    return fns._spark._task(df, "nDCG@3", options), options
+
+
+@pytest.fixture(scope="module")
+def of_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files in partitions by day and shop, and by language."""
+    folder = tmp_path_factory.mktemp("of days")
+    table = engines.documents(200)
+    numbers = table["qid"].to_numpy() // 7
+    for name, values in {
+        "day": numbers % 5 + 1,
+        "shop": [("a b", "c,d", None)[number % 3] for number in numbers],
+        "when": [f"2026-01-0{number % 3 + 1}" for number in numbers],
+    }.items():
+        table = table.append_column(name, pa.array(values))
+    pq.write_to_dataset(table, folder, partition_cols=["day", "shop", "when"])
+    return folder
+
+
+def test_frames_that_are_nothing_but_files(spark: SparkSession, of_days: Path, tmp_path: Path) -> None:
+    days = spark.read.parquet(str(of_days))
+    engines.write_files(tmp_path, engines.documents(50))
+    for df in (
+        days,
+        days.select(*NAMES),
+        days.select("score", F.col("day"), *NAMES[:2], "country").select(*NAMES),
+        days.filter("day = 3"),
+        days.filter((F.col("day") > 1) & F.col("shop").isin("a b", "c,d")).select(*NAMES),
+        days.where("shop is null or not day < 4"),
+        days.filter("when = date'2026-01-02'"),
+        spark.read.parquet(*sorted(map(str, tmp_path.iterdir()))),
+        spark.read.option("mergeSchema", True).load(str(tmp_path)),
+        spark.read.schema("qid long, label tinyint, score float, country string").parquet(str(tmp_path)),
+        spark.read.option("pathGlobFilter", "[0-3].parquet").parquet(str(tmp_path)),
+        days.drop("position"),
+    ):
+        assert as_files(df), df
+    kept = fns.evaluate(days.filter("day >= 2"), "nDCG@3", query="qid", keep=["day", "shop"])
+    assert dict(kept.dtypes)["day"] == "int"
+    assert rows_of(kept) == rows_of(
+        fns.evaluate(days.filter("day >= 2"), "nDCG@3", query="qid", keep=["day", "shop"], files=False)
+    )
+    assert not fns._spark._of_table(days)._files_of(days.coalesce(2), NAMES)
+
+
+def test_frames_that_are_more_than_files(spark: SparkSession, of_days: Path, tmp_path: Path) -> None:
+    engines.write_files(tmp_path, engines.documents(50))
+    plain = spark.read.parquet(str(tmp_path))
+    days = spark.read.parquet(str(of_days))
+    plain.createOrReplaceTempView("of_files")
+    twice = spark.read.parquet(str(tmp_path), str(tmp_path / "0.parquet"))
+    cached = spark.read.parquet(str(tmp_path / "1.parquet")).cache()
+    other_types = tmp_path.parent / "other types"
+    other_types.mkdir()
+    table = engines.documents(10)
+    pq.write_table(table, other_types / "0.parquet")
+    pq.write_table(table.drop_columns(["country"]), other_types / "1.parquet")
+    batches = spark.readStream.schema(plain.schema).parquet(str(tmp_path))
+    for df in (
+        plain.filter("label > 1"),
+        days.filter("day = 3 and label > 1"),
+        days.filter("day + 1 = 3"),
+        days.filter("day = 77"),  # without files
+        days.filter(F.rand() < 0.5),
+        days.filter("day in (select max(day) from values (3), (4) as t(day))"),
+        plain.limit(10),
+        plain.sample(0.5),
+        plain.orderBy("score"),
+        plain.distinct(),
+        plain.repartition(2),
+        plain.hint("rebalance"),
+        plain.alias("renamed"),
+        plain.withColumn("score", -F.col("score")),
+        plain.withColumn("label", F.col("label") * 1),
+        plain.withColumnsRenamed({"label": "x"}).withColumnRenamed("x", "label"),
+        plain.select("qid", F.col("position").alias("label"), "score", "country"),
+        plain.toDF("qid", "score", "label", *plain.columns[3:]),
+        plain.union(plain),
+        plain.join(plain.select("qid").distinct(), "qid"),
+        plain.mapInArrow(lambda batches: batches, plain.schema),
+        plain.observe("seen", F.count(F.lit(1))),
+        days.filter("day = 3").union(days.filter("day = 4")),
+        spark.table("of_files"),
+        spark.sql("select * from of_files"),
+        cached,
+        cached.select(*NAMES),
+        twice,
+        batches,
+        spark.read.schema("qid string, label tinyint, score float, country string").parquet(str(tmp_path)),
+        spark.read.schema("qid long, label int, score double, country string").parquet(str(tmp_path)),
+        spark.read.schema("QID long, label tinyint, score float, country string").parquet(str(tmp_path)).toDF(*NAMES),
+        spark.read.option("mergeSchema", True).parquet(str(other_types)),
+        spark.read.option("ignoreCorruptFiles", True).parquet(str(tmp_path)),
+        spark.createDataFrame([(1, 2, 0.5, "de")], "qid long, label int, score double, country string"),
+    ):  # fmt: skip
+        assert not as_files(df), df._jdf.queryExecution().analyzed().toString()
+    cached.unpersist()
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    assert not as_files(plain)
+    spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+    assert as_files(plain)
+    (tmp_path / "0.parquet").write_bytes(b"PAR1 and no more")
+    assert not as_files(plain)
+
+
+def test_files_that_change_are_told(spark: SparkSession, tmp_path: Path) -> None:
+    engines.write_files(tmp_path, engines.documents(50))
+    found = fns.evaluate(spark.read.parquet(str(tmp_path)), "AP", query="qid")
+    engines.write_files(tmp_path, engines.documents(60))
+    with pytest.raises(SourceError, match="was replaced or written to while it was read"), fns.plain_errors():
+        found.collect()
+
+
+def test_each_key_has_a_partition_of_its_own(spark: SparkSession) -> None:
+    for n in (1, 2, 7, 300):
+        keys = spark.createDataFrame([(key,) for key in block_keys(n).tolist()], "block int")
+        found = keys.select(F.expr(f"pmod(hash(block), {n})").alias("partition"))
+        assert [row.partition for row in found.collect()] == list(range(n))
 
 
 # ---- recipes ----

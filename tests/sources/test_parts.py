@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import random
 import statistics as python_statistics
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
-from fastndcg.adapters import grouped as together
-from fastndcg.adapters import parts, totals
+from fastndcg.adapters import parcels, parts, totals
 from fastndcg.scores.summary import Summary
 from fastndcg.statistics import Moments
 
@@ -199,14 +199,19 @@ def test_order_is_refused_where_it_is_none() -> None:
 # ---- queries that stand together ----
 
 
-def brought_together(task: parts.Task, tables: list[pa.Table], values: bool | None = None) -> list[pa.Table]:
-    """Pieces of all partitions, brought together by their ids in three new ones, as an engine does."""
-    found = [piece for table in tables for piece in together.pieces(task, table.to_batches(), values=values)]
-    if not found:
-        return []
-    table = pa.concat_tables(found)
-    places = np.array([hash(query) % 3 for query in table[0].to_pylist()])
-    return [table.filter(pa.array(places == place)) for place in range(3)]
+def brought_together(
+    task: parts.Task, tables: list[pa.Table], results: pa.Schema | None, values: bool = False
+) -> list[pa.Table]:
+    """What three blocks make of the parcels of all partitions, which reach them in any order."""
+    job = parcels.Job(task, 3, results, values, compares=True)
+    found = [
+        batch
+        for number, table in enumerate(tables)
+        for parcel in parcels.together(job, [(table, None)], parcels.Share(number))
+        for batch in parcel.to_batches(1)
+    ]
+    random.Random(0).shuffle(found)
+    return list(parcels.joined(job, found))
 
 
 @pytest.mark.parametrize("name", engines.PARTITIONS)
@@ -214,10 +219,14 @@ def test_queries_that_stand_together_in_any_partitions(name: str) -> None:
     tables = engines.PARTITIONS[name]
     task = task_for(tables[0], engines.CLICKED, **engines.OF_PARTITIONS | {"keep": ("country",)})
     expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
-    found = [together.whole(task, table) for table in brought_together(task, tables)]
-    rows = pa.concat_tables(found) if found else expected.to_arrow()
+    schema = expected.to_arrow().schema
+    rows = pa.concat_tables([schema.empty_table(), *brought_together(task, tables, schema)])
     assert engines.rows_of(rows) == engines.rows_of(expected.to_arrow())
-    sums = [together.whole_sums(task, table, values=True) for table in brought_together(task, tables, True)]
+    sums = [
+        each
+        for table in brought_together(task, tables, None, values=True)
+        for each in totals.unpickle_rows(table.to_pylist())
+    ]
     summary = totals.summary_of(task, sums, values=True)
     assert engines.rows_of(summary.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
 
@@ -227,7 +236,24 @@ def test_queries_that_do_not_stand_together_are_refused(name: str) -> None:
     tables, message = engines.BAD_PARTITIONS[name]
     task = task_for(tables[0], "nDCG", query="qid", relevance="label", score="score", nan="last")
     with pytest.raises(InputError, match=message):
-        _ = [together.whole(task, table) for table in brought_together(task, tables)]
+        brought_together(task, tables, None)
+
+
+def test_workers_that_cannot_keep_kernels_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the driver, from the first parts that say so, through blocks too."""
+    monkeypatch.setattr(totals, "_told", [])
+    task = task_for(engines.documents(20), "AP", query="qid")
+    job = parcels.Job(task, 1, None)
+    with monkeypatch.context() as worker:
+        worker.setattr(totals.caching, "_warned", ["/nowhere"])
+        found = list(
+            parcels.together(job, [(engines.documents(20), None)], parcels.Share(edges=pa.array([])))
+        )
+    rows = [row for table in parcels.joined(job, found[0].to_batches()) for row in table.to_pylist()]
+    with pytest.warns(UserWarning, match="workers cannot keep compiled kernels in /nowhere; each of them"):
+        (sums,) = totals.unpickle_rows(rows)
+    assert sums.queries == 20
+    assert totals.unpickle_rows(rows)[0].queries == 20
 
 
 # ---- sums ----
