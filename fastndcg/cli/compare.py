@@ -39,10 +39,13 @@ from fastndcg.cli.scored import (
     ConventionOption,
     How,
     Scored,
+    WeightsOption,
+    columns_of_weights,
     open_runs,
     read_convention,
     scored_paths,
     scored_runs,
+    weigh,
 )
 from fastndcg.common.table import fit, shown_value, terminal_width
 from fastndcg.errors import check_system
@@ -95,6 +98,7 @@ def compare(
     measure: MeasureOption = None,
     statistics: Statistics,
     by: ByOption = None,
+    weights: WeightsOption = None,
     movers: MoversOption = 0,
     ranks: RanksOption = False,
     anchors: AnchorsOption = False,
@@ -154,12 +158,14 @@ def compare(
     bounds = read_gates(gates.fail_under or [])
     asked = read_measures(measure or [], bounds) or _measures_of_all(measures)
     baseline.check(stored, asked)
-    kept = [*by, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]
+    weighing = columns_of_weights(weights, anchored=anchors, convention=convention)
+    kept = [*by, *weighing, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]
     roles = replace(roles, keep=tuple(dict.fromkeys(kept)))
     if sources.paths:
         scored = scored_paths(sources, opened, roles, asked, stored, how)
     else:
         scored = scored_runs(sources, roles, asked, stored, statistics.missing, how)
+    scored = weigh(scored, weights)
     if baseline.is_new:
         _begin(baseline, {each.run or "": each for each in scored}, bounds, gates, format)
         return

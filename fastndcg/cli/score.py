@@ -38,16 +38,18 @@ from fastndcg.cli.scored import (
     ConventionOption,
     How,
     Scored,
+    WeightsOption,
     check_stored,
+    columns_of_weights,
     open_runs,
     read_convention,
     stored_results,
+    weigh,
     write_out,
 )
 from fastndcg.errors import about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.spellings import is_of_trec_eval
-from fastndcg.scores.weights import COUNTS
 from fastndcg.scoring import ways
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.results import find_stored
@@ -107,13 +109,6 @@ AnchorsOption = Annotated[
     bool,
     typer.Option(
         "--anchors", help="Add the means of the worst, a random and the best order of the returned documents."
-    ),
-]
-WeightsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="n_relevant|n_docs|COLUMN|none",
-        help="Weights of queries in means: their relevant or their returned documents, a column, or none.",
     ),
 ]
 ConfidenceOption = Annotated[
@@ -182,9 +177,7 @@ def score(
     paths, judgments, runs, _ = check_sources(paths or [], qrels, run, {"--missing": missing}, of_paths)
     _check_results(out, keep, [*paths, *runs, judgments, *([scores] if scores else [])])
     rule = read_convention(convention, anchored=anchors)
-    if weights is not None and (anchors or convention):
-        refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
-    weighing = [] if weights is None or weights in ("none", *COUNTS) else [weights]
+    weighing = columns_of_weights(weights, anchored=anchors, convention=convention)
     roles = reading.roles(score, [*(keep or []), *by, *weighing, *cutoff_columns(measures)])
     how = How(rule, anchors, threads, memory, signed=format is Format.json)
     chosen = measures if measure or gates else None
@@ -204,9 +197,7 @@ def score(
         scored = list(_of_runs(judgments, runs, roles, measures, chosen, missing, how))
     if out is not None and (stored is not None or not paths):
         write_out(out, scored)
-    if weights is not None:
-        chosen_weights = None if weights == "none" else weights
-        scored = [each._replace(scores=each.scores._weighted_by(chosen_weights)) for each in scored]
+    scored = list(weigh(scored, weights))
     _report(scored, format, {} if convention is None else {"convention": convention}, gates, by, confidence)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from fastndcg.measures import Measure
 from fastndcg.measures.by_tool import Convention
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import SomeQueries
+from fastndcg.scores.weights import COUNTS
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.results import find_stored
 
@@ -53,6 +54,22 @@ def read_convention(name: str | None, *, anchored: bool) -> Convention | None:
     if name is not None and anchored:
         refuse("--anchors and --convention do not go together: orders of other tools' ties are not all known")
     return None if name is None else find_convention("--convention", name)
+
+
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="n_relevant|n_docs|COLUMN|none",
+        help="Weights of queries in means: their relevant or their returned documents, a column, or none.",
+    ),
+]
+
+
+def columns_of_weights(weights: str | None, *, anchored: bool, convention: str | None) -> list[str]:
+    """The column that `--weights` names, if any. Ends the command beside an option with other weights."""
+    if weights is not None and (anchored or convention):
+        refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
+    return [] if weights is None or weights in ("none", *COUNTS) else [weights]
 
 
 class Scored(NamedTuple):
@@ -213,6 +230,14 @@ def write_out(out: Path, scored: list[Scored]) -> None:
             if each.run is not None:
                 table = table.add_column(0, "run", pa.array([each.run] * len(table), pa.string()))
             file.write(table)
+
+
+def weigh(scored: Iterable[Scored], weights: str | None) -> Iterator[Scored]:
+    for each in scored:
+        if weights is None:
+            yield each
+        else:
+            yield each._replace(scores=each.scores._weighted_by(None if weights == "none" else weights))
 
 
 # ---- systems to compare ----

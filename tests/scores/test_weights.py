@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -150,6 +151,55 @@ def test_the_command(tmp_path: Path) -> None:
     refused = run("score", path, "--weights", "click")
     assert refused.exit_code == 3
     assert 'no column "click"' in refused.output
+
+
+def test_systems_are_compared_with_these_weights(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    rows = table(8)
+    pq.write_table(rows.append_column("other", pa.array(rows["score"].to_numpy()[::-1])), path)
+    for word in ("n_relevant", "n_docs", "clicks", "none"):
+        result = run(
+            "compare",
+            path,
+            "--score",
+            "score",
+            "--score",
+            "other",
+            "-m",
+            "AUC",
+            "--weights",
+            word,
+            "--format",
+            "json",
+        )
+        assert result.exit_code == 0, result.output
+        row = json.loads(result.stdout)["rows"][0]
+        means = {row["system"]: row["mean"], row["baseline"]: row["baseline_mean"]}
+        for system in ("score", "other"):
+            scores = fn.evaluate(fn.read_parquet(path, score=system, keep=["clicks"]), "AUC")
+            assert means[system] == scores.mean(None if word == "none" else word)["AUC"]
+    qrels, first, second = (
+        {f"q{i}": {f"d{i}{j}": (i + j) % k + 1 for j in range(4)} for i in range(3 + n)}
+        for n, k in ((0, 2), (0, 3), (1, 4))
+    )
+    for name, lines in (("a.txt", first), ("b.txt", second)):
+        text = "".join(f"{q} Q0 {d} 0 {s} x\n" for q, each in lines.items() for d, s in each.items())
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    judged = "".join(f"{q} 0 {d} {g - 1}\n" for q, each in qrels.items() for d, g in each.items())
+    (tmp_path / "qrels.txt").write_text(judged, encoding="utf-8")
+    result = run(
+        "compare",
+        "--qrels",
+        tmp_path / "qrels.txt",
+        tmp_path / "a.txt",
+        tmp_path / "b.txt",
+        "-m",
+        "AUC",
+        "--weights",
+        "n_relevant",
+    )
+    assert result.exit_code == 0, result.output
+    assert run("compare", path, "--weights", "n_docs", "--convention", "lightgbm").exit_code == 2
 
 
 def test_parts_of_an_engine_merge() -> None:
