@@ -28,6 +28,11 @@ def is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
+def has_offsets(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text or bytes one after the other, as views do not."""
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Whether a column of this type holds a list for each row."""
     types = pa.types

@@ -16,6 +16,7 @@ from fastndcg.common.arrow_types import (
     column_of,
     combine,
     decode,
+    has_offsets,
     is_number,
     is_text,
     plain,
@@ -211,7 +212,7 @@ def _disguised(ids: pa.Array) -> pa.Array:
         changed = numbers.view(start.dtype) ^ start
         changed *= factor
         return column_of(changed)
-    if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+    if has_offsets(kind):
         offsets, data = text_of(ids)
         first, last = int(offsets[0]), int(offsets[-1])
         parts = pa.py_buffer(offsets - first), pa.py_buffer(data[first:last].tobytes().translate(_BYTES))
@@ -272,9 +273,9 @@ def group_rows(ids: pa.ChunkedArray) -> Grouped:
     if is_number(ids_of_runs.type) and ids_of_runs.num_chunks:
         numbers = array_of(ids_of_runs)
         if bool((numbers[1:] > numbers[:-1]).all()):
-            return Grouped(_as_one(ids_of_runs), np.append(starts, len(ids)))
+            return Grouped(combine(ids_of_runs), np.append(starts, len(ids)))
     ends = np.append(starts[1:], len(ids))
-    runs = group_by_query(_as_one(decode(ids_of_runs)))
+    runs = group_by_query(combine(with_long_offsets(decode(ids_of_runs))))
     if runs.codes is None:
         return Grouped(runs.query_ids, np.append(starts[runs.offsets[:-1]], len(ids)))
     lengths = ends - starts
@@ -342,10 +343,3 @@ def _take_of(chunk: pa.Array, rows: Int64) -> pa.Array:
     if is_number(chunk.type) and not chunk.null_count:
         return column_of(array_of(chunk)[rows], chunk.type)
     return chunk.take(column_of(rows))
-
-
-def _as_one(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(with_long_offsets(column).chunks)

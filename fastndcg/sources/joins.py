@@ -12,14 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import falling_keys, offsets_of, read_only
-from fastndcg.common.arrow_types import array_of, column_of, is_binary
+from fastndcg.common.arrow_types import array_of, column_of, has_offsets, is_binary
 from fastndcg.common.threads import in_threads, processors
 from fastndcg.errors import Argument, InputError, Part, Step, count_of, warn
 from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import SECRET, text_of
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.sides import Side, check_values, is_text, name_of, plain_ids
+from fastndcg.sources.sides import Side, check_values, name_of, plain_ids
 
 if TYPE_CHECKING:
     from fastndcg.kernels.reading.ids import Ids
@@ -253,7 +253,7 @@ def of_kind(
     ids: pa.Array, original: pa.Array | pa.ChunkedArray, rows: Array, threads: int | None
 ) -> pa.Array | pa.ChunkedArray:
     """These rows of document ids, of the type they came in; `ids` are the same ones as they were joined."""
-    if not is_text(original.type) or pa.types.is_binary_view(original.type):
+    if not has_offsets(original.type):
         return original.take(column_of(rows))
     taken = take(ids, rows, threads)
     if not is_binary(original.type):

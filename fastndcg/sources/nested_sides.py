@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import whole_ids
+from fastndcg.common.arrow_types import has_offsets, whole_ids
 from fastndcg.errors import (
     Argument,
     FastndcgError,
@@ -22,7 +22,7 @@ from fastndcg.errors import (
     count_of,
 )
 from fastndcg.sources.opening import cannot_read, open_unpacking
-from fastndcg.sources.sides import Role, Side, by_document, in_order, is_text, side_of
+from fastndcg.sources.sides import Role, Side, by_document, in_order, side_of
 
 if TYPE_CHECKING:
     from fastndcg.sources.columns import Roles
@@ -192,7 +192,7 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
         ids = whole_ids(pa.array(values))
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
         raise _mixed(name, of, str(error)) from None
-    if not (pa.types.is_integer(ids.type) or is_text(ids.type)):
+    if not (pa.types.is_integer(ids.type) or has_offsets(ids.type)):
         raise InputTypeError(f"{name} has {of} ids that are {ids.type}; wanted strings or whole numbers")
     if ids.null_count:
         raise InputError(

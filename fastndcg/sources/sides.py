@@ -9,7 +9,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import negate, offsets_from
-from fastndcg.common.arrow_types import array_of, column_of, combine, decode, is_binary, places_of
+from fastndcg.common.arrow_types import (
+    array_of,
+    column_of,
+    combine,
+    decode,
+    has_offsets,
+    is_binary,
+    places_of,
+)
 from fastndcg.errors import Argument, ColumnError, Given, InputError, InputTypeError, Step
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import encode, id_column, numbers_of
@@ -90,7 +98,7 @@ def encode_runs(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
     import pyarrow.compute as pc
 
     ids = combine(ids)
-    if not (pa.types.is_integer(ids.type) or (is_text(ids.type) and not pa.types.is_binary_view(ids.type))):
+    if not (pa.types.is_integer(ids.type) or has_offsets(ids.type)):
         return ids
     runs = pc.run_end_encode(ids, run_end_type=pa.int64())
     if 2 * len(runs.values) > len(ids):
@@ -156,10 +164,6 @@ def check_values(side: Side, what: Literal["grade", "score"]) -> None:
 
 def name_of(side: Side, row: int) -> str:
     return f"document {shown(side.docs[row])} of query {shown(side.queries[int(side.codes[row])])}"
-
-
-def is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_binary(kind))
 
 
 def plain_ids(ids: Any) -> pa.Array:

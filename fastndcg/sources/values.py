@@ -207,7 +207,12 @@ def flags_in(name: str, column: pa.ChunkedArray, blame: Blame) -> Array:
 
 
 def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if _is_runs_of_ids(column):
+    kind = column.type
+    if (
+        pa.types.is_run_end_encoded(kind)
+        and (pa.types.is_integer(kind.value_type) or kind.value_type in (pa.string(), pa.large_string()))
+        and not any(chunk.values.null_count for chunk in column.chunks)  # which `null_count` would not count
+    ):
         return column
     column = whole_ids(plain(column))
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -223,18 +228,6 @@ def no_ids(name: str, kind: pa.DataType) -> InputTypeError:
         f'column "{name}" is {kind}; wanted query ids that are integers or strings. '
         "Cast it, or name another column."
     )
-
-
-def _is_runs_of_ids(column: pa.ChunkedArray) -> bool:
-    """Whether a column is run-end encoded without nulls, which `null_count` would not count."""
-    kind = column.type
-    if not pa.types.is_run_end_encoded(kind):
-        return False
-    is_id = any(
-        is_kind(kind.value_type)
-        for is_kind in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
-    )
-    return is_id and not any(chunk.values.null_count for chunk in column.chunks)
 
 
 def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
