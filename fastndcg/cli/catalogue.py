@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from fastndcg.cli.application import command
-from fastndcg.cli.options import DocIdOption, Format, FormatOption, QueryOption
+from fastndcg.cli.options import (
+    DocIdOption,
+    Format,
+    FormatOption,
+    ItemsOption,
+    QueryOption,
+    TrainOption,
+)
 from fastndcg.cli.output import shown_as, write, write_csv, write_json
 from fastndcg.cli.reading import read_once
 from fastndcg.common.table import shown_value
@@ -17,14 +24,8 @@ from fastndcg.common.table import shown_value
 def catalogue(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A row for each user and item, with a score.")],
     *,
-    items: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER|FILE", help="How many items there are, or a table with a row for each."),
-    ] = None,
-    train: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Training: items and counts, or a row for each user and item."),
-    ] = None,
+    items: ItemsOption = None,
+    train: TrainOption = None,
     k: Annotated[int, typer.Option("-k", help="How many ranks count.")] = 10,
     query: QueryOption = None,
     doc_id: DocIdOption = None,

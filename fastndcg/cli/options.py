@@ -38,6 +38,16 @@ MeasureOption = Annotated[
         show_default="nDCG@10",
     ),
 ]
+ItemsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER|FILE", help="The catalogue: how many items it has, or a table with a row for each."
+    ),
+]
+TrainOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Training: items and counts, or a row for each user and item."),
+]
 QueryOption = Annotated[str | None, typer.Option(help="Column of query ids.")]
 RelevanceOption = Annotated[str | None, typer.Option(help="Column of grades.")]
 WeightOption = Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")]

@@ -11,7 +11,14 @@ import typer
 
 from fastndcg.cli.application import command
 from fastndcg.cli.meanings import check_confidence, number_or_word, read_measures
-from fastndcg.cli.options import ConfidenceOption, LacksOption, MeasureOption, ThreadsOption
+from fastndcg.cli.options import (
+    ConfidenceOption,
+    ItemsOption,
+    LacksOption,
+    MeasureOption,
+    ThreadsOption,
+    TrainOption,
+)
 from fastndcg.cli.reading import ReadingOfMeans, Systems, check_out, columns_in_words, read_systems, tell
 from fastndcg.common.progress import Task
 
@@ -43,6 +50,8 @@ def report(
     confidence: ConfidenceOption = 0.95,
     missing: LacksOption = "refuse",
     title: TitleOption = None,
+    items: ItemsOption = None,
+    train: TrainOption = None,
     reading: ReadingOfMeans,
     threads: ThreadsOption = None,
 ) -> None:
@@ -58,6 +67,7 @@ def report(
       fastndcg report base.parquet new.parquet -m nDCG@10 -m RR --by country -o release.html
       fastndcg report predictions.parquet --score bm25 --score rerank
       fastndcg report --qrels qrels.txt --run bm25.txt --run rerank.txt
+      fastndcg report recommendations.parquet --doc-id item_id --items items.parquet --train history.parquet
     """
     from fastndcg.look.page import check_extra
     from fastndcg.look.page import report as write_report
@@ -80,6 +90,8 @@ def report(
             confidence=confidence,
             missing=number_or_word(missing),
             title=title,
+            items=int(items) if items is not None and items.isdecimal() else items,
+            train=train,
             sources={name: each.source + columns_in_words(each.columns) for name, each in systems.items()},
             command=shlex.join(["fastndcg", *sys.argv[1:]]),
             threads=threads,

@@ -32,6 +32,8 @@ def report(
     confidence: float = 0.95,
     missing: str | float = "refuse",
     title: str | None = None,
+    items: Any = None,
+    train: Any = None,
     sources: Mapping[str, str] | None = None,
     command: str = "fastndcg.report(...) in Python",
     threads: int | None = None,
@@ -57,6 +59,9 @@ def report(
     missing : "refuse", "drop" or a number
         What to do with queries that some systems lack, as in `compare`.
     title : str, optional
+    items, train
+        As in `catalogue`: with one of them the page says which items users are shown. The rankings need
+        `doc_ids`.
     sources : mapping of names to texts, optional
         Where the rankings of a system come from.
     command : str
@@ -109,7 +114,7 @@ def report(
     found = find(systems, measures, baseline, by, confidence, missing, sources, threads)
     names = list(found.rankings)
     queries = max(facts.queries for facts in found.facts.values())
-    sections = list(sections_of(found, command))
+    sections = list(sections_of(found, command, items, train))
     missing_pictures = draw(sections)
     text = render(
         jinja,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fastndcg import plot
 from fastndcg.decide.anchoring import anchors
 from fastndcg.decide.explanation import explain
+from fastndcg.decide.exposure import catalogue
 from fastndcg.decide.ranges import tie_range
 from fastndcg.decide.texts import RANKS
 from fastndcg.errors import InputError, MeasureError, count_of
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 
 # queries in a list; how many of them are explained; rows of an explanation
 _WORST, _EXPLAINED, _RANKS = 20, 5, 50
+_SHOWN = 10  # ranks of items that count where the first measure has no cutoff
 
 
-def sections_of(found: Found, command: str) -> Iterator[Section]:
+def sections_of(found: Found, command: str, items: Any = None, train: Any = None) -> Iterator[Section]:
     """Return all sections with content, in order."""
     yield Section("evaluated", "What was evaluated", _evaluated_section(found))
     yield Section("summary", "Summary", _summary(found))
@@ -53,6 +55,8 @@ def sections_of(found: Found, command: str) -> Iterator[Section]:
     yield Section("distribution", f"Distribution of {found.main}", _distribution(found))
     if found.by:
         yield Section("slices", f"Slices by {', '.join(found.by)}", _slices(found))
+    if items is not None or train is not None:
+        yield Section("shown", "What users are shown", _or_message(partial(_shown, found, items, train)))
     yield Section("anchors", "Worst, random and best order", _or_message(partial(_anchors, found)))
     yield Section("ties", "Ties", _or_message(partial(_ties, found)))
     yield Section("worst", "Worst queries", _worst(found))
@@ -177,6 +181,23 @@ def _slices(found: Found) -> list[Any]:
         return [picture_of(plot.slices(scores, measure, found.by, found.confidence))]
 
     return [*_each_measure(found, of), table_of(f"Means by {', '.join(found.by)}", rows)]
+
+
+def _shown(found: Found, items: Any, train: Any) -> list[Any]:
+    k, by = found.main.cutoff or _SHOWN, list(found.by)
+    blocks: list[Any] = [
+        Text(f"Items on the first {k} ranks, however relevant they are; see fastndcg.catalogue.")
+    ]
+    for names in ([], by) if by else ([],):
+        rows = [
+            {"system": name} | row
+            for name, each in found.rankings.items()
+            for row in id_cells(
+                catalogue(each, items, train, k, by=names, confidence=found.confidence).to_pylist(), names
+            )
+        ]
+        blocks.append(table_of(f"Items by {', '.join(by)}" if names else "Items", rows))
+    return blocks
 
 
 def _anchors(found: Found) -> list[Any]:

@@ -332,3 +332,19 @@ def test_the_command(tmp_path: Path) -> None:
     same({name: float(value) for name, value in got.items()}, case.wanted())
     assert "vector_diversity" in run("catalogue", tmp_path / "lists.parquet", *words, "--by", "side").stdout
     assert run("catalogue", tmp_path / "lists.parquet", "--items", 1).exit_code == 3
+
+
+def test_the_report_has_it(tmp_path: Path) -> None:
+    pytest.importorskip("altair", reason="the extra report is not installed")
+    rankings = fn.Rankings.from_lists(
+        [[1, 0], [0, 1]], doc_ids=["a", "b", "a", "c"], queries={"country": ["de", "fr"]}
+    )
+    fn.report({"one": rankings}, tmp_path / "page.html", by="country", items=5, train={"a": 3, "b": 1})
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for word in ("What users are shown", "Items by country", "personalisation", "tail_share"):
+        assert word in page
+    without = fn.Rankings.from_lists([[1, 0], [0, 1]])
+    fn.report({"one": without}, tmp_path / "other.html", items=5)
+    assert "the rankings have no doc_ids" in (tmp_path / "other.html").read_text(encoding="utf-8")
+    fn.report({"one": rankings}, tmp_path / "plain.html")
+    assert "What users are shown" not in (tmp_path / "plain.html").read_text(encoding="utf-8")
