@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import FastndcgError, InputError, SourceError, evaluate, read_csv, scan_csv
+from fastndcg.sources.csv import CSV
+from fastndcg.sources.opened import OfText
+from fastndcg.sources.read import open_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -313,3 +316,30 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, shuffled: bool) -> N
         peaks.append(peak)
     assert whole > 180
     assert peaks[1] - peaks[0] < 50
+
+
+def test_a_row_that_is_longer_than_every_block_is_refused_as_where_it_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"qid,label,score,text\na,1,0.5,{'x' * 3_000_000}\nb,0,0.25,y\n")
+    for read in (read_csv, scan_csv):
+        with pytest.raises(SourceError, match=r"a\.csv: straddling"):
+            read(path)
+
+
+@pytest.mark.parametrize("days", [["2026-01-01"], [""], ["12:30:00"], ["2026-01-01 10:00:00"]])
+@pytest.mark.parametrize("late", ["soon", "2026-01-02T10:00:00", "0.5"])
+def test_types_of_a_file_read_whole_are_those_that_fit_all_rows(
+    tmp_path: Path, days: list[str], late: str
+) -> None:
+    path, n = tmp_path / "a.csv", 60_000
+    path.write_text("qid,label,score,day\n" + f"7,1,1,{days[0]}\n" * n + f"007,0.5,0.25,{late}\n")
+    names = ["qid", "label", "score", "day"]
+    table = open_path(CSV, path, 1).table(names, OfText(["label", "score"], ["qid"]))
+    inferred = pa_csv.read_csv(
+        path,
+        convert_options=pa_csv.ConvertOptions(
+            column_types={"qid": pa.string()}, null_values=[""], strings_can_be_null=True
+        ),
+    )
+    assert table.schema == inferred.schema
+    assert table.equals(inferred.cast(table.schema))
