@@ -40,6 +40,7 @@ SECTIONS = {
     "intervals": "intervals",
     "decisions": "decisions",
     "labels": "labels",
+    "lists": "lists",
     "engines": "engines",
     "machinery": "machinery",
 }

@@ -115,6 +115,10 @@ def catalogue(
 
     Notes
     -----
+    Coverage, gini and entropy depend on the number of users: compare them among as many. Of 400 samples of 300
+    users out of 20,000, intervals of 95 % held the value, of those three at 300 users, in 93 to 98 %
+    (bench/lists.py).
+
     RecTools: CatalogCoverage(normalize=True), AvgRecPopularity, MeanInvUserFreq and IntraListDiversity are
     coverage, popularity, novelty and vector_diversity. RePlay: Surprisal divides by k, which is the same
     where lists have k items, and its Novelty is 1 - seen, 1 for users without training. RecBole:
