@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from fastndcg.convention.differences import compare_conventions as compare_conventions
     from fastndcg.convention.differences import explain_conventions as explain_conventions
     from fastndcg.convention.evaluation import ConventionScores as ConventionScores
+    from fastndcg.convention.matches import match_conventions as match_conventions
     from fastndcg.decide.anchoring import Anchor as Anchor
     from fastndcg.decide.anchoring import Anchors as Anchors
     from fastndcg.decide.anchoring import anchors as anchors
@@ -115,6 +116,7 @@ _HOMES = {
     "api.evaluate": "evaluate evaluate_query ndcg",
     "common.table": "Table",
     "convention.differences": "compare_conventions explain_conventions",
+    "convention.matches": "match_conventions",
     "convention.evaluation": "ConventionScores",
     "decide.anchoring": "Anchor Anchors anchors",
     "decide.comparison": "Comparison",

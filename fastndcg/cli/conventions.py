@@ -41,6 +41,7 @@ from fastndcg.common.table import (
     wrapped,
 )
 from fastndcg.convention.differences import compare_conventions, describe, explain_conventions
+from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import InputError, MeasureError, about, suggest
 from fastndcg.measures.by_tool import Convention
 from fastndcg.measures.by_tool import conventions as known_conventions
@@ -76,6 +77,16 @@ def conventions(
         tuple[str, str] | None,
         typer.Option(metavar="FROM TO", help="Explain how TO differs from FROM, one choice at a time."),
     ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VALUES",
+            help=(
+                "Find whose number this is: a mean, or a file of queries and values, such as the output of "
+                "trec_eval -q or a CSV."
+            ),
+        ),
+    ] = None,
     id: Annotated[  # noqa: A002 - the option's name
         str | None, typer.Option(metavar="ID", help="Use only this query.")
     ] = None,
@@ -97,12 +108,16 @@ def conventions(
     empty queries, ...) changes it from the first tool's value. The first tool's value plus the effects in a
     row is the value of that row.
 
+    With --match it shows which definitions give a number, nearest first, and what would have to change.
+
     \b
     Examples:
       fastndcg conventions
       fastndcg conventions predictions.parquet -k 10
       fastndcg conventions predictions.parquet -k 10 --explain sklearn lightgbm
       fastndcg conventions predictions.parquet -m AP@10 --explain trec_eval lightgbm
+      fastndcg conventions predictions.parquet -m AP@10 --match 0.4321
+      fastndcg conventions --qrels qrels.txt --run run.txt -m AP --match trec_eval_q.txt
       fastndcg conventions predictions.parquet -n lightgbm -n xgboost --id 17
       fastndcg conventions --qrels qrels.txt --run run.txt
     """
@@ -113,10 +128,16 @@ def conventions(
     if not paths and qrels is None and run is None:
         if explain is not None or id is not None:
             refuse("--explain and --id need data: fastndcg conventions PATH --explain FROM TO")
+        if match is not None:
+            refuse("--match needs data: fastndcg conventions PATH --match VALUES")
         _write_conventions(asked[0].name, names, format)
         return
     if explain is not None:
         names = [find_convention("--explain", each, asked).name for each in explain]
+    if match is not None and (explain is not None or names is not None or cutoff is not None or uncut):
+        refuse("--match takes the measure with its cutoff as -m, and no --explain, -n, -k or --uncut")
+    if match is not None and not (re.fullmatch(r"[-+.\de]+", match) or Path(match).exists()):
+        refuse(f"--match: there is no file {match}, and it is no number")
     for path in paths or []:
         _refuse_name(path)
     roles = Roles(query, relevance, score, weight=weight, doc_id=doc_id)
@@ -132,7 +153,9 @@ def conventions(
         rankings = _one_query(rankings, id)
     k: Any = None if uncut else "as given" if cutoff is None else cutoff
     with about((sources.paths or sources.runs)[0]):
-        if explain is not None:
+        if match is not None:
+            table = match_conventions(rankings, asked[0], match, threads=threads)
+        elif explain is not None:
             table = explain_conventions(rankings, *explain, asked[0], k=k, threads=threads)
         else:
             table = compare_conventions(rankings, asked[0], names, k=k, threads=threads)
@@ -212,7 +235,7 @@ _NO_CHOICE = ("name", "value", "difference", "refused")  # columns of a comparis
 
 def _with_round_effects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows whose effects add up as they are printed: each is the difference of two rounded values."""
-    if not rows or "value" not in rows[0]:
+    if not rows or "value" not in rows[0] or "matches" in rows[0]:
         return rows
     shown = [dict(row) for row in rows]
     at = rows[0]["value"]
@@ -235,8 +258,11 @@ def _rounded_step(before: float, after: float) -> float:
 
 def _as_text(names: list[str], rows: list[dict[str, Any]], *, markdown: bool) -> str:
     """A line for each row; columns that say nothing are left out, and reasons stand below."""
-    kept = [name for name in names if name != "refused" and any(row[name] not in (None, 0.0) for row in rows)]
-    texts = [kept] + [[_cell(row[name]) for name in kept] for row in rows]
+    kept = [
+        name for name in names if name != "refused" and any(row[name] not in (None, 0.0, "") for row in rows)
+    ]
+    shown = [row for row in rows if not row.get("refused") or "matches" not in row]
+    texts = [kept] + [[_cell(row[name]) for name in kept] for row in shown]
     left = {place for place, name in enumerate(kept) if not any(isinstance(row[name], float) for row in rows)}
     if markdown:
         text = markdown_table(texts, left)
@@ -245,13 +271,16 @@ def _as_text(names: list[str], rows: list[dict[str, Any]], *, markdown: bool) ->
     refused: dict[str, list[str]] = {}
     for row in rows:
         if row.get("refused"):
-            refused.setdefault(row["refused"].removeprefix(row["name"]).strip(), []).append(row["name"])
+            tool = row[names[0]]
+            refused.setdefault(row["refused"].removeprefix(tool).strip(), []).append(tool)
     width = 0 if markdown else terminal_width()
     reasons = [wrapped(f"{', '.join(those)}: {reason}", width) for reason, those in refused.items()]
     return "\n".join([text, *([""] if reasons else []), *reasons]) + "\n"
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return (
             "0"

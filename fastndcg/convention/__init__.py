@@ -5,10 +5,13 @@
     fn.evaluate(rankings, "nDCG@10", convention="trec_eval")  its value, with its ties, rounding and mean
     fn.compare_conventions(rankings, k=10)                    each tool's value, each choice's effect
     fn.explain_conventions(rankings, "sklearn", "lightgbm")   how two values differ, choice by choice
+    fn.match_conventions(rankings, "AP@10", 0.4321)           whose number that is
 
 The convention of each tool is data: add new ones to `fastndcg.measures.tools`. Modules here:
 
     preparation   cast scores and order ties as a tool does; find the queries that it leaves out
     evaluation    compute a tool's values, round them, and average them
     differences   compare all tools, and explain how two of them differ
+    claimed       read the numbers that somebody reports
+    matches       find whose they are
 """

@@ -10,7 +10,15 @@ import pyarrow as pa
 
 from fastndcg.common.table import Table
 from fastndcg.common.threads import check_threads
-from fastndcg.convention.evaluation import MeanSums, alike, check_rankings, report, undefined, values_of
+from fastndcg.convention.evaluation import (
+    MeanSums,
+    Reported,
+    alike,
+    check_rankings,
+    report,
+    undefined,
+    values_of,
+)
 from fastndcg.convention.preparation import prepare
 from fastndcg.errors import ConventionError, InputError, MeasureError
 from fastndcg.measures import DEFINITIONS, Measure, MeasureLike, as_measure
@@ -58,7 +66,7 @@ def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tupl
 CHOICES = choices_of("nDCG")
 
 
-def _asked(measure: MeasureLike | int | None, k: int | Literal["as given"] | None) -> Measure:
+def asked_for(measure: MeasureLike | int | None, k: int | Literal["as given"] | None) -> Measure:
     """The measure to compare; a cutoff alone is that of nDCG."""
     if measure is None or isinstance(measure, int):
         measure = "nDCG" if measure is None else f"nDCG@{measure}"
@@ -80,33 +88,39 @@ def _walk(start: Convention, end: Convention, measure: Measure) -> list[tuple[st
             continue
         if measure.params.get(choice) != plain.params.get(choice):  # so does a parameter that is given
             continue
-        following = at.replace(**{name: _value_of(end, name) for name in names})
+        following = at.replace(**{name: field_of(end, name) for name in names})
         if following != at:
             steps.append((choice, following))
             at = following
     return steps
 
 
-def _value_of(rule: Convention, name: str) -> Any:
+def field_of(rule: Convention, name: str) -> Any:
     """The value of a field, or of a parameter that only some measures have."""
     if hasattr(rule, name):
         return getattr(rule, name)
     return dict(rule.more).get(name, measure_named(str(rule.of)).params[name])
 
 
-def _means(
+def reports_of(
     rankings: Rankings, rules: Iterable[Convention], measure: Measure, threads: int | None
-) -> dict[Convention, float | str]:
-    """Return each convention's mean, or why it has none. Those that order rows alike share one pass."""
+) -> dict[Convention, tuple[Reported, float] | str]:
+    """Return what each convention reports, and its mean; or why it has no value. Those that order rows alike
+    share one pass.
+    """
     check_threads(threads)  # here, since errors below are returned as reasons
-    means: dict[Convention, float | str] = {}
+    reports: dict[Convention, tuple[Reported, float] | str] = {}
     for group in alike(rules):
         measures = {rule: resolve(measure, rule) for rule in group}
         try:
             prepared = prepare(rankings, group[0], list(measures.values()))
-        except ConventionError as error:
-            _, *reason = map(str, error.parts)  # the first part is the convention's name
-            means |= {rule: "".join([rule.name, *reason]) for rule in group}
+        except (InputError, MeasureError) as error:
+            if len(group) > 1:  # find those that it is about
+                for rule in group:
+                    reports |= reports_of(rankings, [rule], measure, threads)
+                continue
+            parts = list(map(str, error.parts))  # the first part is the convention's name
+            reports[group[0]] = "".join([group[0].name, *parts[1:]] if len(parts) > 1 else parts)
             continue
         values: dict[Measure, Float64 | str] = {}
         try:
@@ -120,14 +134,21 @@ def _means(
         for rule, each in measures.items():
             found = values[undefined(each)]
             if isinstance(found, str):
-                means[rule] = found
+                reports[rule] = found
                 continue
             try:
                 reported = report(rule, each, found, rankings)
-                means[rule] = MeanSums.of(rule, reported, rankings.weight).mean(rule)
-            except ConventionError as error:
-                means[rule] = str(error)
-    return means
+                reports[rule] = reported, MeanSums.of(rule, reported, rankings.weight).mean(rule)
+            except MeasureError as error:
+                reports[rule] = str(error)
+    return reports
+
+
+def _means(
+    rankings: Rankings, rules: Iterable[Convention], measure: Measure, threads: int | None
+) -> dict[Convention, float | str]:
+    reports = reports_of(rankings, rules, measure, threads)
+    return {rule: found if isinstance(found, str) else found[1] for rule, found in reports.items()}
 
 
 def _on_grid(numbers: Iterable[float]) -> dict[float, float]:
@@ -188,7 +209,7 @@ def compare_conventions(
     >>> table.select(["name", "value", "gain", "empty"]).to_pylist()[2]
     {'name': 'lightgbm', 'value': 0.8221..., 'gain': -0.007..., 'empty': 0.5}
     """
-    asked = _asked(measure, k)
+    asked = asked_for(measure, k)
     check_rankings(rankings)
     known = [name for name, rule in conventions.items() if rule.find(asked.name, cut=asked.is_cut)]
     # a measure that no tool has is refused by the first one
@@ -279,7 +300,7 @@ def explain_conventions(
     ('empty', '0', '1', 0.8221)
     ('weights', 'weighted', 'lightgbm', 0.8221)
     """
-    asked = _asked(measure, k)
+    asked = asked_for(measure, k)
     start, end = (as_convention(name).on(asked) for name in (a, b))
     walk = _walk(start, end, asked)
     means = _means(check_rankings(rankings), [start, *(step for _, step in walk)], asked, threads)
@@ -294,12 +315,7 @@ def explain_conventions(
     rows = [{"choice": start.name, "before": None, "after": None, "effect": None, "value": value}]
     for choice, step in walk:
         reached = placed.get(numbers[step], numbers[step])
-        before, after = (
-            f"missing {rule.missing}, unjudged {rule.unjudged}"
-            if choice == "queries"
-            else _text_of(rule, choice)
-            for rule in (at, step)
-        )
+        before, after = (text_of(rule, choice) for rule in (at, step))
         rows.append(
             {"choice": choice, "before": before, "after": after, "effect": reached - value, "value": reached}
         )
@@ -308,10 +324,13 @@ def explain_conventions(
     return Table(pa.Table.from_pylist(rows, pa.schema(types)))
 
 
-def _text_of(rule: Convention, choice: str) -> str:
+def text_of(rule: Convention, choice: str) -> str:
+    """The value of a choice of `choices_of`, in words."""
     if choice == _RECALL:
         return str(rule.measure().params["rounding"])
-    value = _value_of(rule, {"cutoff": "default_cutoff", "scores": "score_dtype"}.get(choice, choice))
+    if choice == "queries":
+        return f"missing {rule.missing}, unjudged {rule.unjudged}"
+    value = field_of(rule, {"cutoff": "default_cutoff", "scores": "score_dtype"}.get(choice, choice))
     if choice == "rel" and value is None:
         value = rule.measure().params["rel"]
     if choice == "rounding":
@@ -328,8 +347,8 @@ def describe(measure: str = "nDCG") -> Table:
             "name": rule.name,
             "measure": str(rule.measure()),
             "ties": rule.ties,
-            "scores": _text_of(rule, "scores"),
-            "rounding": _text_of(rule, "rounding"),
+            "scores": text_of(rule, "scores"),
+            "rounding": text_of(rule, "rounding"),
             "missing": rule.missing,
             "unjudged": rule.unjudged,
             "weights": rule.weights,

@@ -113,8 +113,8 @@ def _refuse_ties(
     raise ConventionError(
         convention.name,
         f" does not define the order of ties{f' in lists of more than {longest}' if longest else ''}, "
-        f"and {where}, so its value cannot be reproduced. "
-        f'Use its measure with another rule, as in nDCG(like="{convention.name}", ties="average").',
+        f"and {where}, so its value cannot be reproduced. Use its measure with another rule, "
+        f'as in {measures[0].name}(like="{convention.name}", ties="average").',
     )
 
 

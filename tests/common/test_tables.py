@@ -285,6 +285,7 @@ def test_what_comes_back_is_a_table() -> None:
     for table in (
         fn.compare_conventions(rankings, 3, ["sklearn", "lightgbm"]),
         fn.explain_conventions(rankings, "sklearn", "lightgbm", 3),
+        fn.match_conventions(rankings, 3, 0.5),
         fn.tie_range(rankings, "RR").summary(),
         fn.evaluate(rankings, "RR").summary(),
         fn.evaluate(rankings, "RR").best("RR"),

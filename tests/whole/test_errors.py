@@ -335,6 +335,7 @@ def test_threads_are_a_positive_integer_everywhere(tmp_path: Path, threads: Any)
         lambda: fn.judgment_range(rankings, "nDCG", threads=threads),
         lambda: fn.compare({"a": scores, "b": scores}, threads=threads),
         lambda: fn.compare_conventions(rankings, 10, threads=threads),
+        lambda: fn.match_conventions(rankings, 10, 0.5, threads=threads),
         lambda: fn.read_parquet(tmp_path / "a.parquet", threads=threads),
         lambda: fn.scan_parquet(tmp_path / "a.parquet", threads=threads),
         lambda: fn.read_csv(csv, threads=threads),

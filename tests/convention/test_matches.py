@@ -1,0 +1,214 @@
+"""`match_conventions` names the tool that a number comes from, and what brings the nearest to it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from commands import run
+from conventions_data import rankings_of
+from measured import LIVE, RIVAL_OF, ragged
+from rivals import RIVALS, random_queries
+
+import fastndcg as fn
+
+MEASURES = ("nDCG@5", "nDCG@10", "nDCG", "AP@3", "AP", "P@5", "R@3", "RR@5", "Success@3", "AUC", "ERR@5", "Rprec", "DCG@5")  # fmt: skip
+
+
+def first(table: fn.Table) -> tuple[str, set[str]]:
+    row = table.to_pylist()[0]
+    return row["convention"], {name for name in row["equals"].split(", ") if name}
+
+
+def values_by(rankings: fn.Rankings, measure: str, tool: str) -> tuple[np.ndarray, float]:
+    scores = fn.evaluate(rankings, measure, convention=None if tool == "fastndcg" else tool)
+    return scores[measure], scores.mean()[measure]
+
+
+def having(rankings: fn.Rankings, measure: str) -> dict[str, tuple[np.ndarray, float]]:
+    """Values and means of all tools that have some here, by `evaluate`."""
+    known: dict[str, tuple[np.ndarray, float]] = {}
+    for tool in ("fastndcg", *fn.conventions):
+        try:
+            known[tool] = values_by(rankings, measure, tool)
+        except (fn.MeasureError, fn.InputError):
+            continue
+    return known
+
+
+@pytest.mark.compiled
+def test_it_names_the_right_tool_first_in_95_of_100_cases() -> None:
+    random, right, told_apart, wrong = np.random.default_rng(35), 0, 0, []
+    for case in range(100):
+        measure = str(random.choice(MEASURES))
+        queries = random_queries(1000 + case, int(random.integers(20, 60)), ties=bool(random.integers(2)))
+        rankings = rankings_of(queries)
+        known = having(rankings, measure)
+        tool = str(random.choice(list(known)))
+        values, mean = known[tool]
+        decimals = [None, 4, 6][case % 3]
+        alone = case % 4 == 3 and not math.isnan(mean)
+        given: Any = mean if alone else values
+        given = given if decimals is None else round(given, decimals) if alone else given.round(decimals)
+        if case % 4 == 1:
+            ids = rankings.query_ids.to_pylist()
+            given = {name: value for name, value in zip(ids, given, strict=True) if not math.isnan(value)}
+        name, equals = first(fn.match_conventions(rankings, measure, given))
+        slack = 2e-6 if decimals is None else 1.01 * 10.0**-decimals
+        theirs = known[name]
+        same = (
+            abs(theirs[1] - mean) <= slack
+            if alone
+            else np.allclose(theirs[0], values, rtol=0, atol=slack, equal_nan=True)
+        )
+        told_apart += not equals
+        if name == tool or (tool in equals and same):
+            right += 1
+        else:
+            wrong.append((case, measure, tool, name, equals, alone, decimals))
+    assert right >= 95, wrong
+    assert told_apart >= 20, told_apart  # of the others the numbers are those of several tools
+
+
+LIVE_CASES = [(tool, measure, live.cutoffs[-2 % len(live.cutoffs)]) for (tool, measure), live in LIVE.items()]
+
+
+@pytest.mark.compiled
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.xdist_group("conventions_rivals")
+@pytest.mark.parametrize(("tool", "measure", "k"), LIVE_CASES)
+def test_it_names_the_tool_that_was_asked(tool: str, measure: str, k: int | None) -> None:
+    if (why := RIVALS[RIVAL_OF.get(tool, tool)].missing) is not None:
+        pytest.skip(f"{tool} is not installed here: {why}")
+    queries = ragged(17, LIVE[tool, measure])
+    values = LIVE[tool, measure].run(queries, k)
+    asked = measure if k is None else f"{measure}@{k}"
+    for given in (values, [None if value is None else round(value, 5) for value in values]):
+        row = fn.match_conventions(rankings_of(queries), asked, given).to_pylist()[0]
+        assert row["matches"] and tool in (row["convention"], *row["equals"].split(", ")), row
+
+
+@pytest.fixture(scope="module")
+def asked() -> tuple[fn.Rankings, list[str], np.ndarray, float]:
+    rankings = rankings_of(random_queries(5, 40))
+    scores = fn.evaluate(rankings, "AP@10", convention="lightgbm")
+    return rankings, rankings.query_ids.to_pylist(), scores["AP@10"], scores.mean()["AP@10"]
+
+
+def test_every_form_of_values(
+    asked: tuple[fn.Rankings, list[str], np.ndarray, float], tmp_path: Path
+) -> None:
+    rankings, ids, values, mean = asked
+    pairs = list(zip(ids, values.tolist(), strict=True))
+    trec = "".join(f"map_cut_10\t{name}\t{value:.4f}\nP_5\t{name}\t0.1000\n" for name, value in pairs)
+    texts = {
+        "q.txt": f"runid\tall\tme\n{trec}map_cut_10\tall\t{mean:.4f}\n",
+        "mean.txt": f"map_cut_10  all {mean:.4f}\n",
+        "plain.csv": "".join(f"{name},{value:.6f}\n" for name, value in pairs),
+        "named.csv": "topic,map@10,err@10\n" + "".join(f"{name},{value},0.5\n" for name, value in pairs),
+        "p.json": json.dumps({name: {"map_cut_10": value, "P_5": 0.2} for name, value in pairs}),
+        "lines.jsonl": "".join(json.dumps({"qid": name, "value": value}) + "\n" for name, value in pairs),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    fn.evaluate(rankings, "AP@10", convention="lightgbm").write_parquet(tmp_path / "ours.parquet")
+    columns = {"query": ids, "AP@10": values}
+    forms = [
+        values, values.tolist(), pa.array(values), tuple(values), pd.Series(values), pl.Series(values), mean, np.float32(mean), f"{mean:.5f}",
+        dict(pairs), {int(name): value for name, value in pairs}, {name: {"map": 0.1, "map_cut_10": value} for name, value in pairs},
+        columns, pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns), fn.evaluate(rankings, "AP@10", convention="lightgbm"),
+        *(tmp_path / name for name in (*texts, "ours.parquet")), str(tmp_path / "q.txt"),
+    ]  # fmt: skip
+    for given in forms:
+        row = fn.match_conventions(rankings, "AP@10", given).to_pylist()[0]
+        assert row["matches"] and row["convention"] == "lightgbm", (type(given), row)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"1": 0.5, "x": 1.0}, fn.InputError, "1 query that the rankings lack, such as x; their ids are like 1, 2, 3"),
+        ([0.5], fn.InputError, "values"),
+        (math.nan, fn.InputError, "values is nan"),
+        ([None] * 40, fn.InputError, "no number"),
+        (True, fn.InputTypeError, "values is a bool"),
+        (b"0.5", fn.InputTypeError, "values is a bytes"),
+        ("nofile.txt", fn.SourceError, "there is no file nofile.txt, and it is no number"),
+        ({"query": ["1"], "P@5": [0.1], "P@10": [0.1]}, fn.InputError, "not one alone is known as AP@10"),
+        ({"1": 0.5, 1: 0.5}, fn.InputError, "query 1 twice"),
+    ],
+)  # fmt: skip
+def test_what_is_no_value(asked: Any, given: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        fn.match_conventions(asked[0], "AP@10", given)
+
+
+def test_what_would_have_to_change(asked: Any) -> None:
+    rankings, ids, *_ = asked
+    mine = fn.conventions["lightgbm"].replace(AP={"denominator": "hits"})
+    given = fn.evaluate(rankings, "AP@10", convention=mine)["AP@10"]
+    rows = fn.match_conventions(rankings, "AP@10", given).to_pylist()
+    assert not any(row["matches"] for row in rows)
+    assert {"denominator hits instead of cutoff"} <= {row["changes"] for row in rows}
+    given = fn.evaluate(rankings, "AP@20", convention=mine)["AP@20"].round(5)
+    found = fn.match_conventions(rankings, "AP@10", given)
+    assert "cutoff 20 instead of 10 and denominator hits instead of cutoff" in found["changes"].to_pylist()
+    sample = dict(list(zip(ids, given, strict=True))[:9])  # queries that a sample lacks do not count
+    rows = fn.match_conventions(rankings, "AP@20", sample).to_pylist()
+    assert "denominator hits instead of cutoff" in {row["changes"] for row in rows}
+    nonsense = np.random.default_rng(1).random(40)
+    row = fn.match_conventions(rankings, "AP@10", nonsense).to_pylist()[0]
+    assert row["changes"].startswith("none of ") and row["differing"] >= 39
+    ours = fn.AP(rel=2, judged_only=True, empty="skip") @ 5
+    row = fn.match_conventions(rankings, ours, fn.evaluate(rankings, ours)[ours]).to_pylist()[0]
+    assert row["convention"] == "fastndcg" and row["matches"]
+
+
+def test_tools_without_a_value_come_last_with_the_reason(asked: Any) -> None:
+    rankings, _, values, _ = asked
+    rows = fn.match_conventions(rankings, "AP@10", values).to_pylist()
+    assert {row["convention"]: row["value"] for row in rows}["torchmetrics"] is None
+    assert (
+        "does not define the order of ties" in rows[-1]["refused"]
+        and 'AP(like="torchmetrics"' in rows[-1]["refused"]
+    )
+    short = fn.Rankings.from_lists([[1, 0], [0, 1], [1, 0], [0, 1]])
+    row = fn.match_conventions(short, "RR", 0.75).to_pylist()[0]  # a mean of 3/4, and none of about 0.7
+    assert row["matches"] and row["largest"] == 0
+
+
+def test_the_command(tmp_path: Path) -> None:
+    queries = random_queries(5, 40, ties=False)  # ties of a run are not in the order of its lines
+    scores = fn.evaluate(rankings_of(queries), "AP@10", convention="lightgbm")
+    ids, values, mean = [query.name for query in queries], scores["AP@10"], scores.mean()["AP@10"]
+    (tmp_path / "qrels").write_text(
+        "".join(f"{q.name} 0 {d} {g}\n" for q in queries for d, g in q.qrels.items())
+    )
+    (tmp_path / "run").write_text(
+        "".join(
+            f"{q.name} Q0 {d} 0 {s} me\n" for q in queries for d, s in zip(q.doc_ids, q.scores, strict=True)
+        )
+    )
+    (tmp_path / "v.csv").write_text(
+        "".join(f"{name},{value:.4f}\n" for name, value in zip(ids, values, strict=True))
+    )
+    data = ("--qrels", tmp_path / "qrels", "--run", tmp_path / "run", "-m", "AP@10")
+    rows = json.loads(run("conventions", *data, "--match", tmp_path / "v.csv", "--format", "json").stdout)
+    assert rows[0]["convention"] == "lightgbm" and rows[0]["matches"] is True
+    shown = run("conventions", *data, "--match", f"{mean:.4f}").stdout
+    assert shown.splitlines()[1].split()[0] == "lightgbm" and " yes " in shown
+    assert "torchmetrics" in shown and "torchmetrics: does not define the order of ties" not in shown
+    for words, message in (
+        ((*data, "--match", "nothing.csv"), "--match: there is no file nothing.csv, and it is no number"),
+        ((*data, "--match", "0.4", "-n", "ranx"), "--match takes the measure with its cutoff"),
+        (("--match", "0.4"), "--match needs data"),
+    ):
+        result = run("conventions", *words)
+        assert result.exit_code == 2 and message in result.stderr
