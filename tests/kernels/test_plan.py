@@ -61,6 +61,7 @@ def test_compiled_code_takes_all_plans_as_one_type() -> None:
     from fastndcg.measures import DEFINITIONS
 
     complete = {"IPrec": "IPrec@0.1", "ERR": "ERR(max_rel=3)", "SDCG": "SDCG(max_rel=3)@2"}
+    complete |= {"PFound": "PFound(stop={0: 0, 0.5: 0.1, 1: 0.2, 3: 0.7})"}
     types = set()
     for name, definition in DEFINITIONS.items():
         measure = as_measures(complete.get(name, name))[0]
