@@ -110,6 +110,7 @@ TRAINING: tuple[Rule, ...] = (
             has("RR", "RetrievalMRR", score_above=0, ties="unspecified", caveats=(_ABOVE_0,)),
             has("Success", "RetrievalHitRate", ties="input_to_16"),
             has("AUC", "RetrievalAUROC", cut=False),
+            has("AUC", "RetrievalAUROC(top_k)", cut=True, ties="unspecified"),
             has("Rprec", "RetrievalRPrecision", ties="input_to_16"),
         ), score_dtype="float32", weights="ignored", tolerance=1e-6,
         tool="torchmetrics 1.9.0",
