@@ -62,8 +62,10 @@ if TYPE_CHECKING:
     from fastndcg.decide.explanation import explain as explain
     from fastndcg.decide.exposure import catalogue as catalogue
     from fastndcg.decide.judging import check_judges as check_judges
+    from fastndcg.decide.judgment_checks import check_judgments as check_judgments
     from fastndcg.decide.online import online_agreement as online_agreement
     from fastndcg.decide.over_time import History as History
+    from fastndcg.decide.pools import pool as pool
     from fastndcg.decide.positions import propensities as propensities
     from fastndcg.decide.powered import PredictionPowered as PredictionPowered
     from fastndcg.decide.powered import prediction_powered as prediction_powered
@@ -125,7 +127,9 @@ _HOMES = {
     "decide.explanation": "Explanation Explanations explain",
     "decide.exposure": "catalogue",
     "decide.judging": "check_judges",
+    "decide.judgment_checks": "check_judgments",
     "decide.online": "online_agreement",
+    "decide.pools": "pool",
     "decide.positions": "propensities",
     "decide.over_time": "History",
     "decide.powered": "PredictionPowered prediction_powered",

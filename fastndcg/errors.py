@@ -7,6 +7,7 @@ line names an option where Python names an argument. `str(error)` is the message
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -267,6 +268,19 @@ def check_flag(name: str, value: object) -> None:
     """Raise `InputTypeError` for an argument that is not True or False."""
     if not isinstance(value, bool):
         raise InputTypeError(f"{name}={value!r} is not known; wanted True or False")
+
+
+def check_whole(name: str, value: object, least: int) -> int:
+    """A whole number that is large enough. Raises `InputTypeError` or `InputError` for another value."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise InputTypeError(f"{name}={value!r} is a {type(value).__name__}; wanted a whole number")
+    if number < least:
+        raise InputError(f"{name}={number}; wanted a whole number from {least}")
+    return number
 
 
 def check_length(name: str, found: int, wanted: int, noun: str) -> None:

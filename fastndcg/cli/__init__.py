@@ -15,7 +15,8 @@ gates        what fails unless a system is no worse than another
 ci           gates in the words of continuous integration
 baseline     a baseline that is kept in a file, and replaced
 sample       the generated predictions of `demo`
-score, compare, explain, report, conventions, judges, history, catalogue, demo, trec_eval, measures, compile
+score, compare, explain, report, conventions, judges, check, history, catalogue, demo, trec_eval
+measures, compile
              the commands
 """
 
@@ -31,6 +32,7 @@ COMMANDS = (
     "report",
     "conventions",
     "judges",
+    "check",
     "history",
     "catalogue",
     "demo",
@@ -45,7 +47,7 @@ def load(arguments: Sequence[str] = ()) -> Callable[[], int]:
     imported.
     """
     for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
-        import_module(f"fastndcg.cli.{name}")
+        import_module(f"fastndcg.cli.{name.replace('-', '_')}")
     return import_module("fastndcg.cli.application").main  # type: ignore[no-any-return]
 
 

@@ -77,8 +77,8 @@ class Oddities:
                 self._score = scores[0]
             self._tied = self._tied and _all(scores, lambda values: values == self._score)
             self._irrelevant = self._irrelevant and _all(grades, lambda values: values <= 0)
-            self._swapped = self._swapped and _are_swapped(grades[:_FIRST], scores[:_FIRST])
-            self._ranks = self._ranks and _are_ranks(*(ranks or (scores, rankings.offsets)))
+            self._swapped = self._swapped and are_swapped(grades[:_FIRST], scores[:_FIRST])
+            self._ranks = self._ranks and are_ranks(*(ranks or (scores, rankings.offsets)))
             judged = rankings.is_judged
             self._judged += rankings.n_docs if judged is None else int(np.count_nonzero(judged))
         self._queries += rankings.n_queries
@@ -208,7 +208,7 @@ class Reach:
         )
 
 
-def _are_swapped(grades: Array, scores: Array) -> bool:
+def are_swapped(grades: Array, scores: Array) -> bool:
     """Whether at least half of the grades are fractions, and the scores are several small whole numbers."""
     if grades.dtype.kind != "f" or not len(grades) or np.mean(grades != np.floor(grades)) < 0.5:
         return False
@@ -216,7 +216,7 @@ def _are_swapped(grades: Array, scores: Array) -> bool:
     return bool(0 <= lowest < highest <= _MOST_LEVELS and np.array_equal(scores, np.floor(scores)))
 
 
-def _are_ranks(scores: Array, offsets: Array) -> bool:
+def are_ranks(scores: Array, offsets: Array) -> bool:
     """Whether the scores of each query are 0, 1, 2 ... or 1, 2, 3 ..., in this order."""
     for end in (int(np.searchsorted(offsets, _FIRST)), len(offsets)):  # the first ones are tested first
         ends = offsets[: max(end, 2)]

@@ -295,7 +295,7 @@ def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool 
         return _file_side(data, role, roles, None, intents=intents)[0]
     if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
         data = data.to_dict()  # ranx's Qrels and Run
-    if isinstance(data, Mapping) and not _has_columns(data):
+    if isinstance(data, Mapping) and not has_columns(data):
         refuse_columns(name, role, roles, "a dict")
         return side_of_dict(name, data.items(), role, roles, intents=intents)
     if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
@@ -312,7 +312,7 @@ def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool 
     return table_side(name, source.table(found.names), found, role)
 
 
-def _has_columns(data: Mapping[Any, Any]) -> bool:
+def has_columns(data: Mapping[Any, Any]) -> bool:
     """Whether a dict has columns, of which some are the ids, and not an entry for each query."""
     names = list(data) if len(data) <= _MOST_COLUMNS else []
     return all(fitting(names, role) for role in ("query", "doc_id")) and not any(

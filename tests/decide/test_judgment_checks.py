@@ -1,0 +1,269 @@
+"""Health of judgments: each check finds what was put into clean data, through every door, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import commands
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastndcg as fn
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
+
+N = 60  # queries
+
+
+def clean() -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Judgments of five documents of each query, of which a run returns four, and four others."""
+    qrels: dict[str, list[Any]] = {name: [] for name in ("qid", "doc_id", "grade", "query_text", "lang")}
+    run: dict[str, list[Any]] = {name: [] for name in ("qid", "doc_id", "score")}
+    for query in range(N):
+        for place in range(9):
+            document = f"d{query}-{place}"
+            if place < 5:
+                row = (f"q{query}", document, (place + query) % 3, f"text {query}", ("de", "fr")[query % 2])
+                for name, value in zip(qrels, row, strict=True):
+                    qrels[name].append(value)
+            if place > 0:
+                for name, value in zip(run, (f"q{query}", document, 9.5 - place), strict=True):
+                    run[name].append(value)
+    return qrels, run
+
+
+def found(qrels: Any, run: Any, *words: Any, **options: Any) -> dict[str, dict[str, Any]]:
+    """What was found of all, by check: what fails or is a caution."""
+    rows = fn.check_judgments(qrels, run, *words, **options).to_pylist()
+    assert all(0 <= row["count"] <= max(row["total"], row["count"]) for row in rows)
+    return {row["check"]: row for row in rows if row["verdict"] != "holds"}
+
+
+def test_clean_judgments_hold_and_shares_are_told_by_slice_and_system() -> None:
+    qrels, run = clean()
+    other = {
+        name: [value for value, at in zip(run[name], range(len(run[name])), strict=True) if at % 8 < 4]
+        for name in run
+    }
+    corpus = {"doc_id": sorted({*qrels["doc_id"], *run["doc_id"]})}
+    table = fn.check_judgments(qrels, {"a": run, "b": other}, corpus, by="lang")
+    assert set(table["verdict"].to_pylist()) == {"holds"}
+    shares = {
+        (row["system"], row["slice"], row["check"]): row
+        for row in table.to_pylist()
+        if row["share"] is not None
+    }
+    assert len(shares) == 2 * 3 * 3
+    assert shares["a", None, "judged at 5"]["share"] == pytest.approx(4 / 5)
+    assert shares["a", "lang=de", "judged at 20"]["count"] == N // 2 * 4
+    assert shares["a", "lang=de", "judged at 20"]["total"] == N // 2 * 8
+    assert shares["b", "lang=fr", "judged at 5"]["count"] == N // 2 * 4
+    joined = fn.evaluate(fn.Rankings.from_qrels_run(qrels, run), "Judged@5").mean()["Judged@5"]
+    assert shares["a", None, "judged at 5"]["share"] == pytest.approx(joined), "as the measure has it"
+    low = fn.check_judgments(qrels, {"a": run, "b": other}, least_judged=0.6).to_pylist()
+    assert {(row["system"], row["check"]) for row in low if row["verdict"] == "fails"} == {
+        ("a", "judged at 10"),
+        ("a", "judged at 20"),
+    }
+
+
+def put(table: dict[str, list[Any]], row: int, **values: Any) -> None:
+    """Values in a new row, or in a row and, of -1, at the end."""
+    for name, column in table.items():
+        column.append(values.get(name, column[row]))
+
+
+def test_each_fault_is_found_and_no_other() -> None:
+    qrels, run = clean()
+    qrels["grade"][:5] = [0] * 5
+    assert found(qrels, run)["queries without a relevant document"]["examples"] == "q0"
+    assert list(found(qrels, run)) == ["queries without a relevant document"]
+
+    qrels, run = clean()
+    put(qrels, 7, grade=2 - qrels["grade"][7])
+    put(qrels, 8)
+    rows = found(qrels, run)
+    assert {name: row["count"] for name, row in rows.items()} == {
+        "documents with two grades for a query": 1,
+        "documents judged twice with one grade": 1,
+    }
+    assert rows["documents with two grades for a query"]["examples"] == "q1 d1-2"
+
+    qrels, run = clean()
+    lacking = found(qrels, run, [each for each in qrels["doc_id"] if not each.startswith("d9-")])
+    assert lacking["judged documents that the corpus lacks"]["count"] == 5
+    assert lacking["judged documents that the corpus lacks"]["examples"].endswith(" ...")
+
+    qrels, run = clean()
+    for place in range(5):
+        qrels["query_text"][10 + place] = " TEXT 3 "
+        qrels["doc_id"][10 + place], qrels["grade"][10 + place] = (
+            qrels["doc_id"][15 + place],
+            qrels["grade"][15 + place],
+        )
+    rows = found(qrels, run)
+    assert rows["queries with the same text"]["examples"] == "q2, q3"
+    assert rows["queries with the same text"]["verdict"] == "fails"
+    assert rows["queries with the same judgments"]["examples"] == "q2, q3"
+    assert rows["queries with the same judgments"]["verdict"] == "caution"
+
+    qrels, run = clean()
+    run = {name: column[8:] for name, column in run.items()}
+    put(run, 0, qid="other")
+    put(run, 3)
+    run["score"][5] = None
+    rows = found(qrels, pd.DataFrame(run))
+    assert {name: row["verdict"] for name, row in rows.items()} == {
+        "judged queries that the run lacks": "fails",
+        "queries of the run without judgments": "caution",
+        "documents twice in the run": "fails",
+        "scores that are NaN": "fails",
+    }
+
+
+def test_swapped_columns_ranks_and_scales() -> None:
+    qrels, run = clean()
+    swapped = qrels | {"grade": [value + 0.25 for value in range(5 * N)]}
+    whole = run | {"score": [value % 3 for value in range(8 * N)]}
+    assert found(swapped, whole)["grades and scores that look swapped"]["verdict"] == "fails"
+    ranks = run | {"score": [1 + value % 8 for value in range(8 * N)]}
+    assert found(qrels, ranks)["scores that look like ranks"]["verdict"] == "caution"
+    named = {name: column for name, column in ranks.items() if name != "score"} | {"rank": ranks["score"]}
+    assert not found(qrels, named), "ranks that are called so"
+    wide = qrels | {
+        "grade": [
+            2 * grade if lang == "de" else grade
+            for grade, lang in zip(qrels["grade"], qrels["lang"], strict=True)
+        ]
+    }
+    rows = fn.check_judgments(wide, run, by="lang").to_pylist()
+    scales = {
+        row["slice"]: (row["examples"], row["verdict"]) for row in rows if row["check"] == "scale of grades"
+    }
+    assert scales == {
+        None: ("0 to 4", "holds"),
+        "lang=de": ("0 to 4", "holds"),
+        "lang=fr": ("0 to 2", "caution"),
+    }
+
+
+def test_every_kind_of_input_says_the_same(tmp_path: Path) -> None:
+    qrels, run = clean()
+    qrels["grade"][:5] = [0] * 5
+    expected = fn.check_judgments(qrels, run)
+    for frame in (pa.table, pd.DataFrame, pl.DataFrame, pl.LazyFrame):
+        assert fn.check_judgments(frame(qrels), frame(run)) == expected
+    pq.write_table(pa.table(qrels), tmp_path / "q.parquet")
+    pq.write_table(pa.table(run), tmp_path / "r.parquet")
+    assert fn.check_judgments(tmp_path / "q.parquet", str(tmp_path / "r.parquet")) == expected
+    without = [row for row in expected.to_pylist() if row["check"] != "queries with the same text"]
+    judged: dict[str, dict[str, int]] = {}
+    for query, document, grade in zip(qrels["qid"], qrels["doc_id"], qrels["grade"], strict=True):
+        judged.setdefault(query, {})[document] = grade
+    returned: dict[str, list[str]] = {}
+    for query, document in zip(run["qid"], run["doc_id"], strict=True):
+        returned.setdefault(query, []).append(document)
+    assert fn.check_judgments(judged, returned).to_pylist() == without
+    lines = [
+        f"{query} 0 {document} {grade}\n" for query, of in judged.items() for document, grade in of.items()
+    ]
+    (tmp_path / "q.txt").write_text("".join(lines))
+    assert fn.check_judgments(tmp_path / "q.txt", {"one": returned})["count"].to_pylist() == [
+        row["count"] for row in without
+    ]
+
+
+def test_every_kind_of_corpus(tmp_path: Path) -> None:
+    qrels, run = {"1": {7: 1, 8: 0}}, {"1": {7: 0.5}}
+    (tmp_path / "ids.txt").write_text("7\n\n9\n")
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "7", "text": "x"}\n{"_id": "9", "text": "y"}\n')
+    pq.write_table(pa.table({"docno": [7, 9]}), tmp_path / "c.parquet")
+    for corpus in (
+        [7, 9],
+        ["7", "9"],
+        {"7", "9"},
+        {"7": {"text": "x"}, "9": {"text": "y"}},
+        {"docno": ["7", "9"], "text": [1, 2]},
+        np.array([7, 9]),
+        pd.Series(["7", "9"]),
+        pd.DataFrame({"_id": ["7", "9"]}),
+        pl.DataFrame({"doc_id": [7, 9], "other": [0, 0]}),
+        pa.chunked_array([["7"], ["9"]]),
+        tmp_path / "ids.txt",
+        str(tmp_path / "corpus.jsonl"),
+        tmp_path / "c.parquet",
+    ):
+        row = found(qrels, run, corpus)["judged documents that the corpus lacks"]
+        assert (row["count"], row["total"], row["examples"]) == (1, 2, "8"), corpus
+
+
+def test_what_cannot_be_checked_is_refused(tmp_path: Path) -> None:
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5}}
+    with pytest.raises(InputError, match="no judgments"):
+        fn.check_judgments({}, run)
+    with pytest.raises(InputError, match="empty dict"):
+        fn.check_judgments(qrels, {})
+    with pytest.raises(InputTypeError, match="run is a int"):
+        fn.check_judgments(qrels, 3)
+    with pytest.raises(InputTypeError, match=r"no argument is_judged="):
+        fn.check_judgments(qrels, run, is_judged="x")
+    with pytest.raises(ColumnError, match="keep|column"):
+        fn.check_judgments(qrels, run, by="lang")
+    with pytest.raises(InputError, match="cutoffs"):
+        fn.check_judgments(qrels, run, cutoffs=[0])
+    with pytest.raises(InputError, match="least_judged=2"):
+        fn.check_judgments(qrels, run, least_judged=2)
+    with pytest.raises(SourceError, match="none.txt cannot be read"):
+        fn.check_judgments(qrels, run, tmp_path / "none.txt")
+    with pytest.raises(InputTypeError, match="corpus"):
+        fn.check_judgments(qrels, run, [0.5])
+    assert found(qrels, {"other": {"a": 0.5}})["judged queries that the run lacks"]["count"] == 1
+    assert fn.check_judgments(qrels, {"q": ["b"]}).to_pylist()[-1]["share"] == 0.0
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    qrels, run = clean()
+    pq.write_table(pa.table(qrels), "qrels.parquet")
+    pq.write_table(pa.table(run), "run.parquet")
+    given = ("check", "--qrels", "qrels.parquet", "--run", "run.parquet")
+    good = commands.run(*given, "--format", "json", "--by", "lang")
+    assert good.exit_code == 0, good.stderr
+    assert json.loads(good.stdout)["checks"] == [
+        row | {"system": None if row["check"] not in _of_runs() else "run"}
+        for row in fn.check_judgments(qrels, run, by="lang").to_pylist()
+    ]
+    qrels["grade"][:5] = [0] * 5
+    pq.write_table(pa.table(qrels), "qrels.parquet")
+    bad = commands.run(*given, "--format", "csv")
+    assert bad.exit_code == 1
+    assert "check: queries without a relevant document: 1 of 60: q0" in bad.stderr
+    assert bad.stdout.splitlines()[1] == "queries without a relevant document,,,1,60,,q0,fails"
+    low = commands.run(
+        "check", "run.parquet", "--qrels", "qrels.parquet", "--least-judged", "0.7", "--at", "5,8"
+    )
+    assert low.exit_code == 1
+    assert "judged at 8 (run): 240 of 480, share 0.5" in low.stderr
+    assert commands.run(*given, "--at", "5,x").exit_code == 2
+    assert commands.run("check", "--qrels", "qrels.parquet").exit_code == 2
+    assert commands.run(*given, "--corpus", "none.parquet").exit_code == 3
+    (tmp_path / "extra").write_text("q1 Q0 d1-1 1 2.5 me\nother Q0 d 1 0.5 me\n")
+    words = ("check", "--qrels", "fine.parquet", "--run", "extra")
+    pq.write_table(pa.table({name: column[5:10] for name, column in qrels.items()}), "fine.parquet")
+    assert commands.run(*words).exit_code == 0
+    assert commands.run(*words, "--strict").exit_code == 1
+
+
+def _of_runs() -> set[str]:
+    names = {
+        "judged queries that the run lacks",
+        "queries of the run without judgments",
+        "documents twice in the run",
+    }
+    names |= {"scores that are NaN", "grades and scores that look swapped", "scores that look like ranks"}
+    return names | {f"judged at {cutoff}" for cutoff in (5, 10, 20)}
