@@ -107,6 +107,90 @@ EVALUATION: tuple[Rule, ...] = (
             "conventions['gdeval']"),
         ),
     ),
+    _PYTREC_EVAL.replace(
+        name="beir", tool="BEIR, read", source="beir/retrieval/evaluation.py, custom_metrics.py",
+        others=(
+            has("AP", "map"), has("P", "P"), has("R", "recall"),
+            has("RR", "mrr", ties="input", missing="value", score_dtype=None),
+        ),
+        caveats=("means are printed with 5 decimals",
+            "documents whose id is that of the query are dropped from the run first (ignore_identical_ids)"),
+    ),
+    _PYTREC_EVAL.replace(
+        name="mteb", tool="MTEB, read", source="mteb/_evaluators/retrieval_metrics.py",
+        others=(
+            has("AP", "map"), has("P", "precision"), has("R", "recall"), has("Success", "hit_rate"),
+            has("RR", "mrr", score_dtype=None),
+        ),
+        caveats=("means are printed with 5 decimals",),
+    ),
+    _PYTREC_EVAL.replace(
+        name="mteb_cap", of=None, tool="MTEB and BEIR, read", source="mteb/_evaluators/retrieval_metrics.py",
+        others=(has("R", "R_cap", empty="skip", denominator="cutoff", score_dtype=None),),
+        caveats=("recall divided by the most that k documents could reach",),
+    ),
+    _PYTREC_EVAL.replace(
+        name="flagembedding", tool="FlagEmbedding, read", source="FlagEmbedding/abc/evaluation/utils.py",
+        others=(
+            has("AP", "map"), has("P", "precision"), has("R", "recall"),
+            has("RR", "mrr", ties="input", missing="value", score_dtype=None),
+        ),
+        caveats=("means are printed with 5 decimals",),
+    ),
+    Rule(
+        "elinor", of=None, ties="docid_asc", tool="elinor 0.4, read", source="src/metrics",
+        others=(
+            has("AP", "ap"), has("P", "precision"), has("R", "recall"), has("RR", "rr"), has("F", "f1"),
+            has("Success", "success"), has("Rprec", "r_precision"), has("Bpref", "bpref"),
+        ),
+        caveats=("ties are ordered by rising document id, the opposite of trec_eval",
+            "its bpref is 0/0 where no document was judged to be not relevant"),
+    ),
+    Rule(
+        "trectools", of=None, ties="docid_desc", unjudged="value",
+        tool="trectools, read", source="trectools/trec_eval.py",
+        others=(
+            has("AP", "get_map", default_cutoff=1000), has("P", "get_precision"),
+            has("RR", "get_reciprocal_rank"), has("Rprec", "get_rprec"), has("Bpref", "get_bpref"),
+            has("RBP", "get_rbp", ties="average", default_cutoff=1000),
+        ),
+        caveats=("the mean is over the queries of the run, judged or not",
+            "with trec_eval=False the ranks of the run decide: ties='input'"),
+    ),
+    Rule(
+        "kaggle", of=None, ties="input", missing="value", tool="MAP@k of Kaggle's contests, read",
+        source="ml_metrics/average_precision.py mapk",
+        others=(has("AP", "mapk", denominator="cutoff", default_cutoff=10),),
+    ),
+    Rule(
+        "evidently", of=None, ties="unspecified", missing="value", tool="Evidently 0.7, read",
+        source="src/evidently/legacy/metrics/recsys",
+        others=(
+            has("P", "PrecisionTopK", denominator="returned"), has("R", "RecallTopK"), has("RR", "MRRK"),
+            has("Success", "HitRateK"),
+            has("AP", "MAPK", caveats=("right only where rows are sorted by rank, as here",)),
+        ),
+        caveats=("no_feedback_users=False leaves out users without a positive",),
+    ),
+    Rule(
+        "llama_index", of=None, ties="input", missing="value", tool="LlamaIndex, read",
+        source="llama_index/core/evaluation/retrieval/metrics.py",
+        others=(
+            has("Success", "hit_rate", cut=False), has("RR", "mrr", cut=False),
+            has("P", "precision", cut=False), has("R", "recall", cut=False), has("AP", "ap", cut=False),
+        ),
+        caveats=("all retrieved documents count; there is no cutoff", "empty lists raise an error"),
+    ),
+    Rule(
+        "ragas", of=None, ties="input", missing="value", tool="Ragas 0.4, read",
+        source="src/ragas/metrics/_context_precision.py, _context_recall.py",
+        others=(
+            has("AP", "context_precision", cut=False, denominator="hits"),
+            has("P", "id_based_context_precision", cut=False, empty="nan"),
+            has("R", "id_based_context_recall", cut=False, empty="nan"),
+        ),
+        caveats=("it adds 1e-10 to the number of relevant documents found",),
+    ),
     _RANX,
     _RANX.replace(name="ranx_burges", others=(), gain="exp2", source="ranx/metrics/ndcg.py ndcg_burges"),
 )  # fmt: skip

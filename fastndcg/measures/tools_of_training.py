@@ -67,6 +67,10 @@ _TF_RANKING = Rule(
     "tf_ranking", gain="exp2", ideal="scored", ties="average", score_dtype="float32", weights="tf_ranking",
     tolerance=1e-6,
     tool="TF-Ranking 0.5.5", source="python/metrics_impl.py NDCGMetric",
+    others=(
+        has("P", "PrecisionMetric", denominator="returned"), has("R", "RecallMetric"),
+        has("AP", "MeanAveragePrecisionMetric"), has("RR", "MRRMetric"), has("Success", "HitsMetric"),
+    ),
     caveats=(
         "it shuffles tied documents without a seed; this is the exact expected value over the shuffles",
         "weights of queries are reproduced; weights of documents, which multiply gains, are not",
@@ -92,6 +96,10 @@ TRAINING: tuple[Rule, ...] = (
         caveats=("type=Exp, denominator=Position", *_CATBOOST.caveats[1:])
     ),
     _TF_RANKING,
+    _TF_RANKING.replace(
+        name="keras_rs", tool="Keras RS, read", source="keras_rs/src/metrics",
+        others=tuple(own for own in _TF_RANKING.others if own.measure != "Success"),
+    ),
     _TF_RANKING.replace(
         name="rax", others=(), ties="input", weights="ignored", tool="Rax 0.4.0",
         source="rax/_src/metrics.py ndcg_metric",

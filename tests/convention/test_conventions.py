@@ -349,7 +349,9 @@ def test_the_comparison_of_any_measure_has_everybodys_number(many: fn.Rankings, 
             assert re.search("does not define the order|the probability to stop would be", row["refused"])
             continue
         mean = fn.evaluate(many, notation, convention=row["name"]).mean()[notation]
-        assert row["value"] == pytest.approx(mean, abs=1e-15)
+        assert row["value"] == pytest.approx(mean, abs=1e-15, nan_ok=True)
+        if row["value"] != row["value"]:  # Quepid's, of a query without relevant documents
+            continue
         effects = [Fraction(value) for name, value in row.items() if name in choices_of(measure.name)]
         assert Fraction(rows[0]["value"]) + sum(effects) == Fraction(row["value"])
     assert "denominator" not in rows[0] if measure.name in ("DCG", "ERR") else True

@@ -1,0 +1,243 @@
+"""Tools that are not run here: each value beside what the tool's source says, written out by hand from it.
+
+The definitions are those of the files that the declarations name; ranks have no ties, grades are 0 and 1 unless said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import fastndcg as fn
+
+
+class Query(NamedTuple):
+    ranked: list[int]  # grades of the returned documents, best first
+    missed: list[int]  # of judged documents that were not returned
+
+
+def hits(query: Query, k: int) -> list[int]:
+    return [int(grade > 0) for grade in query.ranked[:k]]
+
+
+def n_relevant(query: Query) -> int:
+    return sum(grade > 0 for grade in [*query.ranked, *query.missed])
+
+
+def precisions(query: Query, k: int) -> list[float]:
+    """Precision at each rank, 0 where the document is not relevant."""
+    found = hits(query, k)
+    return [hit * sum(found[: rank + 1]) / (rank + 1) for rank, hit in enumerate(found)]
+
+
+def reciprocal(query: Query, k: int) -> float:
+    return next((1 / rank for rank, hit in enumerate(hits(query, k), 1) if hit), 0.0)
+
+
+Value = float | None  # None: the tool leaves the query out
+Definition = Callable[[Query, int], Value]
+
+
+def when_relevant(definition: Callable[[Query, int, int], float], instead: Value = None) -> Definition:
+    """A definition of a query, its relevant documents and k; `instead` without any."""
+    return lambda query, k: definition(query, n_relevant(query), k) if n_relevant(query) else instead
+
+
+def ap_over(divisor: Callable[[int, int, int], float], instead: Value = None) -> Definition:
+    """The sum of precisions over a divisor, which is given R, k and the number of returned documents."""
+
+    def value(query: Query, relevant: int, k: int) -> float:
+        below = divisor(relevant, k, len(query.ranked))
+        return sum(precisions(query, k)) / below if below else 0.0
+
+    return when_relevant(value, instead)
+
+
+def PRECISION(query: Query, k: int) -> float:
+    return sum(hits(query, k)) / k
+
+
+def OF_RETURNED(query: Query, k: int) -> float:
+    return sum(hits(query, k)) / min(k, len(query.ranked)) if query.ranked else 0.0
+
+
+RECALL = when_relevant(lambda query, relevant, k: sum(hits(query, k)) / relevant)
+CAPPED = when_relevant(lambda query, relevant, k: sum(hits(query, k)) / min(relevant, k))
+ANY = when_relevant(lambda query, relevant, k: float(any(hits(query, k))))
+FIRST = when_relevant(lambda query, relevant, k: reciprocal(query, k))
+HARMONIC = when_relevant(lambda query, relevant, k: 2 * sum(hits(query, k)) / (relevant + k))
+OF_RELEVANT = ap_over(lambda relevant, k, n: relevant)
+OF_CUTOFF = ap_over(lambda relevant, k, n: min(relevant, k))
+
+
+def of_value(definition: Definition) -> Definition:
+    """The same, where queries without relevant documents count as 0."""
+    return lambda query, k: definition(query, k) or 0.0
+
+
+def leaving_out(definition: Definition) -> Definition:
+    """The same, where users without relevant items are left out."""
+    return lambda query, k: definition(query, k) if n_relevant(query) else None
+
+
+def err(query: Query, k: int, top: int = 4) -> float:
+    value, looks = 0.0, 1.0
+    for rank, grade in enumerate(query.ranked[:k], 1):
+        stop = (2**grade - 1) / 2**top
+        value, looks = value + looks * stop / rank, looks * (1 - stop)
+    return value
+
+
+def mean_of_precisions(query: Query, relevant: int, k: int) -> float:
+    """Elliot's MAP: the mean over n = 1..k of precision at n."""
+    return math.fsum(sum(hits(query, n)) / n for n in range(1, k + 1)) / k
+
+
+def rounded(definition: Definition) -> Definition:
+    """Java's Math.round(value * 100) / 100."""
+    return lambda query, k: math.floor((definition(query, k) or 0.0) * 100 + 0.5) / 100
+
+
+RECSYS = {"P": leaving_out(PRECISION), "R": RECALL, "Success": ANY, "RR": FIRST}
+READ: dict[str, dict[str, Definition]] = {
+    "spark": {"P": PRECISION, "R": of_value(RECALL), "AP": of_value(OF_CUTOFF)},
+    "rectools": {**RECSYS, "F": HARMONIC, "AP": OF_RELEVANT},
+    "rectools_achievable": {
+        "P": when_relevant(lambda query, relevant, k: sum(hits(query, k)) / min(k, relevant)),
+        "AP": ap_over(lambda relevant, k, n: k),
+    },
+    "replay": {**RECSYS, "AP": OF_CUTOFF},
+    "recpack": {"P": leaving_out(PRECISION), "R": RECALL, "RR": FIRST,
+                "NumRet": leaving_out(lambda query, k: float(sum(hits(query, k))))},
+    "recpack_calibrated": {"R": CAPPED},
+    "cornac": {"P": leaving_out(PRECISION), "R": RECALL, "F": HARMONIC, "Success": ANY},
+    "implicit": {"AP": OF_CUTOFF},
+    "recbole": {**RECSYS, "AP": OF_CUTOFF},
+    "recommenders": {"P": leaving_out(PRECISION), "R": RECALL, "AP": OF_RELEVANT},
+    "recommenders_at_k": {"AP": OF_CUTOFF},
+    "pyvespa": {**RECSYS, "AP": OF_CUTOFF},
+    "elliot": {**RECSYS, "F": HARMONIC, "AP": when_relevant(mean_of_precisions)},
+    "lenskit": {
+        "P": OF_RETURNED, "R": CAPPED, "Success": ANY, "RR": FIRST,
+        "AP": ap_over(min),
+        "RBP": (lambda query, k: 0.15 * sum(0.85**rank * hit for rank, hit in enumerate(hits(query, k)))),
+    },
+    "merlin": {"P": PRECISION, "R": of_value(CAPPED), "AP": of_value(OF_CUTOFF), "RR": of_value(FIRST)},
+    "tf_ranking": {"P": OF_RETURNED, "R": of_value(RECALL), "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST), "Success": of_value(ANY)},
+    "keras_rs": {"P": OF_RETURNED, "R": of_value(RECALL), "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST)},
+    "elasticsearch": {"P": OF_RETURNED, "R": of_value(RECALL), "RR": of_value(FIRST), "ERR": err},
+    "opensearch": {"P": rounded(OF_RETURNED), "AP": rounded(OF_RELEVANT)},
+    "quepid": {"P": OF_RETURNED, "AP": ap_over(lambda relevant, k, n: relevant, math.nan), "RR": of_value(FIRST), "ERR": err},
+    "rre": {"P": rounded(OF_RETURNED), "R": of_value(RECALL), "AP": of_value(OF_RELEVANT)},
+    "beir": {"P": PRECISION, "R": of_value(RECALL), "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST)},
+    "mteb": {"P": PRECISION, "R": of_value(RECALL), "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST), "Success": of_value(ANY)},
+    "mteb_cap": {"R": CAPPED},
+    "flagembedding": {"P": PRECISION, "R": of_value(RECALL), "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST)},
+    "elinor": {"P": PRECISION, "R": of_value(RECALL), "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST), "F": of_value(HARMONIC)},
+    "trectools": {"P": PRECISION, "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST),
+                  "RBP": lambda query, k: 0.2 * sum(0.8**rank * hit for rank, hit in enumerate(hits(query, k)))},
+    "kaggle": {"AP": of_value(OF_CUTOFF)},
+    "evidently": {"P": OF_RETURNED, "R": of_value(RECALL), "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST), "Success": of_value(ANY)},
+}  # fmt: skip
+# measures of the whole list: the cutoff is that of the longest list
+WHOLE: dict[str, dict[str, Definition]] = {
+    "spark": {"AP": of_value(OF_RELEVANT)},
+    "cornac": {"RR": FIRST, "AP": OF_RELEVANT},
+    "llama_index": {
+        "P": OF_RETURNED,
+        "R": of_value(RECALL),
+        "AP": of_value(OF_RELEVANT),
+        "RR": of_value(FIRST),
+        "Success": of_value(ANY),
+    },
+    "ragas": {"AP": lambda query, k: sum(precisions(query, k)) / (sum(hits(query, k)) + 1e-10)},
+}
+GRADED = ("elasticsearch", "quepid")  # whose queries have grades up to 4
+SCORED = ("tf_ranking", "keras_rs")  # which know the scored documents alone
+
+
+def queries_of(tool: str, seed: int) -> list[Query]:
+    random, found = np.random.default_rng(seed), []
+    for place in range(40):
+        top = 5 if tool in GRADED else 2
+        ranked = (random.integers(0, top, random.integers(1, 14)) * (place % 7 > 0)).tolist()
+        missed = (
+            []
+            if tool in SCORED
+            else (random.integers(0, top, random.integers(0, 5)) * (place % 7 > 0)).tolist()
+        )
+        found.append(Query(ranked, missed))
+    return found
+
+
+def rankings_of(queries: list[Query]) -> fn.Rankings:
+    qrels = {
+        f"q{place:02}": {f"d{number}": grade for number, grade in enumerate([*query.ranked, *query.missed])}
+        for place, query in enumerate(queries)
+    }
+    run = {
+        f"q{place:02}": {f"d{number}": 100.0 - number for number in range(len(query.ranked))}
+        for place, query in enumerate(queries)
+    }
+    return fn.Rankings.from_qrels_run(qrels, run)
+
+
+CASES = [(tool, name, k) for tool, each in READ.items() for name in each for k in (1, 3, 10)]
+CASES += [(tool, name, None) for tool, each in WHOLE.items() for name in each]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("tool", "name", "k"), CASES)
+def test_values_are_those_of_the_source(tool: str, name: str, k: int | None) -> None:
+    queries = queries_of(tool, len(name) + len(tool))
+    definition = READ[tool][name] if k else WHOLE[tool][name]
+    measure = name if k is None else f"{name}@{k}"
+    scores = fn.evaluate(rankings_of(queries), measure, convention=tool)
+    counted = [definition(query, k or 99) for query in queries]
+    found = scores.values[0]
+    expected = [math.nan if value is None else value for value in counted]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 if tool != "ragas" else 1e-8)
+    mean = np.nanmean(expected) if name != "AP" or tool != "quepid" else math.nan
+    assert (
+        next(iter(scores.mean().values())) == pytest.approx(mean, rel=1e-9, nan_ok=True)
+        or tool == "opensearch"
+    )
+
+
+@pytest.mark.pure
+def test_every_tool_that_was_read_is_here() -> None:
+    """Or is run: LIVE and the tests of rivals have it."""
+    from measured import LIVE
+
+    run = {tool for tool, *_ in LIVE} | {
+        "torchrec",
+        "trec_eval",
+        "trec_eval_c",
+        "trec_eval9",
+        "xgboost-",
+        "ranx",
+    }
+    with_others = {
+        name for name, each in fn.conventions.items() if len(each.names_of_measures) > 1 or each.of is None
+    }
+    assert with_others <= run | {*READ} | {*WHOLE}
+
+
+@pytest.mark.pure
+def test_micro_means_are_shares_of_all() -> None:
+    """implicit's precision: all hits over all that were possible; TorchRec's recall: over all relevant documents."""
+    queries = queries_of("implicit", 3)
+    rankings = rankings_of(queries)
+    for k in (1, 3, 10):
+        found = fn.evaluate(rankings, f"P@{k}", convention="implicit").mean()
+        share = sum(sum(hits(query, k)) for query in queries) / sum(
+            min(k, n_relevant(query)) for query in queries
+        )
+        assert next(iter(found.values())) == pytest.approx(share, rel=1e-12)
+        found = fn.evaluate(rankings, f"R@{k}", convention="torchrec").mean()
+        share = sum(sum(hits(query, k)) for query in queries) / sum(map(n_relevant, queries))
+        assert next(iter(found.values())) == pytest.approx(share, rel=1e-12)
