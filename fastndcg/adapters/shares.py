@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import Path as PathLike
 
-# of a share, decoded: a task of Spark takes 70 ms, in which half of this is read and scored
-_BYTES = 64 << 20
+# of a share, decoded: a task of Spark takes 70 ms of processor time, in which most of this is read and scored
+_BYTES = 128 << 20
+_SUMS = 16  # shares whose sums and edges one task joins
 _WIDER = (pa.null(), pa.int64(), pa.bool_(), pa.float64(), pa.string())  # types of CSV, in pyarrow's order
 
 
@@ -145,8 +146,9 @@ def plan_of(
     if edges is None and len(shares) == 1:
         edges = [pa.array([])]
     scattered = edges is None and not (asked.grouped or task.lists)
-    blocks = math.ceil(rows * bytes_of_row / _BYTES) if scattered else len(shares)
-    blocks = max(workers, blocks) if scattered else min(workers, blocks)
+    blocks = max(workers, math.ceil(rows * bytes_of_row / _BYTES))
+    if not scattered:
+        blocks = min(workers, len(shares)) if values is None else math.ceil(len(shares) / _SUMS)
     job = parcels.Job(
         task,
         asked.partitions or blocks,
