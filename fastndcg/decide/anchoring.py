@@ -223,6 +223,11 @@ def _check(measure: Measure, rankings: Rankings) -> None:
     """Raise `MeasureError` for a measure whose worst or best order is not known."""
     params, definition = measure.params, measure.definition
     worths.check_best_known(measure)
+    if params.get("score_above") is not None:
+        raise MeasureError(
+            f"{measure} has no anchors: whether a document counts depends on its score, which another order "
+            f"has not. Ask for {measure(score_above=None)}"
+        )
     if definition.way == "intents" and definition.name != "nDCG_IA":
         raise MeasureError(
             f"{measure} has no known best order: which one is best for several intents together is as hard "

@@ -176,7 +176,7 @@ RECOMMENDATION: tuple[Rule, ...] = (
             has("Success", "Hit", empty="skip", missing="skip"),
             has("RR", "RecipRank", empty="skip", missing="skip"),
             has("AP", "AveragePrecision", denominator="returned", empty="skip", missing="skip"),
-            has("RBP", "RBP", p=0.85, empty="skip", missing="skip"),
+            has("RBP", "RBP", p=0.85, unjudged="skip_irrelevant", missing="skip"),
         ),
         caveats=("ranks 1 and 2 are both undiscounted",
             "LogRankWeight(offset=1) gives log2: conventions['lenskit'].replace(discount='log2')"),

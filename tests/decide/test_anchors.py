@@ -49,6 +49,8 @@ def has_known_order(asked: Asked, table: Ragged) -> bool:
     words, longest = dict(asked.parameters), max(table.lengths, default=0)
     is_returned = asked.name == "nDCG" and words.get("ideal") == "returned"
     is_cut = asked.cutoff is not None and asked.cutoff < longest
+    if words.get("score_above") is not None or (asked.name == "AUC" and asked.cutoff is not None):
+        return False
     return not (is_returned and is_cut) and not (
         asked.name == "infAP" and min(table.judged_grades(), default=0) < 0
     )
@@ -240,3 +242,9 @@ def test_measures_of_intents() -> None:
     assert found.best[0] == pytest.approx(max(values), rel=1e-12)
     assert found.random[0] == pytest.approx(oracle.mean(values), rel=1e-12)
     assert found.ceiling[0] < 1 and found.ceiling[1] == 1.0
+
+
+@pytest.mark.parametrize("notation", ["AP(score_above=0.5)@3", "AUC@2"])
+def test_measures_of_scores_themselves_have_no_anchors(notation: str) -> None:
+    with pytest.raises(fn.MeasureError, match="no anchors|no known worst"):
+        fn.anchors(fn.Rankings.from_lists([[1, 0, 2]]), notation)
