@@ -28,6 +28,8 @@ CODE = """
     local = engines.here(table)
     found = [row.asDict() for row in results.collect()]
     assert engines.rows_of(found) == engines.rows_of(local.to_arrow())
+    of_files = fns.evaluate_files(spark, sys.argv[1], engines.MEASURES, **engines.COLUMNS)
+    assert engines.rows_of([row.asDict() for row in of_files.collect()]) == engines.rows_of(local.to_arrow())
     missing = df.withColumn("score", F.when(F.col("qid") == 62, F.lit(float("nan"))).otherwise(F.col("score")))
     with pytest.raises(InputError, match="^column .score. has .* in query 62. Drop"):
         fns.summary(missing, "AP")

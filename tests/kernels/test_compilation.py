@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from commands import program
 
@@ -93,6 +96,25 @@ def test_what_is_not_known_is_refused() -> None:
         fn.compile_kernels(scores="float16")
     with pytest.raises(MeasureError):
         fn.compile_kernels("nCDG@10")
+
+
+@COMPILES
+def test_only_what_a_job_needs(tmp_path: Path) -> None:
+    """Of readers and scoring by one thread, for files as they are."""
+    ids = np.arange(3000) // 10
+    columns = {"topic": ids, "points": (ids % 4).astype(np.int8), "model": ids.astype(np.float32)}
+    pq.write_table(pa.table(columns), tmp_path / "job.parquet")
+    roles = {"query": "topic", "relevance": "points", "score": "model"}
+    made = fn.compile_kernels("nDCG@10", folder=tmp_path / "made", data=tmp_path / "job.parquet", **roles)
+    names = {path.name.partition("-")[0] for path in made.folder.glob("*.nbi")}
+    assert "drivers.score_levels_serial" in names
+    assert not names & {"drivers.score_parallel", "drivers.score_values_serial", "joining.join_documents"}
+
+
+@pytest.mark.pure
+def test_columns_without_data_are_refused() -> None:
+    with pytest.raises(InputError, match="query names a column of data=, which is not given"):
+        fn.compile_kernels("nDCG@10", query="qid")
 
 
 def test_a_processor_that_is_not_known(tmp_path: Path) -> None:
