@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from fastndcg.decide.exposure import catalogue as catalogue
     from fastndcg.decide.judging import check_judges as check_judges
     from fastndcg.decide.judgment_checks import check_judgments as check_judgments
+    from fastndcg.decide.next_judgments import judge_next as judge_next
     from fastndcg.decide.online import online_agreement as online_agreement
     from fastndcg.decide.over_time import History as History
     from fastndcg.decide.pools import pool as pool
@@ -128,6 +129,7 @@ _HOMES = {
     "decide.exposure": "catalogue",
     "decide.judging": "check_judges",
     "decide.judgment_checks": "check_judgments",
+    "decide.next_judgments": "judge_next",
     "decide.online": "online_agreement",
     "decide.pools": "pool",
     "decide.positions": "propensities",

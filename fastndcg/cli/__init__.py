@@ -15,8 +15,8 @@ gates        what fails unless a system is no worse than another
 ci           gates in the words of continuous integration
 baseline     a baseline that is kept in a file, and replaced
 sample       the generated predictions of `demo`
-score, compare, explain, report, conventions, judges, check, history, catalogue, demo, trec_eval
-measures, compile
+score, compare, explain, report, conventions, judges, check, judge_next, history, catalogue, demo
+trec_eval, measures, compile
              the commands
 """
 
@@ -33,6 +33,7 @@ COMMANDS = (
     "conventions",
     "judges",
     "check",
+    "judge-next",
     "history",
     "catalogue",
     "demo",

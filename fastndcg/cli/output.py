@@ -89,9 +89,10 @@ def write_json(whole: Any) -> None:
     write(json.dumps(without_nan(whole), indent=2, allow_nan=False, default=str) + "\n")
 
 
-def write_csv(rows: Rows) -> None:
+def write_csv(rows: Rows, names: list[str] | None = None) -> None:
+    """Rows as CSV, with `names` of columns where there may be no row."""
     text = io.StringIO(newline="")
-    names = list(rows[0])
+    names = list(rows[0]) if names is None else names
     csv.writer(text).writerows(
         csv_rows([names, *([row[name] for name in names] for row in without_nan(rows))])
     )

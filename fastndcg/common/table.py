@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, count
 from typing import Any
 
+from fastndcg.common.arrow_types import is_text
 from fastndcg.common.exports import AsFrame
 from fastndcg.common.later import pa
 from fastndcg.common.markup import html_table
@@ -100,11 +101,7 @@ class Table(AsFrame):
     def _left(self) -> set[str]:
         """Columns that start at the left."""
         kinds = self._arrow.schema
-        return {
-            field.name
-            for field in kinds
-            if pa.types.is_string(field.type) or pa.types.is_dictionary(field.type)
-        }
+        return {field.name for field in kinds if is_text(field.type) or pa.types.is_dictionary(field.type)}
 
     def _texts(self) -> Texts:
         shown = self._arrow.slice(0, _ROWS)

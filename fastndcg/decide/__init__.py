@@ -16,6 +16,7 @@ ranges          how far ties and unjudged documents could move a measure
 judging         `check_judges`: how far judges agree, and whether one drifts
 checked_input   what `check_judgments` is given: judgments, runs, ids of a corpus
 judgment_checks  `check_judgments`: whether judgments can be used, and fit the runs that they judge
+next_judgments  `judge_next`: unjudged documents whose grades could move a difference most
 pools           `pool`: documents that several systems return, matched by query and document
 powered         `prediction_powered`: few labels of people, and many of a judge that may err
 positions       `propensities`: how likely each rank is to be looked at, from a log of clicks

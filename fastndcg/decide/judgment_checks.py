@@ -111,7 +111,7 @@ def check_judgments(
     See Also
     --------
     check_judges : whether those who judge agree.
-    pool : what to judge.
+    pool, judge_next : what to judge.
 
     Examples
     --------

@@ -34,6 +34,7 @@ class Returned(NamedTuple):
     judged: Flags
     queries: pa.Array  # in order of first appearance
     documents: pa.Array  # in rising order
+    of_systems: list[Int64]  # the numbers of the queries of each system
 
     @property
     def pair(self) -> Int64:
@@ -81,6 +82,7 @@ def pool(systems: Mapping[str, Rankings], depth: int = 20) -> Table:
 
     See Also
     --------
+    judge_next : the documents whose judgment could move a comparison most.
     check_judgments : shares judged, by system and slice.
 
     References
@@ -144,7 +146,8 @@ def returned_by(systems: Any, function: str, depth: int | None = None) -> Return
         for number, each in enumerate(systems.values())
     ]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return Returned._make([*columns, queries, documents.take(pa.array(np.argsort(places)))])
+    documents = documents.take(pa.array(np.argsort(places)))
+    return Returned._make([*columns, queries, documents, of_query])
 
 
 def warn_of_scales(systems: Mapping[str, Rankings]) -> None:

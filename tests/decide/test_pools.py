@@ -1,11 +1,17 @@
-"""Pools of several systems, against sets of plain Python."""
+"""Pools of several systems against sets of plain Python, and what to judge next against each judgment tried."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import commands
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
 
 import fastndcg as fn
 from fastndcg.errors import FastndcgWarning, InputError, InputTypeError
@@ -84,3 +90,177 @@ def test_ids_of_other_kinds_and_faults() -> None:
         fn.pool({"n": numbers}, 0)
     with pytest.raises(InputTypeError, match="depth=1.5"):
         fn.pool({"n": numbers}, 1.5)  # type: ignore[arg-type]
+
+
+# ---- judge_next ----
+
+Grades = dict[str, dict[str, int]]
+
+
+def moves_by_trying(
+    qrels: Grades, runs: dict[str, dict[str, list[str]]], measure: str
+) -> dict[tuple[str, str], float]:
+    """The largest change of the difference of means, of every unjudged document and grade, by evaluation."""
+
+    def difference(judged: Grades) -> float:
+        first, second = (
+            np.mean(np.nan_to_num(fn.evaluate(judged, run, measure)[measure])) for run in runs.values()
+        )
+        return float(second - first)
+
+    levels = {0} | {grade for of in qrels.values() for grade in of.values()}
+    found = {}
+    for query in qrels:
+        for document in {document for run in runs.values() for document in run[query]} - {*qrels[query]}:
+            changed = [qrels | {query: qrels[query] | {document: grade}} for grade in levels]
+            found[query, document] = max(abs(difference(each) - difference(qrels)) for each in changed)
+    return {pair: move for pair, move in found.items() if move > 1e-11}
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        "nDCG@3",
+        "nDCG(ideal='scored')@3",
+        "nDCG",
+        "DCG@4",
+        "P@2",
+        "RBP(p=0.8)",
+        "CG",
+        "AP",
+        "AP@3",
+        "RR",
+        "ERR@4",
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_moves_are_those_of_each_judgment_tried(measure: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    documents = list("abcdefgh")
+    qrels: Grades = {
+        str(query): {str(each): int(rng.integers(0, 3)) for each in rng.permutation(documents)[:3]}
+        for query in range(5)
+    }
+    runs = {
+        name: {query: [*map(str, rng.permutation(documents)[:6])] for query in qrels}
+        for name in ("old", "new")
+    }
+    for of in qrels.values():
+        of["a"] = 2
+    for run in runs.values():
+        for returned in run.values():
+            returned[-1] = "a" if "a" not in returned else returned[-1]
+    systems = {name: fn.Rankings.from_qrels_run(qrels, run) for name, run in runs.items()}
+    expected = moves_by_trying(qrels, runs, measure)
+    rows = fn.judge_next(systems, measure, n=1000).to_pylist()
+    found = {(row["query"], row["document"]): row["move"] for row in rows}
+    assert found.keys() == expected.keys()
+    assert [found[pair] for pair in found] == pytest.approx([expected[pair] for pair in found])
+    moves = [round(row["move"], 12) for row in rows]
+    assert moves == sorted(moves, reverse=True)
+    for row in rows:
+        for name, run in runs.items():
+            listed = run[row["query"]]
+            rank = listed.index(row["document"]) + 1 if row["document"] in listed else None
+            assert row[f"rank_{name}"] == rank
+    assert fn.judge_next(systems, measure, n=3).to_pylist() == rows[:3]
+    turned = {
+        name: fn.Rankings.from_qrels_run(qrels, dict(reversed(run.items()))) for name, run in runs.items()
+    }
+    assert fn.judge_next(turned, measure, n=1000).to_pylist() == rows, "repeatable"
+
+
+def big(n: int = 60) -> tuple[dict[str, list[object]], dict[str, dict[int, list[str]]]]:
+    rng = np.random.default_rng(3)
+    qrels: dict[str, list[object]] = {"qid": [], "doc_id": [], "grade": [], "lang": []}
+    runs: dict[str, dict[int, list[str]]] = {"old": {}, "new": {}}
+    for query in range(n):
+        for document in rng.permutation(30)[:6]:
+            values = query, f"d{document}", int(rng.integers(0, 4)), "de" if query < 50 else "fr"
+            for column, value in zip(qrels.values(), values, strict=True):
+                column.append(value)
+        for run in runs.values():
+            run[query] = [f"d{each}" for each in rng.permutation(30)[:20]]
+    return qrels, runs
+
+
+def test_slices_share_the_budget_and_ties_of_scores_share_ranks() -> None:
+    qrels, runs = big()
+    systems = {name: fn.Rankings.from_qrels_run(qrels, run, keep="lang") for name, run in runs.items()}
+    whole = fn.judge_next(systems, "nDCG@10", n=40).to_pylist()
+    shared = fn.judge_next(systems, "nDCG@10", n=40, by="lang").to_pylist()
+    assert sum(row["lang"] == "fr" for row in shared) == 20
+    assert {(row["query"], row["document"]) for row in shared if row["lang"] == "de"} == {
+        (row["query"], row["document"])
+        for row in [
+            row for row in fn.judge_next(systems, "nDCG@10", n=4000).to_pylist() if row["query"] < 50
+        ][:20]
+    }
+    assert len(whole) == 40
+    tied = {name: each.with_scores(np.zeros(each.n_docs)) for name, each in systems.items()}
+    rows = fn.judge_next(tied, "P@10", n=4000).to_pylist()
+    assert rows
+    assert all(None in (row["rank_old"], row["rank_new"]) for row in rows), "both rank all others alike"
+
+
+@pytest.mark.parametrize(
+    "measure", ["DCG(gain='exp2')@5", "CG@4", "P(rel=2)@7", "RBP(p=0.5)@9", "DCG(ties='input')"]
+)
+def test_sums_are_moved_as_evaluation_says(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    qrels, runs = big()
+    systems = {name: fn.Rankings.from_qrels_run(qrels, run) for name, run in runs.items()}
+    systems = {
+        name: each.with_scores(np.floor(np.asarray(each.scores) / 3)) for name, each in systems.items()
+    }
+    at_once = fn.judge_next(systems, measure, n=4000).to_pylist()
+    monkeypatch.setattr("fastndcg.decide.next_judgments._is_sum", lambda _: False)
+    tried = fn.judge_next(systems, measure, n=4000).to_pylist()
+    moves, others = (
+        {(row["query"], row["document"]): row["move"] for row in rows} for rows in (at_once, tried)
+    )
+    assert moves.keys() == others.keys()
+    assert [moves[pair] for pair in others] == pytest.approx([*others.values()])
+
+
+def test_judge_next_refuses_what_has_no_answer() -> None:
+    qrels, runs = big(5)
+    systems = {name: fn.Rankings.from_qrels_run(qrels, run) for name, run in runs.items()}
+    with pytest.raises(InputError, match="two systems; got 1"):
+        fn.judge_next({"old": systems["old"]}, "P@1")
+    with pytest.raises(InputError, match="different queries"):
+        fn.judge_next({"old": systems["old"], "new": systems["new"][1:]}, "P@1")
+    with pytest.raises(fn.MeasureError, match="one measure"):
+        fn.judge_next(systems, ["P@1", "P@2"])
+    with pytest.raises(fn.ColumnError, match='no column "lang"'):
+        fn.judge_next(systems, "P@1", by="lang")
+    with pytest.raises(InputError, match="n=0"):
+        fn.judge_next(systems, "P@1", 0)
+
+
+def test_judge_next_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    qrels, runs = big(20)
+    pa_table = pa.table(qrels)
+    csv.write_csv(pa_table, "qrels.csv")
+    for name, run in runs.items():
+        Path(f"{name}.run").write_text(
+            "".join(
+                f"{query} Q0 {each} {rank} {-rank} me\n"
+                for query, of in run.items()
+                for rank, each in enumerate(of)
+            )
+        )
+    given = ("judge-next", "--qrels", "qrels.csv", "old.run", "new.run", "-n", "7", "--by", "lang")
+    done = commands.run(*given, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    systems = {name: fn.Rankings.from_qrels_run(qrels, run, keep="lang") for name, run in runs.items()}
+    expected = fn.judge_next(systems, "nDCG@10", 7, by="lang").to_pylist()
+    keys = ("document", "grade", "rank_old", "rank_new")
+    rows = json.loads(done.stdout)["judge"]
+    assert [[row[key] for key in keys] for row in rows] == [[row[key] for key in keys] for row in expected]
+    assert [row["move"] for row in rows] == pytest.approx([row["move"] for row in expected])
+    lines = commands.run(*given, "--format", "csv").stdout.splitlines()
+    assert lines[0] == "query,document,lang,move,grade,rank_old,rank_new"
+    assert len(lines) == 8
+    assert commands.run("judge-next", "--qrels", "qrels.csv", "old.run").exit_code == 2
+    assert "document" in commands.run(*given).stdout

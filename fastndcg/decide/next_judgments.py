@@ -1,0 +1,266 @@
+"""`judge_next`: the unjudged documents whose grades could move the difference of two systems most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.common.arrays import offsets_from, offsets_of, parts_of, runs_of
+from fastndcg.common.arrow_types import column_of, places_of
+from fastndcg.common.table import Table
+from fastndcg.decide.pools import returned_by, shown_ids
+from fastndcg.errors import InputError, MeasureError, check_whole
+from fastndcg.measures import Measure, P, as_measures
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scores.slices import check_kept, column_names, groups_of
+from fastndcg.scoring import ways, worths
+from fastndcg.scoring.discounts import discount_of, discount_table
+from fastndcg.scoring.unjudged import grades_of_scale, unjudged_of
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+_TOGETHER = 1 << 21  # documents that are scored together
+_SAME = 12  # decimals by which changes of a query are told apart: others are rounding
+_MOST_GRADES = 16
+
+
+def judge_next(
+    systems: Mapping[str, Rankings],
+    measure: Any,
+    n: int = 200,
+    *,
+    by: str | Sequence[str] = (),
+    top: float | None = None,
+    threads: int | None = None,
+) -> Table:
+    """List the unjudged documents whose judgment could move the difference of two systems most.
+
+    Parameters
+    ----------
+    systems : mapping of two names to Rankings
+        With `is_judged`, document ids, and the same queries, as `Rankings.from_qrels_run` makes them.
+    measure : Measure, notation, or ir_measures object
+        One measure, such as "nDCG@10".
+    n : int
+        How many documents can be judged.
+    by : kept columns, optional
+        Slices of queries that share the budget alike: each has its best document listed, then each its
+        second, and so on; what one does not use, the others have.
+    top : float, optional
+        The highest grade that a document may get. Default: the highest that occurs in both.
+    threads : int, optional
+        As in `evaluate`.
+
+    Returns
+    -------
+    Table
+        Up to `n` rows, largest change first and ties by query and document id, with these columns:
+
+        - query, document, and those of `by`;
+        - move: the most by which a grade of this document alone could change the difference of the means;
+        - grade: the grade that does;
+        - rank_NAME: its rank of each system, null where it does not return it.
+
+        Documents that cannot move the difference are left out.
+
+    Raises
+    ------
+    InputError
+        Other than two systems; queries that one of them lacks; no document ids; no judgment and no `top`.
+    InputTypeError, MeasureError, ColumnError
+        Systems that are no Rankings; several measures, or one of intents; a column that was not kept.
+
+    Warns
+    -----
+    FastndcgWarning
+        The judgments of both systems have different scales.
+
+    See Also
+    --------
+    pool : all documents that systems return.
+    judgment_range : how far all missing judgments could move a measure.
+
+    Notes
+    -----
+    A judged document enters the ideal ranking of both systems, so that with nDCG a document moves the
+    difference even if both return it at one rank. Sums over ranks (DCG, CG, P and RBP with ties="average" or
+    "input") change by (gain of the grade - present gain) * (difference of the discounts of its ranks), which
+    is computed for all documents at once. Other measures are evaluated for each document and grade; the
+    documents below a cutoff of a query then stand for one another. Without a cutoff that takes the square of
+    the length of lists. Of more than 16 grades the lowest and highest are tried. A query without a value
+    counts as 0.
+
+    References
+    ----------
+    Carterette, Allan and Sitaraman, Minimal test collections for retrieval evaluation, SIGIR 2006.
+
+    Examples
+    --------
+    >>> qrels = {"q": {"a": 1}, "p": {"x": 1}}
+    >>> runs = {"old": {"q": ["a", "b"], "p": ["x", "y"]}, "new": {"q": ["c", "a"], "p": ["x", "y"]}}
+    >>> systems = {name: Rankings.from_qrels_run(qrels, run) for name, run in runs.items()}
+    >>> judge_next(systems, "P@1", n=5)
+    query  document      move     grade  rank_old  rank_new
+    q      c         0.500000  1.000000                   1
+    """
+    most = check_whole("n", n, 1)
+    asked = as_measures(measure)
+    if len(asked) > 1 or asked[0].definition.way == "intents":
+        raise MeasureError(f"judge_next takes one measure of grades, as nDCG@10; got {measure!r}")
+    found = returned_by(systems, "judge_next")
+    if len(systems) != 2:
+        raise InputError(f"judge_next compares two systems; got {len(systems)}. Name the two that matter")
+    slices, both = column_names(by), list(systems.values())
+    check_kept(slices, both[0].queries.column_names)
+    if any(each.n_queries != len(found.queries) for each in both):
+        raise InputError(
+            "the two systems have different queries; give both rankings of the same queries, as "
+            'Rankings.from_qrels_run makes them with missing="zero"'
+        )
+    # documents of which no system has a judgment, with their rows and ranks in both, or -1
+    pairs, place = np.unique(found.pair, return_inverse=True)
+    unjudged = np.ones(len(pairs), np.bool_)
+    unjudged[place[found.judged]] = False
+    rows, ranks = np.full((2, 2, len(pairs)), -1)
+    rows[found.system, place], ranks[found.system, place] = found.row, found.rank
+    rows, ranks = rows[:, unjudged], ranks[:, unjudged]
+    number_of_query, document = np.divmod(pairs[unjudged], max(len(found.documents), 1))
+    queries = np.stack([np.argsort(numbers)[number_of_query] for numbers in found.of_systems])
+    grades = np.unique(np.concatenate([grades_of_scale(each, top) for each in both]))
+    grades = grades if len(grades) <= _MOST_GRADES else grades[[0, -1]]
+    moves, best = _moves(asked[0], both, queries, rows, grades, threads)
+    weight = np.ones(len(found.queries)) if both[0].weight is None else both[0].weight
+    shares = weight[queries[0]] / weight.sum()
+    size = np.round(moves, _SAME) * shares
+    order = np.lexsort((document, places_of(found.queries)[number_of_query], -size))
+    order = order[size[order] > 0]
+    if slices:
+        slice_of = np.empty(len(found.queries), np.int64)
+        for code, those in enumerate(groups_of([both[0].queries[name] for name in slices])[1]):
+            slice_of[those] = code
+        codes = slice_of[queries[0, order]]
+        turn = np.empty(len(order), np.int64)
+        turn[np.argsort(codes, kind="stable")] = runs_of(0, np.bincount(codes))
+        order = order[np.sort(np.argsort(turn, kind="stable")[:most])]
+    order = order[:most]
+    columns = {
+        "query": shown_ids(found.queries.take(column_of(number_of_query[order]))),
+        "document": shown_ids(found.documents.take(column_of(document[order]))),
+        **{name: both[0].queries[name].take(column_of(queries[0, order])) for name in slices},
+        "move": pa.array((moves * shares)[order]),
+        "grade": pa.array(grades[best[order]]),
+    }
+    for name, of_system in zip(systems, ranks[:, order], strict=True):
+        columns[f"rank_{name}"] = pa.array(of_system, mask=of_system < 0)
+    return Table(pa.table(columns), 2)
+
+
+def _moves(
+    measure: Measure, both: list[Rankings], queries: Int64, rows: Int64, grades: Float64, threads: int | None
+) -> tuple[Float64, Int64]:
+    """The largest change of the difference of both values of a query, and which grade makes it."""
+    if _is_sum(measure):
+        discounts = [_discounts(measure, *each) for each in zip(both, rows, strict=True)]
+        gains = worths.gains_of_grades(measure, grades) - worths.gain_of_unjudged(worths.worth_of(measure))
+        best = np.full(rows.shape[1], np.argmax(np.abs(gains)))
+        return np.abs(gains).max() * np.abs(discounts[1] - discounts[0]), best
+    cut = [_first(each, measure) for each in both]
+    places = [np.append(new, -1)[of_system] for (_, new), of_system in zip(cut, rows, strict=True)]
+    alike = np.stack([queries[0], *places])
+    _, first, like = np.unique(alike, axis=1, return_index=True, return_inverse=True)
+    changes = np.zeros((len(grades), len(first)))
+    for sign, (rankings, _), of_system, place in zip((-1, 1), cut, queries, places, strict=True):
+        for row, grade in enumerate(grades):
+            changes[row] += sign * _changes(measure, rankings, of_system[first], place[first], grade, threads)
+    found = np.argmax(np.abs(np.round(changes, _SAME)), axis=0)
+    return np.abs(changes[found, np.arange(len(first))])[like.ravel()], found[like.ravel()]
+
+
+def _is_sum(measure: Measure) -> bool:
+    """Whether each document adds a gain times a discount of its rank, whatever the others are."""
+    params = measure.params
+    return (
+        measure.name in ("DCG", "CG", "RBP", "P")
+        and (measure.name != "P" or (measure.cutoff is not None and measure == P @ measure.cutoff))
+        and not (params.get("judged_only") or params.get("ips"))
+        and params.get("ties") in ("average", "input")
+    )
+
+
+def _discounts(measure: Measure, rankings: Rankings, rows: Int64) -> Float64:
+    """What each unit of gain of these documents adds, 0 of those that are not returned."""
+    found = unjudged_of(rankings)
+    longest = int(rankings.lengths.max(initial=0))
+    table = np.array(discount_table(discount_of(measure), longest))
+    table *= {"P": 1 / (measure.cutoff or 1), "RBP": 1 - measure.params.get("p", 0.0)}.get(measure.name, 1.0)
+    table[measure.cutoff if measure.cutoff is not None else longest :] = 0
+    ends = np.append(0.0, np.cumsum(table))
+    of_place = np.append(table, 0.0)[found.rank]
+    if measure.ties == "average":
+        shared = (ends[found.first + found.size] - ends[found.first]) / found.size
+        of_place = np.where(found.size > 1, shared, of_place)
+    of_row = np.zeros(rankings.n_docs + 1)
+    of_row[found.order] = of_place
+    return of_row[rows]
+
+
+def _first(rankings: Rankings, measure: Measure) -> tuple[Rankings, Int64]:
+    """The documents that a cutoff can show, and the new row of each document, -1 of others; or all, where
+    others matter too.
+    """
+    own = np.arange(rankings.n_docs)
+    if measure.cutoff is None or rankings.judged is None or measure.params.get("ideal", "judged") != "judged":
+        return rankings, own
+    found = unjudged_of(rankings)
+    shown = np.zeros(rankings.n_docs, np.bool_)
+    shown[found.order] = found.first < measure.cutoff
+    cut = _of(rankings, np.flatnonzero(shown), offsets_of(shown, rankings.offsets), rankings.judged)
+    before, after = (ways.score((measure,), each, None).values for each in (rankings, cut))
+    if measure.judged_only or not np.array_equal(before, after, equal_nan=True):
+        return rankings, own
+    return cut, np.where(shown, np.cumsum(shown) - 1, -1)
+
+
+def _of(rankings: Rankings, rows: Int64, offsets: Int64, judged: Any, **changed: Array) -> Rankings:
+    """Some documents of queries."""
+    columns: dict[str, Any] = {
+        name: None if (column := getattr(rankings, name)) is None else column[rows]
+        for name in ("relevance", "is_judged", "propensity")
+    }
+    return Rankings._from_offsets(offsets, scores=rankings.scores[rows], judged=judged, **(columns | changed))
+
+
+def _changes(
+    measure: Measure, rankings: Rankings, queries: Int64, rows: Int64, grade: float, threads: int | None
+) -> Float64:
+    """How much the value of each query changes if a document has this grade, which may not be returned."""
+    before: Float64 = np.nan_to_num(ways.score((measure,), rankings, threads).values[0])
+    pool, lengths = rankings.judged, rankings.lengths[queries]
+    kept = np.zeros_like(lengths) if pool is None else np.diff(pool.offsets)[queries]
+    flags = np.ones(rankings.n_docs, np.bool_) if rankings.is_judged is None else rankings.is_judged
+    dtype = np.int64 if grade == int(grade) else np.float64
+    after: Float64 = np.empty(len(queries))
+    for part in parts_of(lengths + kept, _TOGETHER):
+        chosen, offsets = queries[part], offsets_from(lengths[part])
+        taken = runs_of(rankings.offsets[chosen], lengths[part])
+        relevance = rankings.relevance[taken].astype(np.result_type(rankings.relevance, dtype))
+        is_judged = flags[taken]
+        returned = rows[part] >= 0
+        place = (offsets[:-1] + rows[part] - rankings.offsets[chosen])[returned]
+        relevance[place], is_judged[place] = grade, True
+        judged = None
+        if pool is not None:
+            ends = offsets_from(kept[part] + 1)
+            grades = np.full(ends[-1], grade, np.result_type(pool.relevance, dtype))
+            grades[runs_of(ends[:-1], kept[part])] = pool.relevance[runs_of(pool.offsets[chosen], kept[part])]
+            judged = ends, grades
+        of_part = _of(rankings, taken, offsets, judged, relevance=relevance, is_judged=is_judged)
+        after[part] = np.nan_to_num(ways.score((measure,), of_part, threads).values[0])
+    after -= before[queries]
+    return after
