@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from fastndcg.decide.ranges import judgment_range as judgment_range
     from fastndcg.decide.ranges import tie_range as tie_range
     from fastndcg.decide.rank_agreement import rank_agreement as rank_agreement
+    from fastndcg.decide.sampling import sample_queries as sample_queries
     from fastndcg.decide.systems import compare as compare
     from fastndcg.errors import ColumnError as ColumnError
     from fastndcg.errors import ConventionError as ConventionError
@@ -137,6 +138,7 @@ _HOMES = {
     "decide.powered": "PredictionPowered prediction_powered",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
     "decide.rank_agreement": "rank_agreement",
+    "decide.sampling": "sample_queries",
     "decide.systems": "compare",
     "errors": (
         "ColumnError ConventionError ExtraError FastndcgError FastndcgWarning InputError "

@@ -19,6 +19,7 @@ judgment_checks  `check_judgments`: whether judgments can be used, and fit the r
 next_judgments  `judge_next`: unjudged documents whose grades could move a difference most
 pools           `pool`: documents that several systems return, matched by query and document
 powered         `prediction_powered`: few labels of people, and many of a judge that may err
+sampling        `sample_queries`: which queries to judge, with weights that undo how they were drawn
 positions       `propensities`: how likely each rank is to be looked at, from a log of clicks
 drift           how much of a change came from within slices, and how much from their mix
 runs_by_date    the runs of a history, and what a series of them says

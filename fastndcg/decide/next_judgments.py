@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import offsets_from, offsets_of, parts_of, runs_of
-from fastndcg.common.arrow_types import column_of, places_of
+from fastndcg.common.arrow_types import column_of, places_of, plain
 from fastndcg.common.table import Table
 from fastndcg.decide.pools import returned_by, shown_ids
 from fastndcg.errors import InputError, MeasureError, check_whole
@@ -152,7 +152,7 @@ def judge_next(
     columns = {
         "query": shown_ids(found.queries.take(column_of(number_of_query[order]))),
         "document": shown_ids(found.documents.take(column_of(document[order]))),
-        **{name: both[0].queries[name].take(column_of(queries[0, order])) for name in slices},
+        **{name: plain(both[0].queries[name]).take(column_of(queries[0, order])) for name in slices},
         "move": pa.array((moves * shares)[order]),
         "grade": pa.array(grades[best[order]]),
     }
