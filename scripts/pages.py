@@ -18,6 +18,7 @@ import posixpath
 import re
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from typer.main import get_command
@@ -45,6 +46,7 @@ ELSEWHERE = {
     "bench/README.md": "benchmarks.md",
 }
 _WIDTH = 100  # columns of a help text
+_MANY = 4  # tools that a measure has, for a column of its own
 _FEW = 6  # measures that a row of the table of parameters names
 
 
@@ -75,6 +77,8 @@ def every_measure() -> str:
             f"Range: {row['range']}",
             f"Source: {row['source']}",
         ]
+        used = definitions_in_use(row["name"])
+        facts += ["Definitions of tools:\n\n" + indent(used, "  ")] if used else []
         parts.append(f"### {row['name']}\n\n{row['summary']}\n\n{bullets(facts)}")
     return "\n\n".join(parts)
 
@@ -118,19 +122,53 @@ def conventions() -> str:
     return markdown(("name", "tool", "nDCG", "also"), rows)
 
 
-def other_measures() -> str:
-    """Each definition of each measure but nDCG, with the tools that share it, whatever they do with ties."""
-    tools: dict[str, list[str]] = {}
-    for name in DEFINITIONS:
-        for rule in fn.conventions.values() if name != "nDCG" else ():
-            for own in (own for own in rule.others if own.measure == name):
-                measure = rule.on(name).measure()
-                shown = measure(ties="average") if "ties" in measure.params else measure
-                called = f" ({own.called})" if own.called not in ("", name) else ""
-                tools.setdefault(f"`{shown}`", []).append(f"`{rule.name}`{called}")
-    return markdown(
-        ("measure", "tools"), ((of, ", ".join(dict.fromkeys(each))) for of, each in tools.items())
-    )
+def definitions(name: str) -> dict[str, dict[str, list[str]]]:
+    """Each definition of a measure that is in use, ours first: its tools, and what they call it. Tools of one
+    definition may differ in ties, in cutoffs and in the queries that they leave out.
+    """
+    plain = fn.parse(name)
+    found: dict[str, dict[str, list[str]]] = {f"`{plain}`": {}}
+    for tool in fn.conventions.values():
+        for own in [own for own in tool.others if own.measure == name] or [None] * (tool.of == name):
+            rule = tool.on(name) if own is None or own.cut is None else tool.find(name, cut=own.cut)
+            measure = rule.measure() if "ties" not in plain.params else rule.measure()(ties="average")
+            shown = str(measure).partition("@")[0]
+            called = found.setdefault(f"`{shown}`", {}).setdefault(tool.name, [])
+            called += [own.called] if own is not None and own.called not in ("", name) else []
+            called += [f"cut at {rule.default_cutoff} by default"] if rule.default_cutoff else []
+    return found
+
+
+def definitions_in_use(name: str) -> str:
+    """The definitions of a measure as a numbered list, whose numbers the matrix of conventions has."""
+    lines = []
+    for number, (shown, tools) in enumerate(definitions(name).items(), 1):
+        called = (
+            f"`{tool}`" + (f" ({', '.join(dict.fromkeys(names))})" if names else "")
+            for tool, names in tools.items()
+        )
+        lines.append(f"{number}. {shown}: {', '.join(called) or 'only here'}")
+    return "\n".join(lines) if len(lines) > 1 or not lines[0].endswith("only here") else ""
+
+
+def matrix() -> str:
+    """Which tool has which measure: the number of its definition, in a column for measures of many tools."""
+    of_measures = {name: list(definitions(name).values()) for name in DEFINITIONS}
+    having = {name: len({tool for each in tools for tool in each}) for name, tools in of_measures.items()}
+    wide = [name for name, count in having.items() if count >= _MANY]
+    rows = []
+    for tool in fn.conventions:
+        numbers = {
+            name: ", ".join(str(at) for at, each in enumerate(tools, 1) if tool in each)
+            for name, tools in of_measures.items()
+        }
+        rest = [f"{_to(name)} {number}" for name, number in numbers.items() if number and name not in wide]
+        rows.append((f"`{tool}`", *(numbers[name] for name in wide), ", ".join(rest)))
+    return markdown(("tool", *map(_to, wide), "others"), rows)
+
+
+def _to(name: str) -> str:
+    return f"[{name}](measures.md#{name.lower()})"
 
 
 def _shown(value: Any) -> str:
@@ -204,7 +242,7 @@ GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "every measure": ("docs/measures.md", every_measure),
     "parameters": ("docs/measures.md", parameters),
     "conventions": ("docs/conventions.md", conventions),
-    "other measures of conventions": ("docs/conventions.md", other_measures),
+    "matrix of conventions": ("docs/conventions.md", matrix),
     "caveats": ("docs/conventions.md", caveats),
     "refused conventions": ("docs/conventions.md", refused_conventions),
     "ties of conventions": ("docs/conventions.md", partial(words, TIES)),

@@ -52,6 +52,10 @@ class Claimed(NamedTuple):
 
 def read_claimed(given: Any, measure: Measure, rankings: Rankings, decimals: int | None) -> Claimed:
     """Read the numbers in any form of `_FORMS`. Raises as `match_conventions` does."""
+    if not rankings.n_queries:
+        raise InputError(
+            "rankings has no queries, so no numbers can be compared with theirs; give one or more"
+        )
     if decimals is None and str(getattr(given, "dtype", "")).lower() == "float32":
         decimals = 6
     values, mean, found = None, None, _in_any_form(given, measure)

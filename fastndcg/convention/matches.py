@@ -18,7 +18,7 @@ from fastndcg.convention.evaluation import check_rankings
 from fastndcg.errors import ConventionError, InputTypeError, MeasureError
 from fastndcg.measures import DEFINITIONS, Measure, MeasureLike
 from fastndcg.measures.by_tool import Convention, conventions
-from fastndcg.measures.measure import measure_named
+from fastndcg.measures.measure import measure_named, resolve
 from fastndcg.measures.rules import BY_COUNT, OF_MEASURE
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _CUTOFFS = (None, 1, 3, 5, 10, 20, 32, 50, 100, 1000)
 _TRIED = 3  # of the nearest conventions that do not fit: those whose choices are changed
-_WINDOW = 300  # queries that pairs of changes are tried on first
-_MOST = 500_000_000  # documents, times pairs of changes, that are worth their time
+_WINDOW = 300  # queries that changes are tried on first
+_MOST = 200_000_000  # documents, times changes, that are worth their time: half a minute
 
 
 class _Fit(NamedTuple):
@@ -216,18 +216,20 @@ def _changes(
     tried, found = 0, dict[Convention, str]()
     for size in (1, 2):
         for fit in nearest:
-            start, small = starts[fit.rule], search.window(fit) if size > 1 else search
+            start, small = starts[fit.rule], search.window(fit)
             changed: dict[Convention, tuple[_Step, ...]] = {}
             for steps in combinations(singles[fit.rule], size):
                 with suppress(MeasureError):  # values that do not go together
                     if len({choice for choice, _ in steps}) == size:
                         fields = dict(field for _, pairs in steps for field in pairs)
-                        changed.setdefault(start.replace(**fields), steps)
-            if size > 1 and small.rankings.n_docs * len(changed) > _MOST:
+                        rule = start.replace(**fields)
+                        resolve(at, rule)
+                        changed.setdefault(rule, steps)
+            if small.rankings.n_docs * len(changed) > _MOST:
                 continue
             tried += len(changed)
             fitting = small.matching(changed, at)
-            fitting = fitting if small is search else search.matching(fitting[:20], at)
+            fitting = fitting if small is search else search.matching(fitting[:50], at)
             texts = [
                 " and ".join(
                     f"{choice} {text_of(rule, choice)} instead of {text_of(start, choice)}"
@@ -239,7 +241,8 @@ def _changes(
                 found[fit.rule] = "; or ".join(texts)
         if found:
             return found
-    return {nearest[0].rule: f"none of {tried:,} changes of one or two choices"}
+    text = f"none of {tried:,} changes of one or two choices" if tried else "not tried for so many documents"
+    return {nearest[0].rule: text}
 
 
 def _others(start: Convention, rules: list[Convention], asked: Measure, search: _Search) -> Iterator[_Step]:
@@ -265,7 +268,7 @@ def _others(start: Convention, rules: list[Convention], asked: Measure, search: 
         values = [tuple(field_of(rule, name) for name in names) for rule in rules]
         values = [] if choice == "weights" and rankings.weight is None else values
         values += [(each,) for each in more.get(choice, ())]
-        if choice in parameters:
+        if choice in parameters and choice != "rounding":  # IPrec's is no field
             words = [word for word, _ in parameters[choice].values if word.startswith("'")]
             values += [(ast.literal_eval(word),) for word in words]
             values += [(not each,) for each in [parameters[choice].default] if isinstance(each, bool)]

@@ -267,7 +267,9 @@ def _measures(found: Found) -> list[Any]:
         alike = [
             name
             for name, convention in conventions.items()
-            if measure.name == "nDCG" and convention.measure(measure.cutoff) == measure
+            if measure.name == "nDCG"
+            and (rule := convention.find("nDCG", cut=measure.is_cut))
+            and rule.measure(measure.cutoff) == measure
         ]
         facts = {
             "what it is": row["summary"],

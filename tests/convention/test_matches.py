@@ -184,6 +184,16 @@ def test_tools_without_a_value_come_last_with_the_reason(asked: Any) -> None:
     assert row["matches"] and row["largest"] == 0
 
 
+def test_every_measure_of_tools_can_be_searched_for_changes() -> None:
+    rankings = rankings_of(random_queries(8, 12, highest=1))
+    for measure in sorted({name for rule in fn.conventions.values() for name in rule.names_of_measures}):
+        asked = "IPrec@0.1" if measure == "IPrec" else measure
+        rows = fn.match_conventions(rankings, asked, [0.1234567891] * 12).to_pylist()
+        assert rows[0]["changes"].startswith("none of ") and not rows[0]["matches"]
+    with pytest.raises(fn.InputError, match="no queries"):
+        fn.match_conventions(rankings[:0], "AP", 0.5)
+
+
 def test_the_command(tmp_path: Path) -> None:
     queries = random_queries(5, 40, ties=False)  # ties of a run are not in the order of its lines
     scores = fn.evaluate(rankings_of(queries), "AP@10", convention="lightgbm")
