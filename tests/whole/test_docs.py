@@ -179,11 +179,23 @@ def test_every_measure_and_parameter_is_listed() -> None:
 
 def test_every_convention_is_listed() -> None:
     table, caveats, refused = pages.conventions(), pages.caveats(), pages.refused_conventions()
-    others = pages.other_measures()
+    matrix, every = pages.matrix().splitlines(), pages.every_measure()
+    columns = re.findall(r"\[(\w+)\]", matrix[0])
     for name, rule in fn.conventions.items():
         assert f"- `{name}`" in caveats
         assert f"| `{name}` |" in table or rule.find("nDCG") is None
-        assert all(f"`{name}`" in others for own in rule.others)
+        (row,) = (line for line in matrix if line.startswith(f"| `{name}` |"))
+        cells = dict(zip(columns, row.split(" | ")[1:], strict=False)) | dict(
+            re.findall(r"\[(\w+)\]\(\S*\) (\d+)", row)
+        )
+        assert {measure for measure in cells if re.match(r"\d", cells[measure])} == {*rule.names_of_measures}
+        for measure, numbers in cells.items():  # each number is that of a definition which names the tool
+            of_measure = every.partition(f"### {measure}\n")[2].partition("\n### ")[0]
+            for number in re.findall(r"\d+", numbers):
+                assert re.search(rf"^  {number}\. .*`{name}`", of_measure, flags=re.MULTILINE), (
+                    name,
+                    measure,
+                )
     assert all(f"- `{name}`: " in refused for name in fn.conventions.refused)
 
 
