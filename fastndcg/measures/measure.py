@@ -293,7 +293,13 @@ def resolve(measure: Measure, rule: Rule, keyword: str = "convention") -> Measur
     """
     from fastndcg.measures.tools import rule_on
 
-    rule, plain = rule_on(rule, measure.name, keyword, cut=measure.is_cut), _MEASURES[measure.name]
+    # a cutoff may follow like=
+    cut = (
+        None
+        if keyword == "like" and not measure.is_cut and not rule.find(measure.name, cut=False)
+        else measure.is_cut
+    )
+    rule, plain = rule_on(rule, measure.name, keyword, cut=cut), _MEASURES[measure.name]
     at = rule.default_cutoff if measure._at is None and measure.definition.cut == "rank" else measure._at
     theirs = plain(**rule.parameters)
     own = {name: value for name, value in measure.params.items() if value != plain.params[name]}
