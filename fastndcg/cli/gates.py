@@ -12,6 +12,7 @@ import typer
 
 from fastndcg.cli.options import FailUnderOption, Undecided
 from fastndcg.cli.output import GATE, end, note, refuse
+from fastndcg.common.table import name_of
 from fastndcg.errors import InputError, SourceError
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ class Gate(NamedTuple):
 
     def _of_means(self, compared: Comparison, where: dict[str, Any]) -> Iterator[Verdict]:
         table = compared.verdicts(self.baseline, self.margin, sequential=self.sequential)
-        of_slice = " where " + ", ".join(f"{name}={value}" for name, value in where.items()) if where else ""
+        named = ", ".join(f"{name}={name_of(value)}" for name, value in where.items())
+        of_slice = f" where {named}" if named else ""
         for row in table.to_pylist():
             name, low, high = f"{row['measure']} of {row['system']}{of_slice}", row["low"], row["high"]
             verdict, difference = row["verdict"], f"difference {row['difference']:.6g}"

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.common.arrow_types import decode
 from fastndcg.common.table import Table
 from fastndcg.decide.matching import common_measures, places_in, scores_of, unique_ids
 from fastndcg.errors import ColumnError, InputError
@@ -83,7 +84,7 @@ def drift(
     Raises
     ------
     ColumnError
-        A column that was not kept by both, or has the name of a column of the result.
+        A column that was not kept by both, has other types in them, or the name of a column of the result.
     InputError, InputTypeError, MeasureError
         A side has no queries, or a query twice (with `paired`), or the sides share no measure; something else
         than Scores and Rankings.
@@ -123,10 +124,8 @@ def drift(
         if not scores.n_queries:
             raise InputError(f'"{name}" has no queries, so that nothing can be split')
         check_kept(names, scores.queries.column_names, f' in "{name}"')
-    keys = [each.queries.select(names) for each in scored.values()]
-    every = pa.concat_tables(keys, promote_options="permissive")
-    distinct, groups = groups_of([every[name] for name in names])
-    codes = np.empty(len(every), np.int64)
+    distinct, groups = groups_of([_joined(name, scored) for name in names])
+    codes = np.empty(sum(each.n_queries for each in scored.values()), np.int64)
     for place, group in enumerate(groups):
         codes[group] = place
     split = scored["old"].n_queries
@@ -191,6 +190,18 @@ class _Side(NamedTuple):
     @property
     def freedom(self) -> float:
         return float(1 / np.square(self.weight).sum() - 1) if len(self.weight) else math.nan
+
+
+def _joined(name: str, scored: dict[str, Scores]) -> pa.ChunkedArray:
+    """A column of both sides, one after the other."""
+    sides = [pa.table({name: decode(each.queries[name])}) for each in scored.values()]
+    try:
+        return pa.concat_tables(sides, promote_options="permissive")[name]
+    except pa.ArrowTypeError:
+        old, new = (side[name].type for side in sides)
+        raise ColumnError(
+            f'the column "{name}" has the types {old} in "old" and {new} in "new"; make them one'
+        ) from None
 
 
 def _pairs(scored: dict[str, Scores]) -> Int64:

@@ -135,10 +135,9 @@ def _checked(columns: dict[str, pa.ChunkedArray], metric: str, confidence: float
     if not len(graded):
         raise InputError("there are no grades, so that judges neither agree nor differ; give a row for each")
     grades, columns = grades[graded], {role: each.take(pa.array(graded)) for role, each in columns.items()}
-    if columns["judge"].null_count:
-        raise InputError(
-            f"{count_of(columns['judge'].null_count, 'grade')} without a judge; name the judge of each"
-        )
+    nameless = array_of(columns["judge"].is_null(nan_is_null=True)).sum()
+    if nameless:
+        raise InputError(f"{count_of(int(nameless), 'grade')} without a judge; name the judge of each")
     (judges, judge_names), (queries, _) = _codes(columns["judge"]), _codes(columns["query"])
     documents, each_document = _codes(columns["doc_id"])
     items = np.unique(queries * len(each_document) + documents, return_inverse=True)[1]
@@ -149,7 +148,7 @@ def _checked(columns: dict[str, pa.ChunkedArray], metric: str, confidence: float
     if "gold" in columns:
         gold = _numbers("gold", columns["gold"])
     if "time" in columns:
-        is_null = array_of(columns["time"].is_null().combine_chunks())
+        is_null = array_of(columns["time"].is_null(nan_is_null=True))
         moments = np.where(is_null, math.nan, _codes(columns["time"])[0])
     with np.errstate(divide="ignore", invalid="ignore"):
         sums, others = np.bincount(items[counts], grades[counts]), np.bincount(items[counts]) - 1
@@ -185,7 +184,10 @@ def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
         raise InputTypeError(
             f"the column for {role} holds {kind}; wanted numbers. Replace words by their grades"
         )
-    return array_of(pc.fill_null(column.cast(pa.float64()), math.nan)).astype(np.float64)
+    numbers: Float64 = array_of(pc.fill_null(column.cast(pa.float64()), math.nan)).astype(np.float64)
+    if np.isinf(numbers).any():
+        raise InputError(f"the column for {role} has an infinite number; give finite grades, or none")
+    return numbers
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[Int64, list[str]]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastndcg.common.arrays import as_array
-from fastndcg.common.arrow_types import array_of
+from fastndcg.common.arrow_types import array_of, decode, is_text
 from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, InputError, InputTypeError, check_length
 from fastndcg.scores.scores import Scores
@@ -52,7 +53,7 @@ def online_agreement(offline: Any, online: Any, *, confidence: float = 0.95) -> 
     InputError
         Mappings of different experiments; arrays of different lengths.
     ColumnError
-        A column that was not kept, or is not of numbers.
+        A column that was not kept, or is not of finite numbers.
     InputTypeError
         Something else than numbers.
     ExtraError
@@ -129,9 +130,13 @@ def floats(name: str, given: Any) -> Float64:
 
 def _column(queries: pa.Table, name: Any) -> Float64:
     check_kept([name], queries.column_names)
+    column = decode(queries[name])
     try:
-        return array_of(pa.compute.fill_null(queries[name].cast(pa.float64()), np.nan)).astype(np.float64)
+        if is_text(column.type):
+            raise pa.ArrowInvalid
+        values: Float64 = array_of(pc.fill_null(column.cast(pa.float64()), np.nan)).astype(np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ColumnError(
-            f'column "{name}" has type {queries[name].type}; name a column of numbers'
-        ) from None
+        raise ColumnError(f'column "{name}" has type {column.type}; name a column of numbers') from None
+    if np.isinf(values).any():
+        raise ColumnError(f'column "{name}" has an infinite number in row {int(np.argmax(np.isinf(values)))}')
+    return values

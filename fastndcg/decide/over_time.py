@@ -205,13 +205,17 @@ class History:
         empty = [key for key in ("name", "slice") if all(not row[key] for row in rows)]
         return Table(table.drop_columns(empty), 4 - len(empty))
 
-    def _series(self, measure: object, name: str | None, by: str | None) -> list[list[dict[str, Any]]]:
-        """The rows of each series, by date."""
+    def _by_date(self) -> list[dict[str, Any]]:
         rows = sorted(self._read().to_pylist(), key=lambda row: row["at"])
         if not rows:
             raise InputError(
                 f"{self.path} has no runs yet; add one with History.add or `fastndcg history add`"
             )
+        return rows
+
+    def _series(self, measure: object, name: str | None, by: str | None) -> list[list[dict[str, Any]]]:
+        """The rows of each series, by date."""
+        rows = self._by_date()
         asked = None if measure is None else str(as_measure(measure))
         for key, wanted in (("measure", asked), ("name", name), ("by", by)):
             known = list(dict.fromkeys(row[key] for row in rows))
@@ -244,10 +248,10 @@ class History:
         """The last run of each series, as OpenMetrics text for a scraper such as Prometheus.
 
         Each measure is a label of the gauges `fastndcg_mean`, `fastndcg_mean_low`, `fastndcg_mean_high`,
-        `fastndcg_queries` and `fastndcg_time_seconds`.
+        `fastndcg_queries` and `fastndcg_time_seconds`. Raises `InputError` if there are no runs.
         """
         last: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for row in sorted(self._read().to_pylist(), key=lambda row: row["at"]):
+        for row in self._by_date():
             last[tuple(row[key] for key in SERIES)] = row
         gauges: dict[str, list[str]] = {}
         for row in last.values():

@@ -55,9 +55,12 @@ def time_of(at: datetime | date | str | None) -> datetime:
         found = at.to_pydatetime()
     elif isinstance(at, date) and not isinstance(at, datetime):
         found = datetime.combine(at, time())
-    if not isinstance(found, datetime):
+    if not isinstance(found, datetime) or found != found:  # noqa: PLR0124 - NaT alone differs from itself
         raise InputTypeError(f"at is a {type(at).__name__}; wanted a date, a datetime or text as 2026-11-24")
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    try:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except OverflowError:
+        raise InputError(Argument("at", str(at)), " lies outside of the years 1 to 9999 in UTC") from None
 
 
 def rows_of(scores: Scores, at: datetime, name: str, by: list[str]) -> list[dict[str, Any]]:

@@ -163,7 +163,7 @@ class ComparisonGates(ComparisonTexts):
         level, unlikely = 1 - self._options.confidence, max(0.0, 1 - margin) ** found.queries
         if not row["nonzero"]:
             unit = all(is_unit(one) for one in self.measures if str(one) == row["measure"])
-            return Interval(0.0, 0.0), unit and unlikely <= level
+            return Interval(found.difference, found.difference), unit and unlikely <= level
         half = self._sequence_half(found, row["nonzero"])
         return Interval(found.difference - half, found.difference + half), row["nonzero"] >= SMALL
 

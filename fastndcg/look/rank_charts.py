@@ -262,8 +262,8 @@ def history(
 
     Raises
     ------
-    InputError, ExtraError
-        There is no value; Altair is not installed.
+    InputError, InputTypeError, ExtraError
+        There is no value; something else than numbers; Altair is not installed.
 
     Examples
     --------
@@ -282,9 +282,9 @@ def history(
         try:
             found = np.array(list(values), np.float64)
         except (TypeError, ValueError):
-            raise InputError(
-                f'"{name}" has no list of numbers; wanted one for each round, as [0.61, 0.68]'
-            ) from None
+            found = np.empty((0, 0))
+        if found.ndim != 1:
+            raise InputError(f'"{name}" has no list of numbers; wanted one for each round, as [0.61, 0.68]')
         rows += [
             {"system": name, "round": place, "value": value} for place, value in enumerate(found.tolist(), 1)
         ]
@@ -296,7 +296,12 @@ def history(
     layers = []
     if baseline is not None:
         named = baseline if isinstance(baseline, Mapping) else {"baseline": baseline}
-        lines = [{"baseline": str(name), "value": float(value)} for name, value in named.items()]
+        try:
+            lines = [{"baseline": str(name), "value": float(value)} for name, value in named.items()]
+        except (TypeError, ValueError):
+            raise InputTypeError(
+                f"baseline is {baseline!r}; wanted a number, or a mapping of names to numbers"
+            ) from None
         base = chart_of(lines).encode(altair().Y("value:Q"))
         text = base.mark_text(align="left", dx=4, dy=-6, color=TEXT)
         layers = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.errors import InputError
+from fastndcg.errors import InputError, InputTypeError
 from fastndcg.look.chart_parts import in_words, names_of, number_text
 from fastndcg.look.looks import (
     SAME,
@@ -51,8 +51,9 @@ def over_time(
 
     Raises
     ------
-    InputError, ExtraError
-        As in `History.table`; several measures, or more than seven lines; Altair is not installed.
+    InputError, InputTypeError, ExtraError
+        As in `History.table`; something else than a History; several measures, or more than seven lines;
+        Altair is not installed.
 
     Examples
     --------
@@ -63,6 +64,8 @@ def over_time(
     ...     history.add(evaluate(Rankings.from_lists([[1, 0], [0, 1]]), "RR"), at="2026-11-24")
     ...     chart = plot.over_time(history)
     """
+    if not hasattr(history, "table"):
+        raise InputTypeError(f"history is a {type(history).__name__}; wanted History(path)")
     found = history.table(measure, name=name, by=by, confidence=confidence).to_pylist()
     measures = list(dict.fromkeys(row["measure"] for row in found))
     if len(measures) > 1:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.common.later import pa
-from fastndcg.errors import Argument, ColumnError, suggest
+from fastndcg.errors import Argument, ColumnError, InputTypeError, suggest
 from fastndcg.scores.summary import interval_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,11 @@ def columns_of_means(
 
 def column_names(columns: str | Iterable[str]) -> list[str]:
     """Names of one or several columns, each once."""
-    return [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
+    if isinstance(columns, str):
+        return [columns]
+    if not isinstance(columns, Iterable):
+        raise InputTypeError(f"a {type(columns).__name__} names no column; wanted one name, or several")
+    return list(dict.fromkeys(columns))
 
 
 def check_kept(names: Sequence[str], kept: Sequence[str], purpose: str = "") -> None:

@@ -61,7 +61,8 @@ def share(hits: int, n: int, confidence: float) -> tuple[float, Interval]:
     z = _normal(confidence)
     middle, whole = (hits + z * z / 2) / (n + z * z), hits / n
     half = z / (n + z * z) * math.sqrt(n * whole * (1 - whole) + z * z / 4)
-    return whole, Interval(max(middle - half, 0.0), min(middle + half, 1.0))
+    low = 0.0 if not hits else min(middle - half, whole)  # which rounding would leave apart from the ends
+    return whole, Interval(low, 1.0 if hits == n else max(middle + half, whole))
 
 
 def _normal(confidence: float) -> float:

@@ -51,13 +51,17 @@ def check_size(name: str, size: object, what: str, example: float) -> float:
         raise InputTypeError(
             Argument(name, size), " is not a number; wanted 0 or more, as in ", Argument(name, example)
         )
-    if not 0 <= float(size) < math.inf:
+    try:
+        found = float(size)
+    except OverflowError:  # a whole number beyond all floats
+        found = math.inf
+    if not 0 <= found < math.inf:
         raise InputError(
             Argument(name, size),
             f" is not {what}; wanted a finite number, 0 or more, as in ",
             Argument(name, example),
         )
-    return float(size)
+    return found
 
 
 def t_interval(mean: float, error: float, freedom: float, confidence: float) -> Interval:

@@ -149,3 +149,16 @@ def test_small_and_wrong_input() -> None:
         fn.drift(scores_of([0.1, 0.2], ["a", "b"], ids=[1, 1]), two, "slice")
     with pytest.raises(fn.InputTypeError, match="wanted Scores"):
         fn.drift({}, two, "slice")  # type: ignore[arg-type]
+
+
+@pytest.mark.pure
+def test_slices_of_other_types() -> None:
+    texts, words = (
+        scores_of([0.5, 1], ["a", "b"]),
+        scores_of([0.5, 0], pa.array(["a", "c"]).dictionary_encode()),
+    )
+    assert fn.drift(texts, words, "slice")["slice"].to_pylist() == [None, "a", "b", "c"]
+    with pytest.raises(fn.ColumnError, match='"slice" has the types string in "old" and int64 in "new"'):
+        fn.drift(texts, scores_of([0.5], [1]), "slice")
+    with pytest.raises(fn.InputTypeError, match="a int names no column"):
+        fn.drift(texts, words, 3)  # type: ignore[arg-type]

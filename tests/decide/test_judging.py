@@ -222,3 +222,18 @@ def test_many_judges() -> None:
     ).to_pylist()
     assert len(found) == 301 and abs(found[0]["alpha"]) < 0.02
     assert sum(row["grades"] + row["repeated"] for row in found[1:]) == 60_000
+
+
+@pytest.mark.pure
+def test_times_and_judges_that_are_nan() -> None:
+    table = {"query": list("aaaabbbb"), "document": [1, 1, 2, 2] * 2, "judge": ["x", "y"] * 4}
+    table |= {"grade": [1, 2, 0, 0, 1, 1, 2, 2]}
+    times = [1.0, math.nan, 2.0, 3.0, 4.0, 5.0, 6.0, math.nan]
+    nulls = pa.array([None if each != each else each for each in times])
+    one, other = (fn.check_judges(pa.table(table | {"time": each})) for each in (pa.array(times), nulls))
+    assert one.to_pylist() == other.to_pylist()
+    with pytest.raises(fn.InputError, match="1 grade without a judge"):
+        fn.check_judges(pa.table(table | {"judge": [1.0, math.nan] + [2.0] * 6}))
+    for role in ("grade", "gold"):
+        with pytest.raises(fn.InputError, match="has an infinite number"):
+            fn.check_judges(pa.table(table | {role: [1.0, math.inf] + [2.0] * 6}))

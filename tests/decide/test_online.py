@@ -92,6 +92,11 @@ def test_experiments_by_name_and_queries_by_column() -> None:
     assert rows[2]["value"] == pytest.approx(fn.rank_agreement(scores["nDCG"][:39], clicks[:39]))
     with pytest.raises(ColumnError, match='column "country" has type string; name a column of numbers'):
         fn.online_agreement(scores, "country")
+    kept = fn.Rankings.from_lists([[1, 0], [0, 1]], queries={"text": ["1", "2"], "far": [1.0, math.inf]})
+    with pytest.raises(ColumnError, match='column "text" has type string; name a column of numbers'):
+        fn.online_agreement(fn.evaluate(kept, "RR"), "text")
+    with pytest.raises(ColumnError, match='column "far" has an infinite number in row 1'):
+        fn.online_agreement(fn.evaluate(kept, "RR"), "far")
     with pytest.raises(ColumnError, match='there is no column "revenue"'):
         fn.online_agreement(scores, "revenue")
 
@@ -119,3 +124,13 @@ def test_picture() -> None:
     assert "signs agree in 0.50" in str(chart["title"])
     with pytest.raises(InputError, match="no experiment has both numbers"):
         fn.plot.online([math.nan], [1.0])
+
+
+@pytest.mark.pure
+def test_intervals_of_shares_have_the_share() -> None:
+    """Rounding left 0 of 7 at 3e-17 and above, and 1 above the end."""
+    for n in range(1, 60):
+        for hits in range(n + 1):
+            for confidence in (0.9, 0.95, 0.99):
+                value, (low, high) = share(hits, n, confidence)
+                assert 0 <= low <= value <= high <= 1

@@ -173,3 +173,16 @@ def test_two_writers_that_are_killed_lose_nothing(tmp_path: Path) -> None:
     assert len(found) == len(set(found)) and promised <= set(found) and len(promised) > kills / 2
     assert len(found) <= len(promised) + kills  # at most one of each writer was added and not yet promised
     assert os.listdir(tmp_path) == ["h.parquet"]
+
+
+def test_no_runs_and_no_dates(tmp_path: Path) -> None:
+    history = fn.History(tmp_path / "h.parquet")
+    with pytest.raises(fn.InputError, match="has no runs yet"):
+        history.openmetrics()
+    scores = fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1]]), "RR")
+    with pytest.raises(fn.InputTypeError, match="at is a NaTType; wanted a date"):
+        history.add(scores, at=pytest.importorskip("pandas").NaT)
+    for at in ("9999-12-31T23:59:59-05:00", "0001-01-01T00:00+05:00"):
+        with pytest.raises(fn.InputError, match="lies outside of the years 1 to 9999"):
+            history.add(scores, at=at)
+    assert not os.listdir(tmp_path)

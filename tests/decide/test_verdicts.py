@@ -218,3 +218,23 @@ def test_a_sequential_gate_of_the_command(files: list[Path]) -> None:
 def test_gates_that_are_refused(files: list[Path], words: list[str], message: str) -> None:
     result = run("compare", *files, *words)
     assert result.exit_code == 2 and message in result.stderr
+
+
+def test_a_gate_of_nothing_and_a_huge_margin() -> None:
+    nothing = fn.Rankings.from_lists([[0, 0]] * 3)
+    found = fn.compare({"a": nothing, "b": nothing}, "nDCG(empty='skip')@10")
+    (row,) = found.verdicts("a", 0.1, sequential=True).to_pylist()
+    assert row["verdict"] == "undecided" and row["queries"] == 0
+    assert all(math.isnan(row[name]) for name in ("difference", "low", "high"))
+    with pytest.raises(fn.InputError, match="is not a loss to accept"):
+        found.verdicts("a", 10**400)
+
+
+def test_a_gate_names_slices_as_tables_do(tmp_path: Path) -> None:
+    """A query without a country, and one whose country is the text `null`, stand in different gates."""
+    table = {"qid": np.repeat(np.arange(9), 2), "label": [1, 0] * 9, "good": [1, 0] * 9, "bad": [0, 1] * 9}
+    country = np.repeat(np.array([None, "null", ""] * 3, object), 2)
+    pq.write_table(pa.table(table | {"country": country}), tmp_path / "s.parquet")
+    words = ("--score", "good", "--score", "bad", "-m", "RR", "--by", "country", "--no-worse-than", "good")
+    said = run("compare", tmp_path / "s.parquet", *words).stderr
+    assert all(f"where country={name} may lose" in said for name in ("null", '"null"', '""'))

@@ -377,9 +377,13 @@ def test_a_history_has_a_line_for_each_set_and_a_baseline() -> None:
     assert base == [{"baseline": "baseline", "value": 0.4}]
     said = spec_of(plot.history(lightgbm))["description"]
     assert "train ndcg@5: 0.75 in round 2; test ndcg@5: 0.625 in round 2" in said
-    for wrong in ({"a": []}, {"a": [None]}, {"a": "word"}, {"a": 3}, {}):
+    for wrong in ({"a": []}, {"a": [None]}, {"a": "word"}, {"a": 3}, {}, {"a": [[0.5, 0.6]]}):
         with pytest.raises(fn.InputError):
             plot.history(wrong)
+    with pytest.raises(fn.InputTypeError, match="baseline is 'x'; wanted a number"):
+        plot.history(lightgbm, baseline="x")
+    with pytest.raises(fn.InputTypeError, match="history is a str; wanted History"):
+        plot.over_time("history.parquet")
 
 
 def test_grades_are_counted_in_rankings() -> None:
