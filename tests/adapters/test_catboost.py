@@ -37,8 +37,8 @@ def trained(
     metric: Any, train: cb.Pool, valid: cb.Pool | None, rounds: int = 6, **options: Any
 ) -> cb.CatBoostRanker:
     model = cb.CatBoostRanker(
-        iterations=rounds, eval_metric=metric, loss_function="QueryRMSE", custom_metric=[f"NDCG:top={k};hints=skip_train~false" for k in (3, 10)], depth=3,
-        learning_rate=0.4, thread_count=2, random_seed=1, verbose=False, allow_writing_files=False, **options,
+        iterations=rounds, eval_metric=metric, loss_function="QueryRMSE", depth=3, learning_rate=0.4, thread_count=2, random_seed=1, verbose=False,
+        allow_writing_files=False, **{"custom_metric": [f"NDCG:top={k};hints=skip_train~false" for k in (3, 10)], **options},
     )  # fmt: skip
     return model.fit(train, eval_set=valid)
 
@@ -53,6 +53,20 @@ def test_like_catboost_is_what_it_says_itself(k: int, weighted: bool) -> None:
         # CatBoost takes the mean of weights in float32
         theirs = found[name][f"NDCG:top={k};type=Base"]
         np.testing.assert_allclose(found[name][f"nDCG@{k}"], theirs, rtol=1e-6 if weighted else 1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("MAP:top=5", "AP@5"), ("PrecisionAt:top=5", "P@5"), ("RecallAt:top=5", "R@5"), ("MRR:top=5", "RR@5"), ("QueryAUC:type=Ranking", "AUC")],
+)  # fmt: skip
+def test_so_are_its_other_measures(theirs: str, ours: str, weighted: bool) -> None:
+    train, valid = pool(TRAIN, weighted=weighted), pool(VALID, weighted=weighted)
+    metric = fnc.metric(ours, group=[train, valid], like="catboost")
+    own = f"{theirs};hints=skip_train~false" if ";" in theirs or "top" in theirs else theirs
+    found = trained(metric, train, valid, custom_metric=[own]).evals_result_["validation"]
+    (name,) = [each for each in found if each.startswith(theirs.partition(":")[0])]
+    np.testing.assert_allclose(found[ours], found[name], rtol=1e-6 if weighted else 1e-12)
 
 
 @pytest.mark.parametrize("measure", boosting.MEASURES)

@@ -66,6 +66,15 @@ def test_like_lightgbm_is_what_the_booster_says(weighted: bool) -> None:
             np.testing.assert_allclose(history[name][f"nDCG@{k}"], history[name][f"ndcg@{k}"], rtol=tolerance)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_so_is_its_other_measure(weighted: bool) -> None:
+    _, history = trained(fnl.metric(["AP@3", "AP@10"], like="lightgbm"), weighted=weighted, metric="map")
+    for name in ("train", "valid"):
+        for k in (3, 10):
+            tolerance = 1e-6 if weighted else 1e-12
+            np.testing.assert_allclose(history[name][f"AP@{k}"], history[name][f"map@{k}"], rtol=tolerance)
+
+
 def test_the_values_are_those_of_evaluate() -> None:
     booster, history = trained(fnl.metric(boosting.MEASURES))
     scores = booster.predict(VALID.features)

@@ -72,10 +72,15 @@ def test_cross_validation(kind: str, measure: str) -> None:
 
 def test_several_measures_and_another_tools_number() -> None:
     model = ranker("xgboost")
-    scoring = {"nDCG": fnk.scorer("nDCG@5", like="xgboost"), "RR": fnk.scorer("RR")}
+    scoring = {
+        "nDCG": fnk.scorer("nDCG@5", like="xgboost"),
+        "RR": fnk.scorer("RR"),
+        "AP": fnk.scorer("AP@10", like="xgboost"),
+    }
     found = cross_validate(model, DATA.features, DATA.label, params=ROUTED, cv=FOLDS, scoring=scoring)
     assert found["test_nDCG"].tolist() == by_hand(model, "nDCG@5", convention="xgboost")
     assert found["test_RR"].tolist() == by_hand(model, "RR")
+    assert found["test_AP"].tolist() == by_hand(model, "AP@10", convention="xgboost")
 
 
 @pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])

@@ -140,6 +140,15 @@ def test_torchmetrics_own_number() -> None:
     assert fed(adapter.RankingMetric("nDCG@10", like="torchmetrics")).compute().item() == pytest.approx(
         theirs.compute().item(), rel=1e-6
     )
+    distinct = torch.arange(len(SCORED)) * 0.01 - 0.2  # they do not say what they do with ties
+    for name, measure in {
+        "MAP": "AP@5", "Precision": "P@5", "Recall": "R@5", "MRR": "RR@5", "HitRate": "Success@5"
+    }.items():  # fmt: skip
+        theirs = getattr(torchmetrics.retrieval, f"Retrieval{name}")(top_k=5)
+        ours = adapter.RankingMetric(measure, like="torchmetrics")
+        for metric in (theirs, ours):
+            metric.update(distinct, torch.tensor(GRADES) > 1, indexes=torch.tensor(INDEXES))
+        assert ours.compute().item() == pytest.approx(theirs.compute().item(), rel=1e-6), measure
     with pytest.raises(ConventionError):
         adapter.RankingMetric("nDCG@10", like="torchmatrics")
 

@@ -50,6 +50,21 @@ def test_like_xgboost_prints_what_the_booster_prints(weighted: bool) -> None:
             np.testing.assert_allclose(history[name][ours], history[name][theirs], rtol=0, atol=1.01e-6)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_so_it_is_with_its_other_measures_of_grades_0_and_1(weighted: bool) -> None:
+    names = {"map@3": "AP@3", "map": "AP", "pre@5": "P@5", "ndcg@5": "nDCG@5"}
+    history: dict[str, Any] = {}
+    data = TRAIN._replace(label=(TRAIN.label > 1).astype(TRAIN.label.dtype))
+    given = matrix(data, weighted=weighted)
+    ours = fnx.metric(list(names.values()), like="xgboost")
+    parameters = PARAMETERS | {"objective": "rank:map", "eval_metric": list(names)}
+    xgb.train(
+        parameters, given, 5, evals=[(given, "train")], custom_metric=ours, evals_result=history, verbose_eval=False
+    )  # fmt: skip
+    for theirs, measure in names.items():
+        np.testing.assert_allclose(history["train"][measure], history["train"][theirs], rtol=0, atol=1.01e-6)
+
+
 def test_the_values_are_those_of_evaluate() -> None:
     booster, history = trained(fnx.metric(boosting.MEASURES))
     scores = booster.predict(matrix(VALID))
