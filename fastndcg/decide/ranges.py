@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +12,14 @@ import pyarrow as pa
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.table import Table, digits
 from fastndcg.decide.orders import OfOrders
+from fastndcg.errors import InputError, check_choice
 from fastndcg.measures import Measure, as_measures
 from fastndcg.measures.measure import hold_functions
 from fastndcg.scores.scores import Scores
 from fastndcg.scoring import assignments
+from fastndcg.scoring.laid_out import pool
+from fastndcg.scoring.unjudged import grades_of_scale
+from fastndcg.statistics.resampling import check_resamples
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,26 +54,37 @@ class Ranges(OfOrders):
         empty = np.zeros(values.shape, np.bool_)
         super().__init__(Scores([*bounds] * 3, values, empty, rankings, rankings.weight), 3)
         self._names = names
+        # expected value and quantiles over grades that are drawn, of queries and of the mean, by their names
+        self._drawn: dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] = {}
 
     def __getitem__(self, measure: object) -> Bounds:
         """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
         return Bounds(*self._values(measure))
 
     def summary(self) -> Table:
-        """The three means of each measure, and `moves`: worst and best differ by more than 0.001."""
+        """The three means of each measure, and `moves`: worst and best differ by more than 0.001. With a
+        prior also `expected`, and quantiles of the mean, such as `q2.5`.
+        """
         rows = [
             {"measure": measure, **dict(zip(self._names, means, strict=True))}
             | {"moves": abs(means[2] - means[0]) > MOVES}
-            for measure, means in self._means().items()
+            | {name: of_mean[place] for name, (_, of_mean) in self._drawn.items()}
+            for place, (measure, means) in enumerate(self._means().items())
         ]
         kinds = {"measure": pa.string(), **dict.fromkeys(self._names, pa.float64()), "moves": pa.bool_()}
+        kinds |= dict.fromkeys(self._drawn, pa.float64())
         return Table(pa.Table.from_pylist(rows, pa.schema(kinds)))
 
     def to_arrow(self) -> pa.Table:
-        """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure."""
+        """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure. With
+        a prior also "AP q2.5" and so on.
+        """
         table = self.queries
         for measure in self.measures:
             for name, values in zip(self._names, self[measure], strict=True):
+                table = table.append_column(f"{measure} {name}", pa.array(values))
+            for name, (of_queries, _) in self._drawn.items():
+                values = of_queries[self.measures.index(measure)]
                 table = table.append_column(f"{measure} {name}", pa.array(values))
         return table
 
@@ -79,12 +96,14 @@ class Ranges(OfOrders):
 
     def __repr__(self) -> str:
         width = max(len(str(measure)) for measure in self.measures)
-        lines = [" " * width + "".join(f"{name:>12}" for name in self._names)]
+        lines = [" " * width + "".join(f"{name:>12}" for name in (*self._names, *self._drawn))]
         for row in self.summary().to_pylist():
-            low, value, high = (row[name] for name in self._names)
+            low, value, high, *drawn = (row[name] for name in (*self._names, *self._drawn))
             flag = f"   could move by {abs(high - low):.6f}" if row["moves"] else ""
             lines.append(
-                f"{row['measure']:<{width}}{digits(low):>12}{digits(value):>12}{digits(high):>12}{flag}"
+                f"{row['measure']:<{width}}{digits(low):>12}{digits(value):>12}{digits(high):>12}"
+                + "".join(f"{digits(each):>12}" for each in drawn)
+                + flag
             )
         return "\n".join(lines)
 
@@ -154,10 +173,18 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 
 
 def judgment_range(
-    rankings: Rankings, measures: Any, *, top: float | None = None, threads: int | None = None
+    rankings: Rankings,
+    measures: Any,
+    *,
+    top: float | None = None,
+    prior: Literal["pool"] | Mapping[float, float] | None = None,
+    quantiles: Sequence[float] = (0.025, 0.5, 0.975),
+    resamples: int = 1000,
+    seed: int = 0,
+    threads: int | None = None,
 ) -> Ranges:
     """Compute the lowest, actual and highest value of each query over all grades that its unjudged documents
-    may have.
+    may have; with a prior also what is to be expected.
 
     Parameters
     ----------
@@ -166,6 +193,13 @@ def judgment_range(
     measures : one or several of Measure, notation, or ir_measures object
     top : float, optional
         The highest grade that an unjudged document may have. Default: the highest grade that occurs.
+    prior : "pool" or mapping of grades to their probabilities, optional
+        How likely each grade of an unjudged document is: "pool" as often as it occurs among all judged
+        documents, up to `top`.
+    quantiles : numbers between 0 and 1
+        Quantiles over the draws of a prior, of each query and of the mean.
+    resamples, seed : int
+        How often grades are drawn, 100 times or more, and where the generator starts.
     threads : int, optional
         As in `evaluate`.
 
@@ -173,7 +207,8 @@ def judgment_range(
     -------
     Ranges
         `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that judgments could move by
-        more than 0.001.
+        more than 0.001. With a prior, `.summary()` and `.to_arrow()` also have `expected`, and quantiles such
+        as `q2.5`, all within the bounds.
 
     Raises
     ------
@@ -182,7 +217,8 @@ def judgment_range(
         intents; nDCG with `ideal="returned"`, and AP with `denominator="hits"`, if a group of tied documents
         crosses the cutoff; discounts that rise; `Judged` and `RBPresidual`, which count judgments.
     InputError
-        No document was judged, and `top` is not given; or it is not a finite number.
+        No document was judged, and `top` is not given; or it is not a finite number. A prior, quantiles or
+        resamples that are none.
 
     See Also
     --------
@@ -202,9 +238,19 @@ def judgment_range(
     or "skip". Documents that were neither returned nor judged are not considered; `RBPresidual` is what they
     could add to RBP.
 
+    A prior draws a grade for each unjudged document independently, evaluates, and repeats that `resamples`
+    times. Documents that nobody judged are usually relevant more rarely than those of a pool, so "pool" is
+    optimistic for runs that reach far beyond it; a mapping says otherwise. Quantiles of the mean say how
+    uncertain missing grades make it, and nothing of other queries.
+
     Most measures take the time of a few evaluations. Measures that divide by the number of relevant
     documents, such as AP, R and F, are evaluated for each such number: as many evaluations as a query has
     unjudged documents.
+
+    References
+    ----------
+    Fröbe, Gienapp, Potthast and Hagen, Bootstrapped nDCG estimation in the presence of unjudged documents,
+    ECIR 2023.
 
     Examples
     --------
@@ -218,5 +264,52 @@ def judgment_range(
     asked = as_measures(measures)
     with hold_functions(asked):
         found = assignments.bounds(asked, rankings, top, threads)
-    bounds = {measure: Bounds(*of_measure) for measure, of_measure in zip(asked, found, strict=True)}
-    return Ranges(("least", "value", "greatest"), bounds, rankings)
+        bounds = {measure: Bounds(*of_measure) for measure, of_measure in zip(asked, found, strict=True)}
+        ranges = Ranges(("least", "value", "greatest"), bounds, rankings)
+        if prior is None:
+            return ranges
+        chances = _chances(prior, rankings, top)
+        levels = _levels(quantiles)
+        drawn = assignments.draws(
+            asked, rankings, chances, *check_resamples(resamples, seed), levels, threads
+        )
+    lows, _, highs = np.array([list(each) for each in bounds.values()]).swapaxes(0, 1)
+    means = np.array([*ranges._means().values()])
+    of_queries = np.clip(drawn[0], lows[:, None], highs[:, None])  # against rounding
+    of_means = np.clip(drawn[1], means[:, :1], means[:, 2:])
+    for place, name in enumerate(["expected", *(f"q{100 * level:g}" for level in levels)]):
+        ranges._drawn[name] = of_queries[:, place], of_means[:, place]
+    return ranges
+
+
+def _chances(prior: Any, rankings: Rankings, top: float | None) -> dict[float, float]:
+    """The probability of each grade."""
+    possible = grades_of_scale(rankings, top)
+    if isinstance(prior, Mapping):
+        numbers = {float(grade): float(chance) for grade, chance in prior.items()}
+        if not numbers or min(numbers.values()) < 0 or abs(math.fsum(numbers.values()) - 1) > 1e-9:
+            raise InputError(f"prior={prior!r} has no probabilities; wanted numbers from 0 that sum up to 1")
+        if not possible[0] <= min(numbers) <= max(numbers) <= possible[-1]:
+            raise InputError(
+                f"prior has grades from {min(numbers):g} to {max(numbers):g}; an unjudged document may have "
+                f"{possible[0]:g} to {possible[-1]:g}. Name the highest with top="
+            )
+        return numbers
+    check_choice("prior", prior, ("pool", None))
+    judged = np.asarray(pool(rankings)[1], np.float64)
+    levels, counts = np.unique(judged[judged <= possible[-1]], return_counts=True)
+    if not len(levels):
+        raise InputError(
+            'no document of the pool was judged, so that prior="pool" has no grades; give their probabilities'
+        )
+    return dict(zip(levels.tolist(), (counts / counts.sum()).tolist(), strict=True))
+
+
+def _levels(quantiles: Any) -> list[float]:
+    try:
+        levels = [float(level) for level in quantiles]
+    except (TypeError, ValueError):
+        levels = [math.nan]
+    if not all(0 < level < 1 for level in levels):
+        raise InputError(f"quantiles={quantiles!r}; wanted numbers between 0 and 1, as in (0.025, 0.975)")
+    return levels

@@ -14,7 +14,7 @@ Few assignments have to be computed:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,48 @@ def bounds(
                     extreme_grades(measure, rankings, unjudged, scale, (base[0], base[1]), sign, _TOGETHER),
                 )
     return found
+
+
+def draws(
+    measures: tuple[Measure, ...],
+    rankings: Rankings,
+    prior: dict[float, float],
+    resamples: int,
+    seed: int,
+    quantiles: Sequence[float],
+    threads: int | None = None,
+) -> tuple[Float64, Float64]:
+    """Expected value and quantiles where each unjudged document has a grade of its own drawn from `prior`,
+    which has the probability of each: of queries, (n_measures, 1 + n_quantiles, n_queries), and of the mean.
+    """
+    unjudged, weight = unjudged_of(rankings), rankings.weight
+    weights = np.ones(rankings.n_queries) if weight is None else weight
+    values = ways.score(measures, rankings, threads).values
+    some = np.flatnonzero(unjudged.lengths)
+    of_queries = np.repeat(values[:, None], 1 + len(quantiles), axis=1)
+    fixed = np.ones(rankings.n_queries, np.bool_)
+    fixed[some] = False
+    counted = [measure.params.get("empty") != "nan" for measure in measures]
+
+    def sums(found: Float64, of: Float64) -> Float64:
+        """Weighted sums over queries, and the weights that count; a value that is skipped counts nowhere."""
+        skipped = np.isnan(found) & np.array(counted)[:, None]
+        return np.stack([np.where(skipped, 0.0, found) @ of, ~skipped @ of])
+
+    totals = np.repeat(sums(values[:, fixed], weights[fixed])[None], resamples, axis=0)
+    held = rankings.lengths[some] + resamples * len(measures)
+    for number, part in enumerate(parts_of(held, 16 * _TOGETHER)):
+        chosen, random = some[part], np.random.default_rng([seed, number])
+        found = np.empty((resamples, len(measures), len(chosen)))
+        for row in range(resamples):
+            grades = random.choice([*prior], unjudged.lengths[chosen].sum(), p=[*prior.values()])
+            found[row] = ways.score(measures, assign(rankings, unjudged, chosen, grades), threads).values
+            totals[row] += sums(found[row], weights[chosen])
+        of_queries[:, 0, chosen] = found.mean(axis=0)
+        of_queries[:, 1:, chosen] = np.quantile(found, quantiles, axis=0).swapaxes(0, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = totals[:, 0] / totals[:, 1]
+    return of_queries, np.vstack([means.mean(axis=0), np.quantile(means, quantiles, axis=0)]).T
 
 
 def _beside_the_best(
