@@ -27,12 +27,14 @@ class OfFrame:
     def __init__(self, frame: pl.DataFrame) -> None:
         self._frame = frame
 
-    def evaluate(self, measures: Any, *, threads: int | None = None, **columns: Any) -> Scores:
+    def evaluate(
+        self, measures: Any, *, convention: Any = None, threads: int | None = None, **columns: Any
+    ) -> Scores:
         """Compute measures of every query of the frame.
 
         Parameters
         ----------
-        measures, threads
+        measures, convention, threads
             As in `fastndcg.evaluate`.
         columns
             The keywords of `Rankings.from_arrow`: names of columns, `keep`, `nan`. Columns are found by their
@@ -49,6 +51,8 @@ class OfFrame:
         >>> frame.fastndcg.evaluate("RR").mean()
         {'RR': 0.75}
         """
+        if convention is not None:  # which may need document ids
+            return evaluate(self._frame, measures, convention=convention, threads=threads, **columns)
         return evaluate(Rankings.from_arrow(self._frame, **columns), measures, threads=threads)
 
 
@@ -59,11 +63,15 @@ class OfLazyFrame:
     def __init__(self, frame: pl.LazyFrame) -> None:
         self._frame = frame
 
-    def evaluate(self, measures: Any, *, threads: int | None = None, **columns: Any) -> Scores:
+    def evaluate(
+        self, measures: Any, *, convention: Any = None, threads: int | None = None, **columns: Any
+    ) -> Scores:
         """Compute measures of every query. Polars' streaming engine computes only the needed columns.
 
         Parameters and errors are those of `OfFrame.evaluate`.
         """
+        if convention is not None:
+            return evaluate(self._frame, measures, convention=convention, threads=threads, **columns)
         schema = self._frame.collect_schema()
         roles = Roles.of(columns, "evaluate")
         found = find_columns(

@@ -96,6 +96,29 @@ def test_parameters_of_the_function(connection: Any) -> None:
         fnd.register(connection, name="other", gian="exp2")
 
 
+def test_any_measure_is_a_function(connection: Any) -> None:
+    fnd.register(connection, name="ap", measure="AP", like="xgboost")
+    fnd.register(connection, name="auc", measure="AUC", cutoff=None)
+    fnd.register(connection, name="rr", measure="RR@2")
+    fnd.register(connection, name="setp", measure="SetP")
+    assert connection.sql(
+        "SELECT ap([1, 0, 1], [3, 2, 1], 2), auc([1, 0, 1], [3, 2, 1]), rr([0, 0, 1], [3, 2, 1]), setp([1, 0], [3, 2]), auc(NULL, [1])"
+    ).fetchall() == [(0.5, 0.5, 0, 0.5, None)]  # fmt: skip
+    with pytest.raises(MeasureError, match="no measure is called"):
+        fnd.register(connection, name="nothing", measure="nothing")
+
+
+def test_polars_has_other_tools_numbers() -> None:
+    frame = pl.DataFrame(
+        {"qid": [1, 1, 2], "label": [1, 0, 0], "score": [0.5, 0.5, 0.1], "doc_id": ["x", "y", "z"]}
+    )
+    for each in (frame, frame.lazy()):
+        for tool in ("trec_eval", "lightgbm"):
+            found = each.fastndcg.evaluate("AP@3", convention=tool).mean()
+            assert found == fn.evaluate(frame, "AP@3", convention=tool).mean()
+    assert found == {"AP@3": 1.0}
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_mlflow() -> None:
     """The page's own lines."""
