@@ -54,6 +54,7 @@ class Ranges(OfOrders):
         empty = np.zeros(values.shape, np.bool_)
         super().__init__(Scores([*bounds] * 3, values, empty, rankings, rankings.weight), 3)
         self._names = names
+        self._stable: dict[str, float] = {}  # the mean of the order of the data, by measure, for pictures
         # expected value and quantiles over grades that are drawn, of queries and of the mean, by their names
         self._drawn: dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] = {}
 
@@ -89,7 +90,9 @@ class Ranges(OfOrders):
         return table
 
     def plot(self) -> Chart:
-        """Plot the three means of each measure. See `fastndcg.plot.ties`. It needs the extra `plot`."""
+        """Plot the three means of each measure, and over ties that of the order of the data. See
+        `fastndcg.plot.ties`. It needs the extra `plot`.
+        """
         from fastndcg import plot
 
         return plot.ties(self)
@@ -161,15 +164,18 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     P@3    0.666667    0.666667    0.666667
     """
     asked = as_measures(measures)
-    rules: tuple[Ties, ...] = ("worst", "average", "best")
+    rules: tuple[Ties, ...] = ("worst", "average", "best", "input")
     variants = {
         (measure, rule): measure(ties=rule) if "ties" in measure.params else measure
         for measure in asked
         for rule in rules
     }
     scores = evaluate(rankings, list(variants.values()), threads=threads)
-    bounds = {measure: Bounds(*(scores[variants[measure, rule]] for rule in rules)) for measure in asked}
-    return Ranges(("worst", "expected", "best"), bounds, rankings)
+    bounds = {measure: Bounds(*(scores[variants[measure, rule]] for rule in rules[:3])) for measure in asked}
+    ranges = Ranges(("worst", "expected", "best"), bounds, rankings)
+    means = scores.mean()
+    ranges._stable = {str(measure): means[str(variants[measure, "input"])] for measure in asked}
+    return ranges
 
 
 def judgment_range(

@@ -81,8 +81,11 @@ def intervals_of(rows: list[dict[str, Any]], order: list[str], field: str, title
     if "small" in rows[0]:
         hollow = alt.condition(alt.datum.small == size_text(True), alt.value(0), alt.value(1))
         points = points.encode(fills_of(names), fillOpacity=hollow)
+    layers = [rule, points]
+    if "stable" in rows[0]:
+        layers.append(base.mark_tick(thickness=3, size=16).encode(alt.X("stable:Q")))
     height = max(24 * len(order) * max(1.0, len(names) * 0.6), 60)
-    return alt.layer(rule, points).properties(width=WIDTH, height=height)
+    return alt.layer(*layers).properties(width=WIDTH, height=height)
 
 
 def with_line(chart: Chart, row: dict[str, Any], field: str) -> Chart:

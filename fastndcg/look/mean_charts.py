@@ -251,7 +251,8 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
 
 
 def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
-    """Plot the worst, expected and best mean of each measure, over ties or missing judgments.
+    """Plot the worst, expected and best mean of each measure, over ties or missing judgments. Over ties, a
+    tick is the mean of the stable order, in which tied documents stand as in the data.
 
     Parameters
     ----------
@@ -278,15 +279,17 @@ def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
         words = summary.column_names[1:4]
         for row in summary.to_pylist():
             of_row = dict(zip(("low", "mean", "high"), (row[word] for word in words), strict=True))
+            of_row |= {"stable": ranges._stable[row["measure"]]} if ranges._stable else {}
             rows.append({"system": name, "measure": row["measure"]} | of_row)
     measures = names_of(rows, "measure")
     chart = intervals_of(rows, measures, "measure", "", "mean (units of the measure)")
     said = "; ".join(
         f"{row['measure']}{' of ' + row['system'] if len(named) > 1 else ''}: {number_text(row['low'])}, "
         f"{number_text(row['mean'])}, {number_text(row['high'])}"
+        + (f", stable {number_text(row['stable'])}" if "stable" in row else "")
         for row in rows
     )
-    title = ", ".join(words)
+    title = ", ".join(words) + ("; the stable order as a tick" if "stable" in rows[0] else "")
     return add_looks(chart, title.capitalize(), "means over all queries", f"{title}. {said}.", height=None)
 
 

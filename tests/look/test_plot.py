@@ -397,3 +397,17 @@ def test_grades_are_counted_in_rankings() -> None:
 def test_contributions_name_documents() -> None:
     (rows,) = looks.tables(fn.explain(NAMED, "nDCG@5", "q").plot())
     assert [row["document"] for row in rows if row["ranking"] == "predicted"] == ["1  a", "2  b", "3  c"]
+
+
+def test_ties_show_the_order_of_the_data() -> None:
+    tied = fn.Rankings.from_lists([[0, 1, 0], [1, 0, 0]], [[1, 1, 1], [2, 2, 2]])
+    spec = spec_of(fn.tie_range(tied, ["RR", "P@1"]).plot())
+    rows = [row for rows in spec["datasets"].values() for row in rows]
+    means = fn.evaluate(tied, ["RR(ties='input')", "P(ties='input')@1"]).mean()
+    assert [row["stable"] for row in rows] == [*means.values()]
+    assert {row["measure"]: row["stable"] for row in rows} == {"RR": 0.75, "P@1": 0.5}
+    assert any(layer["mark"]["type"] == "tick" for layer in spec["layer"])
+    assert "stable" in spec["description"]
+    judged = fn.Rankings.from_lists([[0, 1]], [[2, 1]], is_judged=[False, True])
+    layers = spec_of(fn.judgment_range(judged, "RR").plot())["layer"]
+    assert all(layer["mark"]["type"] != "tick" for layer in layers)
