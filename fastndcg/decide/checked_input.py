@@ -13,10 +13,12 @@ from fastndcg.common.arrays import arrow_column
 from fastndcg.common.arrow_types import plain, whole_ids
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.sources.columns import Roles, find_column, normalised
-from fastndcg.sources.formats import format_of_name
+from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_name
 from fastndcg.sources.frames import is_table
 from fastndcg.sources.given import open_tables, read_columns
+from fastndcg.sources.opening import path_of
 from fastndcg.sources.sides import plain_ids
+from fastndcg.sources.text_sides import format_of_side
 from fastndcg.sources.trec import given_side, has_columns
 
 if TYPE_CHECKING:
@@ -62,9 +64,12 @@ def judgments_of(qrels: Any, roles: Roles, by: list[str], text: str | None) -> t
 def _columns_of(data: Any) -> list[Any]:
     """The names of columns of a table, or of a file that its name says to be one."""
     if isinstance(data, str | os.PathLike):
-        if format_of_name(data) is None:
-            return []
-        return list(open_tables([data], None).names)
+        kind = format_of_side(path_of(data, "qrels"), has_rank=False)
+        return (
+            []
+            if kind in (TREC, NESTED)
+            else list(open_tables([data], None, None if kind is TABLE else kind).names)
+        )
     if isinstance(data, Mapping):
         return list(data) if has_columns(data) else []
     if hasattr(data, "collect_schema"):  # of Polars, whose lazy frames warn of `columns`

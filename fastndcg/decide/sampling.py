@@ -16,9 +16,8 @@ from fastndcg.errors import InputError, InputTypeError, check_choice, check_whol
 from fastndcg.scores.slices import column_names, groups_of
 from fastndcg.sources.columns import check_column
 from fastndcg.sources.frames import source_of
-from fastndcg.sources.given import is_path, open_tables
+from fastndcg.sources.given import is_path, open_paths
 from fastndcg.sources.opened import OfText, Opened
-from fastndcg.sources.paths import as_list
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -104,7 +103,7 @@ def sample_queries(
         raise InputError(
             'allocation="neyman" and value= go together: a number that varies as the measure will'
         )
-    opened: Opened = open_tables(as_list(table), None) if is_path(table) else source_of(table)
+    opened: Opened = open_paths(table) if is_path(table) else source_of(table)
     strata, numbers = column_names(by), [name for name in (weight, value) if name is not None]
     for argument, name in [*(("by", name) for name in strata), ("weight", weight), ("value", value)]:
         if name is not None:

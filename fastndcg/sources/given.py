@@ -46,6 +46,13 @@ def open_tables(paths: list[PathLike], threads: int | None, kind: Format | None 
     return kind.open(paths, files, threads_of(threads))
 
 
+def open_paths(data: Any, threads: int | None = None) -> Opened:
+    """Open a path or several. Raises as `open_tables` does."""
+    from fastndcg.sources.paths import as_list
+
+    return open_tables(as_list(data), threads)
+
+
 def rankings_or_stream(
     data: Any,
     roles: Roles,
@@ -60,12 +67,7 @@ def rankings_or_stream(
     """
     if isinstance(data, Mapping):
         _refuse_several(data)
-    if is_path(data):
-        from fastndcg.sources.paths import as_list
-
-        opened: Opened = open_tables(as_list(data), threads)
-    else:
-        opened = source_of(data)
+    opened: Opened = open_paths(data, threads) if is_path(data) else source_of(data)
     chosen = opened.choose(roles, with_doc_id=with_doc_id)
     return scan_if_large(chosen, threads, in_memory) or chosen.read()
 
@@ -107,9 +109,7 @@ def read_columns(
     """The columns of a table, or of files, by the roles that `find` gives to some of the names: plain, and
     read from text as numbers if its role is among those, or else as it looks, ids as they are written.
     """
-    from fastndcg.sources.paths import as_list
-
-    opened: Opened = open_tables(as_list(data), None) if is_path(data) else source_of(data)
+    opened: Opened = open_paths(data) if is_path(data) else source_of(data)
     roles = find(opened.names)
     texts = [name for role, name in roles.items() if role in ("query", "doc_id", "judge")]
     of_text = OfText([name for role, name in roles.items() if role in numbers], texts)

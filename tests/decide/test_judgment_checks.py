@@ -169,6 +169,8 @@ def test_every_kind_of_input_says_the_same(tmp_path: Path) -> None:
     for query, document in zip(run["qid"], run["doc_id"], strict=True):
         returned.setdefault(query, []).append(document)
     assert fn.check_judgments(judged, returned).to_pylist() == without
+    (tmp_path / "q.json").write_text(json.dumps(judged))
+    assert fn.check_judgments(tmp_path / "q.json", returned).to_pylist() == without
     lines = [
         f"{query} 0 {document} {grade}\n" for query, of in judged.items() for document, grade in of.items()
     ]
