@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from fastndcg.decide.exposure import catalogue as catalogue
     from fastndcg.decide.judging import check_judges as check_judges
     from fastndcg.decide.judgment_checks import check_judgments as check_judgments
+    from fastndcg.decide.negatives import correct_sampled as correct_sampled
     from fastndcg.decide.next_judgments import judge_next as judge_next
     from fastndcg.decide.online import online_agreement as online_agreement
     from fastndcg.decide.over_time import History as History
@@ -139,6 +140,7 @@ _HOMES = {
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
     "decide.rank_agreement": "rank_agreement",
     "decide.sampling": "sample_queries",
+    "decide.negatives": "correct_sampled",
     "decide.systems": "compare",
     "errors": (
         "ColumnError ConventionError ExtraError FastndcgError FastndcgWarning InputError "

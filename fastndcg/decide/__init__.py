@@ -24,6 +24,7 @@ positions       `propensities`: how likely each rank is to be looked at, from a 
 drift           how much of a change came from within slices, and how much from their mix
 runs_by_date    the runs of a history, and what a series of them says
 over_time       `History`: means by date in one file, and since when a change is sure
+negatives       `correct_sampled`: measures over all items, from ranks among sampled negatives
 counterfactual  estimates from click logs over all queries
 online          `online_agreement`: how far what was measured offline says what is measured online
 rank_agreement  how far two rankings agree
