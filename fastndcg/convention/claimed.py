@@ -58,7 +58,7 @@ def read_claimed(given: Any, measure: Measure, rankings: Rankings, decimals: int
         )
     if decimals is None and str(getattr(given, "dtype", "")).lower() == "float32":
         decimals = 6
-    values, mean, found = None, None, _in_any_form(given, measure)
+    values, mean, of_all, found = None, None, None, _in_any_form(given, measure)
     if isinstance(found, str | float):
         mean = float(found)
         if not math.isfinite(mean):
@@ -72,15 +72,14 @@ def read_claimed(given: Any, measure: Measure, rankings: Rankings, decimals: int
                 f"values has {count_of(len(unknown), 'query')} that the rankings lack, such as "
                 f"{min(unknown)}; their ids are like {', '.join(ids[:3])}. Give values of the same queries"
             )
-        mean = None if of_all is None or math.isnan(_number(found[of_all])) else _number(found[of_all])
-        found = [found.get(each) for each in ids]
+        of_all, found = found.get(of_all or ""), [found.get(each) for each in ids]
+        mean = None if math.isnan(_number(of_all)) else _number(of_all)
     check_length("values", len(found), rankings.n_queries, "query")
     values = np.array([_number(each) for each in found], np.float64)
     if np.isnan(values).all():
         raise InputError("values has no number; give at least one query its value")
-    return Claimed(
-        values, mean, _decimals(values[~np.isnan(values)].tolist(), 3) if decimals is None else decimals
-    )
+    known = [each for each in (*found, *([] if mean is None else [of_all])) if not math.isnan(_number(each))]
+    return Claimed(values, mean, _decimals(known, 3) if decimals is None else decimals)
 
 
 def _in_any_form(given: Any, measure: Measure) -> str | float | Mapping[str, Any] | list[Any]:
@@ -186,6 +185,6 @@ def _decimals(numbers: Iterable[str | float], least: int) -> int | None:
 
     Numbers with fewer than `least` decimals are taken as they are, since they are shares such as 1/4.
     """
-    texts = [each if isinstance(each, str) else f"{each!r}".removesuffix(".0") for each in numbers]
+    texts = [each if isinstance(each, str) else f"{float(each)!r}".removesuffix(".0") for each in numbers]
     most = max(99 if "e" in each else len(each.partition(".")[2]) for each in texts)
     return most if least <= most <= _MOST_DECIMALS else None

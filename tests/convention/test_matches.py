@@ -174,14 +174,24 @@ def test_what_would_have_to_change(asked: Any) -> None:
 def test_tools_without_a_value_come_last_with_the_reason(asked: Any) -> None:
     rankings, _, values, _ = asked
     rows = fn.match_conventions(rankings, "AP@10", values).to_pylist()
-    assert {row["convention"]: row["value"] for row in rows}["torchmetrics"] is None
-    assert (
-        "does not define the order of ties" in rows[-1]["refused"]
-        and 'AP(like="torchmetrics"' in rows[-1]["refused"]
-    )
+    (row,) = (row for row in rows if row["convention"] == "torchmetrics")
+    assert row["value"] is None and "does not define the order of ties" in row["refused"]
+    assert 'AP(like="torchmetrics"' in row["refused"]
+    assert [row["value"] is None for row in rows] == sorted(row["value"] is None for row in rows)
     short = fn.Rankings.from_lists([[1, 0], [0, 1], [1, 0], [0, 1]])
     row = fn.match_conventions(short, "RR", 0.75).to_pylist()[0]  # a mean of 3/4, and none of about 0.7
     assert row["matches"] and row["largest"] == 0
+
+
+def test_decimals_that_are_printed_count(tmp_path: Path) -> None:
+    lists = fn.Rankings.from_lists([[0, 1], [0, 0, 0, 1], [0, 1]])
+    (tmp_path / "q.txt").write_text("map 0 0.5000\nmap 1 0.2500\nmap 2 0.5000\nmap all 0.4167\n")
+    assert fn.match_conventions(lists, "AP", tmp_path / "q.txt")["matches"].to_pylist()[0]
+    assert not fn.match_conventions(lists, "AP", [0.5, 0.25, 0.5001])["matches"].to_pylist()[0]
+    assert not fn.match_conventions(lists, "AP", {"0": 0.5, "1": 0.25, "2": 0.5, "all": 0.42})["matches"][
+        0
+    ].as_py()
+    assert fn.match_conventions(lists, "AP", [0.5, 0.25, 0.5001], decimals=3)["matches"][0].as_py()
 
 
 def test_every_measure_of_tools_can_be_searched_for_changes() -> None:
