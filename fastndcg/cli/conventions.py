@@ -246,12 +246,14 @@ def _with_round_effects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             reached = rows[0]["value"]
             row["difference"] = _rounded_step(reached, original["value"])
             for choice in (name for name in row if name not in _NO_CHOICE):
-                following = reached + original[choice]
+                following = None if None in (reached, original[choice]) else reached + original[choice]
                 reached, row[choice] = following, _rounded_step(reached, following)
     return shown
 
 
-def _rounded_step(before: float, after: float) -> float:
+def _rounded_step(before: float | None, after: float | None) -> float | None:
+    if before is None or after is None:  # NaN, or a step that has no value on this data
+        return None
     scale = 10**_DECIMALS
     return float(round(after * scale) - round(before * scale)) / float(scale)
 

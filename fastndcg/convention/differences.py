@@ -151,6 +151,11 @@ def _means(
     return {rule: found if isinstance(found, str) else found[1] for rule, found in reports.items()}
 
 
+def _has_value(mean: float | str) -> bool:
+    """Whether there is a mean to compare with: no reason, and not NaN."""
+    return not isinstance(mean, str) and not math.isnan(mean)
+
+
 def _on_grid(numbers: Iterable[float]) -> dict[float, float]:
     """Round numbers to a binary grid on which their differences are exact; by at most 1e-16 below 1."""
     numbers = [number for number in numbers if math.isfinite(number)]
@@ -215,7 +220,7 @@ def compare_conventions(
     # a measure that no tool has is refused by the first one
     rules = [as_convention(name).on(asked) for name in (known or ["sklearn"] if names is None else names)]
     if names is None:  # the first with a value here is what others are compared with
-        valued = (rule for rule in rules if not isinstance(_means(rankings, [rule], asked, 1)[rule], str))
+        valued = (rule for rule in rules if _has_value(_means(rankings, [rule], asked, 1)[rule]))
         rules = list(dict.fromkeys([next(valued, rules[0]), *rules]))
     if not rules:
         raise ConventionError(

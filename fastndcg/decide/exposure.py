@@ -52,9 +52,9 @@ def catalogue(
         A query for each user; grades do not matter. Documents with equal scores are taken in the order of the
         data.
     items : int, ids, or a table, optional
-        The catalogue: how many items it has, or which (an array or set), or a table of their ids with
-        categories (a text, or a list of them) or vectors. Default: the items of `train` and all documents of
-        the rankings.
+        The catalogue: how many items it has, or which (an array, a Series, a set; a list of texts is one of
+        paths), or a table of their ids with categories (a text, or a list of them) or vectors. Default: the
+        items of `train` and all documents of the rankings.
     train : mapping or table, optional
         What was seen in training: a mapping item -> count, a table of items and counts, or a table with a row
         for each user and item that the user had.

@@ -17,7 +17,7 @@ from fastndcg.common.table import name_of
 from fastndcg.decide.shown import Lists, chain
 from fastndcg.errors import ColumnError, InputError, count_of
 from fastndcg.sources.columns import check_column, find_column, fitting, normalised
-from fastndcg.sources.given import read_columns
+from fastndcg.sources.given import is_path, read_columns
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -132,7 +132,8 @@ def _numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[list[Int64], pa.Array
 
 
 def _of_items(items: Any, category: str | None, vector: str | None) -> dict[str, pa.ChunkedArray]:
-    if isinstance(items, pa.Array | pa.ChunkedArray | np.ndarray | set | frozenset):
+    of_ids = isinstance(items, pa.Array | pa.ChunkedArray | list | tuple | range | set | frozenset)
+    if (of_ids or len(getattr(items, "shape", ())) == 1) and not is_path(items):  # a Series has a shape too
         plain = items if isinstance(items, pa.Array | pa.ChunkedArray) else pa.array(list(items))
         return {"doc_id": plain if isinstance(plain, pa.ChunkedArray) else pa.chunked_array([plain])}
 

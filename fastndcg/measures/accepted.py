@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Set
+from numbers import Integral
 from typing import Any, NoReturn
 
 from fastndcg.errors import MeasureError, suggest
@@ -157,7 +158,16 @@ def is_share(number: float) -> bool:
     return 0 <= number <= 1
 
 
-def is_max_fp(number: float) -> bool:
+def read_max_fp(value: Any) -> float | None:
+    """A share below 1, a whole number of documents, or None: all of them, which the share 1.0 is too."""
+    if value == 1 and not isinstance(value, Integral | str):
+        return None
+    wanted = "a share of the documents above 0 and up to 1.0, a whole number of them, or None"
+    number: float | None = read_number("max_fp", wanted, _is_max_fp, none=True)(value)
+    return number if number is None or number < 1 else int(number)  # not 1.0, which is a share
+
+
+def _is_max_fp(number: float) -> bool:
     return 0 < number < 1 or (1 <= number <= 2**53 and number == int(number))
 
 

@@ -13,12 +13,12 @@ from fastndcg.measures.accepted import (
     STOPS,
     choice,
     grade_gains,
-    is_max_fp,
     is_share,
     read_discount,
     read_empty,
     read_flag,
     read_ips,
+    read_max_fp,
     read_max_rel,
     read_number,
     read_of_grade,
@@ -249,13 +249,10 @@ PAIRS = _one_of(
 MAX_FP = Parameter(
     "max_fp",
     None,
-    read_number(
-        "max_fp", "a share of the documents above 0 and below 1, a whole number of them, or None", is_max_fp,
-        none=True,
-    ),
+    read_max_fp,
     "how many documents that are not relevant the ROC curve is followed for; None: all",
     (
-        ("a share", "of those returned; the value has McClish's correction, as scikit-learn's max_fpr"),
+        ("a share", "of those returned, corrected by McClish as scikit-learn's max_fpr; 1.0 is all"),
         ("a whole number", "the first so many, as in RecTools' PartialAUC"),
     ),
 )  # fmt: skip

@@ -136,7 +136,7 @@ def fold_numbers(measure: Measure) -> tuple[float, float, float]:
     elif fold == "mean of hits":
         cut_at = float(ranks_shown(measure))
     elif fold == "pairs":
-        parameter, cut_at = params["max_fp"] or 0.0, float(ranks_shown(measure))
+        parameter, cut_at = float(params["max_fp"] or 0), float(ranks_shown(measure))
         empty = math.nan if isinstance(params["empty"], str) else params["empty"]
     return parameter, cut_at, empty
 

@@ -104,6 +104,21 @@ def test_the_printed_steps_add_up(path: Path) -> None:
     assert start + sum(round(float(cell) * 1e6) for cell in rows[1][3:]) == end
 
 
+def test_means_that_are_nan_are_no_first_value_and_no_fault(path: Path) -> None:
+    table = fn.compare_conventions(fn.read_parquet(path, doc_id="doc_id"), "AUC").to_pylist()
+    assert table[0]["value"] == table[0]["value"] and {"sklearn"} < {row["name"] for row in table}
+    for arguments in (
+        ["AUC"],
+        ["AUC", "-n", "sklearn", "-n", "catboost"],
+        ["AUC", "--explain", "sklearn", "catboost"],
+        ["P"],
+    ):
+        assert run("conventions", path, "-m", *arguments).exit_code == 0
+    columns = pq.read_table(path).drop_columns("doc_id")  # so that steps on the way are refused
+    pq.write_table(columns, path.with_name("without_ids.parquet"))
+    assert run("conventions", path.with_name("without_ids.parquet"), "-m", "P").exit_code == 0
+
+
 def test_one_query_alone(path: Path) -> None:
     rankings = fn.read_parquet(path, doc_id="doc_id")
     at = rankings.query_ids.to_pylist().index("3")

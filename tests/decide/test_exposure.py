@@ -277,6 +277,19 @@ def test_intervals_hold_the_value_of_all_users() -> None:
         assert held[name] >= 51, held
 
 
+def test_ids_of_the_catalogue_stand_in_whatever_has_one_after_the_other() -> None:
+    import pandas as pd
+    import polars as pl
+
+    rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], doc_ids=[1, 2, 1, 3])
+    wanted = fn.catalogue(rankings, items=4).to_pylist()
+    for ids in ([1, 2, 3, 4], (1, 2, 3, 4), range(1, 5), {1, 2, 3, 4}, np.arange(1, 5), pa.array([1, 2, 3, 4]),
+                pd.Series([1, 2, 3, 4]), pl.Series([1, 2, 3, 4])):  # fmt: skip
+        assert fn.catalogue(rankings, items=ids).to_pylist() == wanted
+    with pytest.raises(fn.InputError, match="not among the 0 of items"):
+        fn.catalogue(rankings, items=[])
+
+
 def test_ranks_and_tied_scores() -> None:
     table = {"user": ["u", "v", "u", "v"], "item": ["a", "b", "c", "d"], "rank": [2, 1, 1, 2]}
     assert values_of(fn.catalogue(table, items=4, k=1))["coverage"] == 0.5

@@ -355,3 +355,10 @@ def test_an_explanation_of_hits_that_ties_decide() -> None:
     unjudged = fn.Rankings.from_lists([[1, 0, 1]], [[2, 1, 1]], is_judged=[True, True, False])
     with pytest.raises(fn.MeasureError, match=r"reach across rank 2.*the number of hits differs"):
         fn.judgment_range(unjudged, fn.AP(denominator="hits") @ 2)
+
+
+def test_the_share_of_all_false_positives_is_all_and_the_number_1_is_one() -> None:
+    assert fn.AUC(max_fp=1.0) == fn.AUC(max_fp=np.float32(1)) == fn.parse("AUC(max_fp=1.0)") == fn.AUC
+    one = fn.AUC(max_fp=1)
+    assert str(one) == "AUC(max_fp=1)" and fn.parse(str(one)) == one == one(empty=1)(empty=0) != fn.AUC
+    assert one == fn.AUC(max_fp=np.int64(1)) and hash(one) == hash(fn.parse("AUC(max_fp=1)"))
