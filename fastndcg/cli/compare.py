@@ -156,7 +156,7 @@ def compare(
     stored = how.find_stored(opened, roles)
     measures = [found.measures for found in stored.values()]
     bounds = read_gates(gates.fail_under or [])
-    asked = read_measures(measure or [], bounds) or _measures_of_all(measures)
+    asked = read_measures(measure or [], bounds) or measures_of_all(measures)
     baseline.check(stored, asked)
     weighing = columns_of_weights(weights, anchored=anchors, convention=convention)
     kept = [*by, *weighing, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]
@@ -241,7 +241,7 @@ def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool, gated:
         )
 
 
-def _measures_of_all(stored: list[list[Measure]]) -> list[Measure]:
+def measures_of_all(stored: list[list[Measure]]) -> list[Measure]:
     """The measures that all stored results have; nDCG@10 where there are none."""
     first = stored[0] if stored else []
     shared = [measure for measure in first if all(measure in other for other in stored)]

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fastndcg.cli.application import command
-from fastndcg.cli.compare import ComparedSystems
+from fastndcg.cli.compare import ComparedSystems, measures_of_all
 from fastndcg.cli.meanings import check_confidence, cutoff_columns, read_measures
 from fastndcg.cli.options import ConfidenceOption, MeasureOption, MemoryOption, ThreadsOption
 from fastndcg.cli.options import Format as Shown
@@ -68,9 +68,10 @@ def history(
 ) -> None:
     """Keep means by date in a file: add a run, show what changed since when, write a page.
 
-    `add` scores files as `compare` does, and adds their means. Nothing is ever taken from a history, two
-    processes may add at once, and a run is added whole or not at all. `show` has intervals, changes, and
-    since when a change is sure; --format openmetrics is for a scraper. `page` needs the extra report.
+    `add` scores files as `compare` does, and adds their means: of stored results, by default, all that they
+    have. Nothing is ever taken from a history, two processes may add at once, and a run is added whole or not
+    at all. `show` has intervals, changes, and since when a change is sure; --format openmetrics is for a
+    scraper. `page` needs the extra report.
 
     \b
     Examples:
@@ -104,6 +105,9 @@ def history(
         history_page(kept, out, confidence=confidence, threshold=threshold, command=words)
         return
     if format is Format.openmetrics:
+        for option, value in {"--measure": measure, "--name": name, "--by": by, "--since": since}.items():
+            if value:
+                refuse(f"--format openmetrics is of all series, and {option} chooses some; leave it out")
         write(kept.openmetrics())
         return
     asked = read_measures(measure, []) if measure else [None]
@@ -126,11 +130,11 @@ def _scored(
     memory: str | None,
 ) -> list[Scored]:
     sources = given.sources(reading.of_paths())
-    asked = read_measures(measure or [], []) or read_measures(["nDCG@10"], [])
     roles = reading.roles(sources.score)
     opened = {path: open_paths([path], threads) for path in sources.paths} | open_runs(sources.runs, threads)
     how = How(read_convention(convention, anchored=False), False, threads, memory)
     stored = how.find_stored(opened, roles)
+    asked = read_measures(measure or [], []) or measures_of_all([found.measures for found in stored.values()])
     roles = replace(roles, keep=tuple(dict.fromkeys([*by, *cutoff_columns(asked)])))
     if sources.paths:
         return [*scored_paths(sources, opened, roles, asked, stored, how)]

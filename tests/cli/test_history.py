@@ -94,3 +94,24 @@ def test_what_is_refused(files: list[Path], tmp_path: Path) -> None:
     done = run("history", "add", files[0], files[1], "-H", kept, "--name", "both")
     assert done.exit_code == 2 and "--name is for one system" in only_line(done.stderr)
     assert not kept.exists()
+    done = run("history", "show", "-H", kept, "--format", "openmetrics")
+    assert done.exit_code == 3 and "has no runs yet" in only_line(done.stderr) and not done.stdout
+    for option, value in (
+        ("--measure", "RR"),
+        ("--by", "country"),
+        ("--name", "a"),
+        ("--since", "2026-11-20"),
+    ):
+        done = run("history", "show", "-H", kept, "--format", "openmetrics", option, value)
+        assert done.exit_code == 2 and f"{option} chooses some" in only_line(done.stderr)
+
+
+def test_stored_results_are_added_as_compare_takes_them(files: list[Path], tmp_path: Path) -> None:
+    """All measures that each file has; stored results without nDCG@10 were refused."""
+    kept, one, two = (tmp_path / name for name in ("kept.parquet", "one.parquet", "two.parquet"))
+    run("score", files[0], "-m", "RR", "-m", "P@5", "--out", one)
+    run("score", files[1], "-m", "P@5", "--out", two)
+    assert run("history", "add", one, "-H", kept, "--at", "2026-11-23").exit_code == 0
+    assert fn.History(kept).table()["measure"].to_pylist() == ["RR", "P@5"]
+    assert run("history", "add", one, two, "-H", kept, "--at", "2026-11-24").exit_code == 0
+    assert fn.History(kept).table()["measure"].to_pylist() == ["RR", "P@5", "P@5", "P@5"]
