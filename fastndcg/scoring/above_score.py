@@ -6,7 +6,8 @@ that is relevant stays in the pool, so that recall is divided by the same number
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,9 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 def as_plain(measure: Measure, rankings: Rankings) -> tuple[Rankings, Measure]:
     """Rankings and a measure without `score_above` with the same value."""
     worths.check_complete(measure)
-    scores: Any = rankings.scores
-    gains = np.where(scores > measure.score_above, worths.gains_of_documents(measure, rankings), 0.0)
+    scores, least = rankings.scores, measure.score_above or 0.0
+    least = math.floor(least) if scores.dtype.kind in "iu" else least  # NumPy compares whole numbers exactly
+    gains = np.where(scores > least, worths.gains_of_documents(measure, rankings), 0.0)
     offsets, grades = laid_out.judged_documents(rankings, measure)
     weighed = Rankings._from_offsets(
         rankings.offsets,

@@ -362,3 +362,12 @@ def test_the_share_of_all_false_positives_is_all_and_the_number_1_is_one() -> No
     one = fn.AUC(max_fp=1)
     assert str(one) == "AUC(max_fp=1)" and fn.parse(str(one)) == one == one(empty=1)(empty=0) != fn.AUC
     assert one == fn.AUC(max_fp=np.int64(1)) and hash(one) == hash(fn.parse("AUC(max_fp=1)"))
+
+
+@pytest.mark.parametrize(
+    ("least", "found"), [(2**53, 1), (2**53 + 2, 0), (2**53 - 1, 2), (-1.5, 2), (1e300, 0), (-1e300, 2)]
+)
+def test_whole_scores_are_compared_with_score_above_as_whole_numbers(least: float, found: int) -> None:
+    for dtype in (np.int64, np.uint64):
+        rankings = fn.Rankings.from_lists([[1, 1]], [np.array([2**53 + 1, 2**53], dtype)])
+        assert fn.evaluate(rankings, fn.P(score_above=least) @ 2).values[0, 0] == found / 2
