@@ -1,4 +1,4 @@
-"""Measure how often intervals of scarce labels miss: people beside a judge, clicks, and parts of a change.
+"""Measure how often intervals of scarce labels miss: people beside a judge, clicks, samples, parts of a change.
 
 Each number is the share of nominal 95 % intervals, in %, that miss the true mean, where 5 is right. Beside it
 stands how wide the interval is, as a share of that of people's labels alone.
@@ -247,9 +247,55 @@ def _scores(values: Float64, slices: npt.NDArray[np.int64]) -> fn.Scores:
     return fn.Scores((fn.nDCG,), values[None], np.zeros((1, len(values)), np.bool_), queries, None)
 
 
+# ---- queries and documents that are judged ----
+
+
+def of_samples(experiments: int) -> Iterator[Row]:
+    """The bias of weighted means over samples of 5,000 queries whose values rise with their traffic."""
+    random, n = np.random.default_rng(1), 5000
+    traffic = random.pareto(1.2, n) + 0.1
+    values = 1 / (1 + np.exp(-(np.log(traffic) - 1 + random.normal(size=n))))
+    log = {
+        "lang": random.choice(["de", "fr", "it"], n, p=[0.7, 0.25, 0.05]),
+        "asked": traffic,
+        "value": values,
+    }
+    designs: dict[str, dict[str, Any]] = {
+        "by stratum": {"by": "lang"},
+        "Neyman": {"by": "lang", "allocation": "neyman", "value": "value"},
+        "by traffic": {"by": "lang", "weight": "asked"},
+        "by traffic, of traffic": {"by": "lang", "weight": "asked", "of": "traffic"},
+    }
+    for name, options in designs.items():
+        true = np.average(values, weights=traffic if options.get("of") else None)
+        for size in (25, 100):
+            drawn = (fn.sample_queries(log, size, seed=seed, **options) for seed in range(experiments))
+            means = [
+                np.average(each["value"].to_numpy(), weights=each["weight"].to_numpy()) for each in drawn
+            ]
+            bias = abs(float(np.mean(means)) - true) / float(np.std(means))
+            yield Row("labels", f"sample {name}, {size}", unit="bias, % of sd", cpu=100 * bias)
+
+
+def of_priors(experiments: int) -> Iterator[Row]:
+    """How often the quantiles of drawn grades miss the mean of all judgments, half of which are hidden."""
+    for kind, slope in (("grades at random", 0.0), ("grades that fall with the rank", 0.12)):
+        random, missed = np.random.default_rng(2), 0
+        for _ in range(experiments):
+            grades = random.binomial(3, np.clip(0.4 + slope * (2 - np.arange(10) / 2), 0, 1), (50, 10))
+            scores, hidden = np.tile(-np.arange(10), 50), random.random(500) < 0.5
+            known = fn.Rankings.from_groups([10] * 50, grades.ravel(), scores, is_judged=~hidden)
+            found = fn.judgment_range(known, "DCG@5", prior="pool", resamples=400).summary().to_pylist()[0]
+            whole = fn.Rankings.from_groups([10] * 50, grades.ravel(), scores)
+            missed += not found["q2.5"] <= fn.evaluate(whole, "DCG@5").mean()["DCG@5"] <= found["q97.5"]
+        yield Row("labels", f"prior of the pool, {kind}", unit="% missed", cpu=100 * missed / experiments)
+
+
 def rows(*, quick: bool) -> Iterator[Row]:
     yield from of_judges(50 if quick else 6000)
     yield from of_propensities(10 if quick else 600)
     yield from of_rankers(10 if quick else 600)
     yield from of_experiments(20 if quick else 2000)
     yield from drifting(50 if quick else 4000)
+    yield from of_samples(20 if quick else 1500)
+    yield from of_priors(5 if quick else 400)

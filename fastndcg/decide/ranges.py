@@ -245,9 +245,10 @@ def judgment_range(
     could add to RBP.
 
     A prior draws a grade for each unjudged document independently, evaluates, and repeats that `resamples`
-    times. Documents that nobody judged are usually relevant more rarely than those of a pool, so "pool" is
-    optimistic for runs that reach far beyond it; a mapping says otherwise. Quantiles of the mean say how
-    uncertain missing grades make it, and nothing of other queries.
+    times; "pool" draws as many judged documents anew each time, whose shares of grades then count. That is
+    right where unjudged documents are as the judged ones. Where grades fall with the rank, or nobody judged
+    what lies beyond a pool, its quantiles may miss the mean of all judgments always: name probabilities then.
+    Quantiles of the mean say how uncertain missing grades make it, and nothing of other queries.
 
     Most measures take the time of a few evaluations. Measures that divide by the number of relevant
     documents, such as AP, R and F, are evaluated for each such number: as many evaluations as a query has
@@ -274,10 +275,10 @@ def judgment_range(
         ranges = Ranges(("least", "value", "greatest"), bounds, rankings)
         if prior is None:
             return ranges
-        chances = _chances(prior, rankings, top)
+        chances, of = _chances(prior, rankings, top)
         levels = _levels(quantiles)
         drawn = assignments.draws(
-            asked, rankings, chances, *check_resamples(resamples, seed), levels, threads
+            asked, rankings, chances, of, *check_resamples(resamples, seed), levels, threads
         )
     lows, _, highs = np.array([list(each) for each in bounds.values()]).swapaxes(0, 1)
     means = np.array([*ranges._means().values()])
@@ -288,8 +289,8 @@ def judgment_range(
     return ranges
 
 
-def _chances(prior: Any, rankings: Rankings, top: float | None) -> dict[float, float]:
-    """The probability of each grade."""
+def _chances(prior: Any, rankings: Rankings, top: float | None) -> tuple[dict[float, float], int | None]:
+    """The probability of each grade, and of how many documents these are shares."""
     possible = grades_of_scale(rankings, top)
     if isinstance(prior, Mapping):
         numbers = {float(grade): float(chance) for grade, chance in prior.items()}
@@ -300,7 +301,7 @@ def _chances(prior: Any, rankings: Rankings, top: float | None) -> dict[float, f
                 f"prior has grades from {min(numbers):g} to {max(numbers):g}; an unjudged document may have "
                 f"{possible[0]:g} to {possible[-1]:g}. Name the highest with top="
             )
-        return numbers
+        return numbers, None
     check_choice("prior", prior, ("pool", None))
     judged = np.asarray(pool(rankings)[1], np.float64)
     levels, counts = np.unique(judged[judged <= possible[-1]], return_counts=True)
@@ -308,7 +309,8 @@ def _chances(prior: Any, rankings: Rankings, top: float | None) -> dict[float, f
         raise InputError(
             'no document of the pool was judged, so that prior="pool" has no grades; give their probabilities'
         )
-    return dict(zip(levels.tolist(), (counts / counts.sum()).tolist(), strict=True))
+    shares = (counts / counts.sum()).tolist()
+    return dict(zip(levels.tolist(), shares, strict=True)), int(counts.sum())
 
 
 def _levels(quantiles: Any) -> list[float]:

@@ -167,6 +167,7 @@ def draws(
     measures: tuple[Measure, ...],
     rankings: Rankings,
     prior: dict[float, float],
+    counted_of: int | None,
     resamples: int,
     seed: int,
     quantiles: Sequence[float],
@@ -174,6 +175,7 @@ def draws(
 ) -> tuple[Float64, Float64]:
     """Expected value and quantiles where each unjudged document has a grade of its own drawn from `prior`,
     which has the probability of each: of queries, (n_measures, 1 + n_quantiles, n_queries), and of the mean.
+    Where these are shares of `counted_of` documents, each draw counts as many documents drawn from them anew.
     """
     unjudged, weight = unjudged_of(rankings), rankings.weight
     weights = np.ones(rankings.n_queries) if weight is None else weight
@@ -189,13 +191,16 @@ def draws(
         skipped = np.isnan(found) & np.array(counted)[:, None]
         return np.stack([np.where(skipped, 0.0, found) @ of, ~skipped @ of])
 
+    chances = np.tile([*prior.values()], (resamples, 1))
+    if counted_of is not None:
+        chances = np.random.default_rng(seed).multinomial(counted_of, chances) / counted_of
     totals = np.repeat(sums(values[:, fixed], weights[fixed])[None], resamples, axis=0)
     held = rankings.lengths[some] + resamples * len(measures)
     for number, part in enumerate(parts_of(held, 16 * _TOGETHER)):
         chosen, random = some[part], np.random.default_rng([seed, number])
         found = np.empty((resamples, len(measures), len(chosen)))
         for row in range(resamples):
-            grades = random.choice([*prior], unjudged.lengths[chosen].sum(), p=[*prior.values()])
+            grades = random.choice([*prior], unjudged.lengths[chosen].sum(), p=chances[row])
             found[row] = ways.score(measures, assign(rankings, unjudged, chosen, grades), threads).values
             totals[row] += sums(found[row], weights[chosen])
         of_queries[:, 0, chosen] = found.mean(axis=0)
