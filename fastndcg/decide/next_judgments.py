@@ -222,7 +222,7 @@ def _first(rankings: Rankings, measure: Measure) -> tuple[Rankings, Int64]:
     shown[found.order] = found.first < measure.cutoff
     cut = _of(rankings, np.flatnonzero(shown), offsets_of(shown, rankings.offsets), rankings.judged)
     before, after = (ways.score((measure,), each, None).values for each in (rankings, cut))
-    if measure.judged_only or not np.array_equal(before, after, equal_nan=True):
+    if measure.params.get("judged_only") or not np.array_equal(before, after, equal_nan=True):
         return rankings, own
     return cut, np.where(shown, np.cumsum(shown) - 1, -1)
 

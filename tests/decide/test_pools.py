@@ -131,6 +131,8 @@ def moves_by_trying(
         "AP@3",
         "RR",
         "ERR@4",
+        "Judged@3",
+        "R@2",
     ],
 )
 @pytest.mark.parametrize("seed", [0, 1])
