@@ -81,6 +81,9 @@ def cast_columns(
     flags = None if is_judged is None else cast_flags(is_judged, n_docs)
     if unjudged == "null":
         grades, flags = split_unjudged(grades, flags)
+    queries = cast_queries(queries, n_queries)
+    if query_ids is None and queries is not None and "query_id" in queries.column_names:
+        query_ids = queries["query_id"]
     ids = None if query_ids is None else arrow_column("query_ids", query_ids, n_queries)
     blame = blame._replace(offsets=ends, query_ids=ids)
     fields = checked_columns(

@@ -104,7 +104,7 @@ class Rankings(Value):
             False where a scored document is unjudged; such a document keeps its rank and gains nothing.
         doc_ids : (n_docs,), optional
         query_ids : (n_queries,), optional
-            Default: 0, 1, 2, ...
+            Default: the column `query_id` of `queries`, or 0, 1, 2, ...
         weight : (n_queries,), optional
             Weight of each query in the mean; finite and not negative.
         queries : table of n_queries rows, optional

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_contributions_fold_to_the_very_value(name: str) -> None:
                 try:
                     found = fn.explain(rankings, asked.measure, query)
                 except fn.MeasureError as error:
-                    assert "another ideal for each order" in str(error)
+                    assert re.search("another ideal for|a value for no document|share of pairs", str(error))
                     continue
                 note = (seed, str(asked.measure), row)
                 assert same(found.value, values[row]), note

@@ -762,3 +762,15 @@ def test_two_rows_of_lists_of_one_query_are_refused() -> None:
 def test_no_queries_have_no_mean() -> None:
     scores = fn.evaluate(fn.Rankings.from_lists([], []), "nDCG@10")
     assert "no queries" in repr(scores) and "nan" not in repr(scores)
+
+
+def test_a_column_of_ids_among_kept_columns_is_that_of_ids() -> None:
+    """It was left out, and queries were numbered, so that systems were compared by position."""
+    kept = {"query_id": ["b", "a"], "country": ["de", "fr"]}
+    rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries=kept)
+    assert rankings.query_ids.to_pylist() == ["b", "a"]
+    assert rankings.queries.to_pydict() == kept
+    assert fn.Rankings.from_lists([[1, 0], [0, 1]], query_ids=[7, 8], queries=kept).query_ids.to_pylist() == [
+        7,
+        8,
+    ]

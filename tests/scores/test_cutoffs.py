@@ -32,7 +32,7 @@ def test_each_query_has_its_own_cutoff(name: str) -> None:
             rankings = table.rankings(queries={"slots": slots.astype(dtype)})
             for asked in ours.crossed_measures(seed, table, names=[name], most=2):
                 words = dict(asked.parameters)
-                if isinstance(words.get("discount"), list):
+                if isinstance(words.get("discount"), list) or words.get("pairs") == "graded":
                     continue
                 measure = getattr(fn, name)(**words) @ "slots"
                 got = fn.evaluate(rankings, [measure, "NumRet@slots"])[measure]
