@@ -42,7 +42,7 @@ def catalogue(
     ] = None,
     format: FormatOption = Format.table,  # noqa: A002 - the option's name
 ) -> None:
-    """Show how much of the catalogue users are shown, how evenly, and how new and varied it is.
+    """Show how much of a catalogue users are shown, and how evenly.
 
     With --train also how popular the items are, how much they say (novelty), and what users had already; with
     categories or vectors in --items how varied lists are.

@@ -66,7 +66,7 @@ def history(
     threads: ThreadsOption = None,
     memory: MemoryOption = None,
 ) -> None:
-    """Keep means by date in a file: add a run, show what changed since when, write a page.
+    """Keep means by date, and show what changed since when.
 
     `add` scores files as `compare` does, and adds their means: of stored results, by default, all that they
     have. Nothing is ever taken from a history, two processes may add at once, and a run is added whole or not
