@@ -40,6 +40,8 @@ def parse_many(text: str) -> tuple[Measure, ...]:
     ------
     MeasureError
         The text is not a notation, or it names a measure or parameter that does not exist.
+    InputTypeError
+        It is no text.
 
     See Also
     --------
@@ -54,6 +56,11 @@ def parse_many(text: str) -> tuple[Measure, ...]:
     >>> parse_many("nDCG@10, CG@5")
     (nDCG@10, CG@5)
     """
+    if not isinstance(text, str):
+        raise InputTypeError(
+            f"text is a {type(text).__name__}; wanted the notation of measures, as in 'nDCG@10'. "
+            "evaluate takes objects and lists of them"
+        )
     # not cached if it names a function, since the name may refer to another object later
     return tuple(_read_notation(text)) if "function(" in text else _parse_plain(text)
 
@@ -74,6 +81,8 @@ def parse(text: str) -> Measure:
     ------
     MeasureError
         The text is not a notation; it names a measure or parameter that does not exist, or several measures.
+    InputTypeError
+        It is no text.
 
     See Also
     --------

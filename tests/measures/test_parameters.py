@@ -371,3 +371,10 @@ def test_whole_scores_are_compared_with_score_above_as_whole_numbers(least: floa
     for dtype in (np.int64, np.uint64):
         rankings = fn.Rankings.from_lists([[1, 1]], [np.array([2**53 + 1, 2**53], dtype)])
         assert fn.evaluate(rankings, fn.P(score_above=least) @ 2).values[0, 0] == found / 2
+
+
+@pytest.mark.parametrize("text", [["AP@10"], ("AP@10",), None, 3, b"AP@10", fn.AP])
+def test_what_is_no_text_is_no_notation(text: object) -> None:
+    for read in (fn.parse, fn.parse_many):
+        with pytest.raises(fn.InputTypeError, match="text is a .*; wanted the notation of measures"):
+            read(text)
