@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -226,15 +226,25 @@ def whole_queries(task: Task, batches: Iterable[pa.RecordBatch], at_once: int = 
 
 
 def packed_names(task: Task) -> list[str]:
-    """The columns of a table with a row for each query: id, number of rows, and lists of the others."""
+    """The columns of a table with a row for each query: id, number of rows, lists of the others, and of a
+    column of one value its least, its greatest, and how many are not null.
+    """
     return [task.query, _COUNT, *(name for name in task.names if name != task.query)]
 
 
+def of_queries(task: Task) -> set[str]:
+    """The columns that have one value within each query, and no other role."""
+    columns = task.columns
+    others = {*replace(columns, keep=(), weight=None).names, task.order}
+    return {*columns.keep, *([] if columns.weight is None else [columns.weight])} - others
+
+
 def with_nulls(task: Task) -> set[str]:
-    """The columns that may have nulls."""
+    """The columns with lists that may have nulls."""
     columns = task.columns
     last = [columns.score] if columns.nan == "last" else []
-    return {*columns.keep, *last, *([] if columns.intents is None else [columns.intents])}
+    found = {*columns.keep, *last, *([] if columns.intents is None else [columns.intents])}
+    return found - of_queries(task)
 
 
 def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
@@ -243,11 +253,14 @@ def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
     Lists of structures have a single field. Spark leaves nulls out of other lists. They are appended again,
     so that scoring refuses them with an error that names the column and the query.
     """
-    counts = batch.column(_COUNT).to_numpy()
+    counts, alike = batch.column(_COUNT).to_numpy(), of_queries(task)
     places = runs_of(0, counts)  # the position of each row in its query
     columns = {task.query: batch.column(task.query).take(pa.array(np.repeat(np.arange(len(batch)), counts)))}
     for name in packed_names(task)[2:]:
         lists = batch.column(name)
+        if name in alike:
+            columns[name] = _spread(lists, counts, places)
+            continue
         values = lists.flatten()
         if name in with_nulls(task):
             values = values.field(0)
@@ -257,6 +270,17 @@ def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
             values = values.take(pa.array(rows, mask=places >= np.repeat(lengths, counts)))
         columns[name] = values
     return pa.table({name: columns[name] for name in task.names})
+
+
+def _spread(packed: pa.StructArray, counts: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> pa.Array:
+    """The value of each query for each of its rows. Of values that differ, which scoring refuses in an error
+    that names two of them, the last row has the greatest, or null.
+    """
+    low, high, known = packed.flatten()
+    rows = np.repeat(np.arange(len(counts)), counts)
+    rows[np.cumsum(counts) - 1] += len(counts)
+    unknown = places >= np.repeat(known.to_numpy(), counts)
+    return pa.concat_arrays([low, high]).take(pa.array(rows, mask=unknown))
 
 
 def join_batches(batches: Iterable[pa.RecordBatch], at_once: int = _ROWS) -> Iterator[pa.Table]:

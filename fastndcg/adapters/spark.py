@@ -329,17 +329,21 @@ def _rows(df: DataFrame, task: parts.Task, options: parts.Options) -> tuple[Data
 
 
 def _pack(task: parts.Task, rows: DataFrame, partitions: int | None) -> DataFrame:
-    """Collect a row for each query, with its number of rows and a list for each other column.
+    """Collect a row for each query, with its number of rows and a list for each other column, or the ends of
+    one that has one value within each query.
 
     Spark 4.3 spends 700 ns on each row that it passes to Python, most of it to compute the size of the batch
     so far. Spark leaves nulls out of a list, but not out of a list of structures.
     """
     query = str(task.names.index(task.query))
-    lists = []
+    lists, alike = [], parts.of_queries(task)
     for name in parts.packed_names(task)[2:]:
         number = str(task.names.index(name))
-        column = F.struct(number) if name in parts.with_nulls(task) else F.col(number)
-        lists.append(F.collect_list(column).alias(number))
+        if name in alike:
+            packed = F.struct(F.min(number), F.max(number), F.count(number))
+        else:
+            packed = F.collect_list(F.struct(number) if name in parts.with_nulls(task) else number)
+        lists.append(packed.alias(number))
     if partitions is not None:
         rows = rows.repartition(partitions, query)
     return rows.groupBy(query).agg(F.count(F.lit(1)).alias(str(len(task.names))), *lists)

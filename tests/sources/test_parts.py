@@ -96,7 +96,7 @@ def test_lists_are_scored_batch_by_batch() -> None:
 
 
 def packed(task: parts.Task, table: pa.Table) -> pa.RecordBatch:
-    """Lists as Spark collects them: without nulls, but for those of structures."""
+    """Lists as Spark collects them: without nulls, but for those of structures. Of columns of queries the ends."""
     found: dict[Any, list[dict[str, Any]]] = {}
     for row in table.select(task.names).to_pylist():
         found.setdefault(row[task.query], []).append(row)
@@ -107,6 +107,13 @@ def packed(task: parts.Task, table: pa.Table) -> pa.RecordBatch:
     }
     for name in names:
         kind = table.schema.field(name).type
+        if name in parts.of_queries(task):
+            known = [[row[name] for row in rows if row[name] is not None] for rows in found.values()]
+            ends = [(min(values, default=None), max(values, default=None), len(values)) for values in known]
+            low, high, sizes = zip(*ends, strict=True)
+            fields = [pa.array(low, kind), pa.array(high, kind), pa.array(sizes, pa.int64())]
+            columns[name] = pa.StructArray.from_arrays(fields, ["0", "1", "2"])
+            continue
         wraps = name in parts.with_nulls(task)
         lists = [
             [{"0": row[name]} if wraps else row[name] for row in rows if wraps or row[name] is not None]
