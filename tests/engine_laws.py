@@ -249,6 +249,61 @@ class Laws:
                 run(df, "AP")
             assert "\n" not in str(caught.value)
 
+    @pytest.mark.parametrize(("column", "values"), [
+        ("country", ["de", "xx"]), ("country", ["de", None]), ("traffic", [0.5, 1.5]),
+    ])  # fmt: skip
+    def test_columns_that_differ_within_a_query_are_refused(
+        self, engine: Engine, column: str, values: list[Any]
+    ) -> None:
+        table = engines.documents(40, text=True)
+        kind = table.schema.field(column).type
+        of_query = np.flatnonzero(pc.equal(table["qid"], "query 62"))
+        assert len(of_query) > 1
+        changed = table[column].to_pylist()
+        for row in of_query:
+            changed[row] = values[0]
+        changed[of_query[len(of_query) // 2]] = values[1]
+        df = engine.frame(replace(table, column, pa.array(changed, kind)))
+        first, second = (
+            repr(str(value)).replace("'", '"') if isinstance(value, str) else repr(value) for value in values
+        )
+        pair = rf"({first}, {second}|{second}, {first})"
+        with pytest.raises(InputError, match=f'^column "{column}" differs within query "query 62": {pair}'):
+            engine.evaluate(df, "AP", **engines.COLUMNS)
+
+    def test_columns_that_are_kept_have_the_values_and_types_of_the_data(self, engine: Engine) -> None:
+        table = engines.documents(80)
+        odd, third = pc.equal(pc.bit_wise_and(table["qid"], 1), 1), pc.divide(table["qid"], 3)
+        kept = {
+            "is_odd": odd,
+            "part": pc.if_else(
+                pc.equal(pc.bit_wise_and(table["qid"], 3), 2), float("nan"), third.cast(pa.float64())
+            ),
+            "name": pc.if_else(odd, "odd", pc.cast(third, pa.string())),
+        }
+        for name, column in kept.items():
+            table = table.append_column(name, column)
+        columns = engines.COLUMNS | {"keep": ["country", *kept], "nan": "last"}
+        local = engines.here(table, ["AP"], **columns)
+        assert repr(engine.evaluate(engine.frame(table), ["AP"], **columns)) == repr(
+            engines.rows_of(local.to_arrow())
+        )
+
+    def test_means_of_nearly_as_many_groups_as_queries(self, engine: Engine) -> None:
+        table = engines.documents(250)
+        group = pc.add(pc.bit_wise_and(table["qid"], 127), pa.scalar(0, pa.int64()))
+        table = table.append_column("group", group)
+        columns = engines.COLUMNS | {"keep": ["country", "group"]}
+        results = engine.adapter.evaluate(engine.frame(table), engines.MEASURES, **columns)
+        by = ["group", "country"]
+        for weight, confidence in ((None, None), ("weight", 0.9)):
+            options = {"by": by, "weight": weight, "confidence": confidence}
+            found = engine.adapter.means(results, engines.MEASURES, **options)
+            local = engines.here(table, keep=by, weight=weight and "traffic").by(by, confidence=confidence)
+            expected = local.sort_by([(name, "ascending") for name in by]).select(found.column_names)
+            assert len(found) > 100
+            assert repr(exact(found)) == repr(exact(expected))
+
     def test_refused_before_anything_runs(self, engine: Engine) -> None:
         df, wanted = engine.frame(engines.documents(5)), engine.adapter.evaluate
         with pytest.raises(ColumnError, match='there is no column "points" for score'):

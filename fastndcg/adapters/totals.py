@@ -10,6 +10,7 @@ import pickle
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -27,10 +28,11 @@ from fastndcg.scores.slices import columns_of_means, groups_of
 from fastndcg.scores.summary import Summary, interval_of
 from fastndcg.scores.weights import COUNTS
 from fastndcg.sources.columns import check_column
-from fastndcg.statistics import Moments, quartiles
+from fastndcg.statistics import Moments, SumsOfGroups, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence
 
 Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
 
 
 class Sums(NamedTuple):
@@ -186,25 +188,105 @@ def check_means(
     return means
 
 
-Groups = list[tuple[tuple[Any, ...], Sums]]
+# the sums of `Moments`, with the factors of each
+_FACTORS = {
+    "total": ("value",),
+    "squares": ("value", "value"),
+    "weights": ("weight",),
+    "weighted": ("value", "weight"),
+    "weight_squares": ("weight", "weight"),
+    "weights_by_weighted": ("weight", "product"),
+    "weighted_squares": ("product", "product"),
+}
+
+
+class Groups(NamedTuple):
+    """Sums over the queries of each group. Those of all parts merge into exactly those of the whole."""
+
+    by: list[pa.Array]  # the values of each group
+    queries: Int64  # (n_groups,)
+    counts: list[dict[str, Int64]]  # for each measure
+    sums: list[dict[str, SumsOfGroups]]  # for each measure those that its means need
+
+    @classmethod
+    def merged(cls, parts: Sequence[Groups], kinds: Sequence[pa.DataType]) -> Groups:
+        """The sums over all parts; there is at least one. `kinds` are the types of the groups."""
+        columns = [
+            pa.chunked_array([part.by[place].cast(kind) for part in parts])
+            for place, kind in enumerate(kinds)
+        ]
+        by, codes = _numbered(columns, sum(len(part.queries) for part in parts))
+        n = len(by[0]) if by else 1
+
+        def added(counts: Sequence[Int64]) -> Int64:
+            found = np.zeros(n, np.int64)
+            np.add.at(found, codes, np.concatenate(counts))
+            return found
+
+        measures = range(len(parts[0].sums))
+        return cls(
+            by,
+            added([part.queries for part in parts]),
+            [
+                {name: added([part.counts[row][name] for part in parts]) for name in parts[0].counts[row]}
+                for row in measures
+            ],
+            [
+                {
+                    name: SumsOfGroups.merged(codes, n, [part.sums[row][name] for part in parts])
+                    for name in parts[0].sums[row]
+                }
+                for row in measures
+            ],
+        )
+
+    def moments(self, row: int) -> list[Moments]:
+        """Those of each group, without the extremes."""
+        n = len(self.queries)
+        columns: dict[str, Sequence[Any]] = {name: [0] * n for name in Moments._fields}
+        columns |= {name: [Fraction(0)] * n for name in _FACTORS}
+        columns |= {name: counts.tolist() for name, counts in self.counts[row].items()}
+        columns |= {name: sums.fractions() for name, sums in self.sums[row].items()}
+        return list(map(Moments._make, zip(*columns.values(), strict=True)))
 
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
     """Return the sums of each group in a part of the results; one group without columns to group by."""
-    values = np.stack([table[column].to_numpy() for column in means.notations])
+    by, codes = _numbered([table[name] for name in means.by], len(table))
+    n = len(by[0]) if by else 1
     weight = None if means.weight is None else table[means.weight].to_numpy()
-    distinct: list[tuple[Any, ...]] = [()]
-    rows = [np.arange(len(table))]
-    if means.by:
-        groups, rows = groups_of([table[name] for name in means.by])
-        distinct = list(zip(*(column.to_pylist() for column in groups), strict=True))
-    nothing = np.zeros(values.shape, np.bool_)
-    found = []
-    for value, part in zip(distinct, rows, strict=True):
-        of_part = None if weight is None else weight[part]
-        scores = Scores(means.measures, values[:, part], nothing[:, part], table, of_part)
-        found.append((value, Sums.of(scores)))
-    return found
+    nothing = np.zeros((len(means.measures), len(table)), np.bool_)
+    values = np.stack([table[column].to_numpy() for column in means.notations])
+    scores = Scores(means.measures, values, nothing, table, weight)
+    needed = ["total"] if weight is None else ["weights", "weighted"]
+    if means.confidence is not None:
+        needed = list(_FACTORS)[:2] if weight is None else list(_FACTORS)[2:]
+    counts, sums = [], []
+    for row in range(len(means.measures)):
+        of_row, (value, w) = scores._counts(row), scores._values_that_count(row)
+        groups = codes if of_row is None else codes[of_row]
+        finite = np.isfinite(value) if w is None else np.isfinite(value) & np.isfinite(w)
+        found = {"n_values": groups, "undefined": groups[~finite]}
+        groups, value, w = groups[finite], value[finite], None if w is None else w[finite]
+        factors = {"value": value}
+        if w is not None:
+            found["weighing"] = groups[w != 0]
+            factors |= {"weight": w, "product": w * value}
+        counts.append({name: np.bincount(of_count, minlength=n) for name, of_count in found.items()})
+        of_sums = {name: [factors[each] for each in _FACTORS[name]] for name in needed}
+        sums.append({name: SumsOfGroups.of(groups, n, *each) for name, each in of_sums.items()})
+    return Groups(by, np.bincount(codes, minlength=n), counts, sums)
+
+
+def _numbered(columns: Sequence[pa.ChunkedArray], n: int) -> tuple[list[pa.Array], Int64]:
+    """The values of each group, and the number of the group of each row, (n,)."""
+    codes = np.zeros(n, np.int64)
+    if not columns:
+        return [], codes
+    by, rows = groups_of(columns)
+    if rows:
+        codes[np.concatenate(rows)] = np.repeat(np.arange(len(rows)), list(map(len, rows)))
+    return by, codes
 
 
 def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]) -> pa.Table:
@@ -212,25 +294,20 @@ def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]
 
     Empty queries are not counted, since an empty query has the same value as a query of value 0.
     """
-    found: dict[Any, tuple[tuple[Any, ...], list[Sums]]] = {}
-    for part in parts:
-        for values, sums in part:
-            # NaN has a string as its key, since NaN differs from itself
-            key = tuple("NaN" if value != value else (value,) for value in values)  # noqa: PLR0124
-            found.setdefault(key, (values, []))[1].append(sums)
-    if not means.by and not found:
-        found[()] = ((), [])
-    totals = [(values, Sums.total(len(means.measures), sums)) for values, sums in found.values()]
-    columns: dict[str, Any] = {
-        name: pa.array([values[place] for values, _ in totals], kinds[place] if kinds else None)
-        for place, name in enumerate(means.by)
-    }
-    columns["queries"] = pa.array([sums.queries for _, sums in totals], pa.int64())
+    kinds = [
+        kind.value_type if pa.types.is_dictionary(kind) else kind
+        for kind in kinds or [pa.null()] * len(means.by)
+    ]
+    nothing = dict.fromkeys(means.names, pa.array([], pa.float64()))
+    nothing |= {name: pa.array([], kind) for name, kind in zip(means.by, kinds, strict=True)}
+    found = Groups.merged([sums_by(means, pa.table(nothing)), *parts], kinds)
+    columns: dict[str, Any] = dict(zip(means.by, found.by, strict=True))
+    columns["queries"] = pa.array(found.queries)
     if means.confidence is not None:
-        columns["small"] = pa.array([sums.queries < SMALL for _, sums in totals], pa.bool_())
+        columns["small"] = pa.array(found.queries < SMALL)
     weighted = means.weight is not None
     for row, column in enumerate(means.notations):
-        of_groups = [sums.moments[row] for _, sums in totals]
+        of_groups = found.moments(row)
         averages = [moments.mean(weighted=weighted) for moments in of_groups]
         columns |= columns_of_means(column, averages, of_groups, means.confidence, weighted=weighted)
     table = pa.table(columns)

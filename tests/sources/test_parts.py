@@ -414,6 +414,25 @@ def test_means_of_no_part() -> None:
     assert totals.means_of(asked, [pa.string()], []).num_rows == 0
 
 
+@pytest.mark.parametrize("kind", [
+    pa.dictionary(pa.int32(), pa.string()), pa.bool_(), pa.date32(), pa.binary(), pa.timestamp("us", tz="UTC"),
+    pa.timestamp("ns"), pa.decimal128(12, 2), pa.uint64(), pa.large_string(),
+])  # fmt: skip
+def test_groups_of_every_type(kind: pa.DataType) -> None:
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    between = pa.string() if kind in (pa.binary(), pa.large_string()) or plain != kind else pa.int32()
+    if pa.types.is_timestamp(kind):
+        between = pa.int64()
+    column = pa.array([1, 0, None, 1], pa.int32()).cast(between).cast(plain)
+    table = pa.table({"by": column.cast(kind) if kind == plain else column.dictionary_encode()})
+    table = table.append_column("AP", pa.array([0.25, 0.5, 0.75, 1.0]))
+    asked = totals.check_means(table.column_names, "AP", by="by", weight=None)
+    cut = [totals.sums_by(asked, table.slice(start, 1)) for start in range(5)]  # the last has no rows
+    found = totals.means_of(asked, [table.schema.field("by").type], pickle.loads(pickle.dumps(cut)))
+    assert found["by"].combine_chunks().equals(column.take(pa.array([1, 0, 2])))
+    assert found["queries"].to_pylist() == [1, 2, 1] and found["AP"].to_pylist() == [0.5, 0.625, 0.75]
+
+
 def test_groups_of_nan_are_one() -> None:
     asked = totals.check_means(["AP", "price"], "AP", by="price", weight=None)
     part = pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]})
