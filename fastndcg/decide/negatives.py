@@ -237,14 +237,12 @@ def _weights(grid: _Grid, seen: Float64, n: int) -> tuple[Float64, float]:
         shares /= shares.sum()
     gram = grid.chances.T @ (grid.chances * shares[:, None])
     aim, sizes = grid.chances.T @ (grid.f * shares), shares @ grid.chances
-    best: tuple[float, Float64, float] | None = None
+    found: list[tuple[float, float, Float64]] = []
     for trade in _TRADES:
         x: Float64 = np.linalg.solve(
             (1 - trade) * gram + trade * np.diag(sizes) + 1e-12 * np.eye(len(sizes)), (1 - trade) * aim
         ).astype(np.float64)
         bias = float(sizes @ x - shares @ grid.f)
-        square = bias**2 + float(sizes @ x**2 - (sizes @ x) ** 2) / n
-        if best is None or square < best[0]:
-            best = square, x, bias
-    assert best is not None  # noqa: S101 - there are trades
-    return best[1], best[2]
+        found.append((bias**2 + float(sizes @ x**2 - (sizes @ x) ** 2) / n, bias, x))
+    _, bias, x = min(found, key=lambda each: each[0])
+    return x, bias
