@@ -144,9 +144,9 @@ def match_conventions(
     --------
     >>> from fastndcg import Rankings
     >>> rankings = Rankings.from_lists([[0, 3, 1], [0, 0], [1, 0, 2]])
-    >>> table = match_conventions(rankings, "nDCG@3", [0.6442, 1, 0.6594])
+    >>> table = match_conventions(rankings, "nDCG@3", [0.6443, 1, 0.6885])
     >>> table.select(["convention", "matches", "equals"]).to_pylist()[0]
-    {'convention': 'lightgbm', 'matches': True, 'equals': 'xgboost, allrank'}
+    {'convention': 'lightgbm', 'matches': True, 'equals': 'catboost_exp, xgboost, allrank'}
     """
     asked = asked_for(measure, "as given")
     check_rankings(rankings)

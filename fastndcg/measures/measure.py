@@ -338,7 +338,7 @@ def table() -> Table:
     """Return a row for each measure: name, notation, summary, formula, parameters, range, source.
 
     >>> [row["notation"] for row in table().to_pylist() if row["name"] == "AP"]
-    ["AP(rel=1, ties='average', empty=0, judged_only=False, unjudged=None, denominator='n_relevant')@k"]
+    ["AP(rel=1, ties='average', empty=0, judged_only=False, unjudged=None, denominator='n_relevant', ...)@k"]
     """
     from fastndcg.common.table import Table
 

@@ -64,7 +64,9 @@ class Signed(AsFrame):
         >>> print(evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), "RR@10").signature("RR@10"))
         RR@10|rel:1|...|convention:none|...|queries:2:2400d2f03e78257e|judgments:returned:5:...|version:...
         """
-        row = self.measures.index(self._find(measure))
+        return self._signature_at(self.measures.index(self._find(measure)))
+
+    def _signature_at(self, row: int) -> str:
         stored = (self._signatures or {}).get(str(self.measures[row]))
         return self._signature_of(row) if stored is None else stored
 
@@ -72,7 +74,7 @@ class Signed(AsFrame):
         """Those that results are stored with. No stream is read again for them."""
         if self._stream is not None and "_digests" not in self.__dict__:
             return Signed._all_signatures(self._of(self.queries))
-        return {str(measure): self.signature(measure) for measure in self.measures}
+        return {str(measure): self._signature_at(row) for row, measure in enumerate(self.measures)}
 
     _signatures: dict[str, str] | None = None  # those that results were stored with
     _stream: Any = None  # that was evaluated, if its digests are not known

@@ -26,6 +26,8 @@ NAMES = ("nDCG", "DCG", "IDCG", "CG", "NumRet")
 WORDS = {
     name: (*ours.PARAMETERS[name], *(("ips", "clip") if name in ("DCG", "CG") else ())) for name in NAMES
 }
+WORDS["nDCG"] += ("floor",)
+WORDS["NumRet"] += ("empty",)
 
 
 def cube(grade: float) -> float:
@@ -53,6 +55,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "gain": gain_values,
     "discount": discount_values,
     "ties": st.sampled_from(ours.TIES),
+    "floor": st.sampled_from(["zero", "worst"]),
     "ideal": st.sampled_from(ours.IDEALS),
     "empty": st.sampled_from([0, 0.0, -0.0, 1, 1.0, "nan", "skip", math.nan]) | finite,
     "judged_only": st.booleans(),
@@ -72,6 +75,7 @@ DEFAULTS = {
     "unjudged": None,
     "ips": False,
     "clip": 0.0,
+    "floor": "zero",
 }
 
 
@@ -109,6 +113,7 @@ def test_two_definitions_never_print_alike(one: fn.Measure, other: fn.Measure) -
 
 
 SMALL = {
+    "floor": ["zero", "worst"],
     "gain": ["linear", "exp2", "binary", [0, 1], [0, 1, 0], {1: 1}, {1: 2}, {0: 0, 1: 1}, cube, another_cube],
     "discount": ["log2", "jarvelin", "reciprocal", "ln", 2.0, 3, [1], [1, 0.5], cube, another_cube],
     "ties": list(ours.TIES),
