@@ -586,7 +586,10 @@ def test_long_notations_take_time_in_proportion(text: str) -> None:
         cutoffs = ",".join(map(str, range(1, entries // 16 + 2)))
         listed = ",".join(f"{n}:1" if "{{" in text else "1" for n in range(entries))
         notation = f"nDCG@{cutoffs}" if text == "@" else f"nDCG({text.format(listed)})"
-        start = time.process_time()
-        fn.evaluate(rankings, notation).to_arrow()
-        seconds.append(time.process_time() - start)
+        times = []
+        for _ in range(3):  # other tests take caches and memory away
+            start = time.process_time()
+            fn.evaluate(rankings, notation).to_arrow()
+            times.append(time.process_time() - start)
+        seconds.append(min(times))
     assert seconds[2] < 20 * seconds[1] + 0.1, seconds
