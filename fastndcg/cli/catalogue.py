@@ -15,9 +15,8 @@ from fastndcg.cli.options import (
     QueryOption,
     TrainOption,
 )
-from fastndcg.cli.output import shown_as, write, write_csv, write_json
+from fastndcg.cli.output import write_table
 from fastndcg.cli.reading import read_once
-from fastndcg.common.table import shown_value
 
 
 @command
@@ -69,11 +68,4 @@ def catalogue(
         score=score,
         rank=rank,
     )
-    rows = found.to_pylist()
-    if format is Format.json:
-        write_json({"catalogue": rows})
-    elif format is Format.csv:
-        write_csv(rows)
-    else:
-        texts = [found.column_names, *([shown_value(value) for value in row.values()] for row in rows)]
-        write(shown_as(format, texts, len(by or []) + 1, ()) + "\n")
+    write_table(found, "catalogue", format, keys=len(by or []) + 1, whole=True)

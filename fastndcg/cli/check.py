@@ -10,9 +10,8 @@ from fastndcg.cli.application import command
 from fastndcg.cli.gates import Verdict, hold
 from fastndcg.cli.meanings import read_grades
 from fastndcg.cli.options import DocIdOption, Format, FormatOption, QueryOption, RelevanceOption
-from fastndcg.cli.output import note, refuse, shown_as, write, write_csv, write_json
+from fastndcg.cli.output import note, refuse, write_table
 from fastndcg.cli.reading import check_sources, name_runs, read_once
-from fastndcg.common.table import shown_value
 from fastndcg.errors import count_of
 
 _DROPS = (("slice",), ("total",), ("share",), ("system",))
@@ -90,15 +89,7 @@ def check(
         grades=read_grades(grades),
     )
     rows = found.to_pylist()
-    if format is Format.json:
-        write_json({"checks": rows})
-    elif format is Format.csv:
-        write_csv(rows)
-    else:
-        names = [name for name in found.column_names if found[name].null_count < len(found)]
-        texts = [names, *([shown_value(row[name]) for name in names] for row in rows)]
-        left = sum(name in names for name in ("check", "system", "slice"))
-        write(shown_as(format, texts, left, _DROPS) + "\n")
+    write_table(found, "checks", format, keys=3, drops=_DROPS)
     verdicts = [_verdict(row, strict=strict) for row in rows]
     note(f"{count_of(len(rows), 'check')} of {count_of(len(runs), 'run')}")
     hold(verdicts)

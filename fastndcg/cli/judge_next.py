@@ -16,9 +16,8 @@ from fastndcg.cli.options import (
     RelevanceOption,
     ThreadsOption,
 )
-from fastndcg.cli.output import note, refuse, shown_as, write, write_csv, write_json
+from fastndcg.cli.output import note, refuse, write_table
 from fastndcg.cli.reading import check_sources, name_runs, read_qrels_runs
-from fastndcg.common.table import shown_value
 from fastndcg.errors import count_of
 from fastndcg.sources.columns import Roles
 
@@ -68,12 +67,5 @@ def judge_next(
     read = read_qrels_runs(sources.qrels, sources.runs, roles, asked, threads)
     systems = {name: each for name, (each, _) in zip(name_runs(sources.runs), read, strict=True)}
     found = listed(systems, asked[0], n, by=by or (), top=top, threads=threads)
-    rows = found.to_pylist()
-    if format is Format.json:
-        write_json({"judge": rows})
-    elif format is Format.csv:
-        write_csv(rows, found.column_names)
-    else:
-        texts = [found.column_names, *([shown_value(value) for value in row.values()] for row in rows)]
-        write(shown_as(format, texts, 2, ((),)) + "\n")
-    note(f"{count_of(len(rows), 'document')} to judge; {asked[0]} of {' and '.join(systems)}")
+    write_table(found, "judge", format, keys=2, drops=((),), whole=True)
+    note(f"{count_of(len(found), 'document')} to judge; {asked[0]} of {' and '.join(systems)}")

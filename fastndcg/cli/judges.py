@@ -17,9 +17,8 @@ from fastndcg.cli.options import (
     QueryOption,
     RelevanceOption,
 )
-from fastndcg.cli.output import note, shown_as, write, write_csv, write_json
+from fastndcg.cli.output import note, write_table
 from fastndcg.cli.reading import read_once
-from fastndcg.common.table import shown_value
 from fastndcg.errors import count_of
 
 Metric = StrEnum("Metric", ["ordinal", "nominal", "interval", "ratio"])
@@ -79,14 +78,7 @@ def judges(
         confidence=confidence,
     )
     rows = found.to_pylist()
-    if format is Format.json:
-        write_json({"judges": rows})
-    elif format is Format.csv:
-        write_csv(rows)
-    else:
-        names = [name for name in found.column_names if found[name].null_count < len(found)]
-        texts = [names, *([shown_value(row[name]) for name in names] for row in rows)]
-        write(shown_as(format, texts, 2, _DROPS) + "\n")
+    write_table(found, "judges", format, keys=2, drops=_DROPS)
     note(f"{count_of(rows[0]['grades'], 'grade')} of {count_of(rows[0]['items'], 'document')}")
     if fail_under is not None:
         hold([_verdict(row, fail_under) for row in rows])

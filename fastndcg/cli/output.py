@@ -14,10 +14,11 @@ from fastndcg.cli.options import Format
 from fastndcg.common.exports import without_nan
 from fastndcg.common.files import csv_rows
 from fastndcg.common.markup import markdown_table
-from fastndcg.common.table import digits, fit, name_of, shorten, terminal_width
+from fastndcg.common.table import digits, fit, name_of, shorten, shown_value, terminal_width
 from fastndcg.errors import SourceError, visible
 
 if TYPE_CHECKING:
+    from fastndcg.common.table import Table
     from fastndcg.scores.scores import Scores
     from fastndcg.scores.summary import Summary
 
@@ -83,6 +84,31 @@ def shown_as(
     if format is Format.markdown:
         return markdown_table(rows, left)
     return fit(rows, left, drops, terminal_width(), see)
+
+
+def write_table(
+    found: Table,
+    name: str,
+    format: Format,  # noqa: A002 - the option's name
+    keys: int,
+    drops: Any = (),
+    *,
+    whole: bool = False,
+) -> None:
+    """A table: as JSON under a name, as CSV, or as text, `keys` columns at the left.
+
+    Text has no columns that are null in all rows, unless it is to be `whole`.
+    """
+    rows = found.to_pylist()
+    if format is Format.json:
+        write_json({name: rows})
+    elif format is Format.csv:
+        write_csv(rows, found.column_names)
+    else:
+        names = [each for each in found.column_names if whole or found[each].null_count < len(found)]
+        texts = [names, *([shown_value(row[each]) for each in names] for row in rows)]
+        left = sum(each in names for each in found.column_names[:keys])
+        write(shown_as(format, texts, left, drops) + "\n")
 
 
 def write_json(whole: Any) -> None:
