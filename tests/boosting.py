@@ -1,7 +1,5 @@
 """What tests of boosters share: data to rank that is as uneven as real data, and what predictions on it are worth."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,17 +18,17 @@ class Ranked(NamedTuple):
     weight: Any  # float64, (n_queries,)
 
     @property
-    def qid(self) -> Any:
+    def qid(self):
         """A whole number for each row, (n_docs,)."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    def values(self, scores: Any, measures: Any = None, **options: Any) -> list[float]:
+    def values(self, scores, measures=None, **options):
         """The mean of each measure."""
         rankings = fn.Rankings.from_groups(self.sizes, self.label, scores, **options)
         return list(fn.evaluate(rankings, MEASURES if measures is None else measures).mean().values())
 
 
-def ranked(n_queries: int = 150, seed: int = 0) -> Ranked:
+def ranked(n_queries=150, seed=0):
     """Grades that follow few distinct features, so that a model learns and ties; one document or many, often none relevant."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 40, n_queries)

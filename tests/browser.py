@@ -1,7 +1,5 @@
 """A headless Chromium, driven by its DevTools protocol through a pipe: pages as people see them, for tests."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -10,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 CHROMIUM = next(
@@ -33,7 +30,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 class Browser:
     """A browser with one tab, which notes each request, and each message and error of the console."""
 
-    def __init__(self, profile: Path) -> None:
+    def __init__(self, profile):
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
         options = [
@@ -60,7 +57,7 @@ class Browser:
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
 
-    def close(self) -> None:
+    def close(self):
         self._process.terminate()
         self._process.wait(_PATIENCE)
         os.close(self._in)
@@ -68,7 +65,7 @@ class Browser:
 
     # ---- the protocol ----
 
-    def call(self, method: str, **parameters: Any) -> Any:
+    def call(self, method, **parameters):
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         message |= {"sessionId": self._session} if self._session else {}
@@ -79,7 +76,7 @@ class Browser:
                 assert "error" not in answer, answer
                 return answer["result"]
 
-    def _next(self) -> dict[str, Any]:
+    def _next(self):
         """The next message; what happened on the page is noted."""
         deadline = time.monotonic() + _PATIENCE
         while b"\0" not in self._waiting:
@@ -88,7 +85,7 @@ class Browser:
             assert read, "the browser does not answer"
             self._waiting += read
         text, _, self._waiting = self._waiting.partition(b"\0")
-        message: dict[str, Any] = json.loads(text)
+        message = json.loads(text)
         name, found = message.get("method"), message.get("params")
         if name == "Network.requestWillBeSent":
             self.requests.append(found["request"]["url"])
@@ -98,7 +95,7 @@ class Browser:
 
     # ---- what tests do ----
 
-    def open(self, path: Path, width: int = 1100, scheme: str = "light", media: str = "screen") -> None:
+    def open(self, path, width=1100, scheme="light", media="screen"):
         """Show a page in a window of this width, and wait until all of it is there."""
         self.requests.clear()
         self.messages.clear()
@@ -111,13 +108,13 @@ class Browser:
         while self._next().get("method") != "Page.loadEventFired":
             pass
 
-    def ask(self, expression: str) -> Any:
+    def ask(self, expression):
         """The value of an expression in the page."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def shoot(self, path: Path) -> None:
+    def shoot(self, path):
         """The whole page as a picture."""
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(shot["data"]))

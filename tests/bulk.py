@@ -7,10 +7,7 @@ others the mean over all ways to break ties, of lists of at most MOST_WAYS docum
 single grades and ranks are those of `oracle`.
 """
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +35,7 @@ class Batch(NamedTuple):
     ]  # orders in which tied documents stay as they are, with unjudged ones dropped and without
 
 
-def padded(offsets: Array, values: Array, fill: Any) -> tuple[Array, Array]:
+def padded(offsets, values, fill):
     """Ragged values as rows of one width, and where there are any."""
     lengths = np.diff(offsets)
     there = np.arange(int(lengths.max(initial=1))) < lengths[:, None]
@@ -47,7 +44,7 @@ def padded(offsets: Array, values: Array, fill: Any) -> tuple[Array, Array]:
     return rows, there
 
 
-def batch_of(offsets: Array, grades: Array, scores: Array, judged: Array | None, pool: Any) -> Batch:
+def batch_of(offsets, grades, scores, judged, pool):
     codes = np.unique(scores, return_inverse=True)[1].astype(np.int64)
     rows, present = padded(offsets, grades.astype(np.float64), 0.0)
     flags = present if judged is None else padded(offsets, judged, False)[0]
@@ -69,22 +66,22 @@ class Ranked(NamedTuple):
     some: Array  # bool (n,): whether the query has documents, returned or judged
     distinct: Array
 
-    def relevant(self, rel: float) -> Array:
+    def relevant(self, rel):
         """R of each query."""
         return np.count_nonzero(self.pool >= rel, axis=1).astype(np.float64)
 
-    def top(self, cutoff: int | None) -> Array:
+    def top(self, cutoff):
         """Worth on the first ranks, and 0 on the others."""
         return self.worth if cutoff is None else np.where(self.ranks() <= cutoff, self.worth, 0.0)
 
-    def ranks(self) -> Array:
+    def ranks(self):
         return np.arange(1, self.worth.shape[1] + 1)
 
 
-def by_grade(function: Callable[[oracle.Document], float], grades: Array, distinct: Array) -> Array:
+def by_grade(function, grades, distinct):
     """A function of single grades, of all, which are among the `distinct`; NaN where it refuses one, which must not count."""
 
-    def of(grade: float) -> float:
+    def of(grade):
         try:
             return float(function(oracle.Document(int(grade) if grade == int(grade) else grade)))
         except (ValueError, TypeError, KeyError, IndexError, OverflowError):
@@ -93,12 +90,12 @@ def by_grade(function: Callable[[oracle.Document], float], grades: Array, distin
     return np.array([of(grade) for grade in distinct.tolist()])[np.searchsorted(distinct, grades)]
 
 
-def discounts(discount: Any, n: int) -> Array:
+def discounts(discount, n):
     weigh = oracle.discount_function(discount)
     return np.array([weigh(rank) for rank in range(1, n + 1)], np.float64)
 
 
-def ratio(value: Array, by: Array) -> Array:
+def ratio(value, by):
     """Undefined where it would divide by 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(by != 0, value / np.where(by != 0, by, 1), np.nan)
@@ -107,7 +104,7 @@ def ratio(value: Array, by: Array) -> Array:
 # ---- measures of rows in rank order; NaN stands for "undefined" ----
 
 
-def dcg(ranked: Ranked, cutoff: int | None, discount: Any = "log2", **_: Any) -> Array:
+def dcg(ranked, cutoff, discount="log2", **_):
     worth = ranked.top(cutoff)
     depth = min(worth.shape[1], cutoff or worth.shape[1])
     weights = discounts(discount, depth)
@@ -115,9 +112,9 @@ def dcg(ranked: Ranked, cutoff: int | None, discount: Any = "log2", **_: Any) ->
 
 
 def idcg(
-    ranked: Ranked, cutoff: int | None, ideal: str = "judged", discount: Any = "log2", gain: Any = "linear", rel: Any = None,
-    gains: Any = None, **_: Any,
-) -> Array:  # fmt: skip
+    ranked, cutoff, ideal = "judged", discount = "log2", gain = "linear", rel = None,
+    gains = None, **_,
+):  # fmt: skip
     worth = oracle.gain_function(gain, rel, gains)
     there = ranked.pool > -np.inf
     judged = np.where(there, by_grade(worth, np.where(there, ranked.pool, 0.0), ranked.distinct), -np.inf)
@@ -144,7 +141,7 @@ def idcg(
     return np.where(ranked.some, (best * discounts(discount, best.shape[1])).sum(axis=1), np.nan)
 
 
-def ndcg(ranked: Ranked, cutoff: int | None, floor: str = "zero", **words: Any) -> Array:
+def ndcg(ranked, cutoff, floor="zero", **words):
     best = np.nan_to_num(idcg(ranked, cutoff, **words))
     if floor == "zero":
         return ratio(dcg(ranked, cutoff, **words), best)
@@ -157,69 +154,67 @@ def ndcg(ranked: Ranked, cutoff: int | None, floor: str = "zero", **words: Any) 
     return ratio(dcg(ranked, cutoff, **words) - worst, best - worst)
 
 
-def num_ret(ranked: Ranked, cutoff: int | None, **_: Any) -> Array:
+def num_ret(ranked, cutoff, **_):
     return ranked.top(cutoff).sum(axis=1)
 
 
-def number_returned(ranked: Ranked, cutoff: int | None, **_: Any) -> Array:
+def number_returned(ranked, cutoff, **_):
     return np.where(ranked.some, num_ret(ranked, cutoff), np.nan)
 
 
-def num_rel(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+def num_rel(ranked, _cutoff, rel=1, **_):
     relevant = ranked.relevant(rel)
     return np.where(relevant > 0, relevant, np.nan)
 
 
 def precision(
-    ranked: Ranked, cutoff: int | None, rel: float = 1, relative: bool = False, denominator: str = "cutoff", **_: Any
-) -> Array:  # fmt: skip
+    ranked, cutoff, rel = 1, relative = False, denominator = "cutoff", **_
+):  # fmt: skip
     n = ranked.shown.astype(np.float64) if cutoff is None else np.full(len(ranked.shown), float(cutoff))
     n = np.minimum(n, ranked.shown) if denominator == "returned" else n
     n = np.minimum(n, ranked.relevant(rel)) if relative or denominator == "n_relevant" else n
     return np.where(ranked.some, ratio(num_ret(ranked, cutoff), n), np.nan)
 
 
-def recall(
-    ranked: Ranked, cutoff: int | None, rel: float = 1, denominator: str = "n_relevant", **_: Any
-) -> Array:
+def recall(ranked, cutoff, rel=1, denominator="n_relevant", **_):
     relevant = ranked.relevant(rel)
     if denominator == "cutoff" and cutoff is not None:
         relevant = np.minimum(relevant, cutoff)
     return ratio(num_ret(ranked, cutoff), relevant)
 
 
-def f_measure(ranked: Ranked, cutoff: int | None, rel: float = 1, beta: float = 1.0, **_: Any) -> Array:
+def f_measure(ranked, cutoff, rel=1, beta=1.0, **_):
     """By hits, R and k, where the oracle goes by precision and recall."""
     n, relevant = ranked.shown if cutoff is None else cutoff, ranked.relevant(rel)
     hits = num_ret(ranked, cutoff)
     return np.where(relevant > 0, ratio((1 + beta**2) * hits, beta**2 * relevant + n), np.nan)
 
 
-def r_precision(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+def r_precision(ranked, _cutoff, rel=1, **_):
     relevant = ranked.relevant(rel)
     return ratio((ranked.worth * (ranked.ranks() <= relevant[:, None])).sum(axis=1), relevant)
 
 
-def set_average_precision(ranked: Ranked, _: int | None, rel: float = 1, **__: Any) -> Array:
+def set_average_precision(ranked, _, rel=1, **__):
     return np.nan_to_num(precision(ranked, None, rel)) * recall(ranked, None, rel)
 
 
-def rank_biased_precision(ranked: Ranked, cutoff: int | None, p: float = 0.8, **_: Any) -> Array:
+def rank_biased_precision(ranked, cutoff, p=0.8, **_):
     weights = p ** (ranked.ranks() - 1.0)
     return np.where(ranked.some, (1 - p) * (ranked.top(cutoff) * weights).sum(axis=1), np.nan)
 
 
-def rank_biased_residual(ranked: Ranked, cutoff: int | None, p: float = 0.8, **_: Any) -> Array:
+def rank_biased_residual(ranked, cutoff, p=0.8, **_):
     n = ranked.shown if cutoff is None else np.minimum(ranked.shown, cutoff)
     return rank_biased_precision(ranked, cutoff, p) + p ** n.astype(np.float64)
 
 
-def judged_share(ranked: Ranked, cutoff: int | None, **_: Any) -> Array:
+def judged_share(ranked, cutoff, **_):
     n = ranked.shown if cutoff is None else np.minimum(ranked.shown, cutoff)
     return ratio(num_ret(ranked, cutoff), n)
 
 
-def scaled_dcg(ranked: Ranked, cutoff: int | None, discount: Any = "log2", **_: Any) -> Array:
+def scaled_dcg(ranked, cutoff, discount="log2", **_):
     n = ranked.shown if cutoff is None else np.full(len(ranked.shown), cutoff)
     whole = np.append(0.0, np.cumsum(discounts(discount, int(n.max(initial=0)))))
     return np.where(ranked.some, ratio(dcg(ranked, cutoff, discount), whole[n]), np.nan)
@@ -228,11 +223,11 @@ def scaled_dcg(ranked: Ranked, cutoff: int | None, discount: Any = "log2", **_: 
 # Measures that are not linear: each rank adds what those above it decide.
 
 
-def success(ranked: Ranked, cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+def success(ranked, cutoff, rel=1, **_):
     return np.where(ranked.relevant(rel) > 0, ranked.top(cutoff).max(axis=1, initial=0.0), np.nan)
 
 
-def reciprocal_rank(ranked: Ranked, cutoff: int | None, rel: float = 1, of: str = "first", **_: Any) -> Array:
+def reciprocal_rank(ranked, cutoff, rel=1, of="first", **_):
     hits = ranked.top(cutoff)
     if of == "best":
         hits = (hits > 0) & (hits == ranked.worth.max(axis=1, initial=0.0)[:, None])
@@ -240,9 +235,7 @@ def reciprocal_rank(ranked: Ranked, cutoff: int | None, rel: float = 1, of: str 
     return np.where(ranked.relevant(rel) > 0, first, np.nan)
 
 
-def average_precision(
-    ranked: Ranked, cutoff: int | None, rel: float = 1, denominator: str = "n_relevant", **_: Any
-) -> Array:
+def average_precision(ranked, cutoff, rel=1, denominator="n_relevant", **_):
     hits, relevant = ranked.top(cutoff), ranked.relevant(rel)
     shown = ranked.shown.astype(np.float64) if cutoff is None else np.full(len(hits), float(cutoff))
     if denominator == "none":  # a document on rank i is in the precisions of the ranks from i to k
@@ -259,9 +252,7 @@ def average_precision(
     return np.where(relevant > 0, value, np.nan)
 
 
-def interpolated_precision(
-    ranked: Ranked, _cutoff: int | None, recall: float = 0.0, rel: float = 1, rounding: str = "up", **_: Any
-) -> Array:
+def interpolated_precision(ranked, _cutoff, recall=0.0, rel=1, rounding="up", **_):
     found, relevant = np.cumsum(ranked.worth, axis=1), ranked.relevant(rel)
     reached = (ranked.worth > 0) & (
         found >= np.floor(recall * relevant + (0.9 if rounding == "up" else 0.5))[:, None]
@@ -270,9 +261,7 @@ def interpolated_precision(
     return np.where(relevant > 0, best, np.nan)
 
 
-def expected_reciprocal_rank(
-    ranked: Ranked, cutoff: int | None, decay: float | None = None, **_: Any
-) -> Array:
+def expected_reciprocal_rank(ranked, cutoff, decay=None, **_):
     """ERR, or PFound where there is a `decay`."""
     stop = ranked.worth
     reading = np.cumprod(np.hstack([np.ones((len(stop), 1)), 1.0 - stop[:, :-1]]), axis=1)[:, : stop.shape[1]]
@@ -281,7 +270,7 @@ def expected_reciprocal_rank(
     return np.where(ranked.some, (chance if cutoff is None else chance[:, :cutoff]).sum(axis=1), np.nan)
 
 
-def binary_preference(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+def binary_preference(ranked, _cutoff, rel=1, **_):
     relevant = ranked.relevant(rel)[:, None]
     others = np.count_nonzero((ranked.pool >= 0) & (ranked.pool < rel), axis=1)[:, None]
     above = np.cumsum(ranked.judged & (ranked.grades >= 0) & (ranked.grades < rel), axis=1)
@@ -289,7 +278,7 @@ def binary_preference(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: 
     return ratio((ranked.worth * (1.0 - share)).sum(axis=1), relevant[:, 0])
 
 
-def inferred_ap(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -> Array:
+def inferred_ap(ranked, _cutoff, rel=1, **_):
     """A document counts that was judged, or whose negative grade says that it was in the pool."""
     there = ranked.ranks() <= ranked.shown[:, None]
     counts = there & (ranked.judged | ((ranked.grades < 0) & (rel >= 0)))
@@ -304,13 +293,13 @@ def inferred_ap(ranked: Ranked, _cutoff: int | None, rel: float = 1, **_: Any) -
     return ratio((hits * precision).sum(axis=1), ranked.relevant(rel))
 
 
-LINEAR: dict[str, Callable[..., Array]] = {
+LINEAR = {
     "nDCG": ndcg, "DCG": dcg, "IDCG": idcg, "CG": lambda ranked, cutoff, **words: dcg(ranked, cutoff, lambda rank: 1.0),
     "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "NumRet": number_returned, "NumRel": num_rel,
     "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual, "Judged": judged_share, "SDCG": scaled_dcg,
     "SetP": precision, "SetR": recall, "SetF": f_measure, "SetAP": set_average_precision,
 }  # fmt: skip
-OTHERS: dict[str, Callable[..., Array]] = {
+OTHERS = {
     "AP": average_precision, "RR": reciprocal_rank, "Success": success, "IPrec": interpolated_precision,
     "ERR": expected_reciprocal_rank, "Bpref": binary_preference, "infAP": inferred_ap,
     "PFound": lambda ranked, cutoff, decay=0.85, **words: expected_reciprocal_rank(ranked, cutoff, decay, **words),
@@ -321,7 +310,7 @@ GRADED = ("nDCG", "DCG", "IDCG", "CG")
 # ---- ranking ----
 
 
-def worth_of(name: str, batch: Batch, words: dict[str, Any]) -> Array:
+def worth_of(name, batch, words):
     """What each document is worth to a measure; ties are broken by it for "worst" and "best"."""
     if name in GRADED:
         gain = oracle.gain_function(words.get("gain", "linear"), words.get("rel"), words.get("gains"))
@@ -350,7 +339,7 @@ def worth_of(name: str, batch: Batch, words: dict[str, Any]) -> Array:
     return np.where(found, batch.grades - rel + 1.0 if words.get("of") == "best" else 1.0, 0.0)
 
 
-def averaged(worth: Array, scores: Array) -> Array:
+def averaged(worth, scores):
     """The mean worth of the tied group of each rank."""
     n, width = worth.shape
     if not worth.size:
@@ -361,7 +350,7 @@ def averaged(worth: Array, scores: Array) -> Array:
     return (np.bincount(group, worth.ravel()) / np.bincount(group))[group].reshape(n, width)
 
 
-def has_ties(batch: Batch | IntentBatch, judged_only: bool = False) -> bool:
+def has_ties(batch, judged_only=False):
     present = batch.present & batch.judged if judged_only else batch.present
     alone = np.where(present, batch.scores, -1 - np.arange(batch.scores.shape[1]))
     alone.sort(axis=1)
@@ -369,9 +358,9 @@ def has_ties(batch: Batch | IntentBatch, judged_only: bool = False) -> bool:
 
 
 def score(
-    name: str, batch: Batch, cutoff: int | None = None, *, ties: str = "average", judged_only: bool = False, empty: Any = 0.0,
-    unjudged: Any = None, **words: Any,
-) -> Array:  # fmt: skip
+    name, batch, cutoff = None, *, ties = "average", judged_only = False, empty = 0.0,
+    unjudged = None, **words,
+):  # fmt: skip
     """The value of each query, as `oracle.score` has it. Raises `ValueError` for too many orders of tied documents."""
     n, width = batch.grades.shape
     grades, judged, present = batch.grades, batch.judged & batch.present, batch.present
@@ -390,12 +379,12 @@ def score(
     worth = np.where(present, worth_of(name, batch, words), 0.0)
     place = np.broadcast_to(np.arange(width), (n, width))
 
-    def as_given() -> Array:
+    def as_given():
         if judged_only not in batch.orders:
             batch.orders[judged_only] = np.lexsort((place, -batch.scores, ~present), axis=-1)
         return batch.orders[judged_only]
 
-    def ordered(order: Array, *, mean: bool = False) -> Array:
+    def ordered(order, *, mean=False):
         taken = [
             np.take_along_axis(rows, order, axis=1) for rows in (worth, grades, judged, batch.scores, present)
         ]
@@ -405,7 +394,7 @@ def score(
         )
         return (LINEAR | OTHERS)[name](ranked, cutoff, **words)
 
-    def broken_by(*keys: Array) -> Array:
+    def broken_by(*keys):
         return ordered(np.lexsort((*keys, -batch.scores, ~present), axis=-1))
 
     linear = name in LINEAR and words.get("ideal") != "returned"
@@ -445,8 +434,8 @@ class IntentBatch(NamedTuple):
 
 
 def intent_batch(
-    offsets: Array, grades: Any, scores: Array, judged: Array | None, pool: Any, chances: Any, ids: Array | None
-) -> IntentBatch:  # fmt: skip
+    offsets, grades, scores, judged, pool, chances, ids
+):  # fmt: skip
     """`grades` are masked (n_docs, n_intents); `pool` holds offsets and the like, or is None."""
     codes = np.unique(scores, return_inverse=True)[1].astype(np.int64)
     sides = [grades] if pool is None else [grades, pool[1]]
@@ -471,9 +460,9 @@ def intent_batch(
 
 
 def of_intents(
-    name: str, batch: IntentBatch, cutoff: int | None = None, *, ties: str = "average", empty: Any = 0.0,
-    judged_only: bool = False, discount: Any = "log2", denominator: str = "perfect", **words: Any,
-) -> Array:  # fmt: skip
+    name, batch, cutoff = None, *, ties = "average", empty = 0.0,
+    judged_only = False, discount = "log2", denominator = "perfect", **words,
+):  # fmt: skip
     """The value of each query, as `oracle.of_intents` has it. Raises `ValueError` for too many orders of tied documents."""
     worth_of = oracle.worth_to_intents(name, words)
     alpha = name.startswith("alpha")
@@ -491,14 +480,14 @@ def of_intents(
         best = (best * discounts(discount, best.shape[1])[:, None]).sum(axis=1)
         weights = np.where(best > 0, ratio(weights, best), 0.0)
 
-    def total(ranked: Array) -> Array:
+    def total(ranked):
         left = np.ones_like(ranked)
         if not flat:
             left[:, 1:] = np.cumprod(1.0 - ranked, axis=1)[:, :-1]
         gains = (ranked * left * weights[:, None, :]).sum(axis=2)[:, :cutoff]
         return (gains * discounts(discount, gains.shape[1])).sum(axis=1)
 
-    def ordered(*keys: Array, mean: bool = False) -> Array:
+    def ordered(*keys, mean=False):
         order = np.lexsort((*keys, -batch.scores, ~present), axis=-1)
         ranked = np.where(present[..., None], worth, 0.0)
         ranked = np.take_along_axis(ranked, order[..., None], axis=1)
@@ -537,7 +526,7 @@ def of_intents(
     return np.where(whole > 0, values, np.nan if empty in ("nan", "skip") else float(empty))
 
 
-def greedy(pool: Array, weights: Array, ordered: bool, flat: bool, cutoff: int | None) -> Array:
+def greedy(pool, weights, ordered, flat, cutoff):
     """Rank by rank the document of the pool that gains most; of several the first, or the first in an order of what it is worth."""
     if not ordered:
         order = np.lexsort(tuple(-pool[..., t] for t in reversed(range(pool.shape[2]))), axis=-1)

@@ -4,8 +4,6 @@ named.
 Numbers 1 to 12 are those of the design's "undefined and unusual input"; the ids of the tests carry them.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from typing import Any, NamedTuple

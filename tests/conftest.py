@@ -1,7 +1,5 @@
 """Settings of the test run: markers, hypothesis profiles, where the real data lies."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -28,7 +26,7 @@ settings.register_profile("fastndcg-long", max_examples=2000, **_COMMON)
 settings.register_profile("fastndcg-pure", max_examples=15, derandomize=True, database=None, **_COMMON)
 
 
-def _profile() -> str:
+def _profile():
     if worlds.world() == "plain":
         return "fastndcg-pure"
     return os.environ.get("FASTNDCG_PROFILE", "fastndcg-ci" if os.environ.get("CI") else "fastndcg")
@@ -40,7 +38,7 @@ settings.load_profile(_profile())
 ASKED = os.environ.get("FASTNDCG_KERNELS")
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_ignore_collect(collection_path, config):
     """With `-m pure` or `-m host` only files that have such tests are imported."""
     asked = config.option.markexpr
     is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
@@ -49,7 +47,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Each file of hosts is a worker's, so that an engine is started once; all other tests are balanced one by one."""
     for item in items:
         if item.get_closest_marker("host"):
@@ -57,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> None:
+def pytest_runtest_protocol(item):
     is_compiled = any(item.get_closest_marker(name) for name in ("compiled", "pure"))
     os.environ["FASTNDCG_KERNELS"] = ASKED or ("compiled" if is_compiled else "auto")
     worlds._here.clear()  # what other tests took makes no test compile
@@ -65,7 +63,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
-def data() -> Path:
+def data():
     """Folder of the real data sets, which are not part of this repository."""
     if not DATA.is_dir():
         pytest.skip("the real data sets are not there: ../shared/data beside the repository")

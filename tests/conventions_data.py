@@ -1,20 +1,14 @@
 """Queries as `Rankings`, and the check that a convention's numbers are the tool's."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 import fastndcg as fn
 
-if TYPE_CHECKING:
-    from rivals import Query, Values
 
-
-def rankings_of(queries: list[Query], *, weight=None) -> fn.Rankings:
+def rankings_of(queries, *, weight=None):
     pools = [list(query.qrels.values()) for query in queries]
     return fn.Rankings.from_groups(
         [len(query.grades) for query in queries],
@@ -30,13 +24,11 @@ def rankings_of(queries: list[Query], *, weight=None) -> fn.Rankings:
     )
 
 
-def _grades(grades: list[float]):
+def _grades(grades):
     return np.array(grades, np.float64 if any(isinstance(grade, float) for grade in grades) else np.int64)
 
 
-def differences(
-    queries: list[Query], name: str, k: int | None, theirs: Values, of: str = "nDCG"
-) -> list[str]:
+def differences(queries, name, k, theirs, of="nDCG"):
     """Queries whose value differs by more than the convention promises, with both values."""
     measure = fn.parse(of if k is None else f"{of}@{k}")
     convention = fn.conventions[name].on(measure)

@@ -1,11 +1,8 @@
 """What holds in every engine. The tests of an engine inherit `Laws`, and their fixture `engine` is its row of the table."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import engines
@@ -43,27 +40,27 @@ class Engine:
     # what functions of files take first
     session: tuple[Any, ...] = ()
 
-    def evaluate(self, df: Any, measures: Any, **options: Any) -> list[tuple[Any, ...]]:
+    def evaluate(self, df, measures, **options):
         """Rows of the results, whose errors are plain."""
         with self.plain_errors():
             return self.rows(self.adapter.evaluate(df, measures, **options))
 
-    def summary(self, df: Any, measures: Any, **options: Any) -> Any:
+    def summary(self, df, measures, **options):
         return self.adapter.summary(df, measures, **options)
 
-    def rows(self, results: Any) -> list[tuple[Any, ...]]:
+    def rows(self, results):
         return engines.rows_of(self.collect(results))
 
-    def plain_errors(self) -> AbstractContextManager[Any]:
+    def plain_errors(self):
         return getattr(self.adapter, "plain_errors", nullcontext)()
 
-    def check(self, df: Any, local: fn.Scores, measures: Any, **options: Any) -> None:
+    def check(self, df, local, measures, **options):
         """Results and summary beside those of this process."""
         assert self.evaluate(df, measures, **options) == engines.rows_of(local.to_arrow())
         found = self.summary(df, measures, quartiles=True, **without_keep(options))
         assert engines.rows_of(found.to_arrow()) == engines.rows_of(local.summary().to_arrow())
 
-    def check_files(self, paths: Any, local: fn.Scores, measures: Any, **options: Any) -> None:
+    def check_files(self, paths, local, measures, **options):
         """Results and summary of files beside those of this process."""
         with self.plain_errors():
             found = self.adapter.evaluate_files(*self.session, paths, measures, **options)
@@ -74,23 +71,23 @@ class Engine:
         assert engines.rows_of(summary.to_arrow()) == engines.rows_of(local.summary().to_arrow())
 
 
-def without_keep(columns: dict[str, Any]) -> dict[str, Any]:
+def without_keep(columns):
     return {name: value for name, value in columns.items() if name != "keep"}
 
 
-def exact(table: pa.Table) -> list[dict[str, Any]]:
+def exact(table):
     return list(map(engines.bits_of, table.to_pylist()))
 
 
-def in_order_of_queries(table: pa.Table) -> pa.Table:
+def in_order_of_queries(table):
     return table.sort_by([("qid", "ascending"), ("position", "ascending")])
 
 
-def replace(table: pa.Table, name: str, column: Any) -> pa.Table:
+def replace(table, name, column):
     return table.set_column(table.column_names.index(name), name, column)
 
 
-def run_page(heading: str, table: pa.Table, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def run_page(heading, table, folder, capsys):
     """The example of `docs/engines.md`. Workers and the JVM do not follow a change of folder."""
     pq.write_table(table, folder / "predictions.parquet")
     example = engines.page_example(heading)
@@ -100,7 +97,7 @@ def run_page(heading: str, table: pa.Table, folder: Path, capsys: pytest.Capture
     engines.check_example(table, capsys.readouterr().out)
 
 
-def odd_values() -> Iterator[tuple[str, Any, str]]:
+def odd_values():
     """A column, a value that is refused there, and what is said where query 62 has it."""
     query = r'; the first is in query "query 62"\. Drop'
     yield "score", np.nan, rf'^column "score" has [\d,]+ NaN values?{query}'
@@ -113,7 +110,7 @@ class Laws:
 
     @pytest.mark.parametrize("grouped", [False, True])
     @pytest.mark.parametrize("kind", engines.IDS)
-    def test_ids_of_every_type(self, engine: Engine, kind: str, grouped: bool) -> None:
+    def test_ids_of_every_type(self, engine, kind, grouped):
         if kind in engine.lacks:
             pytest.skip(f"the engine reads no {kind}")
         table = engines.documents_of(kind, grouped=grouped)
@@ -123,7 +120,7 @@ class Laws:
         engines.check_ids(engine.arrow(results), table)
 
     @pytest.mark.parametrize("text", [False, True])
-    def test_values_are_those_of_this_process(self, engine: Engine, text: bool) -> None:
+    def test_values_are_those_of_this_process(self, engine, text):
         table = engines.documents(300, text=text)
         df, local = engine.frame(table), engines.here(table)
         engine.check(df, local, engines.MEASURES, partitions=4, **engines.COLUMNS)
@@ -137,7 +134,7 @@ class Laws:
         assert exact(found) == exact(expected)
 
     @pytest.mark.parametrize("weight", [None, "traffic"])
-    def test_summaries(self, engine: Engine, weight: str | None) -> None:
+    def test_summaries(self, engine, weight):
         table = engines.documents(300)
         df, columns = engine.frame(table), engines.COLUMNS | {"weight": weight}
         local = engines.here(table, weight=weight)
@@ -149,19 +146,19 @@ class Laws:
         (mean,) = exact(engine.adapter.means(scores, engines.MEASURES, weight=weight and "weight"))
         assert mean == engines.bits_of(local.mean() | {"queries": 300})
 
-    def test_propensities_and_intents_are_read(self, engine: Engine) -> None:
+    def test_propensities_and_intents_are_read(self, engine):
         table = engines.clicked(engines.documents(60))
         local = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
         engine.check(engine.frame(table), local, engines.CLICKED, **engines.OF_CLICKS)
 
-    def test_arrays(self, engine: Engine) -> None:
+    def test_arrays(self, engine):
         table, measures = engines.documents(100), [*engines.MEASURES, engines.BY_ORDER]
         df = engine.frame(engines.listed(table))
         expected = engines.rows_of(engines.here(table, measures).to_arrow())
         assert engine.evaluate(df, measures, **engines.COLUMNS) == expected
 
     @pytest.mark.parametrize("name", ["trec_eval", "lightgbm", "tf_ranking"])
-    def test_conventions(self, engine: Engine, name: str) -> None:
+    def test_conventions(self, engine, name):
         table, columns = engines.documents(100), engines.COLUMNS | engines.ORDERED
         df = engine.frame(table)
         local = engines.here(table, engines.BY_CONVENTION, convention=name, doc_id="position")
@@ -170,7 +167,7 @@ class Laws:
         with pytest.raises(MeasureError, match=undefined):
             engine.summary(df, "nDCG", convention="recpack")
 
-    def test_nan_scores_last(self, engine: Engine) -> None:
+    def test_nan_scores_last(self, engine):
         table = engines.documents(50)
         bad = np.arange(len(table)) % 5 == 0
         df = engine.frame(replace(table, "score", pa.array(np.where(bad, np.nan, table["score"]))))
@@ -178,7 +175,7 @@ class Laws:
         expected = engines.rows_of(engines.here(lowest, ["AP", "nDCG@3"]).to_arrow())
         assert engine.evaluate(df, ["AP", "nDCG@3"], nan="last", **engines.COLUMNS) == expected
 
-    def test_one_query_of_most_rows_among_many_small_ones(self, engine: Engine) -> None:
+    def test_one_query_of_most_rows_among_many_small_ones(self, engine):
         rng = np.random.default_rng(0)
         long, queries = (
             500_000,
@@ -192,7 +189,7 @@ class Laws:
         expected = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@10").to_arrow().sort_by("qid")
         assert found.cast(expected.schema).equals(expected)
 
-    def test_nothing(self, engine: Engine) -> None:
+    def test_nothing(self, engine):
         nothing = engine.frame(engines.documents(0))
         (row,) = engine.summary(nothing, "AP").rows
         assert row["queries"] == 0 and np.isnan(row["mean"])
@@ -202,13 +199,13 @@ class Laws:
     # ---- queries that stand together ----
 
     @pytest.mark.parametrize("text", [False, True])
-    def test_queries_that_stand_together_are_scored_where_they_are(self, engine: Engine, text: bool) -> None:
+    def test_queries_that_stand_together_are_scored_where_they_are(self, engine, text):
         table = in_order_of_queries(engines.documents(60, text=text))
         local = engines.here(table)
         for df in engine.cuts(table):
             engine.check(df, local, engines.MEASURES, grouped=True, **engines.COLUMNS)
 
-    def test_queries_that_do_not_stand_together_are_refused(self, engine: Engine) -> None:
+    def test_queries_that_do_not_stand_together_are_refused(self, engine):
         table, name = engines.apart(engines.documents(60))
         wanted = rf"^query {name} stands in several places of the data. grouped=True takes"
         df = next(iter(engine.cuts(table)))
@@ -217,7 +214,7 @@ class Laws:
                 run(df, "nDCG", query="qid", grouped=True)
 
     @pytest.mark.parametrize("name", engines.PARTITIONS)
-    def test_queries_that_stand_together_in_any_partitions(self, engine: Engine, name: str) -> None:
+    def test_queries_that_stand_together_in_any_partitions(self, engine, name):
         if name in engine.lacks:
             pytest.skip("the engine cannot tell lists without a row from texts")
         tables = engines.PARTITIONS[name]
@@ -226,7 +223,7 @@ class Laws:
         engine.check(df, local, engines.CLICKED, grouped=True, **engines.OF_PARTITIONS)
 
     @pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
-    def test_queries_that_do_not_stand_together_in_some_partitions(self, engine: Engine, name: str) -> None:
+    def test_queries_that_do_not_stand_together_in_some_partitions(self, engine, name):
         tables, message = engines.BAD_PARTITIONS[name]
         df = engine.of_partitions([table.select(["qid", "label", "score"]) for table in tables])
         with pytest.raises(InputError, match=message):
@@ -235,9 +232,7 @@ class Laws:
     # ---- errors ----
 
     @pytest.mark.parametrize(("column", "value", "message"), [*odd_values()])
-    def test_errors_name_the_query_in_one_line(
-        self, engine: Engine, column: str, value: Any, message: str
-    ) -> None:
+    def test_errors_name_the_query_in_one_line(self, engine, column, value, message):
         if value is None and engine.is_of_pandas:
             pytest.skip("the engine has NaN where numbers have nulls")
         table = engines.documents(50, text=True)
@@ -252,9 +247,7 @@ class Laws:
     @pytest.mark.parametrize(("column", "values"), [
         ("country", ["de", "xx"]), ("country", ["de", None]), ("traffic", [0.5, 1.5]),
     ])  # fmt: skip
-    def test_columns_that_differ_within_a_query_are_refused(
-        self, engine: Engine, column: str, values: list[Any]
-    ) -> None:
+    def test_columns_that_differ_within_a_query_are_refused(self, engine, column, values):
         table = engines.documents(40, text=True)
         kind = table.schema.field(column).type
         of_query = np.flatnonzero(pc.equal(table["qid"], "query 62"))
@@ -271,7 +264,7 @@ class Laws:
         with pytest.raises(InputError, match=f'^column "{column}" differs within query "query 62": {pair}'):
             engine.evaluate(df, "AP", **engines.COLUMNS)
 
-    def test_columns_that_are_kept_have_the_values_and_types_of_the_data(self, engine: Engine) -> None:
+    def test_columns_that_are_kept_have_the_values_and_types_of_the_data(self, engine):
         table = engines.documents(80)
         odd, third = pc.equal(pc.bit_wise_and(table["qid"], 1), 1), pc.divide(table["qid"], 3)
         kept = {
@@ -289,7 +282,7 @@ class Laws:
             engines.rows_of(local.to_arrow())
         )
 
-    def test_means_of_nearly_as_many_groups_as_queries(self, engine: Engine) -> None:
+    def test_means_of_nearly_as_many_groups_as_queries(self, engine):
         table = engines.documents(250)
         group = pc.add(pc.bit_wise_and(table["qid"], 127), pa.scalar(0, pa.int64()))
         table = table.append_column("group", group)
@@ -304,7 +297,7 @@ class Laws:
             assert len(found) > 100
             assert repr(exact(found)) == repr(exact(expected))
 
-    def test_refused_before_anything_runs(self, engine: Engine) -> None:
+    def test_refused_before_anything_runs(self, engine):
         df, wanted = engine.frame(engines.documents(5)), engine.adapter.evaluate
         with pytest.raises(ColumnError, match='there is no column "points" for score'):
             wanted(df, "AP", score="points")
@@ -323,7 +316,7 @@ class Laws:
     # ---- files ----
 
     @pytest.mark.parametrize("way", engines.FILES)
-    def test_files(self, engine: Engine, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_files(self, engine, way, tmp_path, monkeypatch):
         monkeypatch.setattr(shares, "_BYTES", 20_000)  # several shares, and blocks
         table = engines.documents(120, text=way in ("any", "cut", "lists", "csv"))
         options = engines.FILES[way](tmp_path, table)
@@ -336,9 +329,7 @@ class Laws:
         other = {"grouped": way in ("ascending", "descending", "cut")}
         engine.check_files(str(tmp_path), local, measures, partitions=3, **columns, **other)
 
-    def test_files_whose_queries_do_not_stand_together(
-        self, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_files_whose_queries_do_not_stand_together(self, engine, tmp_path, monkeypatch):
         monkeypatch.setattr(shares, "_BYTES", 2_000)
         table, name = engines.apart(engines.documents(60))
         engines.write_files(tmp_path, table)
@@ -349,9 +340,7 @@ class Laws:
         engine.check_files(tmp_path, local, "AP")
 
     @pytest.mark.parametrize("kind", engines.IDS)
-    def test_files_with_ids_of_every_type(
-        self, engine: Engine, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_files_with_ids_of_every_type(self, engine, kind, tmp_path, monkeypatch):
         monkeypatch.setattr(shares, "_BYTES", 100)
         table = engines.documents_of(kind, grouped=len(kind) % 2 == 0)
         engines.write_files(tmp_path, table, group=5)
@@ -359,9 +348,7 @@ class Laws:
         engines.check_ids(engine.arrow(found), table)
 
     @pytest.mark.parametrize(("column", "value", "message"), [*odd_values()])
-    def test_errors_of_files(
-        self, engine: Engine, column: str, value: Any, message: str, tmp_path: Path
-    ) -> None:
+    def test_errors_of_files(self, engine, column, value, message, tmp_path):
         table = engines.documents(50, text=True)
         kind = table.schema.field(column).type
         bad = pc.if_else(pc.equal(table["qid"], "query 62"), pa.scalar(value, kind), table[column])

@@ -1,7 +1,5 @@
 """What tests of engines share: ragged data with heavy ties, what it is worth here, and comparison to the last bit."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import itertools
@@ -12,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +20,8 @@ import pytest
 
 import fastndcg as fn
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
-
-def steep(grade: float) -> float:
+def steep(grade):
     """A gain of the user's own, which engines must send to their workers."""
     return grade**3 / 7
 
@@ -50,31 +42,31 @@ BY_ORDER = "nDCG(ties='input')@4"
 class imported_later:
     """A module that is imported when something of it is first used: each worker collects all tests, and runs those of a few hosts."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self._name = name
 
-    def __getattr__(self, attribute: str) -> Any:
+    def __getattr__(self, attribute):
         # pytest asks all that a module of tests holds for such attributes
         if attribute.startswith(("_", "pytest")):
             raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)
 
 
-def need(*modules: str, extra: str = "engines") -> None:
+def need(*modules, extra="engines"):
     """Skip where an engine is not installed; in continuous integration it has to be."""
     for name in modules:
         if importlib.util.find_spec(name) is None:
             missing(f"{name} is not installed: pip install -e '.[{extra}]'")
 
 
-def missing(message: str) -> None:
+def missing(message):
     """Skip; in continuous integration, fail."""
     if os.environ.get("CI"):
         pytest.fail(message, pytrace=False)
     pytest.skip(message, allow_module_level=True)
 
 
-def documents(n_queries: int = 200, *, seed: int = 0, text: bool = False, longest: int = 30) -> pa.Table:
+def documents(n_queries=200, *, seed=0, text=False, longest=30):
     """Rows of all queries in any order, with few distinct scores, weights of all magnitudes and queries without relevant rows."""
     rng = np.random.default_rng(seed)
     numbers = np.repeat(rng.permutation(n_queries) * 7 - 50, rng.integers(1, longest, n_queries))
@@ -99,7 +91,7 @@ def documents(n_queries: int = 200, *, seed: int = 0, text: bool = False, longes
 ORDERED = {"doc_id": "position", "order": "position"}
 BY_CONVENTION = ["nDCG@3", "nDCG"]
 
-COLUMNS: dict[str, Any] = {
+COLUMNS = {
     "query": "qid",
     "relevance": "label",
     "score": "score",
@@ -109,7 +101,7 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-def here(table: pa.Table, measures: Any = None, *, convention: Any = None, **columns: Any) -> fn.Scores:
+def here(table, measures=None, *, convention=None, **columns):
     """Scores in this process."""
     rankings = fn.Rankings.from_arrow(table.sort_by("position"), **{**COLUMNS, **columns})
     return fn.evaluate(rankings, MEASURES if measures is None else measures, convention=convention)
@@ -119,7 +111,7 @@ CLICKED = ["DCG(ips=True)@5", "alpha_nDCG@5", "nDCG(unjudged=0.5)"]
 OF_CLICKS = COLUMNS | {"propensity": "seen", "intents": "aspects"}
 
 
-def clicked(table: pa.Table) -> pa.Table:
+def clicked(table):
     """The same documents with what few data have: propensities, and grades for intents."""
     numbers = np.arange(len(table))
     grades = table["label"].to_pylist()
@@ -127,14 +119,14 @@ def clicked(table: pa.Table) -> pa.Table:
     return table.append_column("seen", pa.array((1 + numbers % 7) / 8)).append_column("aspects", aspects)
 
 
-def listed(table: pa.Table) -> pa.Table:
+def listed(table):
     """A row for each query."""
     grouped = table.sort_by("position").group_by(["qid", "country", "traffic"], use_threads=False)
     lists = grouped.aggregate([("label", "list"), ("score", "list"), ("judged", "list")])
     return lists.rename_columns([name.removesuffix("_list") for name in lists.column_names])
 
 
-def _ids() -> dict[str, pa.Array]:
+def _ids():
     """Ids of the same queries, in order, in every type that ids may have."""
     numbers = pa.array([0, 1, 3, 4, 7, 90])
     texts = pa.array([f"query {number:02}" for number in numbers.to_pylist()])
@@ -165,7 +157,7 @@ def _ids() -> dict[str, pa.Array]:
 IDS = _ids()
 
 
-def documents_of(kind: str, *, grouped: bool) -> pa.Table:
+def documents_of(kind, *, grouped):
     """Rows of queries whose ids have a type of `IDS`; they are kept twice more, and stand together if asked."""
     rng = np.random.default_rng(0)
     queries = np.repeat(np.arange(6), [4, 1, 6, 9, 5, 2])
@@ -188,7 +180,7 @@ def documents_of(kind: str, *, grouped: bool) -> pa.Table:
     return table
 
 
-def check_ids(found: pa.Table, table: pa.Table) -> None:
+def check_ids(found, table):
     """Results of nDCG, the column "also" kept, beside what is computed here; types are those that the engine has for them."""
     for name in ("qid", "also"):
         if pa.types.is_string_view(table[name].type):
@@ -198,7 +190,7 @@ def check_ids(found: pa.Table, table: pa.Table) -> None:
     assert rows_of(pa.table([*columns, found["nDCG"]], names=expected.column_names)) == rows_of(expected)
 
 
-def apart(table: pa.Table) -> tuple[pa.Table, int]:
+def apart(table):
     """Sorted rows, of which two of one query in the first fifth stand between two queries in the last; and its id."""
     table = table.sort_by([("qid", "ascending"), ("position", "ascending")])
     starts = np.flatnonzero(np.diff(table["qid"].to_numpy(), prepend=-1000))
@@ -209,7 +201,7 @@ def apart(table: pa.Table) -> tuple[pa.Table, int]:
     return table.take(pa.array(rows)), table["qid"][first].as_py()
 
 
-def _partitions() -> dict[str, list[pa.Table]]:
+def _partitions():
     """Partitions in which the rows of a query stand together, cut where it hurts."""
     table = clicked(documents(40)).sort_by([("qid", "ascending"), ("position", "ascending")])
     scores = table["score"].to_numpy().copy()
@@ -220,7 +212,7 @@ def _partitions() -> dict[str, list[pa.Table]]:
     longest = int(np.argmax(np.diff(starts)))
     first, last = starts[longest], starts[longest + 1]
 
-    def cut(*at: int) -> list[pa.Table]:
+    def cut(*at):
         return [table.slice(start, stop - start) for start, stop in itertools.pairwise([0, *at, len(table)])]
 
     before, inside, after = table.slice(0, first), table.slice(first, last - first), table.slice(last)
@@ -244,7 +236,7 @@ def _partitions() -> dict[str, list[pa.Table]]:
 PARTITIONS = _partitions()
 
 
-def _bad_partitions() -> dict[str, tuple[list[pa.Table], str]]:
+def _bad_partitions():
     """Partitions that grouped=True refuses, and what it says."""
     table = PARTITIONS["whole queries each"]
     ends = [part["qid"][-1].as_py() for part in table]
@@ -257,7 +249,7 @@ def _bad_partitions() -> dict[str, tuple[list[pa.Table], str]]:
     apart = rf"^query {query} stands in several places of the data\. grouped=True takes queries whose rows"
     nulls = r'^column "qid" has [\d,]+ nulls?\. Drop those rows\.'
 
-    def nameless(first: int, n: int) -> list[pa.Table]:
+    def nameless(first, n):
         rows = np.arange(len(table[1]))
         missing = pa.array((rows >= first) & (rows < first + n))
         ids = pc.if_else(missing, pa.scalar(None, pa.int64()), table[1]["qid"])
@@ -280,9 +272,7 @@ OF_PARTITIONS = OF_CLICKS | {"nan": "last"}
 # ---- files ----
 
 
-def write_files(
-    folder: Path, table: pa.Table, n: int = 8, *, group: int = 60, csv: bool = False
-) -> dict[str, Any]:
+def write_files(folder, table, n=8, *, group=60, csv=False):
     """Write n files of rows as they are; returns what `COLUMNS` has else."""
     size = -(-len(table) // n)
     for part, start in enumerate(range(0, len(table), size)):
@@ -294,18 +284,18 @@ def write_files(
     return {}
 
 
-def _sorted(table: pa.Table, order: str = "ascending") -> pa.Table:
+def _sorted(table, order="ascending"):
     return table.sort_by([("qid", order), ("position", "ascending")])
 
 
-def _in_some_order(table: pa.Table) -> pa.Table:
+def _in_some_order(table):
     """Rows that stand together, by queries whose ids neither rise nor fall."""
     of_query = [hash(str(query)[::-1]) for query in table["qid"].to_pylist()]
     keyed = table.append_column("key", pa.array(of_query))
     return keyed.sort_by([("key", "ascending"), ("qid", "ascending")]).drop_columns(["key"])
 
 
-def _one_query(table: pa.Table) -> pa.Table:
+def _one_query(table):
     """Rows of one query in all files but the first and the last."""
     rows = _sorted(table)
     start = len(rows) // 8 - 5
@@ -322,13 +312,13 @@ def _one_query(table: pa.Table) -> pa.Table:
     return rows.set_column(0, "qid", ids)
 
 
-def _write_hive(folder: Path, table: pa.Table) -> dict[str, Any]:
+def _write_hive(folder, table):
     pq.write_to_dataset(_sorted(table), folder, partition_cols=["country"], max_rows_per_group=100)
     return {}
 
 
 # what writes files in a way, and what it changes of `COLUMNS`
-FILES: dict[str, Callable[[Path, pa.Table], dict[str, Any]]] = {
+FILES = {
     "any": write_files,
     "ascending": lambda folder, table: write_files(folder, _sorted(table)),
     "descending": lambda folder, table: write_files(folder, _sorted(table, "descending"), group=30),
@@ -346,16 +336,16 @@ FILES: dict[str, Callable[[Path, pa.Table], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def _parts(table: pa.Table, size: int = 60) -> list[pa.Table]:
+def _parts(table, size=60):
     return [table.slice(start, size) for start in range(0, len(table), size)]
 
 
-def bits_of(row: dict[str, Any]) -> dict[str, Any]:
+def bits_of(row):
     """A row in which values that differ in a bit differ."""
     return {name: value.hex() if isinstance(value, float) else value for name, value in row.items()}
 
 
-def rows_of(table: Any) -> list[tuple[Any, ...]]:
+def rows_of(table):
     """Rows in order of their query, in which values that differ in a bit differ."""
     plain = table.to_pylist() if isinstance(table, pa.Table) else table
     return sorted((tuple(bits_of(row).values()) for row in plain), key=lambda row: row[0])
@@ -364,10 +354,10 @@ def rows_of(table: Any) -> list[tuple[Any, ...]]:
 class Deadly:
     """A gain whose first call, in whichever process, ends it; later ones answer."""
 
-    def __init__(self, marker: Path, *, kills: bool) -> None:
+    def __init__(self, marker, *, kills):
         self.marker, self.kills = marker, kills
 
-    def __call__(self, grade: float) -> float:
+    def __call__(self, grade):
         try:
             self.marker.touch(exist_ok=False)
         except FileExistsError:
@@ -377,7 +367,7 @@ class Deadly:
         raise OSError("no luck this time")
 
 
-def importable_by_workers() -> None:
+def importable_by_workers():
     """Let processes that are started from now on import the package and these tests, whose functions they unpickle."""
     tests = Path(__file__).resolve().parent
     os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -388,7 +378,7 @@ def importable_by_workers() -> None:
 # ---- Spark ----
 
 
-def need_java() -> None:
+def need_java():
     """Skip where Java, which Spark runs on, is missing; in continuous integration it has to be there."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") or (home and Path(home, "bin", "java").exists()):
@@ -403,7 +393,7 @@ def need_java() -> None:
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def spark_session(master: str, settings: dict[str, str], *, connect: bool = False) -> SparkSession:
+def spark_session(master, settings, *, connect=False):
     from pyspark.sql import SparkSession
 
     importable_by_workers()
@@ -432,20 +422,20 @@ def spark_session(master: str, settings: dict[str, str], *, connect: bool = Fals
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def page_example(heading: str, page: str = "engines") -> str:
+def page_example(heading, page="engines"):
     """The first block of Python below a heading of a page of docs/."""
     section = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
     return section.partition("```python\n")[2].partition("```")[0]
 
 
-def page_examples(heading: str, page: str = "engines") -> str:
+def page_examples(heading, page="engines"):
     """All blocks of Python below a heading of a page of docs/, one after the other."""
     section = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").partition(f"# {heading}\n")[2]
     blocks = section.partition("\n#")[0].split("```python\n")[1:]
     return "\n".join(block.partition("```")[0] for block in blocks)
 
 
-def check_script(done: subprocess.CompletedProcess[str], table: pa.Table, queries: Path, means: Path) -> None:
+def check_script(done, table, queries, means):
     """What a script wrote and showed of nDCG@10 and AP by country, weighted, beside what is computed here."""
     assert done.returncode == 0, done.stderr[-3000:]
     local = here(table, ["nDCG@10", "AP"], is_judged=None)
@@ -457,14 +447,14 @@ def check_script(done: subprocess.CompletedProcess[str], table: pa.Table, querie
     assert shown[:-1] == ["country", "de", "en", "fr"] and shown[-1] in ("None", "NaN")
 
 
-def check_example(table: pa.Table, shown: str) -> None:
+def check_example(table, shown):
     """What an example of docs/engines.md showed of nDCG@10 and RR, beside what is computed here."""
     local = here(table, ["nDCG@10", "RR"], is_judged=None, weight=None)
     assert str(local.by("country").sort_by("country")).partition("----")[2] in shown
     assert f"{local.mean()['nDCG@10']:.6f}" in shown
 
 
-def run_script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_script(name, *arguments):
     return subprocess.run(
         [sys.executable, str(ROOT / "scripts" / name), *arguments],
         env=os.environ

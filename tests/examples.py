@@ -1,15 +1,12 @@
 """The code blocks of README.md and docs/, and how they are run: see "Documentation" in docs/house.md."""
 
-from __future__ import annotations
-
 import doctest
 import io
 import re
 import shlex
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fastndcg.cli import app
 
@@ -28,7 +25,7 @@ class Block(NamedTuple):
     line: int  # of the page, from 0, where the text begins
 
     @property
-    def is_doctest(self) -> bool:
+    def is_doctest(self):
         return self.language == "python" and self.text.startswith(">>> ")
 
 
@@ -39,21 +36,21 @@ class Command(NamedTuple):
     printed: str
 
 
-def blocks(page: Path) -> Iterator[Block]:
+def blocks(page):
     text = page.read_text(encoding="utf-8")
     for found in _BLOCK.finditer(text):
         yield Block(found[1], found[2] or "", found[3], text.count("\n", 0, found.start(3)))
 
 
-def commands(block: Block) -> Iterator[Command]:
+def commands(block):
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         line, _, printed = part.replace("\\\n", " ").partition("\n")
         yield Command(shlex.split(line), printed)
 
 
-def run_page(page: Path) -> None:
+def run_page(page):
     """Run the blocks of a page in the current folder, in order; those of Python share their names."""
-    names: dict[str, Any] = {}
+    names = {}
     for block in blocks(page):
         if block.title:
             Path(block.title).write_text(block.text, encoding="utf-8")
@@ -63,15 +60,15 @@ def run_page(page: Path) -> None:
             _run_console(block, page)
 
 
-def _run_doctest(block: Block, names: dict[str, Any], page: Path) -> None:
+def _run_doctest(block, names, page):
     test = doctest.DocTestParser().get_doctest(block.text, {}, page.name, str(page), block.line)
     test.globs = names
-    report: list[str] = []
+    report = []
     failed, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append, clear_globs=False)
     assert not failed, "".join(report)
 
 
-def _run_console(block: Block, page: Path) -> None:
+def _run_console(block, page):
     code = 0
     for command in commands(block):
         if command.words == ["echo", "$?"]:
@@ -88,7 +85,7 @@ def _run_console(block: Block, page: Path) -> None:
     assert not code, f"{page.name}, line {block.line}: exit code {code} at the end; show it with echo $?"
 
 
-def _run(words: list[str]) -> tuple[str, int]:
+def _run(words):
     """What a command prints, on stdout and stderr in the order of a terminal, and its exit code."""
     program, *arguments = words
     assert program == "fastndcg", f"only fastndcg is run in console blocks, not {program}"

@@ -14,8 +14,6 @@ which NumPy and Numba count from the end: no kernel means that.
 run so.
 """
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import mmap
@@ -23,7 +21,6 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,7 +38,7 @@ _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
-def fenced(size: int, side: str) -> tuple[int, int, int]:
+def fenced(size, side):
     """Address of `size` bytes that end or begin beside an unreadable page; where their mapping begins, and its length."""
     length = -(-size // PAGE) * PAGE + 2 * PAGE
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -54,12 +51,12 @@ def fenced(size: int, side: str) -> tuple[int, int, int]:
     return (last - size if side == "after" else start + PAGE), start, length
 
 
-def beside_a_fence(array: Array, side: str) -> Array:
+def beside_a_fence(array, side):
     """A copy that ends, or begins, beside an unreadable page."""
     address, start, length = fenced(array.nbytes, side)
     memory = (ctypes.c_char * array.nbytes).from_address(address)
     weakref.finalize(memory, _libc.munmap, start, length)
-    copy: Array = np.frombuffer(memory, array.dtype).reshape(array.shape)
+    copy = np.frombuffer(memory, array.dtype).reshape(array.shape)
     copy[...] = array
     copy.flags.writeable = array.flags.writeable
     return copy
@@ -76,14 +73,14 @@ class Guarded:
 
     _one_at_a_time = threading.RLock()
 
-    def __init__(self, driver: Any, place: Callable[[Array], Array]) -> None:
+    def __init__(self, driver, place):
         self._driver, self._place = driver, place
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(self._driver, name)
 
-    def __call__(self, *arguments: Any) -> Any:
-        moved: list[tuple[Array, Array]] = []
+    def __call__(self, *arguments):
+        moved = []
         with self._one_at_a_time:
             try:
                 return self._driver(*(self._moved(argument, moved) for argument in arguments))
@@ -92,7 +89,7 @@ class Guarded:
                     if array.flags.writeable:
                         array[...] = copy
 
-    def _moved(self, argument: Any, moved: list[tuple[Array, Array]]) -> Any:
+    def _moved(self, argument, moved):
         if isinstance(argument, tuple):
             parts = [self._moved(part, moved) for part in argument]
             return type(argument)(*parts) if hasattr(argument, "_fields") else tuple(parts)
@@ -118,21 +115,21 @@ class _Api(ctypes.Structure):
     ]
 
 
-def guard_allocations(side: str) -> None:
+def guard_allocations(side):
     """Give compiled kernels memory beside unreadable pages. They have to be loaded after this."""
     from numba.core.runtime import _nrt_python
 
     helpers = _nrt_python.c_helpers
     api = ctypes.CFUNCTYPE(ctypes.POINTER(_Api))(helpers["get_api"])().contents
-    mappings: dict[int, tuple[int, int]] = {}
+    mappings = {}
 
-    def unmap(address: int) -> None:
+    def unmap(address):
         _libc.munmap(*mappings.pop(address))
 
     give_back = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(unmap)
     manage = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, type(give_back))(api.manage)
 
-    def allocate(size: int, _: int = 0) -> int | None:
+    def allocate(size, _=0):
         address, start, length = fenced(size, side)
         ctypes.memset(address, 0xA5, size)  # no zeros that hide what was never written
         mappings[address] = start, length
@@ -147,7 +144,7 @@ def guard_allocations(side: str) -> None:
     _kept.extend([plain, aligned, give_back, manage])
 
 
-_kept: list[Any] = []  # functions that Numba calls for the rest of the process
+_kept = []  # functions that Numba calls for the rest of the process
 
 
 # ---- indices, where nothing is compiled ----
@@ -156,30 +153,30 @@ _kept: list[Any] = []  # functions that Numba calls for the rest of the process
 class Indexed(np.ndarray):
     """An array that takes no index below 0, and no slice whose ends are."""
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key):
         _check_index(self, key)
         return super().__getitem__(key)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key, value):
         _check_index(self, key)
         super().__setitem__(key, value)
 
 
-def _check_index(array: Array, key: Any) -> None:
+def _check_index(array, key):
     for part in key if isinstance(key, tuple) else (key,):
         for number in (part.start, part.stop) if isinstance(part, slice) else (part,):
             if isinstance(number, int | np.integer) and number < 0:
                 raise IndexError(f"index {key} of an array of shape {array.shape} is below 0")
 
 
-def _indexed(array: Array) -> Array:
+def _indexed(array):
     return array.view(Indexed)
 
 
 # ---- all of it ----
 
 
-def install(how: str) -> None:
+def install(how):
     """Guard what drivers are called with, "after" or "before" their arrays; check every "index" where nothing
     is compiled; or let errors out of every block, so that NUMBA_BOUNDSCHECK=1 finds all indices out of
     "bounds".
@@ -202,7 +199,7 @@ def install(how: str) -> None:
     place = _indexed if how == "index" else lambda array: beside_a_fence(array, how)
     declare = compiling.driver
 
-    def guarded_driver(**options: Any) -> Any:
+    def guarded_driver(**options):
         decorate = declare(**options)
         return lambda function: Guarded(decorate(function), place)
 

@@ -4,14 +4,12 @@ A tool is a function as in rivals.py: queries and a cutoff give a value for each
 nothing. `test_measures_of_tools` asks all of them about the same kind of random data.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import rivals
-from rivals import RIVALS, Query, Tool, Values, random_queries
+from rivals import RIVALS, Tool, random_queries
 
 
 class Live(NamedTuple):
@@ -31,7 +29,7 @@ GRADES = {
 }
 
 
-def ragged(seed: int, live: Live, n: int = 48) -> list[Query]:
+def ragged(seed, live, n=48):
     """Queries as of `random_queries`, with grades that the tool takes; every sixth has no relevant document."""
     random = np.random.default_rng(seed)
     queries = []
@@ -48,8 +46,8 @@ def ragged(seed: int, live: Live, n: int = 48) -> list[Query]:
 # ---- retrieval ----
 
 
-def _pytrec_eval(name: str, cut: str = "") -> Tool:
-    def run(queries: list[Query], k: int | None) -> Values:
+def _pytrec_eval(name, cut=""):
+    def run(queries, k):
         import pytrec_eval
 
         qrels, found = rivals._qrels_and_run(queries)
@@ -61,8 +59,8 @@ def _pytrec_eval(name: str, cut: str = "") -> Tool:
     return run
 
 
-def _ir_measures(notation: str, provider: str = "pytrec_eval", least: int = 1) -> Tool:
-    def run(queries: list[Query], k: int | None) -> Values:
+def _ir_measures(notation, provider="pytrec_eval", least=1):
+    def run(queries, k):
         import ir_measures
 
         qrels, found = rivals._qrels_and_run(queries)
@@ -85,61 +83,61 @@ def _ir_measures(notation: str, provider: str = "pytrec_eval", least: int = 1) -
 # ---- learning to rank ----
 
 
-def lightgbm_map(queries: list[Query], k: int | None) -> Values:
+def lightgbm_map(queries, k):
     return [rivals.lightgbm_mean([query], k, metric="map") for query in queries]
 
 
-def _xgboost(metric: str, minus: str = "") -> Tool:
+def _xgboost(metric, minus=""):
     return lambda queries, k: [rivals.xgboost_mean([query], k, minus, metric=metric) for query in queries]
 
 
-def sklearn_dcg(queries: list[Query], k: int | None) -> Values:
+def sklearn_dcg(queries, k):
     from sklearn.metrics import dcg_score
 
     return [float(dcg_score([query.grades], [query.scores], k=k)) for query in queries]
 
 
-def sklearn_auc(queries: list[Query], k: int | None) -> Values:
+def sklearn_auc(queries, k):
     from sklearn.metrics import roc_auc_score
 
     values = [float(roc_auc_score(query.grades, query.scores)) for query in queries]
     return [None if value != value else value for value in values]
 
 
-def sklearn_ap(queries: list[Query], k: int | None) -> Values:
+def sklearn_ap(queries, k):
     from sklearn.metrics import average_precision_score
 
     return [float(average_precision_score(query.grades, query.scores)) for query in queries]
 
 
-def sklearn_lrap(queries: list[Query], k: int | None) -> Values:
+def sklearn_lrap(queries, k):
     from sklearn.metrics import label_ranking_average_precision_score as lrap
 
     return [float(lrap([query.grades], [query.scores])) for query in queries]
 
 
-def sklearn_ranking_loss(queries: list[Query], k: int | None) -> Values:
+def sklearn_ranking_loss(queries, k):
     from sklearn.metrics import label_ranking_loss
 
     return [1 - float(label_ranking_loss([query.grades], [query.scores])) for query in queries]
 
 
-def _catboost(name: str, options: str = "") -> Tool:
-    def run(queries: list[Query], k: int | None) -> Values:
+def _catboost(name, options=""):
+    def run(queries, k):
         metric = options or f"{name}:top={-1 if k is None else k}"
         return [rivals.catboost_metric([query], metric) for query in queries]
 
     return run
 
 
-def _torchmetrics(name: str, **options: object) -> Tool:
-    def run(queries: list[Query], k: int | None) -> Values:
+def _torchmetrics(name, **options):
+    def run(queries, k):
         import torch
         import torchmetrics.retrieval
 
         given = options if k is None else {**options, "top_k": k}
         metric = getattr(torchmetrics.retrieval, name)(**given)
-        values: Values = []
+        values = []
         for query in queries:
             indexes = torch.zeros(len(query.grades), dtype=torch.long)
             metric.update(torch.tensor(query.scores), torch.tensor(query.grades), indexes=indexes)
@@ -150,12 +148,12 @@ def _torchmetrics(name: str, **options: object) -> Tool:
     return run
 
 
-def _sentence_transformers(metric: str) -> Tool:
+def _sentence_transformers(metric):
     return rivals.of_truth(rivals.sentence_transformers, metric=metric)
 
 
 _NO_CUTOFF, _CUT = (None,), (1, 3, 10)
-LIVE: dict[tuple[str, str], Live] = {
+LIVE = {
     ("pytrec_eval", "AP"): Live(_pytrec_eval("map", "map_cut"), "negative"),
     ("pytrec_eval", "P"): Live(_pytrec_eval("P"), "negative", _CUT),
     ("pytrec_eval", "R"): Live(_pytrec_eval("recall"), "negative", _CUT),

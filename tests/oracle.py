@@ -15,11 +15,9 @@ averaged linear measures, so that lists too long for listing orders can be check
 against the listing.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -45,14 +43,14 @@ class Query(NamedTuple):
     pool: Sequence[Any] | None = None
     propensity: Sequence[float] | None = None
 
-    def documents(self) -> list[Document]:
+    def documents(self):
         flags = [True] * len(self.grades) if self.is_judged is None else self.is_judged
         return [
             Document(grade, bool(flag), score)
             for grade, flag, score in zip(self.grades, flags, self.scores, strict=True)
         ]
 
-    def judged_grades(self) -> list[Any]:
+    def judged_grades(self):
         """Grades of everything that was judged: the pool, or what stands in for it, the judged documents scored."""
         if self.pool is not None:
             return list(self.pool)
@@ -62,23 +60,23 @@ class Query(NamedTuple):
 # ---- orders of tied documents ----
 
 
-def tie_groups(scores: Sequence[Any]) -> list[list[int]]:
+def tie_groups(scores):
     """Positions of equal scores, groups by falling score, positions within a group as given.
 
     >>> tie_groups([0.5, 0.9, 0.5])
     [[1], [0, 2]]
     """
-    groups: dict[Any, list[int]] = {}
+    groups = {}
     for i, score in enumerate(scores):
         groups.setdefault(score, []).append(i)
     return [groups[score] for score in sorted(groups, reverse=True)]
 
 
-def number_of_orders(scores: Sequence[Any]) -> int:
+def number_of_orders(scores):
     return math.prod(math.factorial(len(group)) for group in tie_groups(scores))
 
 
-def orders(scores: Sequence[Any]) -> Iterator[list[int]]:
+def orders(scores):
     """Every order of the documents that agrees with the scores.
 
     >>> list(orders([0.5, 0.9, 0.5]))
@@ -88,14 +86,7 @@ def orders(scores: Sequence[Any]) -> Iterator[list[int]]:
         yield [i for group in arranged for i in group]
 
 
-def over_orders(
-    value: Callable[[list[Document]], float | None],
-    worth: Callable[[Document], float],
-    query: Query,
-    ties: str,
-    undefined: float = 0.0,
-    linear: bool = False,
-) -> float | None:
+def over_orders(value, worth, query, ties, undefined=0.0, linear=False):
     """A value of a fully ordered list, made a value of tied scores.
 
     Some orders may have a value and others none (the ideal of what was returned can be 0). Those without one
@@ -126,9 +117,7 @@ def over_orders(
     raise ValueError(f"ties={ties!r}")
 
 
-def over_turns(
-    value: Callable[[list[Document]], float | None], documents: Sequence[Document], groups: list[list[int]]
-) -> float | None:
+def over_turns(value, documents, groups):
     """The mean over all orders of a value to which each document adds what its rank makes of it.
 
     Then it is enough that each document stands once on each place of its tied group: groups are turned one
@@ -146,14 +135,12 @@ def over_turns(
                 value([*ranked[:start], *ranked[at:end], *ranked[start:at], *ranked[end:]])
                 for at in range(start, end)
             ]
-            total += sum(map(Fraction, turned)) / len(group) - Fraction(first)  # type: ignore[arg-type]
+            total += sum(map(Fraction, turned)) / len(group) - Fraction(first)
         start = end
     return float(total)
 
 
-def bounds_over_orders(
-    value: Callable[[list[Document]], float | None], query: Query
-) -> tuple[float, float] | None:
+def bounds_over_orders(value, query):
     """Smallest and largest value over all orders: what "worst" and "best" must be for any measure."""
     documents = query.documents()
     values = [
@@ -162,7 +149,7 @@ def bounds_over_orders(
     return (min(values), max(values)) if values else None
 
 
-def mean(values: Sequence[float]) -> float:
+def mean(values):
     """The mean without rounding on the way."""
     return float(sum(map(Fraction, values)) / len(values))
 
@@ -170,15 +157,13 @@ def mean(values: Sequence[float]) -> float:
 # ---- gain and discount ----
 
 
-def gain_function(
-    gain: Any = "linear", rel: float | None = None, gains: Mapping[Any, float] | None = None
-) -> Callable[[Document], float]:
+def gain_function(gain="linear", rel=None, gains=None):
     """What a document is worth. An unjudged one is worth nothing; with `rel`, one of a lower grade too.
 
     `gains` is ir_measures' spelling: those grades gain what is listed, all others their grade.
     """
 
-    def of_grade(grade: Any) -> float:
+    def of_grade(grade):
         if gain == "binary":
             return 1.0 if grade >= (1 if rel is None else rel) else 0.0
         if rel is not None and grade < rel:
@@ -200,7 +185,7 @@ def gain_function(
     return lambda document: of_grade(document.grade) if document.is_judged else 0.0
 
 
-def discount_function(discount: Any = "log2") -> Callable[[int], float]:
+def discount_function(discount="log2"):
     """What a gain is worth at a rank, ranks from 1."""
     if discount == "log2":
         return lambda rank: 1.0 / math.log2(rank + 1)
@@ -217,14 +202,12 @@ def discount_function(discount: Any = "log2") -> Callable[[int], float]:
     return lambda rank: float(discount(rank))
 
 
-def discounted_sum(gains: Sequence[float], discount: Callable[[int], float], cutoff: int | None) -> float:
+def discounted_sum(gains, discount, cutoff):
     """The sum over ranks of gain times discount, correctly rounded for the rounded discounts."""
     return math.fsum(gain * discount(rank) for rank, gain in enumerate(gains[:cutoff], start=1))
 
 
-def highest_gain(
-    gain: Any, rel: float | None, gains: Mapping[Any, float] | None, seen: Sequence[float]
-) -> float:
+def highest_gain(gain, rel, gains, seen):
     """The gain of the top grade: of the scale where the gain lists one, else the best that the query has."""
     if gain == "binary":
         return 1.0
@@ -235,15 +218,7 @@ def highest_gain(
     return max(seen, default=0.0)
 
 
-def ideal_gains(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    ideal: str,
-    gain: Any = "linear",
-    rel: float | None = None,
-    gains: Mapping[Any, float] | None = None,
-) -> list[float]:
+def ideal_gains(ranked, query, cutoff, ideal, gain="linear", rel=None, gains=None):
     """Gains of the ideal ranking, best first.
 
     "judged", "judged_uncut": of all judged documents; "scored": of the documents scored; "returned": of the
@@ -271,16 +246,7 @@ def ideal_gains(
 # ---- measures: each a function of a fully ordered list ----
 
 
-def dcg(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    gain: Any,
-    discount: Any,
-    rel: Any,
-    gains: Any,
-) -> float | None:
+def dcg(ranked, query, cutoff, *, gain, discount, rel, gains):
     """Sum over ranks i <= k of gain(grade_i) * discount(i). Undefined where the query has no document at all."""
     if not query.grades and not query.judged_grades():
         return None
@@ -288,17 +254,7 @@ def dcg(
     return discounted_sum([worth(document) for document in ranked], discount_function(discount), cutoff)
 
 
-def idcg(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    gain: Any,
-    discount: Any,
-    rel: Any,
-    gains: Any,
-    ideal: str,
-) -> float | None:
+def idcg(ranked, query, cutoff, *, gain, discount, rel, gains, ideal):
     """The same sum over the ideal ranking, which "judged_uncut" does not cut. Undefined where the query has no document."""
     if not query.grades and not query.judged_grades():
         return None
@@ -308,18 +264,7 @@ def idcg(
     )
 
 
-def ndcg(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    gain: Any,
-    discount: Any,
-    rel: Any,
-    gains: Any,
-    ideal: str,
-    floor: str = "zero",
-) -> float | None:
+def ndcg(ranked, query, cutoff, *, gain, discount, rel, gains, ideal, floor="zero"):
     """DCG / IDCG. Undefined where IDCG is 0. With `floor` "worst" both less the DCG of all judged documents by
     rising gain; undefined where they are equal.
     """
@@ -334,14 +279,12 @@ def ndcg(
     return None if not best or got is None else got / best
 
 
-def cg(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, gain: Any, rel: Any, gains: Any
-) -> float | None:
+def cg(ranked, query, cutoff, *, gain, rel, gains):
     """Sum over ranks i <= k of gain(grade_i). Undefined where the query has no document at all."""
     return dcg(ranked, query, cutoff, gain=gain, discount=lambda rank: 1.0, rel=rel, gains=gains)
 
 
-def num_ret(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float | None) -> float:
+def num_ret(ranked, query, cutoff, *, rel):
     """Documents among the first k; with `rel`, only the judged ones of at least that grade."""
     return float(
         sum(
@@ -354,42 +297,29 @@ def num_ret(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel
 # documents among all judged ones, retrieved or not. Where a definition divides by 0 the query is undefined.
 
 
-def is_relevant(document: Document, rel: float) -> bool:
+def is_relevant(document, rel):
     return document.is_judged and document.grade >= rel
 
 
-def num_rel(ranked: Sequence[Document], query: Query, cutoff: int | None = None, *, rel: float = 1) -> float:
+def num_rel(ranked, query, cutoff=None, *, rel=1):
     """R: trec_eval's num_rel."""
     return float(sum(1 for grade in query.judged_grades() if grade >= rel))
 
 
-def number_of_relevant(
-    ranked: Sequence[Document], query: Query, cutoff: int | None = None, *, rel: float = 1
-) -> float | None:
+def number_of_relevant(ranked, query, cutoff=None, *, rel=1):
     """R; a query without any shows `empty`, which is 0 as long as nothing else is asked for."""
     return num_rel(ranked, query, rel=rel) or None
 
 
-def number_returned(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float | None
-) -> float | None:
+def number_returned(ranked, query, cutoff, *, rel):
     return num_ret(ranked, query, cutoff, rel=rel) if has_documents(query) else None
 
 
-def has_documents(query: Query) -> bool:
+def has_documents(query):
     return bool(query.grades or query.judged_grades())
 
 
-def precision(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    rel: float = 1,
-    relative: bool = False,
-    denominator: str = "cutoff",
-    score_above: float | None = None,
-) -> float | None:
+def precision(ranked, query, cutoff, *, rel=1, relative=False, denominator="cutoff", score_above=None):
     """Relevant documents among the first k over k, also where the list is shorter (trec_eval's P); without k
     over the list. "returned" divides by the list where it is shorter; "n_relevant", as `relative`, by R where
     that is less. Undefined where the query has no document at all, or where that is 0.
@@ -403,7 +333,7 @@ def precision(
     return found / shown if shown and has_documents(query) else None
 
 
-def relevant_found(ranked: Sequence[Document], rel: float, score_above: float | None) -> list[bool]:
+def relevant_found(ranked, rel, score_above):
     """Whether each document is relevant, and its score above the threshold."""
     return [
         is_relevant(document, rel) and (score_above is None or document.score > score_above)
@@ -411,15 +341,7 @@ def relevant_found(ranked: Sequence[Document], rel: float, score_above: float | 
     ]
 
 
-def recall(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    rel: float = 1,
-    denominator: str = "n_relevant",
-    score_above: float | None = None,
-) -> float | None:
+def recall(ranked, query, cutoff, *, rel=1, denominator="n_relevant", score_above=None):
     """Relevant documents among the first k over R, or, by "cutoff", over min(R, k)."""
     relevant = num_rel(ranked, query, rel=rel)
     if not relevant:
@@ -428,9 +350,7 @@ def recall(
     return found / (min(relevant, cutoff) if denominator == "cutoff" and cutoff else relevant)
 
 
-def f_measure(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1, beta: float = 1.0
-) -> float | None:
+def f_measure(ranked, query, cutoff, *, rel=1, beta=1.0):
     """(1 + b^2) P R / (b^2 P + R), which is (1 + b^2) hits / (b^2 R + k); 0 without hits. Undefined where R is 0."""
     p, r = precision(ranked, query, cutoff, rel=rel), recall(ranked, query, cutoff, rel=rel)
     if r is None:
@@ -438,38 +358,26 @@ def f_measure(
     return (1 + beta**2) * p * r / (beta**2 * p + r) if p and r else 0.0
 
 
-def set_average_precision(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
-) -> float | None:
+def set_average_precision(ranked, query, cutoff, *, rel=1):
     """Precision times recall of everything returned; 0 where nothing was. Undefined where R is 0."""
     p, r = precision(ranked, query, None, rel=rel), recall(ranked, query, None, rel=rel)
     return None if r is None else (p or 0.0) * r
 
 
-def r_precision(
-    ranked: Sequence[Document], query: Query, cutoff: int | None = None, *, rel: float = 1
-) -> float | None:
+def r_precision(ranked, query, cutoff=None, *, rel=1):
     """Precision at rank R."""
     relevant = int(num_rel(ranked, query, rel=rel))
     return precision(ranked, query, relevant, rel=rel) if relevant else None
 
 
-def success(ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1) -> float | None:
+def success(ranked, query, cutoff, *, rel=1):
     """1 where any of the first k is relevant. Undefined without a relevant document anywhere."""
     if not num_rel(ranked, query, rel=rel):
         return None
     return 1.0 if any(is_relevant(document, rel) for document in ranked[:cutoff]) else 0.0
 
 
-def reciprocal_rank(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    rel: float = 1,
-    of: str = "first",
-    score_above: float | None = None,
-) -> float | None:
+def reciprocal_rank(ranked, query, cutoff, *, rel=1, of="first", score_above=None):
     """1 over the rank of the first relevant document, 0 where none is among the first k. `of` "best": of the
     first one that has the best grade of all relevant documents of the list.
     """
@@ -482,15 +390,7 @@ def reciprocal_rank(
     return next((1.0 / rank for rank, is_found in enumerate(found[:cutoff], start=1) if is_found), 0.0)
 
 
-def average_precision(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    rel: float = 1,
-    denominator: str = "n_relevant",
-    score_above: float | None = None,
-) -> float | None:
+def average_precision(ranked, query, cutoff, *, rel=1, denominator="n_relevant", score_above=None):
     """Sum of precision@i over the ranks i <= k of relevant documents, over R ("n_relevant", trec_eval's map
     and map_cut), over min(R, k) ("cutoff", LightGBM's and most recommender libraries'), over min(R, k, n)
     ("returned", LensKit's), over the relevant documents found ("hits", torchmetrics'; 0 without any) or over
@@ -515,15 +415,7 @@ def average_precision(
     return total / over if over else None
 
 
-def interpolated_precision(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    recall: float,
-    rel: float = 1,
-    rounding: str = "up",
-) -> float | None:
+def interpolated_precision(ranked, query, cutoff, *, recall, rel=1, rounding="up"):
     """The largest precision at any rank of at least that recall; trec_eval asks for int(recall * R + 0.9)
     documents up to 9, and for lround(recall * R) since 10 ("nearest").
     """
@@ -537,9 +429,7 @@ def interpolated_precision(
     return max((found / rank for found, rank in enumerate(hits, start=1) if found >= wanted), default=0.0)
 
 
-def binary_preference(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
-) -> float | None:
+def binary_preference(ranked, query, cutoff, *, rel=1):
     """bpref as trec_eval has it: 1/R sum over relevant of 1 - min(nonrelevant above, R) / min(R, N)."""
     relevant = int(num_rel(ranked, query, rel=rel))
     nonrelevant = sum(1 for grade in query.judged_grades() if 0 <= grade < rel)
@@ -554,9 +444,7 @@ def binary_preference(
     return total / relevant
 
 
-def inferred_ap(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, rel: float = 1
-) -> float | None:
+def inferred_ap(ranked, query, cutoff, *, rel=1):
     """infAP as trec_eval has it: precision at a rank is estimated from the judged part of the pool above it.
     A negative grade means, as in trec_eval's files, that the document was in the pool and not judged, whether
     `is_judged` says so too or not.
@@ -586,15 +474,7 @@ def inferred_ap(
 # Pairs of documents.
 
 
-def area_under_roc(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    rel: float = 1,
-    pairs: str = "relevant",
-    max_fp: float | None = None,
-) -> float | None:
+def area_under_roc(ranked, query, cutoff, *, rel=1, pairs="relevant", max_fp=None):
     """Share of the pairs of a relevant document and another one whose relevant one comes first; "graded": of all
     pairs of different grades. With a number `max_fp` only the first so many others have pairs, and as many with
     each relevant document of the query; with a share only that share of the others, corrected as McClish does.
@@ -616,19 +496,17 @@ def area_under_roc(
     return mcclish(math.fsum(max(max_fp * others - n, 0) for n in above) / (len(above) * others), max_fp)
 
 
-def mcclish(partial: float, max_fp: float) -> float:
+def mcclish(partial, max_fp):
     """A partial area as scikit-learn shows it: 1/2 for one of chance, 1 for the largest."""
     least, most = max_fp**2 / 2, max_fp
     return (1 + (partial - least) / (most - least)) / 2
 
 
-def area_under_lines(
-    query: Query, cutoff: int | None, *, rel: float = 1, max_fp: float
-) -> list[float | None]:
+def area_under_lines(query, cutoff, *, rel=1, max_fp):
     """The corrected area under a curve with a straight line for each tied group, for each order of tied documents:
     they differ only in which documents are within the cutoff.
     """
-    values: list[float | None] = []
+    values = []
     documents = query.documents()
     for order in orders(query.scores):
         shown = order[:cutoff]
@@ -652,9 +530,7 @@ def area_under_lines(
 # Measures of a user who reads down the list.
 
 
-def expected_reciprocal_rank(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, max_rel: float = 4, stop: Any = "exp2"
-) -> float | None:
+def expected_reciprocal_rank(ranked, query, cutoff, *, max_rel=4, stop="exp2"):
     """Sum over ranks of 1/i times the chance to stop exactly there; stopping probability (2^grade - 1) /
     2^max_rel, or `stop` of the grade. Undefined, as are the other measures of a user, where the query has no
     document at all.
@@ -667,20 +543,13 @@ def expected_reciprocal_rank(
     return total if has_documents(query) else None
 
 
-def chance_to_stop(document: Document, stop: Any, max_rel: float = 4) -> float:
+def chance_to_stop(document, stop, max_rel=4):
     if stop != "exp2":
         return gain_function(stop)(document)
     return (2.0 ** max(document.grade, 0) - 1.0) / 2.0**max_rel if document.is_judged else 0.0
 
 
-def probability_found(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    decay: float = 0.85,
-    stop: Any = "linear",
-) -> float | None:
+def probability_found(ranked, query, cutoff, *, decay=0.85, stop="linear"):
     """Sum over ranks of the chance to stop there, where the user goes on with probability `decay` if not stopped."""
     total, looking = 0.0, 1.0
     for document in ranked[:cutoff]:
@@ -690,9 +559,7 @@ def probability_found(
     return total if has_documents(query) else None
 
 
-def rank_biased_precision(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8, rel: float = 1
-) -> float | None:
+def rank_biased_precision(ranked, query, cutoff, *, p=0.8, rel=1):
     """(1 - p) sum over relevant of p^(i - 1)."""
     total = math.fsum(
         p ** (i - 1) for i, document in enumerate(ranked[:cutoff], start=1) if is_relevant(document, rel)
@@ -700,9 +567,7 @@ def rank_biased_precision(
     return (1 - p) * total if has_documents(query) else None
 
 
-def rank_biased_residual(
-    ranked: Sequence[Document], query: Query, cutoff: int | None, *, p: float = 0.8
-) -> float | None:
+def rank_biased_residual(ranked, query, cutoff, *, p=0.8):
     """What RBP could still gain: the weight of the unjudged ranks and of everything beyond the list."""
     shown = ranked[:cutoff]
     unjudged = math.fsum(
@@ -711,21 +576,13 @@ def rank_biased_residual(
     return (1 - p) * unjudged + p ** len(shown) if has_documents(query) else None
 
 
-def judged_share(ranked: Sequence[Document], query: Query, cutoff: int | None) -> float | None:
+def judged_share(ranked, query, cutoff):
     """Judged documents among the first k, over the documents there (ir_measures' Judged)."""
     shown = ranked[:cutoff]
     return sum(document.is_judged for document in shown) / len(shown) if shown else None
 
 
-def scaled_dcg(
-    ranked: Sequence[Document],
-    query: Query,
-    cutoff: int | None,
-    *,
-    max_rel: float,
-    min_rel: float = 0,
-    discount: Any = "log2",
-) -> float | None:
+def scaled_dcg(ranked, query, cutoff, *, max_rel, min_rel=0, discount="log2"):
     """DCG over that of k documents of the highest grade of the scale (ir_measures' SDCG); without k of as many as returned."""
     places = len(ranked) if cutoff is None else cutoff
     if not places or not has_documents(query):
@@ -735,7 +592,7 @@ def scaled_dcg(
     return discounted_sum(worth, weigh, cutoff) / discounted_sum([1.0] * places, weigh, cutoff)
 
 
-def scaled(document: Document, max_rel: float, min_rel: float) -> float:
+def scaled(document, max_rel, min_rel):
     """A grade as a part of its scale."""
     if not document.is_judged:
         return 0.0
@@ -744,14 +601,14 @@ def scaled(document: Document, max_rel: float, min_rel: float) -> float:
 
 # ---- the door ----
 
-GRADED: dict[str, tuple[Callable[..., float | None], tuple[str, ...]]] = {
+GRADED = {
     "nDCG": (ndcg, ("gain", "discount", "rel", "gains", "ideal", "floor")),
     "DCG": (dcg, ("gain", "discount", "rel", "gains")),
     "IDCG": (idcg, ("gain", "discount", "rel", "gains", "ideal")),
     "CG": (cg, ("gain", "rel", "gains")),
     "NumRet": (number_returned, ("rel",)),
 }
-BINARY: dict[str, Callable[..., float | None]] = {
+BINARY = {
     "P": precision, "R": recall, "F": f_measure, "Rprec": r_precision, "Success": success, "RR": reciprocal_rank,
     "AP": average_precision, "AUC": area_under_roc, "IPrec": interpolated_precision, "Bpref": binary_preference, "infAP": inferred_ap,
     "ERR": expected_reciprocal_rank, "PFound": probability_found, "RBP": rank_biased_precision, "RBPresidual": rank_biased_residual,
@@ -773,7 +630,7 @@ _DEFAULTS = {
 }
 
 
-def better_of_binary(name: str, rel: float = 1, **words: Any) -> Callable[[Document], float]:
+def better_of_binary(name, rel=1, **words):
     """What makes a document better for a measure: order within ties by it, and the measure is smallest or largest."""
     if name == "Judged":
         return lambda document: float(document.is_judged)
@@ -791,7 +648,7 @@ def better_of_binary(name: str, rel: float = 1, **words: Any) -> Callable[[Docum
     return lambda document: float(is_relevant(document, rel))
 
 
-def with_assumed_grade(query: Query, grade: Any) -> Query:
+def with_assumed_grade(query, grade):
     """The same query, had someone judged every document that was not judged, and given it this grade."""
     documents = query.documents()
     pool = query.judged_grades() + [grade for document in documents if not document.is_judged]
@@ -802,7 +659,7 @@ def with_assumed_grade(query: Query, grade: Any) -> Query:
     )
 
 
-def without_unjudged(query: Query) -> Query:
+def without_unjudged(query):
     """The judged documents of the query alone."""
     kept = [i for i, document in enumerate(query.documents()) if document.is_judged]
     return query._replace(
@@ -814,16 +671,8 @@ def without_unjudged(query: Query) -> Query:
 
 
 def score(
-    name: str,
-    query: Query,
-    cutoff: int | None = None,
-    *,
-    ties: str = "average",
-    judged_only: bool = False,
-    empty: Any = 0.0,
-    unjudged: Any = None,
-    **parameters: Any,
-) -> float:
+    name, query, cutoff=None, *, ties="average", judged_only=False, empty=0.0, unjudged=None, **parameters
+):
     """The value of one query; NaN where it is undefined and `empty` is "nan" or "skip".
 
     `judged_only` drops the unjudged documents from the ranked list; `unjudged` gives them a grade. `ips` and
@@ -855,7 +704,7 @@ def score(
         definition, arguments = BINARY[name], parameters
         worth = better_of_binary(name, **parameters)
 
-    def of_order(ranked: list[Document]) -> float | None:
+    def of_order(ranked):
         return definition(ranked, query, cutoff, **arguments)
 
     listed = without_unjudged(query) if judged_only else query
@@ -869,7 +718,7 @@ def score(
     return shown_empty if value is None else value
 
 
-def weighted_mean(values: Sequence[float], weights: Sequence[float] | None, empty: Any = 0.0) -> float:
+def weighted_mean(values, weights, empty=0.0):
     """The mean of a measure over queries, rounded once; empty="skip" leaves out those without a value."""
     rows = list(zip(values, [1.0] * len(values) if weights is None else weights, strict=True))
     if empty == "skip":
@@ -884,22 +733,22 @@ def weighted_mean(values: Sequence[float], weights: Sequence[float] | None, empt
 
 
 def weighted_by_propensity(
-    name: str,
-    query: Query,
-    propensity: Sequence[float],
-    cutoff: int | None = None,
+    name,
+    query,
+    propensity,
+    cutoff=None,
     *,
-    ips: Any,
-    clip: float = 0.0,
-    ties: str = "average",
-    judged_only: bool = False,
-    unjudged: Any = None,
-    empty: Any = 0.0,
-    gain: Any = "linear",
-    gains: Mapping[Any, float] | None = None,
-    rel: float | None = None,
-    discount: Any = "log2",
-) -> float:
+    ips,
+    clip=0.0,
+    ties="average",
+    judged_only=False,
+    unjudged=None,
+    empty=0.0,
+    gain="linear",
+    gains=None,
+    rel=None,
+    discount="log2",
+):
     """DCG, or CG, of gains over max(propensity, clip); "snips" divides by the sum of all of them, returned first or not."""
     shown_empty = math.nan if empty in ("nan", "skip") else float(empty)
     worth = gain_function(gain, rel, gains)
@@ -911,7 +760,7 @@ def weighted_by_propensity(
         return shown_empty
     weigh = discount_function((lambda rank: 1.0) if name == "CG" else discount)
 
-    def value(order: Sequence[int]) -> float:
+    def value(order):
         return discounted_sum(
             [weighed[i] for i in order if documents[i].is_judged or not judged_only], weigh, cutoff
         )
@@ -941,7 +790,7 @@ class IntentQuery(NamedTuple):
     pool: Sequence[Mapping[int, Any]] | None = None
     probabilities: Sequence[float] | None = None
 
-    def ranked(self, judged_only: bool) -> list[tuple[Mapping[int, Any], Any]]:
+    def ranked(self, judged_only):
         """Documents with their scores; one that nobody judged has no grades, or is dropped."""
         flags = [True] * len(self.documents) if self.is_judged is None else self.is_judged
         rows = zip(self.documents, self.scores, flags, strict=True)
@@ -949,22 +798,17 @@ class IntentQuery(NamedTuple):
             (document if flag else {}, score) for document, score, flag in rows if flag or not judged_only
         ]
 
-    def judged(self) -> list[Mapping[int, Any]]:
+    def judged(self):
         if self.pool is not None:
             return list(self.pool)
         flags = [True] * len(self.documents) if self.is_judged is None else self.is_judged
         return [document for document, flag in zip(self.documents, flags, strict=True) if flag]
 
-    def probability(self, intent: int) -> Fraction:
+    def probability(self, intent):
         return Fraction(1) if self.probabilities is None else Fraction(self.probabilities[intent])
 
 
-def cascade(
-    ranked: Sequence[Mapping[int, Fraction]],
-    weights: Mapping[int, Fraction],
-    cutoff: int | None,
-    discount: Any,
-) -> float:
+def cascade(ranked, weights, cutoff, discount):
     """Sum over ranks i <= k of discount(i) * sum over intents of weight * what is left * worth; a document leaves 1 - worth."""
     left, gains = dict(weights), []
     for document in ranked[:cutoff]:
@@ -975,9 +819,7 @@ def cascade(
     return discounted_sum([float(gain) for gain in gains], discount_function(discount), cutoff)
 
 
-def greedy_ideal(
-    pool: Sequence[Mapping[int, Fraction]], weights: Mapping[int, Fraction], depth: int
-) -> list[Mapping[int, Fraction]]:
+def greedy_ideal(pool, weights, depth):
     """Rank by rank the document that gains most there; of several the first of the pool. Gains are exact fractions."""
     left, rest, chosen = dict(weights), list(pool), []
     while rest and len(chosen) < depth:
@@ -990,7 +832,7 @@ def greedy_ideal(
     return chosen
 
 
-def worth_to_intents(name: str, words: Mapping[str, Any]) -> Callable[[Any], Any]:
+def worth_to_intents(name, words):
     """What a grade is worth to an intent: its gain, or the share of what is left that it takes."""
     rel, max_rel, alpha = words.get("rel"), words.get("max_rel"), words.get("alpha", 0.5)
     if name == "nDCG_IA":
@@ -1003,20 +845,20 @@ def worth_to_intents(name: str, words: Mapping[str, Any]) -> Callable[[Any], Any
 
 
 def of_intents(
-    name: str,
-    query: IntentQuery,
-    cutoff: int | None = None,
+    name,
+    query,
+    cutoff=None,
     *,
-    ties: str = "average",
-    empty: Any = 0.0,
-    judged_only: bool = False,
-    alpha: float = 0.5,
-    rel: float | None = None,
-    max_rel: float | None = None,
-    discount: Any = "log2",
-    gain: Any = "linear",
-    denominator: str = "perfect",
-) -> float:
+    ties="average",
+    empty=0.0,
+    judged_only=False,
+    alpha=0.5,
+    rel=None,
+    max_rel=None,
+    discount="log2",
+    gain="linear",
+    denominator="perfect",
+):
     """alpha_DCG, alpha_nDCG, ERR_IA, nERR_IA, nDCG_IA and StRecall of one query.
 
     Only intents with a relevant document in the pool count; without one the query is undefined.
@@ -1046,7 +888,7 @@ def of_intents(
         discount = [1.0] * max(len(rows), len(pool))
     total = cascade if not flat else summed_gains
 
-    def value(order: Sequence[int]) -> float:
+    def value(order):
         return total([listed[i] for i in order], weights, cutoff, discount)
 
     if ties == "average":
@@ -1068,23 +910,13 @@ def of_intents(
     return got / total([dict.fromkeys(weights, best)] * places, weights, cutoff, discount) if places else 0.0
 
 
-def summed_gains(
-    ranked: Sequence[Mapping[int, Any]], weights: Mapping[int, Fraction], cutoff: int | None, discount: Any
-) -> float:
+def summed_gains(ranked, weights, cutoff, discount):
     """`cascade` where a document takes nothing from those below it."""
     gains = [float(sum(weights[t] * worth for t, worth in one.items() if t in weights)) for one in ranked]
     return discounted_sum(gains, discount_function(discount), cutoff)
 
 
-def _expected_ndcg_of_intents(
-    listed: Sequence[Mapping[int, float]],
-    scores: Sequence[Any],
-    pool: Sequence[Mapping[int, float]],
-    weights: Mapping[int, Fraction],
-    cutoff: int | None,
-    discount: Any,
-    ties: str,
-) -> float:
+def _expected_ndcg_of_intents(listed, scores, pool, weights, cutoff, discount, ties):
     """Mean of nDCG over the intents; each document's share in it decides which order is worst, and which best."""
     weigh = discount_function(discount)
     best = {
@@ -1092,7 +924,7 @@ def _expected_ndcg_of_intents(
         for t in weights
     }
 
-    def value(order: Sequence[int]) -> float:
+    def value(order):
         total = math.fsum(
             float(weights[t])
             * discounted_sum([listed[i].get(t, 0.0) for i in order], weigh, cutoff)
@@ -1110,10 +942,10 @@ def _expected_ndcg_of_intents(
 # ---- closed forms, for lists whose orders are too many to list ----
 
 
-def expected_gains(query: Query, worth: Callable[[Document], float]) -> list[float]:
+def expected_gains(query, worth):
     """The expected gain at each rank: the mean gain of the tie group that the rank falls into."""
     documents, expected = query.documents(), []
-    by_score: dict[Any, list[int]] = {}
+    by_score = {}
     for i, value in enumerate(query.scores):
         by_score.setdefault(value, []).append(i)
     for value in sorted(by_score, reverse=True):
@@ -1122,24 +954,14 @@ def expected_gains(query: Query, worth: Callable[[Document], float]) -> list[flo
     return expected
 
 
-def expected_dcg(
-    query: Query, cutoff: int | None = None, *, gain: Any = "linear", discount: Any = "log2", rel: Any = None
-) -> float:
+def expected_dcg(query, cutoff=None, *, gain="linear", discount="log2", rel=None):
     """The expectation is linear, so the expected DCG is the DCG of the expected gains (McSherry and Najork, 2008)."""
     return discounted_sum(
         expected_gains(query, gain_function(gain, rel)), discount_function(discount), cutoff
     )
 
 
-def expected_ndcg(
-    query: Query,
-    cutoff: int | None = None,
-    *,
-    gain: Any = "linear",
-    discount: Any = "log2",
-    rel: Any = None,
-    ideal: str = "judged",
-) -> float | None:
+def expected_ndcg(query, cutoff=None, *, gain="linear", discount="log2", rel=None, ideal="judged"):
     """For every `ideal` but "returned", whose IDCG differs between orders."""
     best = discounted_sum(
         ideal_gains(query.documents(), query, cutoff, ideal, gain, rel), discount_function(discount), cutoff
@@ -1150,9 +972,7 @@ def expected_ndcg(
 # ---- few labels and many: PPI++ ----
 
 
-def prediction_powered(
-    y: Sequence[float], f: Sequence[float], more: Sequence[float]
-) -> tuple[float, float, float]:
+def prediction_powered(y, f, more):
     """Mean, weight and standard error by equations of Angelopoulos, Duchi and Zrnic, with the weight from 0 to 1; the error of
     the regression of double sampling.
     """
@@ -1179,7 +999,7 @@ def prediction_powered(
 # ---- propensities of ranks ----
 
 
-def propensities(rows: Sequence[tuple[int, int, int, int]], n_ranks: int) -> list[float | None]:
+def propensities(rows, n_ranks):
     """Of each rank, from rows of a group, a rank, how often it was shown and clicked: p by steps that never lower the
     likelihood (Hunter, MM algorithms, 2004), as a share of the first; None where the steps do not settle.
     """

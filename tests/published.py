@@ -4,30 +4,24 @@ and each on its own.
 Each takes one query and a cutoff; None where the tool reports nothing.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rivals import Query
 
 LOG2 = [math.log2(rank + 1) for rank in range(1, 1001)]
 
 
-def _listed(query: Query) -> list[int]:
+def _listed(query):
     return [query.grades[row] for row in query.ranked]
 
 
-def _exponential(grades: list[int], discounts: list[float]) -> float:
+def _exponential(grades, discounts):
     return sum((2**grade - 1) / discount for grade, discount in zip(grades, discounts, strict=False))
 
 
-def _best(grades) -> list[int]:
+def _best(grades):
     return sorted(grades, reverse=True)
 
 
-def ranklib(query: Query, k: int | None) -> float | None:
+def ranklib(query, k):
     """NDCGScorer.java: (1 << rel) - 1 over log2(i + 2), ideal of the list; size = min(k, n), k <= 0 or k > n means n."""
     grades = _listed(query)
     size = len(grades) if k is None or k > len(grades) else k
@@ -35,7 +29,7 @@ def ranklib(query: Query, k: int | None) -> float | None:
     return 0.0 if ideal <= 0 else _exponential(grades[:size], LOG2) / ideal
 
 
-def spark(query: Query, k: int | None) -> float | None:
+def spark(query, k):
     """RankingMetrics.ndcgAt(k), two columns: n = min(max(|pred|, |lab|), k), a gain of 1 / ln(i + 2)."""
     predicted = [query.doc_ids[row] for row in query.ranked]
     labels = {item for item, grade in query.qrels.items() if grade >= 1}
@@ -49,7 +43,7 @@ def spark(query: Query, k: int | None) -> float | None:
     return dcg / ideal
 
 
-def elasticsearch(query: Query, k: int | None) -> float | None:
+def elasticsearch(query, k):
     """DiscountedCumulativeGain.java: ideal of all rated documents, cut at the number of hits that were returned."""
     ratings = _listed(query)[:k]
     ideal = _best(query.qrels.values())[: len(ratings)]
@@ -57,26 +51,26 @@ def elasticsearch(query: Query, k: int | None) -> float | None:
     return _exponential(ratings, LOG2) / best if best else 0.0
 
 
-def opensearch(query: Query, k: int | None) -> float | None:
+def opensearch(query, k):
     """Evaluation.java: ideal of all judgments, top k; Math.round(value * 100) / 100."""
     best = _exponential(_best(query.qrels.values())[:k], LOG2)
     value = _exponential(_listed(query)[:k], LOG2) / best if best else 0.0
     return math.floor(value * 100 + 0.5) / 100
 
 
-def quepid(query: Query, k: int | None) -> float | None:
+def quepid(query, k):
     """ndcg@10.js: the ideal is made of all rated documents, not cut at k."""
     best = _exponential(_best(query.qrels.values()), LOG2)
     return _exponential(_listed(query)[:k], LOG2) / best if best else 0.0
 
 
-def quepid_cut(query: Query, k: int | None) -> float | None:
+def quepid_cut(query, k):
     """ndcg_cut@10.js."""
     best = _exponential(_best(query.qrels.values())[:k], LOG2)
     return _exponential(_listed(query)[:k], LOG2) / best if best else 0.0
 
 
-def elliot(query: Query, k: int | None) -> float | None:
+def elliot(query, k):
     """ndcg.py with threshold 1: gain 2^(score - threshold + 1) - 1 of test items from the threshold on."""
     relevant = {item: 2 ** (grade - 1 + 1) - 1 for item, grade in query.qrels.items() if grade >= 1}
     if not relevant:
@@ -87,7 +81,7 @@ def elliot(query: Query, k: int | None) -> float | None:
     return dcg / ideal if dcg > 0 else 0.0
 
 
-def pyvespa(query: Query, k: int | None) -> float | None:
+def pyvespa(query, k):
     """vespa/evaluation/_base.py: binary, min(k, R) ones."""
     relevant = {item for item, grade in query.qrels.items() if grade >= 1}
     if not relevant:
@@ -97,12 +91,12 @@ def pyvespa(query: Query, k: int | None) -> float | None:
     return sum(1 / math.log2(rank + 1) for rank, hit in enumerate(hits, 1) if hit in relevant) / ideal
 
 
-def recsys(query: Query, k: int | None) -> float | None:
+def recsys(query, k):
     value = pyvespa(query, k)
     return 0.0 if value is None else value
 
 
-def jarvelin2002(query: Query, k: int | None) -> float | None:
+def jarvelin2002(query, k):
     """DCG[i] = CG[i] for i < b, DCG[i - 1] + G[i] / log_b(i) from there on; b = 2; divided by the ideal vector's."""
 
     def discounted(gains):
@@ -115,14 +109,14 @@ def jarvelin2002(query: Query, k: int | None) -> float | None:
     return discounted(_listed(query)[:k]) / best if best else None
 
 
-def burges2005(query: Query, k: int | None) -> float | None:
+def burges2005(query, k):
     """N_i * sum of (2^r(j) - 1) / log(1 + j), N_i such that a perfect ordering of the query's documents gets 1."""
     discounts = [math.log(1 + rank) for rank in range(1, 1001)]
     best = _exponential(_best(query.grades)[:k], discounts)
     return _exponential(_listed(query)[:k], discounts) / best if best else None
 
 
-def trec_eval(query: Query, k: int | None) -> float | None:
+def trec_eval(query, k):
     """m_ndcg_cut.c after form_res_rels.c: score falling, then document id falling by strcmp; printed with %.4f."""
     rows = sorted(
         range(len(query.scores)),

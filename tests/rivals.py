@@ -5,8 +5,6 @@ says which packages a tool needs. Those that install together run in the tests; 
 scripts/regenerate_golden.py, which stores what they said in tests/golden/.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import importlib
@@ -24,7 +22,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,17 +35,17 @@ class Query(NamedTuple):
     unretrieved: list[int]  # grades of judged documents that were not returned
 
     @property
-    def qrels(self) -> dict[str, int]:
+    def qrels(self):
         return dict(zip(self.doc_ids, self.grades, strict=True)) | {
             f"u{i}": grade for i, grade in enumerate(self.unretrieved)
         }
 
     @property
-    def truth(self) -> list[str]:
+    def truth(self):
         return [item for item, grade in self.qrels.items() if grade >= 1]
 
     @property
-    def ranked(self) -> list[int]:
+    def ranked(self):
         """Rows by falling score, ties in row order."""
         return sorted(range(len(self.scores)), key=lambda row: -self.scores[row])
 
@@ -67,7 +65,7 @@ class Rival(NamedTuple):
     longest: int | None = None
 
     @property
-    def missing(self) -> str | None:
+    def missing(self):
         for module in self.modules:
             try:
                 if importlib.util.find_spec(module) is None:
@@ -77,21 +75,12 @@ class Rival(NamedTuple):
         return "there is no perl" if self.needs_perl and shutil.which("perl") is None else None
 
     @property
-    def version(self) -> str:
+    def version(self):
         distribution, *_ = importlib.metadata.packages_distributions()[self.modules[0].partition(".")[0]]
         return f"{self.package} {importlib.metadata.version(distribution)}"
 
 
-def random_queries(
-    seed: int,
-    n: int = 48,
-    *,
-    least: int = 1,
-    longest: int = 60,
-    highest: int = 4,
-    ties: bool = True,
-    zero_every: int = 6,
-) -> list[Query]:
+def random_queries(seed, n=48, *, least=1, longest=60, highest=4, ties=True, zero_every=6):
     """Ragged queries with ties, unretrieved judged documents, and every sixth without a relevant document.
 
     Scores are multiples of 1/8 and so the same in every precision; document ids are shuffled, and of uneven
@@ -123,7 +112,7 @@ def random_queries(
     return queries
 
 
-def each(value: Callable[..., float | None], **options: Any) -> Tool:
+def each(value, **options):
     """A tool of one query at a time."""
     return lambda queries, k: [value(query, k, **options) for query in queries]
 
@@ -131,19 +120,17 @@ def each(value: Callable[..., float | None], **options: Any) -> Tool:
 # ---- learning to rank: lists of labels and scores ----
 
 
-def sklearn(query: Query, k: int | None) -> float:
+def sklearn(query, k):
     from sklearn.metrics import ndcg_score
 
     return float(ndcg_score([query.grades], [query.scores], k=k))
 
 
-def of_one(query: Query, k: int | None, mean: Callable[..., float], **options: Any) -> float:
+def of_one(query, k, mean, **options):
     return mean([query], k, **options)
 
 
-def lightgbm_mean(
-    queries: list[Query], k: int | None, weight: list[float] | None = None, metric: str = "ndcg"
-) -> float:
+def lightgbm_mean(queries, k, weight=None, metric="ndcg"):
     """The metric of a model without trees on data with initial scores: the scores alone."""
     import lightgbm
 
@@ -165,13 +152,7 @@ def lightgbm_mean(
     return float(booster.eval_valid()[0][2])
 
 
-def xgboost_mean(
-    queries: list[Query],
-    k: int | None,
-    minus: str = "",
-    weight: list[float] | None = None,
-    metric: str = "ndcg",
-) -> float:
+def xgboost_mean(queries, k, minus="", weight=None, metric="ndcg"):
     import xgboost
 
     grades = [grade for query in queries for grade in query.grades]
@@ -196,19 +177,13 @@ def xgboost_mean(
     return float(booster.eval(data).rpartition(":")[2])  # it prints all digits
 
 
-def catboost_mean(
-    queries: list[Query],
-    k: int | None,
-    kind: str = "Base",
-    denominator: str = "LogPosition",
-    weight: list[float] | None = None,
-) -> float:
+def catboost_mean(queries, k, kind="Base", denominator="LogPosition", weight=None):
     return catboost_metric(
         queries, f"NDCG:top={-1 if k is None else k};type={kind};denominator={denominator}", weight
     )
 
 
-def catboost_metric(queries: list[Query], metric: str, weight: list[float] | None = None) -> float:
+def catboost_metric(queries, metric, weight=None):
     from catboost.utils import eval_metric
 
     return eval_metric(
@@ -223,7 +198,7 @@ def catboost_metric(queries: list[Query], metric: str, weight: list[float] | Non
     )[0]
 
 
-def torchmetrics(query: Query, k: int | None) -> float:
+def torchmetrics(query, k):
     import torch
     from torchmetrics.retrieval import RetrievalNormalizedDCG
 
@@ -232,7 +207,7 @@ def torchmetrics(query: Query, k: int | None) -> float:
     return float(metric(torch.tensor(query.scores), torch.tensor(query.grades), indexes=indexes))
 
 
-def ignite(query: Query, k: int | None) -> float | None:
+def ignite(query, k):
     import torch
     from ignite.exceptions import NotComputableError
     from ignite.metrics.rec_sys.ndcg import NDCG
@@ -245,7 +220,7 @@ def ignite(query: Query, k: int | None) -> float | None:
         return None
 
 
-def allrank(query: Query, k: int | None) -> float:
+def allrank(query, k):
     import torch
 
     grades, ats = torch.tensor([query.grades], dtype=torch.float32), None if k is None else [k]
@@ -259,7 +234,7 @@ def _allrank_metrics():
         return importlib.import_module("allrank.models.metrics")
 
 
-def rax(query: Query, k: int | None) -> float:
+def rax(query, k):
     import jax.numpy as jnp
     import rax as package
 
@@ -269,13 +244,13 @@ def rax(query: Query, k: int | None) -> float:
 _DRAWS = 2000
 
 
-def tf_ranking(queries: list[Query], k: int | None) -> Values:
+def tf_ranking(queries, k):
     """The expectation of what TF-Ranking draws: its mean over orders of ties in which each document takes
     each place equally often.
 
     That suffices because DCG is a sum over ranks. That it does shuffle ties fairly is checked on real draws.
     """
-    values: Values = []
+    values = []
     for query in queries:
         orders = _rotations_of_ties(query.scores)
         grades = [[query.grades[row] for row in order] for order in orders]
@@ -291,7 +266,7 @@ def tf_ranking(queries: list[Query], k: int | None) -> Values:
     return values
 
 
-def _tf_ranking(grades: list[list[int]], scores: list[list[float]], k: int | None) -> np.ndarray:
+def _tf_ranking(grades, scores, k):
     import tensorflow as tf
     from tensorflow_ranking.python.metrics_impl import NDCGMetric
 
@@ -300,14 +275,14 @@ def _tf_ranking(grades: list[list[int]], scores: list[list[float]], k: int | Non
     return values.numpy()[:, 0].astype(np.float64)
 
 
-def tf_ranking_weighted_mean(queries: list[Query], k: int, weight: list[float]) -> float:
+def tf_ranking_weighted_mean(queries, k, weight):
     """The mean that its Keras metric takes: documents of a query have its weight, and padding has label -1."""
     import tensorflow as tf
     import tensorflow_ranking as tfr
 
     width = max(len(query.grades) for query in queries)
 
-    def padded(lists: list[list[float]], filler: float):
+    def padded(lists, filler):
         return tf.constant([[*each, *[filler] * (width - len(each))] for each in lists], tf.float32)
 
     metric = tfr.keras.metrics.NDCGMetric(topn=k)
@@ -319,7 +294,7 @@ def tf_ranking_weighted_mean(queries: list[Query], k: int, weight: list[float]) 
     return float(metric.result())
 
 
-def _rotations_of_ties(scores: list[float]) -> list[list[int]]:
+def _rotations_of_ties(scores):
     groups = [
         [row for row, each in enumerate(scores) if each == score]
         for score in sorted(set(scores), reverse=True)
@@ -334,7 +309,7 @@ def _rotations_of_ties(scores: list[float]) -> list[list[int]]:
 # ---- retrieval: qrels and runs ----
 
 
-def _qrels_and_run(queries: list[Query]):
+def _qrels_and_run(queries):
     qrels = {
         query.name: {document: int(grade) for document, grade in query.qrels.items()} for query in queries
     }
@@ -342,7 +317,7 @@ def _qrels_and_run(queries: list[Query]):
     return qrels, {name: documents for name, documents in run.items() if documents}
 
 
-def pytrec_eval(queries: list[Query], k: int | None) -> Values:
+def pytrec_eval(queries, k):
     import pytrec_eval as package
 
     qrels, run = _qrels_and_run(queries)
@@ -351,7 +326,7 @@ def pytrec_eval(queries: list[Query], k: int | None) -> Values:
     return [found[query.name][name] if query.name in found else None for query in queries]
 
 
-def ir_measures(queries: list[Query], k: int | None) -> Values:
+def ir_measures(queries, k):
     import ir_measures as package
 
     qrels, run = _qrels_and_run(queries)
@@ -367,7 +342,7 @@ def ir_measures(queries: list[Query], k: int | None) -> Values:
     return values
 
 
-def gdeval(queries: list[Query], k: int | None) -> Values:
+def gdeval(queries, k):
     import ir_measures as package
 
     qrels, run = _qrels_and_run(queries)
@@ -378,7 +353,7 @@ def gdeval(queries: list[Query], k: int | None) -> Values:
     return [found[query.name] if query.name in printed else None for query in queries]
 
 
-def _printed_by_gdeval(qrels, run, k: int) -> set[str]:
+def _printed_by_gdeval(qrels, run, k):
     import ir_measures as package
 
     script = Path(package.__file__).parent / "bin" / "gdeval.pl"
@@ -394,7 +369,7 @@ def _printed_by_gdeval(qrels, run, k: int) -> set[str]:
     return {line.split(",")[1] for line in output.splitlines()[1:]} - {"amean"}
 
 
-def ranx(queries: list[Query], k: int | None, metric: str) -> Values:
+def ranx(queries, k, metric):
     """In a process of its own: importing ranx sets Numba's threading layer, and evaluating its number of threads, for good."""
     worker = _ranx_worker()
     worker.stdin.write(json.dumps([metric, queries, k]) + "\n")
@@ -403,7 +378,7 @@ def ranx(queries: list[Query], k: int | None, metric: str) -> Values:
 
 
 @functools.cache
-def _ranx_worker() -> subprocess.Popen:
+def _ranx_worker():
     worker = subprocess.Popen(
         [sys.executable, "-W", "ignore", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -411,7 +386,7 @@ def _ranx_worker() -> subprocess.Popen:
     return worker
 
 
-def _ranx_here(queries: list[Query], k: int | None, metric: str) -> Values:
+def _ranx_here(queries, k, metric):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ranx as package
@@ -433,7 +408,7 @@ def _ranx_here(queries: list[Query], k: int | None, metric: str) -> Values:
 # ---- recommendation: lists of items in their order, and truth ----
 
 
-def lenskit(query: Query, k: int | None, gain: str | None = None) -> float | None:
+def lenskit(query, k, gain=None):
     from lenskit.data import ItemList
     from lenskit.metrics import NDCG
 
@@ -451,13 +426,13 @@ def lenskit(query: Query, k: int | None, gain: str | None = None) -> float | Non
     return None if math.isnan(found) else float(found)
 
 
-def _pairs_of_truth(queries: list[Query], columns: list[str]):
+def _pairs_of_truth(queries, columns):
     import pandas as pd
 
     return pd.DataFrame([(query.name, item) for query in queries for item in query.truth], columns=columns)
 
 
-def rectools(queries: list[Query], k: int | None, *, achievable: bool = False) -> Values:
+def rectools(queries, k, *, achievable=False):
     import pandas as pd
     from rectools.metrics import NDCG
 
@@ -468,12 +443,12 @@ def rectools(queries: list[Query], k: int | None, *, achievable: bool = False) -
     return [float(found[query.name]) if query.name in found.index else None for query in queries]
 
 
-def of_truth(value: Callable[..., float], **options: Any) -> Tool:
+def of_truth(value, **options):
     """A tool that is not asked where nothing is true."""
     return each(lambda query, k: float(value(query, k, **options)) if query.truth else None)
 
 
-def cornac(query: Query, k: int | None) -> float:
+def cornac(query, k):
     from cornac.metrics import NDCG
 
     numbers = {item: number for number, item in enumerate(query.qrels)}
@@ -482,7 +457,7 @@ def cornac(query: Query, k: int | None) -> float:
     return NDCG(-1 if k is None else k).compute(gt_pos=positives, pd_rank=ranked)
 
 
-def recpack(query: Query, k: int | None) -> float:
+def recpack(query, k):
     import scipy.sparse
     from recpack.metrics import NDCGK
 
@@ -496,7 +471,7 @@ def recpack(query: Query, k: int | None) -> float:
     return metric.value
 
 
-def recommenders(query: Query, k: int | None) -> float:
+def recommenders(query, k):
     import pandas as pd
     from recommenders.evaluation.python_evaluation import ndcg_at_k
 
@@ -506,7 +481,7 @@ def recommenders(query: Query, k: int | None) -> float:
     return ndcg_at_k(true, pd.DataFrame({"userID": 1} | ranked), k=k)
 
 
-def replay(queries: list[Query], k: int | None) -> Values:
+def replay(queries, k):
     import pandas as pd
     from replay.metrics import NDCG, PerUser
 
@@ -518,7 +493,7 @@ def replay(queries: list[Query], k: int | None) -> Values:
     return [float(found[query.name]) if query.name in found else None for query in queries]
 
 
-def recbole(query: Query, k: int | None) -> float:
+def recbole(query, k):
     vars(np)["float"] = float  # RecBole 1.2.1 uses the name that NumPy 1.24 took away
     from recbole.evaluator.metrics import NDCG
 
@@ -527,7 +502,7 @@ def recbole(query: Query, k: int | None) -> float:
     return NDCG.metric_info(None, hits, np.array([len(query.truth)]))[0, k - 1]
 
 
-def sentence_transformers(query: Query, k: int | None, metric: str = "ndcg@k") -> float:
+def sentence_transformers(query, k, metric="ndcg@k"):
     """InformationRetrievalEvaluator.compute_metrics, on hits: it needs no model."""
     evaluator = _information_retrieval_evaluator()
     fields = {f"{name}_at_k": [k] for name in ("accuracy", "precision_recall", "mrr", "map")}
@@ -546,7 +521,7 @@ def _information_retrieval_evaluator():
     return InformationRetrievalEvaluator
 
 
-def implicit(query: Query, k: int | None) -> float:
+def implicit(query, k):
     """ndcg_at_k asks a model for its recommendations; this one gives the lists."""
     import scipy.sparse
     from implicit.evaluation import ndcg_at_k
@@ -562,7 +537,7 @@ def implicit(query: Query, k: int | None) -> float:
     return ndcg_at_k(model, truth, truth, K=k, show_progress=False)
 
 
-RIVALS: dict[str, Rival] = {
+RIVALS = {
     "sklearn": Rival(each(sklearn), "scikit-learn", ("sklearn",), least=2),
     "pytrec_eval": Rival(pytrec_eval, "pytrec_eval-terrier", ("pytrec_eval",)),
     "ir_measures": Rival(ir_measures, "ir_measures", ("ir_measures", "pytrec_eval")),

@@ -4,11 +4,6 @@ The private helpers that some of those tests call give one value for each row; h
 public function.
 """
 
-from __future__ import annotations
-
-from types import ModuleType
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -17,28 +12,24 @@ import fastndcg
 CALLS = {"ndcg_score": 0, "dcg_score": 0}
 
 
-def ndcg_score(*arguments: Any, **words: Any) -> float:
+def ndcg_score(*arguments, **words):
     CALLS["ndcg_score"] += 1
     return fastndcg.ndcg_score(*arguments, **words)
 
 
-def dcg_score(*arguments: Any, **words: Any) -> float:
+def dcg_score(*arguments, **words):
     CALLS["dcg_score"] += 1
     return fastndcg.dcg_score(*arguments, **words)
 
 
-def dcg_sample_scores(
-    y_true: Any, y_score: Any, k: int | None = None, log_base: float = 2, ignore_ties: bool = False
-) -> np.ndarray:
+def dcg_sample_scores(y_true, y_score, k=None, log_base=2, ignore_ties=False):
     rows = zip(np.asarray(y_true), np.asarray(y_score), strict=True)
     return np.array(
         [dcg_score([true], [score], k=k, log_base=log_base, ignore_ties=ignore_ties) for true, score in rows]
     )
 
 
-def ndcg_sample_scores(
-    y_true: Any, y_score: Any, k: int | None = None, ignore_ties: bool = False
-) -> np.ndarray:
+def ndcg_sample_scores(y_true, y_score, k=None, ignore_ties=False):
     rows = zip(np.asarray(y_true), np.asarray(y_score), strict=True)
     return np.array([ndcg_score([true], [score], k=k, ignore_ties=ignore_ties) for true, score in rows])
 
@@ -51,7 +42,7 @@ REPLACEMENTS = {
 }
 
 
-def replace_in(module: ModuleType) -> None:
+def replace_in(module):
     for name, function in REPLACEMENTS.items():
         if hasattr(module, name):
             setattr(module, name, function)
@@ -62,10 +53,10 @@ def replace_in(module: ModuleType) -> None:
                     value[name] = REPLACEMENTS[name]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     for module in {item.module for item in items if isinstance(item, pytest.Function)}:
         replace_in(module)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"calls of fastndcg: {CALLS}")

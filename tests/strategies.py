@@ -3,10 +3,7 @@ strategies, and at random by number, which is faster and knows longer lists (`cr
 `crossed_measures`).
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,16 +70,16 @@ class Ragged:
     note: str = field(default="", compare=False)
 
     @property
-    def offsets(self) -> list[int]:
+    def offsets(self):
         return np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)]).astype(int).tolist()
 
     @property
-    def pool(self) -> tuple[list[int], np.ndarray] | None:
+    def pool(self):
         if self.pool_lengths is None or self.pool_relevance is None:
             return None
         return [0, *np.cumsum(self.pool_lengths, dtype=np.int64).tolist()], self.pool_relevance
 
-    def rankings(self, **columns: Any) -> fn.Rankings:
+    def rankings(self, **columns):
         given = {name: getattr(self, name) for name in ("is_judged", "weight", "propensity", "doc_ids")}
         if self.intents is not None:
             given["intents"] = entries_of(self.intents)
@@ -91,7 +88,7 @@ class Ragged:
         columns = {"judged": self.pool} | given | columns
         return fn.Rankings.from_offsets(self.offsets, self.relevance, self.scores, **columns)
 
-    def queries(self) -> list[oracle.Query]:
+    def queries(self):
         found = []
         relevance, scores = self.relevance.tolist(), self.scores.tolist()
         flags = None if self.is_judged is None else self.is_judged.tolist()
@@ -111,7 +108,7 @@ class Ragged:
             )
         return found
 
-    def intent_queries(self) -> list[oracle.IntentQuery]:
+    def intent_queries(self):
         if self.intents is None:
             return []
         documents, pooled = mappings_of(self.intents), mappings_of(self.pool_intents)
@@ -131,7 +128,7 @@ class Ragged:
         return found
 
     @property
-    def longest(self) -> int:
+    def longest(self):
         """Documents of the longest list or ideal, were all unjudged documents judged."""
         lengths = [
             max(len(query.grades), len(oracle.with_assumed_grade(query, 0).judged_grades()))
@@ -139,15 +136,15 @@ class Ragged:
         ]
         return max(lengths, default=0)
 
-    def judged_grades(self) -> list[float]:
+    def judged_grades(self):
         return sorted({grade for query in self.queries() for grade in query.judged_grades()})
 
-    def intent_grades(self) -> list[float]:
+    def intent_grades(self):
         sides = [side.compressed() for side in (self.intents, self.pool_intents) if side is not None]
         return np.unique(np.concatenate(sides)).tolist() if sides else []
 
 
-def entries_of(grades: np.ma.MaskedArray) -> Any:
+def entries_of(grades):
     """A matrix of intent grades as three arrays, or as it is where none is masked."""
     if not np.ma.getmaskarray(grades).any() and grades.shape[1]:
         return grades.data
@@ -155,12 +152,12 @@ def entries_of(grades: np.ma.MaskedArray) -> Any:
     return np.append(0, np.cumsum(there.sum(axis=1))), np.nonzero(there)[1], grades.data[there]
 
 
-def mappings_of(grades: np.ma.MaskedArray | None) -> list[dict[int, Any]]:
+def mappings_of(grades):
     rows = [] if grades is None else grades.tolist()  # None where masked
     return [{t: grade for t, grade in enumerate(row) if grade is not None} for row in rows]
 
 
-def in_layout(values: np.ndarray, layout: str) -> np.ndarray:
+def in_layout(values, layout):
     """The same values, read-only, or with gaps between them, or backwards in memory."""
     if layout == "read-only":
         values = values.copy()
@@ -178,11 +175,11 @@ layouts = st.sampled_from(["plain", "read-only", "strided", "reversed"])
 
 
 @st.composite
-def score_values(draw: st.DrawFn, size: int, dtypes: Sequence[str] = SCORE_DTYPES) -> np.ndarray:
+def score_values(draw, size, dtypes=SCORE_DTYPES):
     """Few distinct values, so that most documents are tied, and values that a careless cast or negation confuses."""
     dtype = np.dtype(draw(st.sampled_from(dtypes)))
     if dtype.kind == "b":
-        alphabet: list[Any] = [False, True]
+        alphabet = [False, True]
     elif dtype.kind in "iu":
         limits = np.iinfo(dtype)
         edges = [limits.min, limits.min + 1, limits.max - 1, limits.max, 0, 1]
@@ -205,23 +202,23 @@ def score_values(draw: st.DrawFn, size: int, dtypes: Sequence[str] = SCORE_DTYPE
 
 
 @st.composite
-def grade_values(draw: st.DrawFn, size: int, dtype: np.dtype, alphabet: Sequence[float]) -> np.ndarray:
+def grade_values(draw, size, dtype, alphabet):
     chosen = draw(st.lists(st.sampled_from(list(alphabet)), min_size=size, max_size=size))
     return in_layout(np.array(chosen, dtype=dtype), draw(layouts))
 
 
 @st.composite
 def ragged(
-    draw: st.DrawFn,
+    draw,
     *,
-    longest: int = 6,
-    most_queries: int = 4,
-    continuous: bool | None = None,
-    grades: Sequence[float] = GRADES,
-    grade_dtypes: Sequence[str] = GRADE_DTYPES,
-    score_dtypes: Sequence[str] = SCORE_DTYPES,
-    judgments: bool = True,
-) -> Ragged:
+    longest=6,
+    most_queries=4,
+    continuous=None,
+    grades=GRADES,
+    grade_dtypes=GRADE_DTYPES,
+    score_dtypes=SCORE_DTYPES,
+    judgments=True,
+):
     """Queries of 0 to `longest` documents; pools hold every judged document that was scored, and some that were not."""
     lengths = draw(st.lists(st.integers(0, longest), min_size=0, max_size=most_queries))
     size = sum(lengths)
@@ -254,15 +251,7 @@ def ragged(
     return table
 
 
-def long_ragged(
-    seed: int,
-    lengths: Sequence[int],
-    *,
-    ties: int,
-    continuous: bool,
-    score_dtype: str = "float32",
-    pool: bool = False,
-) -> Ragged:
+def long_ragged(seed, lengths, *, ties, continuous, score_dtype="float32", pool=False):
     """Long lists with about `ties` documents on each score."""
     rng = np.random.default_rng(seed)
     size = sum(lengths)
@@ -290,31 +279,31 @@ def long_ragged(
 # ---- measures ----
 
 
-def cubed(grade: float) -> float:
+def cubed(grade):
     return grade**3 / 7
 
 
-def share(grade: float) -> float:
+def share(grade):
     return max(grade, 0) / (1 + abs(grade))
 
 
-def square_root(rank: int) -> float:
+def square_root(rank):
     return rank**-0.5
 
 
-def _steps(rank: int) -> float:
+def _steps(rank):
     return 1.0 if rank <= 2 else 0.25
 
 
-COARSE_GAINS: tuple[Any, ...] = (
+COARSE_GAINS = (
     [0, 1, 3, 7, 15],
     [0.0, 0.1, 0.3, 0.6, 0.7],
     [0, 5, 1, 1, 2.5],
     {1: 0.1, 2: 0.2, 3: 0.7, 4: 0.9},
     {0: 1, 1: 2, 2: 0, 3: 8, 4: 8},
 )
-ANY_GAINS: tuple[Any, ...] = ("linear", "exp2", "binary", cubed, math.sqrt)
-DISCOUNTS: tuple[Any, ...] = (
+ANY_GAINS = ("linear", "exp2", "binary", cubed, math.sqrt)
+DISCOUNTS = (
     "log2",
     "jarvelin",
     "reciprocal",
@@ -325,12 +314,12 @@ DISCOUNTS: tuple[Any, ...] = (
     square_root,
     _steps,
 )
-OVERRIDES: tuple[Any, ...] = ({2: 7}, {1: 0.3, 3: 2})
+OVERRIDES = ({2: 7}, {1: 0.3, 3: 2})
 TIES = ("average", "input", "worst", "best")
 IDEALS = ("judged", "scored", "returned", "full")
-EMPTIES: tuple[Any, ...] = (0.0, 1.0, 0.5, "nan", "skip")
+EMPTIES = (0.0, 1.0, 0.5, "nan", "skip")
 
-PARAMETERS: dict[str, tuple[str, ...]] = {
+PARAMETERS = {
     "nDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel", "unjudged"),
     "DCG": ("gain", "discount", "ties", "empty", "judged_only", "rel", "unjudged"),
     "IDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel", "unjudged"),
@@ -338,7 +327,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "NumRet": ("ties", "judged_only", "rel", "unjudged"),
 }
 # values of the parameters that are not the same for every measure, and of those that only some have
-VALUES: dict[str, tuple[Any, ...]] = {
+VALUES = {
     "ties": TIES,
     "ideal": (*IDEALS, "judged_uncut", "judged_returned"),
     "empty": EMPTIES,
@@ -386,11 +375,11 @@ class Asked:
     parameters: tuple[tuple[str, Any], ...]
 
     @property
-    def measure(self) -> fn.Measure:
+    def measure(self):
         measure = getattr(fn, self.name)(**dict(self.parameters))
         return measure if self.cutoff is None else measure @ self.cutoff
 
-    def gain(self, grade: float) -> float:
+    def gain(self, grade):
         """What a judged document of this grade is worth; NaN where the measure refuses it."""
         words = dict(self.parameters)
         if words.get("stop", "exp2") != "exp2":
@@ -413,29 +402,29 @@ class Asked:
         refused = gain < 0 and (refused or words.get("ips") == "snips")
         return math.nan if refused or abs(gain) >= 2.0**53 else gain
 
-    def suits(self, table: Ragged) -> bool:
+    def suits(self, table):
         """Whether the measure has a gain for every grade of the table."""
         assumed = dict(self.parameters).get("unjudged")
         grades = table.intent_grades() if self.name in OF_INTENTS else table.judged_grades()
         grades = [*grades, *([] if assumed is None else [assumed])]
         return not any(math.isnan(self.gain(grade)) for grade in grades)
 
-    def scale(self, table: Ragged) -> float:
+    def scale(self, table):
         """What sums that cancel are compared by: the sum of what they are sums of; 0 where nothing cancels."""
         if self.name in OF_INTENTS:
             return 0.0
         gains = [self.gain(grade) for grade in table.judged_grades()]
         return 0.0 if min(gains, default=0) >= 0 else 10 * max(map(abs, gains)) * table.longest
 
-    def expected(self, table: Ragged) -> list[float]:
+    def expected(self, table):
         if self.name in OF_INTENTS:
             return [self.of_intents(query) for query in table.intent_queries()]
         return [oracle.score(self.name, one, self.cutoff, **dict(self.parameters)) for one in table.queries()]
 
-    def of_intents(self, query: oracle.IntentQuery) -> float:
+    def of_intents(self, query):
         if query.pool is None:  # then nothing but their entries says which of two equal gains comes first
 
-            def worthy(document: dict[int, Any]) -> list[tuple[float, float]]:
+            def worthy(document):
                 worth = {t: oracle.worth_to_intents(self.name, words)(grade) for t, grade in document.items()}
                 return [*sorted((t, -gain) for t, gain in worth.items() if gain), (math.inf, 0.0)]
 
@@ -445,17 +434,11 @@ class Asked:
 
 
 @st.composite
-def asked(
-    draw: st.DrawFn,
-    *,
-    coarse: bool = True,
-    names: Sequence[str] = tuple(PARAMETERS),
-    cutoffs: Sequence[int | None] = (None, 1, 2, 3, 4, 10),
-) -> Asked:
+def asked(draw, *, coarse=True, names=tuple(PARAMETERS), cutoffs=(None, 1, 2, 3, 4, 10)):
     """A measure with any parameters. `coarse`: grades are 0 to 4, so that gains listed by grade can be asked for."""
     name = draw(st.sampled_from(list(names)))
     gains = [*ANY_GAINS, *(COARSE_GAINS if coarse else ())]
-    values: dict[str, st.SearchStrategy[Any]] = {
+    values = {
         "gain": st.sampled_from(gains),
         "discount": st.sampled_from(DISCOUNTS),
         "ties": st.sampled_from(TIES),
@@ -480,7 +463,7 @@ def asked(
 # bins; few of many
 EDGES = (15, 16, 17, 24, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513)
 LONG_EDGES = (1023, 1024, 1025, 4096, 8191, 8192, 8193)  # side by side, or by itself
-ALPHABETS: dict[str, tuple[float, ...]] = {
+ALPHABETS = {
     "few": GRADES,
     "tenths": TENTHS,
     "many": tuple(range(40)),
@@ -495,7 +478,7 @@ ALPHABETS: dict[str, tuple[float, ...]] = {
 CROSSED_DTYPES = ("uint8", "bool", "int8", "int64", "uint64", "float32", "float64")
 
 
-def _holds(dtype: np.dtype, grade: float) -> bool:
+def _holds(dtype, grade):
     if dtype.kind == "b":
         return grade in (0, 1)
     if dtype.kind == "f":
@@ -503,14 +486,14 @@ def _holds(dtype: np.dtype, grade: float) -> bool:
     return grade == int(grade) and np.iinfo(dtype).min <= grade <= np.iinfo(dtype).max
 
 
-def _grades_in(rng: np.random.Generator, alphabet: Sequence[float]) -> tuple[np.dtype, list[float]]:
+def _grades_in(rng, alphabet):
     """A dtype, and those grades of the alphabet that it holds, at least one."""
     dtype = np.dtype(rng.choice(CROSSED_DTYPES))
     held = [grade for grade in alphabet if _holds(dtype, grade)]
     return (dtype, held) if held else _grades_in(rng, alphabet)
 
 
-def crossed_table(seed: int, *, longest: int = 6) -> Ragged:
+def crossed_table(seed, *, longest=6):
     """Queries of lists up to about `longest`, whose grades and pools have dtypes and ranges of their own;
     some with weights, propensities, unjudged documents that hold any grade.
 
@@ -563,13 +546,13 @@ def crossed_table(seed: int, *, longest: int = 6) -> Ragged:
 INTENT_ALPHABETS = (GRADES, (0, 1), (-2, -1, 0, 1, 3), TENTHS, (0, 1, 4, 70_000), (1,), (0,))
 
 
-def add_intents(rng: np.random.Generator, table: Ragged, most: int = 70) -> None:
+def add_intents(rng, table, most=70):
     """Grades for each of several intents, of dtypes and scales of their own; some with probabilities, or document ids."""
     n_intents = min(most, int(rng.choice([1, 2, 3, 4, 9, 70], p=[0.1, 0.25, 0.3, 0.2, 0.1, 0.05])))
     dtype, held = _grades_in(rng, INTENT_ALPHABETS[rng.integers(len(INTENT_ALPHABETS))])
     missing = rng.choice([0.0, 0.5, 0.9, 1.0], p=[0.3, 0.4, 0.2, 0.1])
 
-    def drawn(rows: int, kind: np.dtype) -> np.ma.MaskedArray:
+    def drawn(rows, kind):
         grades = np.array(rng.choice(held, (rows, n_intents)), kind)
         return np.ma.masked_array(grades, rng.random(grades.shape) < missing)
 
@@ -593,7 +576,7 @@ def add_intents(rng: np.random.Generator, table: Ragged, most: int = 70) -> None
         table.probabilities = values if rng.random() < 0.5 else values * rng.random(values.shape)
 
 
-def _tied_scores(rng: np.random.Generator, n: int, few_ties: bool) -> np.ndarray:
+def _tied_scores(rng, n, few_ties):
     if n <= 8 or not few_ties:
         return rng.integers(0, max(n // int(rng.choice([2, 3, 10, 100])), 2), n).astype(float)
     scores = rng.permutation(n).astype(float)
@@ -603,9 +586,7 @@ def _tied_scores(rng: np.random.Generator, n: int, few_ties: bool) -> np.ndarray
     return scores
 
 
-def crossed_measures(
-    seed: int, table: Ragged, *, names: Sequence[str] | None = None, most: int = 8
-) -> list[Asked]:
+def crossed_measures(seed, table, *, names=None, most=8):
     """At most so many measures with any value of each parameter, all of which have a gain for every grade of the table."""
     rng = np.random.default_rng([seed, 1])
     names = names or (OF_QUERIES if table.intents is None else (*OF_QUERIES, *OF_INTENTS, *OF_INTENTS))
@@ -617,7 +598,7 @@ def crossed_measures(
     return found
 
 
-def _is_listed(asked: Asked, table: Ragged) -> bool:
+def _is_listed(asked, table):
     """Whether the oracle has a value: the orders of tied documents are few, or need not be listed."""
     words = dict(asked.parameters)
     if words.get("ties", "average") != "average" and (asked.name != "nDCG_IA" or words["ties"] == "input"):
@@ -631,11 +612,11 @@ def _is_listed(asked: Asked, table: Ragged) -> bool:
     )
 
 
-def any_measure(rng: np.random.Generator, name: str, table: Ragged, longest: int) -> Asked:
+def any_measure(rng, name, table, longest):
     definition = DEFINITIONS[name]
     cutoffs = [None, 1, 2, 3, 5, 10, 16, 17, 24, 25, 32, 33, 64, 128, longest or 1, longest + 1, 1000]
     cutoff = cutoffs[rng.integers(len(cutoffs))] if definition.cut == "rank" else None
-    chosen: dict[str, Any] = {}
+    chosen = {}
     for parameter in definition.parameters:
         if parameter.name not in NEEDED.get(name, ()) and rng.random() < 0.5:
             continue
@@ -672,7 +653,7 @@ def any_measure(rng: np.random.Generator, name: str, table: Ragged, longest: int
     return Asked(name, cutoff, tuple(chosen.items()))
 
 
-def _values_of(name: str, parameter: Any) -> tuple[Any, ...]:
+def _values_of(name, parameter):
     if parameter.name == "gain":
         return (*ANY_GAINS, *COARSE_GAINS)
     if parameter.name == "max_rel":

@@ -1,9 +1,5 @@
 """Scores and systems that tests of statistics, comparisons and pages share."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 import fastndcg as fn
@@ -17,7 +13,7 @@ QUERIES = 120
 UNSEEN = "\x00\x07\x1b[31m\x85\n\u2028\u202e\ufffe\ufeff"
 
 
-def scores_of(values: Any, *, measure: str = "nDCG", weight: Any = None, **columns: Any) -> Scores:
+def scores_of(values, *, measure="nDCG", weight=None, **columns):
     """Scores with such values, (n_queries,), as `evaluate` would return them."""
     values = np.atleast_2d(np.asarray(values, dtype=np.float64)).copy()
     rankings = fn.Rankings.from_groups(
@@ -27,22 +23,22 @@ def scores_of(values: Any, *, measure: str = "nDCG", weight: Any = None, **colum
     return Scores(measures, values, np.zeros(values.shape, np.bool_), rankings, rankings.weight)
 
 
-def compared(a: Any, b: Any, **options: Any) -> fn.Comparison:
+def compared(a, b, **options):
     return fn.compare({"a": scores_of(a), "b": scores_of(b)}, **options)
 
 
-def row_of(a: Any, b: Any, **options: Any) -> dict[str, Any]:
+def row_of(a, b, **options):
     (row,) = compared(a, b, **options).to_arrow().to_pylist()
     return row
 
 
-def drawn(seed: int, n: int, systems: int = 2) -> np.ndarray:
+def drawn(seed, n, systems=2):
     random = np.random.default_rng(seed)
     level = random.beta(2, 2, n)
     return np.clip(level + random.normal(0, 0.1, (systems, n)) * (random.random((systems, n)) < 0.6), 0, 1)
 
 
-def systems_of(queries: int = QUERIES) -> dict[str, fn.Rankings]:
+def systems_of(queries=QUERIES):
     """Two systems over the same queries: one with ties, names and ids that are markup, a query without a relevant document."""
     random = np.random.default_rng(0)
     grades = random.integers(0, 4, (queries, 12))

@@ -1,9 +1,5 @@
 """Every measure with its parameters, and heavily tied queries with and without pools, for all tests that cross them."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 from strategies import Asked, Ragged, share
 
@@ -12,7 +8,7 @@ import fastndcg as fn
 TIES = ("average", "input", "worst", "best")
 BINARY = ("AP", "RR", "P", "R", "F", "Rprec", "Success", "RBP", "SetP", "SetR", "SetF", "SetAP")
 UNCUT = ("Rprec", "SetP", "SetR", "SetF", "SetAP", "Bpref", "infAP", "NumRel", "IPrec")
-VARIANTS: list[tuple[str, dict[str, Any]]] = [
+VARIANTS = [
     *((name, {}) for name in (*BINARY, "ERR", "Bpref", "infAP", "NumRel", "NumRet")),
     *((name, {"rel": 2}) for name in (*BINARY, "Bpref", "infAP", "NumRel", "NumRet")),
     *((name, {"judged_only": True}) for name in (*BINARY, "ERR", "SDCG", "NumRet")),
@@ -57,12 +53,12 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def measure_of(name: str, words: dict[str, Any], cutoff: int | None) -> fn.Measure:
+def measure_of(name, words, cutoff):
     measure = fn.parse(name)(**words | ({"max_rel": 4} if name == "SDCG" and "max_rel" not in words else {}))
     return measure if cutoff is None else measure @ cutoff
 
 
-def all_asked(ties: str) -> list[Asked]:
+def all_asked(ties):
     asked = []
     for name, given in VARIANTS:
         words = given | ({"max_rel": 4} if name == "SDCG" and "max_rel" not in given else {})
@@ -75,9 +71,7 @@ def all_asked(ties: str) -> list[Asked]:
     return asked
 
 
-def tables(
-    seed: int, queries: int, *, grades: Any = (0, 0, 1, 2, 4), dtype: str = "uint8", longest: int = 6
-) -> dict[str, Ragged]:
+def tables(seed, queries, *, grades=(0, 0, 1, 2, 4), dtype="uint8", longest=6):
     """The same heavily tied queries in three layouts: no pool, flags only, flags and pool."""
     rng = np.random.default_rng(seed)
     lengths = [0, 1, *rng.integers(1, longest + 1, queries).tolist()]

@@ -1,10 +1,5 @@
 """Boosters on a Dask cluster of two: each worker scores its queries, and XGBoost's mean is that of all."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
 import boosting
 import engines
 import numpy as np
@@ -18,14 +13,12 @@ fnl, fnx = (engines.imported_later(f"fastndcg.adapters.{name}") for name in ("li
 
 pytestmark = pytest.mark.host
 
-if TYPE_CHECKING:
-    from distributed import Client
 
 DATA = boosting.ranked(120)
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
+def client():
     import dask
     from distributed import Client, LocalCluster
 
@@ -38,7 +31,7 @@ def client() -> Iterator[Client]:
         yield connected
 
 
-def halves(*columns: Any) -> list[da.Array]:
+def halves(*columns):
     """Two parts of whole queries, far from equal."""
     cut = int(DATA.sizes[:30].sum())
     return [
@@ -47,7 +40,7 @@ def halves(*columns: Any) -> list[da.Array]:
     ]
 
 
-def test_xgboost_has_the_mean_of_all_queries(client: Client) -> None:
+def test_xgboost_has_the_mean_of_all_queries(client):
     from xgboost import dask as dxgb
 
     features, label, qid = halves(DATA.features, DATA.label, DATA.qid)
@@ -70,7 +63,7 @@ def test_xgboost_has_the_mean_of_all_queries(client: Client) -> None:
 
 @pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored")
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
-def test_lightgbm_has_the_mean_of_a_workers_queries(client: Client) -> None:
+def test_lightgbm_has_the_mean_of_a_workers_queries(client):
     features, label = halves(DATA.features, DATA.label)
     sizes = da.from_array(DATA.sizes, chunks=((30, len(DATA.sizes) - 30),))
     model = lgb.DaskLGBMRanker(client=client, n_estimators=3, num_leaves=6, min_child_samples=5, verbosity=-1)

@@ -1,9 +1,6 @@
 """CatBoost: its own numbers while it trains, stopping early, and data that it shuffles."""
 
-from __future__ import annotations
-
 import pickle
-from typing import Any
 
 import boosting
 import engines
@@ -23,7 +20,7 @@ from fastndcg.adapters import catboost as fnc  # noqa: E402 - as above
 TRAIN, VALID = boosting.ranked(), boosting.ranked(90, seed=1)
 
 
-def pool(data: boosting.Ranked, *, weighted: bool = False, categories: bool = False) -> cb.Pool:
+def pool(data, *, weighted=False, categories=False):
     features = data.features
     if categories:
         features = pd.DataFrame(features).astype({0: int}).astype({0: str})
@@ -33,9 +30,7 @@ def pool(data: boosting.Ranked, *, weighted: bool = False, categories: bool = Fa
     )
 
 
-def trained(
-    metric: Any, train: cb.Pool, valid: cb.Pool | None, rounds: int = 6, **options: Any
-) -> cb.CatBoostRanker:
+def trained(metric, train, valid, rounds=6, **options):
     model = cb.CatBoostRanker(
         iterations=rounds, eval_metric=metric, loss_function="QueryRMSE", depth=3, learning_rate=0.4, thread_count=2, random_seed=1, verbose=False,
         allow_writing_files=False, **{"custom_metric": [f"NDCG:top={k};hints=skip_train~false" for k in (3, 10)], **options},
@@ -45,7 +40,7 @@ def trained(
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("k", [3, 10])
-def test_like_catboost_is_what_it_says_itself(k: int, weighted: bool) -> None:
+def test_like_catboost_is_what_it_says_itself(k, weighted):
     train, valid = pool(TRAIN, weighted=weighted), pool(VALID, weighted=weighted)
     metric = fnc.metric(f"nDCG@{k}", group=[train, valid], like="catboost")
     found = trained(metric, train, valid).evals_result_
@@ -60,7 +55,7 @@ def test_like_catboost_is_what_it_says_itself(k: int, weighted: bool) -> None:
     ("theirs", "ours"),
     [("MAP:top=5", "AP@5"), ("PrecisionAt:top=5", "P@5"), ("RecallAt:top=5", "R@5"), ("MRR:top=5", "RR@5"), ("QueryAUC:type=Ranking", "AUC")],
 )  # fmt: skip
-def test_so_are_its_other_measures(theirs: str, ours: str, weighted: bool) -> None:
+def test_so_are_its_other_measures(theirs, ours, weighted):
     train, valid = pool(TRAIN, weighted=weighted), pool(VALID, weighted=weighted)
     metric = fnc.metric(ours, group=[train, valid], like="catboost")
     own = f"{theirs};hints=skip_train~false" if ";" in theirs or "top" in theirs else theirs
@@ -70,7 +65,7 @@ def test_so_are_its_other_measures(theirs: str, ours: str, weighted: bool) -> No
 
 
 @pytest.mark.parametrize("measure", boosting.MEASURES)
-def test_the_values_are_those_of_evaluate(measure: str) -> None:
+def test_the_values_are_those_of_evaluate(measure):
     train, valid = pool(TRAIN), pool(VALID)
     metric = fnc.metric(measure, group=[TRAIN.sizes, VALID.sizes])
     model = trained(metric, train, valid, use_best_model=False)
@@ -79,7 +74,7 @@ def test_the_values_are_those_of_evaluate(measure: str) -> None:
     assert values[-1] == VALID.values(model.predict(VALID.features), measure)[0]
 
 
-def test_early_stopping_keeps_the_best_model() -> None:
+def test_early_stopping_keeps_the_best_model():
     train, valid = pool(TRAIN), pool(VALID)
     model = trained(fnc.metric("nDCG@10", group=[train, valid]), train, valid, 80, early_stopping_rounds=5)
     found = model.evals_result_["validation"]["nDCG@10"]
@@ -87,7 +82,7 @@ def test_early_stopping_keeps_the_best_model() -> None:
     assert model.best_score_["validation"]["nDCG@10"] == max(found)
 
 
-def test_one_metric_serves_other_labels_and_is_pickled() -> None:
+def test_one_metric_serves_other_labels_and_is_pickled():
     metric = fnc.metric("nDCG@10", group=VALID.sizes)
     scores = np.arange(len(VALID.label)) % 7
     for label in (VALID.label, VALID.label[::-1].copy()):
@@ -100,7 +95,7 @@ def test_one_metric_serves_other_labels_and_is_pickled() -> None:
 
 
 @pytest.mark.parametrize("options", [{"boosting_type": "Ordered"}, {"categories": True}])
-def test_shuffled_data_is_found_out(options: dict[str, Any]) -> None:
+def test_shuffled_data_is_found_out(options):
     categories = options.pop("categories", False)
     train, valid = pool(TRAIN, categories=categories), pool(VALID, categories=categories)
     metric = fnc.metric("nDCG@10", group=[train, valid])
@@ -109,7 +104,7 @@ def test_shuffled_data_is_found_out(options: dict[str, Any]) -> None:
     assert trained(metric, train, valid, has_time=True, **options).evals_result_["learn"]["nDCG@10"]
 
 
-def test_what_is_refused() -> None:
+def test_what_is_refused():
     with pytest.raises(MeasureError, match="2 measures are given"):
         fnc.metric(["nDCG@10", "RR"], group=[2])
     with pytest.raises(
@@ -124,7 +119,7 @@ def test_what_is_refused() -> None:
     assert fnc.metric("nDCG@10", group=[[3, 2], [3, 2], 3 * [2]]).held[2].offsets.tolist() == [0, 2, 4, 6]
 
 
-def test_the_page() -> None:
+def test_the_page():
     names = {"train": pool(TRAIN), "valid": pool(VALID)}
     exec(engines.page_example("CatBoost", "training"), names)  # noqa: S102 - the page's own lines
     found = names["model"].evals_result_["validation"]["nDCG@10"]

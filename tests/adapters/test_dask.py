@@ -1,11 +1,6 @@
 """Dask for real: threads, processes and a cluster of two; values bit for bit those of this process; workers that die."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import engines
 import pandas as pd
@@ -34,7 +29,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Any]:
+def cluster():
     """Two worker processes; nothing runs on them unless a test makes their client the current one."""
     from distributed import Client, LocalCluster
 
@@ -48,7 +43,7 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture
-def scheduler(request: pytest.FixtureRequest) -> Iterator[str]:
+def scheduler(request):
     if request.param == "cluster":
         with request.getfixturevalue("cluster").as_current():
             yield "cluster"
@@ -58,22 +53,22 @@ def scheduler(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def _settings() -> Iterator[None]:
+def _settings():
     with dask.config.set({"scheduler": "threads", "dataframe.convert-string": True}):
         yield
 
 
-def keep_lists(table: pa.Table) -> None:
+def keep_lists(table):
     """Lists would become texts."""
     dask.config.set({"dataframe.convert-string": not any(map(pa.types.is_list, table.schema.types))})
 
 
-def frame(table: pa.Table, partitions: int = 3, **dtypes: str) -> Any:
+def frame(table, partitions=3, **dtypes):
     keep_lists(table)
     return dd.from_pandas(table.to_pandas().astype(dtypes), npartitions=partitions)
 
 
-def rows_of_frame(found: pd.DataFrame) -> list[dict[str, Any]]:
+def rows_of_frame(found):
     plain = pa.Table.from_pandas(found, preserve_index=False, nthreads=1).to_pydict()
     # NaN is a value of a measure, and null what pyarrow makes of it
     names = [name for name in plain if found[name].dtype == "float64"]
@@ -81,12 +76,12 @@ def rows_of_frame(found: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def rows_of(results: Any) -> list[tuple[Any, ...]]:
+def rows_of(results):
     found = results.compute() if isinstance(results, dd.DataFrame) else results
     return engines.rows_of(rows_of_frame(found))
 
 
-def of_partitions(tables: list[pa.Table]) -> Any:
+def of_partitions(tables):
     keep_lists(tables[0])
     frames = [
         dask.delayed(table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)) for table in tables
@@ -95,19 +90,19 @@ def of_partitions(tables: list[pa.Table]) -> Any:
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    def read(table: pa.Table) -> Any:
+def engine(tmp_path):
+    def read(table):
         for part, start in enumerate(range(0, len(table), 8)):
             pq.write_table(table.slice(start, 8), tmp_path / f"{part}.parquet")
         return dd.read_parquet(tmp_path)
 
-    def cuts(table: pa.Table) -> list[Any]:
+    def cuts(table):
         return [frame(table, partitions) for partitions in (7, 2, 40)]
 
-    def collect(results: Any) -> list[dict[str, Any]]:
+    def collect(results):
         return rows_of_frame(results.compute())
 
-    def arrow(results: Any) -> pa.Table:
+    def arrow(results):
         return pa.Table.from_pandas(results.compute(), preserve_index=False)
 
     # lists without a row cannot be told from texts
@@ -119,12 +114,12 @@ def engine(tmp_path: Path) -> Engine:
 class TestDask(Laws):
     @pytest.mark.parametrize("scheduler", ["processes", "cluster"], indirect=True)
     @pytest.mark.usefixtures("scheduler")
-    def test_schedulers(self, engine: Engine) -> None:
+    def test_schedulers(self, engine):
         self.test_values_are_those_of_this_process(engine, text=True)
         self.test_errors_name_the_query_in_one_line(engine, *next(odd_values()))
 
 
-def test_partitions_without_rows_after_a_shuffle() -> None:
+def test_partitions_without_rows_after_a_shuffle():
     tables = engines.PARTITIONS["one query"]
     expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS).to_arrow()
     results = fnd.evaluate(of_partitions(tables), engines.CLICKED, **engines.OF_PARTITIONS)
@@ -140,9 +135,7 @@ def test_partitions_without_rows_after_a_shuffle() -> None:
     st.sampled_from(["int64", "int32", "uint64", "string", "category", "str"]),
     st.integers(0, 5),
 )
-def test_any_partitions_and_ids(
-    n_queries: int, partitions: int, wanted: int | None, kind: str, seed: int
-) -> None:
+def test_any_partitions_and_ids(n_queries, partitions, wanted, kind, seed):
     table = engines.documents(n_queries, seed=seed)
     ids = table["qid"].to_numpy() + 50
     table = table.set_column(0, "qid", pa.array(ids))
@@ -158,7 +151,7 @@ def test_any_partitions_and_ids(
     assert rows_of(found) == engines.rows_of(expected)
 
 
-def test_lists() -> None:
+def test_lists():
     table = engines.listed(engines.documents(100))
     expected = engines.rows_of(
         engines.here(engines.documents(100), [*engines.MEASURES, engines.BY_ORDER]).to_arrow()
@@ -172,7 +165,7 @@ def test_lists() -> None:
         assert rows_of(results) == expected
 
 
-def test_parquet(tmp_path: Path) -> None:
+def test_parquet(tmp_path):
     table = engines.documents(100)
     for part in range(3):
         pq.write_table(table.slice(part * 600, 600), tmp_path / f"{part}.parquet", row_group_size=100)
@@ -185,14 +178,14 @@ def test_parquet(tmp_path: Path) -> None:
     assert means[0]["nDCG@10"] == engines.here(table, "nDCG@10").mean()["nDCG@10"]
 
 
-def test_a_partition_without_rows() -> None:
+def test_a_partition_without_rows():
     df = frame(engines.documents(20))
     alone = df[df["qid"] == -50]
     assert fnd.summary(alone, "AP").rows[0]["queries"] == 1
     assert len(fnd.evaluate(alone, "AP", keep="country").compute()) == 1
 
 
-def test_an_index_is_no_column() -> None:
+def test_an_index_is_no_column():
     with pytest.raises(ColumnError, match=r'The index is "qid": call reset_index\(\) first\.'):
         fnd.evaluate(frame(engines.documents(5)).set_index("qid"), "AP")
     with pytest.raises(InputTypeError, match="df is a pandas DataFrame; wanted a DataFrame of Dask"):
@@ -203,9 +196,7 @@ def test_an_index_is_no_column() -> None:
 
 
 @pytest.mark.parametrize("kills", [True, False])
-def test_a_worker_that_is_killed_and_a_task_that_is_retried(
-    cluster: Any, tmp_path: Path, kills: bool
-) -> None:
+def test_a_worker_that_is_killed_and_a_task_that_is_retried(cluster, tmp_path, kills):
     table = engines.documents(100)
     measure = fn.CG(gain=engines.Deadly(tmp_path / "died", kills=kills)) @ 3
     results = fnd.evaluate(frame(table), measure, **engines.COLUMNS)
@@ -219,11 +210,11 @@ def test_a_worker_that_is_killed_and_a_task_that_is_retried(
 # ---- recipes ----
 
 
-def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page(tmp_path, capsys):
     run_page("Dask", engines.documents(100), tmp_path, capsys)
 
 
-def test_the_script(tmp_path: Path) -> None:
+def test_the_script(tmp_path):
     table = engines.documents(100)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=300)
     results = tmp_path / "results"
@@ -239,12 +230,12 @@ def test_the_script(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("filesystem", ["fsspec", "arrow"])
-def test_which_frames_are_read_as_files(tmp_path: Path, filesystem: str) -> None:
+def test_which_frames_are_read_as_files(tmp_path, filesystem):
     engines.write_files(tmp_path, engines.documents(20))
     names = ["qid", "label", "score"]
     rows = dd.read_parquet(tmp_path, filesystem=filesystem)
 
-    def files(df: Any) -> bool:
+    def files(df):
         found = fnd.evaluate.__self__._files_of(df, names)
         return found is not None and found[1](open_path(PARQUET, found[0], None).types_of(names))
 

@@ -1,10 +1,6 @@
 """A provider of ir_measures: its functions in every form of input, its other providers' values, and PyTerrier."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import engines
 import pytest
@@ -29,7 +25,7 @@ DIVERSE = [ir_measures.alpha_nDCG @ 10, ir_measures.ERR_IA @ 10, ir_measures.StR
 
 
 @pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
+def _as_before():
     pipeline = ir_measures.DefaultPipeline.providers
     before = [*pipeline]
     pipeline[:] = [
@@ -40,7 +36,7 @@ def _as_before() -> Iterator[None]:
     ir_measures.providers.registry.pop("fastndcg", None)
 
 
-def tuples(seed: int = 0, *, intents: int = 1) -> tuple[list[Any], list[Any]]:
+def tuples(seed=0, *, intents=1):
     """Judged and returned documents overlap; scores tie; the run lacks queries, and has one that nobody judged."""
     rng = random.Random(seed)
     documents = [f"d{number}" for number in range(40)]
@@ -60,14 +56,14 @@ def tuples(seed: int = 0, *, intents: int = 1) -> tuple[list[Any], list[Any]]:
     return qrels, run
 
 
-def dicts(rows: list[Any], value: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+def dicts(rows, value):
+    found = {}
     for row in rows:
         found.setdefault(row.query_id, {})[row.doc_id] = getattr(row, value)
     return found
 
 
-FORMS: dict[str, Callable[[list[Any], str], Any]] = {
+FORMS = {
     "list": lambda rows, value: rows,
     "iterator": lambda rows, value: iter(rows),
     "frame": lambda rows, value: pd.DataFrame(rows),
@@ -75,13 +71,13 @@ FORMS: dict[str, Callable[[list[Any], str], Any]] = {
 }
 
 
-def close(found: dict[Any, Any], wanted: dict[Any, Any]) -> None:
+def close(found, wanted):
     assert {key: pytest.approx(value, rel=1e-12, abs=1e-15) for key, value in wanted.items()} == found
 
 
 @pytest.mark.filterwarnings("ignore::fastndcg.errors.FastndcgWarning")
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_input(form: str) -> None:
+def test_every_form_of_input(form):
     """Values of each query and of all, as the providers that ir_measures would ask."""
     qrels, run = tuples()
     taken = lambda: (FORMS[form](qrels, "relevance"), FORMS[form](run, "score"))  # noqa: E731 - iterators are used up
@@ -104,7 +100,7 @@ def test_every_form_of_input(form: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::fastndcg.errors.FastndcgWarning")
 @pytest.mark.parametrize("form", ["list", "iterator", "frame"])
-def test_intents(form: str) -> None:
+def test_intents(form):
     """Beside measures of grades, in one call."""
     qrels, run = tuples(1, intents=3)
     found = fni.provider().calc_aggregate(DIVERSE, FORMS[form](qrels, "relevance"), FORMS[form](run, "score"))
@@ -113,11 +109,11 @@ def test_intents(form: str) -> None:
     assert "iteration" not in fni.provider().qrel_inputs(GRADED)
 
 
-def test_ties() -> None:
+def test_ties():
     qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.5, "b": 0.5}}
     measure = ir_measures.RR
     found = [
-        fni.provider(ties=ties).calc_aggregate([measure], qrels, run)[measure]  # type: ignore[arg-type]
+        fni.provider(ties=ties).calc_aggregate([measure], qrels, run)[measure]
         for ties in ("input", "average", "worst", "best")
     ]
     assert found == [0.5, 0.75, 0.5, 1.0]
@@ -125,7 +121,7 @@ def test_ties() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("seed", range(5))
-def test_judged_counts_every_entry_and_orders_ties_by_rising_id(form: str, seed: int) -> None:
+def test_judged_counts_every_entry_and_orders_ties_by_rising_id(form, seed):
     """Negative grades too, scores that float32 does not tell apart, and beside a measure that orders them otherwise."""
     qrels, run = tuples(seed)
     rng = random.Random(seed)
@@ -141,13 +137,13 @@ def test_judged_counts_every_entry_and_orders_ties_by_rising_id(form: str, seed:
     close(ours, theirs)
 
 
-def test_nothing_is_returned() -> None:
+def test_nothing_is_returned():
     found = fni.provider().calc([ir_measures.nDCG, ir_measures.NumRet], {"q": {"a": 1}}, {})
     assert found.aggregated == {ir_measures.nDCG: 0.0, ir_measures.NumRet: 0}
     assert len(found.per_query) == 2
 
 
-def test_what_is_supported() -> None:
+def test_what_is_supported():
     provider = fni.provider()
     assert all(provider.supports(measure) for measure in (*GRADED, *DIVERSE))
     assert not provider.supports(ir_measures.Compat) and not provider.supports(ir_measures.NumQ)
@@ -155,7 +151,7 @@ def test_what_is_supported() -> None:
         provider.calc_aggregate([ir_measures.Compat], {"q": {"a": 1}}, {"q": {"a": 1}})
 
 
-def test_it_is_registered_and_asked_first() -> None:
+def test_it_is_registered_and_asked_first():
     fni.provider(first=True)
     made = fni.provider(ties="average", first=True)
     pipeline = ir_measures.DefaultPipeline.providers
@@ -169,7 +165,7 @@ def test_it_is_registered_and_asked_first() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_an_experiment_of_pyterrier() -> None:
+def test_an_experiment_of_pyterrier():
     """Where it is installed, which needs no Java for this."""
     pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed: pip install python-terrier")
     topics = pd.DataFrame([["q1", "a"], ["q2", "b"]], columns=["qid", "query"])

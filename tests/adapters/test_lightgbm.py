@@ -1,11 +1,7 @@
 """LightGBM: its own numbers while it trains, stopping early, and queries by id."""
 
-from __future__ import annotations
-
 import gc
 import pickle
-from pathlib import Path
-from typing import Any
 
 import boosting
 import engines
@@ -33,7 +29,7 @@ PARAMETERS = {
 TRAIN, VALID = boosting.ranked(), boosting.ranked(90, seed=1)
 
 
-def data_set(data: boosting.Ranked, *, weighted: bool = False, **options: Any) -> lgb.Dataset:
+def data_set(data, *, weighted=False, **options):
     weight = None
     if weighted:  # of rows: LightGBM gives a query their mean
         weight = (
@@ -42,10 +38,8 @@ def data_set(data: boosting.Ranked, *, weighted: bool = False, **options: Any) -
     return lgb.Dataset(data.features, data.label, group=data.sizes, weight=weight, **options)
 
 
-def trained(
-    ours: Any, rounds: int = 8, *, weighted: bool = False, callbacks: Any = (), **options: Any
-) -> tuple[Any, Any]:
-    history: dict[str, Any] = {}
+def trained(ours, rounds=8, *, weighted=False, callbacks=(), **options):
+    history = {}
     train = data_set(TRAIN, weighted=weighted)
     valid = data_set(VALID, weighted=weighted, reference=train)
     callbacks = [lgb.record_evaluation(history), *callbacks]
@@ -57,7 +51,7 @@ def trained(
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_like_lightgbm_is_what_the_booster_says(weighted: bool) -> None:
+def test_like_lightgbm_is_what_the_booster_says(weighted):
     _, history = trained(fnl.metric(["nDCG@3", "nDCG@10"], like="lightgbm"), weighted=weighted)
     for name in ("train", "valid"):
         for k in (3, 10):
@@ -67,7 +61,7 @@ def test_like_lightgbm_is_what_the_booster_says(weighted: bool) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_so_is_its_other_measure(weighted: bool) -> None:
+def test_so_is_its_other_measure(weighted):
     _, history = trained(fnl.metric(["AP@3", "AP@10"], like="lightgbm"), weighted=weighted, metric="map")
     for name in ("train", "valid"):
         for k in (3, 10):
@@ -75,7 +69,7 @@ def test_so_is_its_other_measure(weighted: bool) -> None:
             np.testing.assert_allclose(history[name][f"AP@{k}"], history[name][f"map@{k}"], rtol=tolerance)
 
 
-def test_the_values_are_those_of_evaluate() -> None:
+def test_the_values_are_those_of_evaluate():
     booster, history = trained(fnl.metric(boosting.MEASURES))
     scores = booster.predict(VALID.features)
     assert [values[-1] for values in list(history["valid"].values())[2:]] == VALID.values(scores)
@@ -83,22 +77,22 @@ def test_the_values_are_those_of_evaluate() -> None:
     assert names == [fn.parse(measure) for measure in boosting.MEASURES]
 
 
-def test_early_stopping() -> None:
+def test_early_stopping():
     stop = lgb.early_stopping(4, first_metric_only=True, verbose=False)
     booster, history = trained(fnl.metric("nDCG@10"), 60, callbacks=[stop], metric="None")
     found = history["valid"]["nDCG@10"]
     assert booster.best_iteration == int(np.argmax(found)) + 1 == len(found) - 4
 
 
-def test_cross_validation() -> None:
+def test_cross_validation():
     folds = lgb.cv(
         PARAMETERS | {"metric": "None"}, data_set(TRAIN), 3, nfold=2, feval=fnl.metric(["nDCG@10", "RR"])
     )
     assert len(folds["valid nDCG@10-mean"]) == len(folds["valid RR-mean"]) == 3
 
 
-def test_a_data_set_is_read_once_and_held_weakly(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
+def test_a_data_set_is_read_once_and_held_weakly(monkeypatch):
+    read = []
     original = fnl._queries
     monkeypatch.setattr(fnl, "_queries", lambda *of: (read.append(id(of[0])), original(*of))[1])
     metric = fnl.metric("nDCG@10")
@@ -118,7 +112,7 @@ def test_a_data_set_is_read_once_and_held_weakly(monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_queries_without_documents_have_no_weight() -> None:
+def test_queries_without_documents_have_no_weight():
     label, scores, weight = np.array([1, 0, 2.0]), np.array([1, 2, 3.0]), np.array([1, 3, 5.0])
     found = fnl.metric("nDCG")(label, scores, weight, np.array([2, 0, 1]))
     expected = fn.Rankings.from_groups([2, 0, 1], label, scores, weight=[2, 0, 5])
@@ -128,13 +122,13 @@ def test_queries_without_documents_have_no_weight() -> None:
 # ---- LGBMRanker ----
 
 
-def ranker(kind: Any = lgb.LGBMRanker, **options: Any) -> Any:
+def ranker(kind=lgb.LGBMRanker, **options):
     return kind(
         n_estimators=5, num_leaves=6, min_child_samples=5, n_jobs=1, random_state=1, verbosity=-1, **options
     )
 
 
-def test_lgbmranker() -> None:
+def test_lgbmranker():
     model = ranker()
     model.fit(
         TRAIN.features, TRAIN.label, group=TRAIN.sizes, eval_set=[(VALID.features, VALID.label)], eval_group=[VALID.sizes],
@@ -145,7 +139,7 @@ def test_lgbmranker() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
-def test_the_ranker_takes_query_ids_in_any_order(kind: Any) -> None:
+def test_the_ranker_takes_query_ids_in_any_order(kind):
     """Rows that are mixed are the same rows."""
     together = ranker(fnl.Ranker).fit(
         TRAIN.features, TRAIN.label, qid=TRAIN.qid, sample_weight=TRAIN.label + 1
@@ -164,7 +158,7 @@ def test_the_ranker_takes_query_ids_in_any_order(kind: Any) -> None:
 # ---- refused ----
 
 
-def test_what_is_refused() -> None:
+def test_what_is_refused():
     with pytest.raises(MeasureError, match="lightgbm has no RR"):
         fnl.metric(["nDCG@10", "RR"], like="lightgbm")
     with pytest.raises(InputError, match="the data set has 3 rows and no queries; make it with group="):
@@ -173,7 +167,7 @@ def test_what_is_refused() -> None:
         fnl.Ranker().fit(np.zeros((5, 1)), np.zeros(5), qid=[1, 1, 2])
 
 
-def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page(capsys):
     train = data_set(TRAIN)
     names = {"train": train, "valid": data_set(VALID, reference=train), "X": TRAIN.features, "y": TRAIN.label}
     names |= {
@@ -192,13 +186,13 @@ def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
 # ---- the job to copy ----
 
 
-def written(folder: Path, name: str, lines: list[str], sizes: Any) -> str:
+def written(folder, name, lines, sizes):
     (folder / name).write_text("".join(lines))
     (folder / f"{name}.query").write_text("".join(f"{size}\n" for size in sizes))
     return str(folder / name)
 
 
-def check_job(folder: Path, train: str, valid: str, like: str | None) -> None:
+def check_job(folder, train, valid, like):
     """What the job wrote is what its model says, and is what LightGBM printed."""
     options = "--measure nDCG@10 --measure nDCG@3 --rounds 30 --patience 15 --set num_leaves=7 --set min_data_in_leaf=10"
     options += " --set num_threads=1 --set metric=ndcg --set eval_at=10"
@@ -222,7 +216,7 @@ def check_job(folder: Path, train: str, valid: str, like: str | None) -> None:
 
 
 @pytest.mark.parametrize("like", [None, "lightgbm"])
-def test_the_job(tmp_path: Path, like: str | None) -> None:
+def test_the_job(tmp_path, like):
     files = []
     for name, data in (("rank.train", TRAIN), ("rank.test", VALID)):
         rows = zip(data.label, data.features, strict=True)
@@ -242,7 +236,7 @@ def test_the_job(tmp_path: Path, like: str | None) -> None:
     assert failed.stderr.splitlines()[-1].startswith("lightgbm_job: lightgbm has no RR")
 
 
-def test_the_job_on_the_example_of_lightgbm(tmp_path: Path, data: Path) -> None:
+def test_the_job_on_the_example_of_lightgbm(tmp_path, data):
     source = data / "lightgbm_lambdarank" / "rank.test"
     lines = source.read_text().splitlines(keepends=True)
     sizes = np.loadtxt(f"{source}.query", dtype=int)

@@ -1,10 +1,7 @@
 """pytrec_eval's interface: names, shapes and values of the real one, bit by bit."""
 
-from __future__ import annotations
-
 import math
 import random
-from typing import Any
 
 import engines
 import pytest
@@ -21,14 +18,14 @@ WITH_PARAMETERS = [
 ]  # fmt: skip
 
 
-def scored(rng: random.Random) -> float:
+def scored(rng):
     """Scores that tie, that tie as float32 only, and that float32 cannot hold."""
     return rng.choice(
         [rng.random(), rng.randint(-3, 3), 1 + rng.random() * 1e-8, 0.0, -0.0, 1e300, -math.inf]
     )
 
 
-def data(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def data(seed):
     """Judged and returned documents overlap in part, queries are on one side only.
 
     Each pool has a grade that is not negative, and each query of the run documents: elsewhere pytrec_eval
@@ -37,10 +34,10 @@ def data(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     rng = random.Random(seed)
     documents = [f"d{number}" for number in range(rng.choice([3, 12, 60]))] + ["é", "😀", "ￚ"]
 
-    def some() -> list[str]:
+    def some():
         return rng.sample(documents, rng.randint(1, len(documents)))
 
-    def grade() -> int:
+    def grade():
         return rng.choice([-2, -1, 0, 0, 1, 2, 5])
 
     qrels = {f"q{query}": {document: grade() for document in some()} | {"d0": 1} for query in range(8)}
@@ -50,7 +47,7 @@ def data(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("seed", range(40))
-def test_values_of_every_measure(seed: int, level: int) -> None:
+def test_values_of_every_measure(seed, level):
     engines.need("pytrec_eval", extra="rivals")
     import pytrec_eval
 
@@ -64,7 +61,7 @@ def test_values_of_every_measure(seed: int, level: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_judged_documents_only(seed: int) -> None:
+def test_judged_documents_only(seed):
     engines.need("pytrec_eval", extra="rivals")
     import pytrec_eval
 
@@ -76,7 +73,7 @@ def test_judged_documents_only(seed: int) -> None:
     assert both[0] == both[1]
 
 
-def test_names() -> None:
+def test_names():
     engines.need("pytrec_eval", extra="rivals")
     import pytrec_eval
 
@@ -91,7 +88,7 @@ def test_names() -> None:
             )
 
 
-def test_files_are_parsed_alike() -> None:
+def test_files_are_parsed_alike():
     engines.need("pytrec_eval", extra="rivals")
     import pytrec_eval
 
@@ -117,11 +114,11 @@ def test_files_are_parsed_alike() -> None:
         ({"q1": {"a": 0}}, {"map", "ndcg"}, {"q1": {"a": 1}}, {"q1": {"map": 0.0, "ndcg": 0.0}}),
     ],
 )
-def test_nothing_to_evaluate(qrels: Any, measures: Any, run: Any, wanted: Any) -> None:
+def test_nothing_to_evaluate(qrels, measures, run, wanted):
     assert ours.RelevanceEvaluator(qrels, measures).evaluate(run) == wanted
 
 
-def test_judgments_are_read_once() -> None:
+def test_judgments_are_read_once():
     qrels = {"q": {"a": 1}}
     evaluator = ours.RelevanceEvaluator(qrels, {"map"})
     qrels["q"]["a"], qrels["r"] = 0, {"a": 1}
@@ -146,7 +143,7 @@ def test_judgments_are_read_once() -> None:
         (QRELS, {"map"}, {"q2": {}, "q1": {"x": 1, "d1": math.nan}}, InputError, "document 'd1' of query 'q1' is NaN; 1 in all"),
     ],
 )  # fmt: skip
-def test_what_is_refused(qrels: Any, measures: Any, run: Any, error: type[Exception], message: str) -> None:
+def test_what_is_refused(qrels, measures, run, error, message):
     with pytest.raises(error, match=message):
         ours.RelevanceEvaluator(qrels, measures).evaluate(run)
     if error is InputError:
@@ -155,7 +152,7 @@ def test_what_is_refused(qrels: Any, measures: Any, run: Any, error: type[Except
 
 
 @pytest.mark.parametrize("case", evaluators.CASES)
-def test_benchmark(case: str) -> None:
+def test_benchmark(case):
     engines.need(case, extra="rivals" if case in ("pytrec_eval", "ir_measures") else "engines")
     for row in evaluators.CASES[case](4):
         assert evaluators.measure(row, 0.0).ratio is not None

@@ -1,14 +1,9 @@
 """Ray Data for real, in worker processes: values bit for bit those of this process, skew, readable errors, workers that die."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import engines
 import numpy as np
@@ -35,7 +30,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _cluster() -> Iterator[None]:
+def _cluster():
     engines.importable_by_workers()
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         ray.init(
@@ -58,18 +53,18 @@ def _cluster() -> Iterator[None]:
         ray.shutdown()
 
 
-def dataset(table: pa.Table, blocks: int = 3) -> Any:
+def dataset(table, blocks=3):
     size = -(-len(table) // blocks) or 1
     return data.from_arrow([table.slice(start, size) for start in range(0, max(len(table), 1), size)])
 
 
-def rows_of(results: Any) -> list[tuple[Any, ...]]:
+def rows_of(results):
     return engines.rows_of(results.take_all())
 
 
 @pytest.fixture
-def engine() -> Engine:
-    def arrow(results: Any) -> pa.Table:
+def engine():
+    def arrow(results):
         return pa.concat_tables([part for part in ray.get(results.to_arrow_refs()) if len(part)])
 
     return Engine(
@@ -86,7 +81,7 @@ class TestRay(Laws):
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 150])
-def test_any_blocks_and_ties_in_the_order_of_a_column(blocks: int) -> None:
+def test_any_blocks_and_ties_in_the_order_of_a_column(blocks):
     """From more blocks than Ray joins at once, to more than there are queries, and to some that it would cut if it cut any."""
     table = engines.documents(100)
     rows = dataset(table, 40)
@@ -96,14 +91,14 @@ def test_any_blocks_and_ties_in_the_order_of_a_column(blocks: int) -> None:
     assert rows_of(results) == engines.rows_of(engines.here(table, measures).to_arrow())
 
 
-def test_frames_of_pandas() -> None:
+def test_frames_of_pandas():
     table = engines.documents(100, text=True)
     rows = data.from_pandas([table.slice(0, 500).to_pandas(), table.slice(500).to_pandas()])
     expected = engines.rows_of(engines.here(table).to_arrow())
     assert rows_of(fnr.evaluate(rows, engines.MEASURES, **engines.COLUMNS)) == expected
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files(tmp_path):
     table = engines.documents(100)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=200)
     rows = data.read_parquet(tmp_path / "rows.parquet")
@@ -112,8 +107,8 @@ def test_files(tmp_path: Path) -> None:
     assert found == engines.rows_of(engines.here(table, "AP").to_arrow())
 
 
-def test_other_errors_pass() -> None:
-    def broken(_: pa.Table) -> pa.Table:
+def test_other_errors_pass():
+    def broken(_):
         raise KeyError("nowhere")
 
     rows = dataset(engines.documents(5)).map_batches(broken, batch_format="pyarrow")
@@ -125,7 +120,7 @@ def test_other_errors_pass() -> None:
 # ---- workers that fail ----
 
 
-def test_a_worker_that_is_killed(tmp_path: Path) -> None:
+def test_a_worker_that_is_killed(tmp_path):
     table = engines.documents(100)
     measure = fn.CG(gain=engines.Deadly(tmp_path / "died", kills=True)) @ 3
     found = fnr.evaluate(dataset(table), measure, **engines.COLUMNS)
@@ -137,14 +132,14 @@ def test_a_worker_that_is_killed(tmp_path: Path) -> None:
 # ---- recipes ----
 
 
-def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page(tmp_path, capsys):
     run_page("Ray", engines.documents(100), tmp_path, capsys)
 
 
 # ---- files ----
 
 
-def test_files_that_cut_queries_and_stand_in_one_block(tmp_path: Path) -> None:
+def test_files_that_cut_queries_and_stand_in_one_block(tmp_path):
     """Ray reads several files into one block, in no order; 37 rows a query are cut by each of 8 files."""
     from ray.data.expressions import col
 
@@ -158,13 +153,13 @@ def test_files_that_cut_queries_and_stand_in_one_block(tmp_path: Path) -> None:
         assert rows_of(found) == engines.rows_of(local.to_arrow())
 
 
-def test_which_datasets_are_read_as_files(tmp_path: Path) -> None:
+def test_which_datasets_are_read_as_files(tmp_path):
     from ray.data.expressions import col
 
     engines.write_files(tmp_path, engines.documents(20))
     rows, names = data.read_parquet(str(tmp_path)), ["qid", "label", "score"]
 
-    def files(dataset: Any) -> bool:
+    def files(dataset):
         return fnr.evaluate.__self__._files_of(dataset, names) is not None
 
     assert files(rows) and files(rows.select_columns([*names, "country"]))

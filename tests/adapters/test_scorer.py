@@ -1,10 +1,6 @@
 """scikit-learn's searches and cross-validation: each fold is scored by its own queries."""
 
-from __future__ import annotations
-
 import pickle
-from collections.abc import Iterator
-from typing import Any
 
 import boosting
 import engines
@@ -37,19 +33,19 @@ FOLDS = GroupKFold(3)
 
 
 @pytest.fixture(autouse=True)
-def _routing() -> Iterator[None]:
+def _routing():
     with sklearn.config_context(enable_metadata_routing=True):
         yield
 
 
-def ranker(kind: str) -> Any:
+def ranker(kind):
     if kind == "xgboost":
         return xgb.XGBRanker(n_estimators=4, max_depth=3, n_jobs=1).set_fit_request(qid=True)
     quiet = {"n_jobs": 1, "verbosity": -1}
     return fnl.Ranker(n_estimators=4, num_leaves=6, min_child_samples=5, **quiet).set_fit_request(qid=True)
 
 
-def by_hand(model: Any, measure: Any, **options: Any) -> list[float]:
+def by_hand(model, measure, **options):
     """The value of each fold, without scikit-learn's scorer."""
     values = []
     for train, test in FOLDS.split(DATA.features, DATA.label, DATA.qid):
@@ -62,7 +58,7 @@ def by_hand(model: Any, measure: Any, **options: Any) -> list[float]:
 
 @pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])
 @pytest.mark.parametrize("measure", boosting.MEASURES)
-def test_cross_validation(kind: str, measure: str) -> None:
+def test_cross_validation(kind, measure):
     model = ranker(kind)
     found = cross_val_score(
         model, DATA.features, DATA.label, params=ROUTED, cv=FOLDS, scoring=fnk.scorer(measure)
@@ -70,7 +66,7 @@ def test_cross_validation(kind: str, measure: str) -> None:
     assert found.tolist() == by_hand(model, measure)
 
 
-def test_several_measures_and_another_tools_number() -> None:
+def test_several_measures_and_another_tools_number():
     model = ranker("xgboost")
     scoring = {
         "nDCG": fnk.scorer("nDCG@5", like="xgboost"),
@@ -85,9 +81,9 @@ def test_several_measures_and_another_tools_number() -> None:
 
 @pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])
 @pytest.mark.parametrize("halving", [False, True])
-def test_searches(kind: str, halving: bool) -> None:
+def test_searches(kind, halving):
     values = [0.01, 0.5]
-    options: dict[str, Any] = {"cv": FOLDS, "scoring": fnk.scorer("nDCG@10"), "error_score": "raise"}
+    options = {"cv": FOLDS, "scoring": fnk.scorer("nDCG@10"), "error_score": "raise"}
     if halving:  # of trees: of rows it would cut queries apart
         more = {"resource": "n_estimators", "min_resources": 2, "max_resources": 4, "factor": 2}
         search = HalvingGridSearchCV(ranker(kind), {"learning_rate": values}, **options, **more)
@@ -101,7 +97,7 @@ def test_searches(kind: str, halving: bool) -> None:
     assert halving or chosen == int(np.argmax(means))
 
 
-def test_the_order_of_rows_does_not_matter_and_a_scorer_is_pickled() -> None:
+def test_the_order_of_rows_does_not_matter_and_a_scorer_is_pickled():
     model = LinearRegression().fit(DATA.features, DATA.label)
     names = np.array([f"query {number}" for number in DATA.qid])
     order = np.random.default_rng(3).permutation(len(names))
@@ -111,7 +107,7 @@ def test_the_order_of_rows_does_not_matter_and_a_scorer_is_pickled() -> None:
     assert expected == DATA.values(model.predict(DATA.features), "nDCG@10")[0]
 
 
-def test_what_is_refused() -> None:
+def test_what_is_refused():
     with pytest.raises(MeasureError, match="2 measures are given"):
         fnk.scorer(["nDCG@10", "RR"])
     with pytest.raises(MeasureError, match="sklearn has no RR"):
@@ -120,7 +116,7 @@ def test_what_is_refused() -> None:
         fnk.scorer("RR")(LinearRegression().fit(DATA.features, DATA.label), DATA.features, DATA.label)
 
 
-def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page(capsys):
     names = {"X": DATA.features, "y": DATA.label, "qid": DATA.qid}
     exec(engines.page_example("scikit-learn", "training"), names)  # noqa: S102 - the page's own lines
     assert len(names["values"]) == 5

@@ -1,14 +1,10 @@
 """Spark for real: values bit for bit those of this process, exact means, skew, readable errors, executors that die."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import textwrap
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import engines
 import numpy as np
@@ -23,7 +19,7 @@ from fastndcg import InputError, InputTypeError, MeasureError, SourceError
 
 engines.need("pyspark")
 
-from pyspark.sql import DataFrame, SparkSession  # noqa: E402 - after the check that it is there
+from pyspark.sql import DataFrame  # noqa: E402 - after the check that it is there
 from pyspark.sql import functions as F  # noqa: E402
 
 from fastndcg.adapters import spark as fns  # noqa: E402
@@ -40,18 +36,18 @@ CUT = 7  # rows of an Arrow batch, so that nearly every query is cut
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _java() -> None:
+def _java():
     engines.need_java()
 
 
 @pytest.fixture(scope="session")
-def spark(_java: None) -> Iterator[SparkSession]:
+def spark(_java):
     session = engines.spark_session("local[2]", {"spark.driver.memory": "2g"})
     yield session
     session.stop()
 
 
-def write(tables: list[pa.Table], folder: Path, **options: Any) -> str:
+def write(tables, folder, **options):
     for part, table in enumerate(tables):
         # random numbers gain nothing from either
         path = folder / f"{part:02}.parquet"
@@ -59,17 +55,17 @@ def write(tables: list[pa.Table], folder: Path, **options: Any) -> str:
     return str(folder)
 
 
-def thirds(table: pa.Table) -> list[pa.Table]:
+def thirds(table):
     size = max(1, len(table) // 3)
     return [table.slice(start, size) for start in range(0, max(len(table), 1), size)]
 
 
 @pytest.fixture
-def engine(spark: SparkSession, tmp_path: Path) -> Iterator[Engine]:
+def engine(spark, tmp_path):
     """Nearly every query of small tables is cut by batches of Arrow."""
-    settings: set[str] = set()
+    settings = set()
 
-    def read(tables: list[pa.Table], settings_of_files: tuple[int, int] | None, **options: Any) -> DataFrame:
+    def read(tables, settings_of_files, **options):
         batch = CUT if sum(map(len, tables)) < 10_000 else 10_000
         asked = {"spark.sql.execution.arrow.maxRecordsPerBatch": batch}
         if settings_of_files:
@@ -80,28 +76,28 @@ def engine(spark: SparkSession, tmp_path: Path) -> Iterator[Engine]:
             settings.add(name)
         return spark.read.parquet(write(tables, Path(tempfile.mkdtemp(dir=tmp_path)), **options))
 
-    def of_partitions(tables: list[pa.Table]) -> DataFrame:
+    def of_partitions(tables):
         """A partition for each, whatever its size."""
         df = read(tables, (1_000_000, 1_000_000))
         assert df.rdd.getNumPartitions() == len(tables)
         return df
 
-    def cuts(table: pa.Table) -> Iterator[DataFrame]:
+    def cuts(table):
         """Files that Spark reads a row group at a time, several of them in a partition; and rows that are no longer of files."""
         df = read(thirds(table), (9000, 1), row_group_size=100)
         assert df.rdd.getNumPartitions() > 2
         yield df
         yield df.coalesce(1).repartitionByRange(4, "qid").sortWithinPartitions("qid")
 
-    def collect(results: DataFrame) -> list[dict[str, Any]]:
+    def collect(results):
         return [row.asDict() for row in results.collect()]
 
-    def arrow(results: DataFrame) -> pa.Table:
+    def arrow(results):
         if not hasattr(results, "toArrow"):
             pytest.skip("results as they are in Arrow came with 4.0")
         return results.toArrow()
 
-    def frame(table: pa.Table) -> DataFrame:
+    def frame(table):
         """Rows that Spark reads itself, since a change of partitions is more than files."""
         return read(thirds(table), None).coalesce(100)
 
@@ -113,16 +109,16 @@ def engine(spark: SparkSession, tmp_path: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def frame(engine: Engine) -> Any:
+def frame(engine):
     return engine.frame
 
 
-def rows_of(results: DataFrame) -> list[tuple[Any, ...]]:
+def rows_of(results):
     return engines.rows_of([row.asDict() for row in results.collect()])
 
 
 class TestSpark(Laws):
-    def test_means_of_nothing(self, engine: Engine) -> None:
+    def test_means_of_nothing(self, engine):
         scores = fns.evaluate(engine.frame(engines.documents(0)), "AP", keep="country")
         assert fns.means(scores, "AP", by="country").num_rows == 0
 
@@ -131,7 +127,7 @@ class TestSpark(Laws):
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_ids_of_any_type_nulls_and_empty_partitions(frame: Any, grouped: bool) -> None:
+def test_ids_of_any_type_nulls_and_empty_partitions(frame, grouped):
     table = engines.documents(60).sort_by([("qid", "ascending"), ("position", "ascending")])
     scores = pa.array([None if row % 5 == 0 else row / 7 for row in range(len(table))], pa.float32())
     df = frame(table.set_column(2, "score", scores))
@@ -151,12 +147,12 @@ def test_ids_of_any_type_nulls_and_empty_partitions(frame: Any, grouped: bool) -
         fns.summary(bad, "AP", nan="last", grouped=grouped)
 
 
-def test_lists_are_not_shuffled(frame: Any) -> None:
+def test_lists_are_not_shuffled(frame):
     results = fns.evaluate(frame(engines.listed(engines.documents(20))), "AP", **engines.COLUMNS)
     assert "Exchange" not in results._jdf.queryExecution().executedPlan().toString()
 
 
-def test_two_threads_at_once(frame: Any) -> None:
+def test_two_threads_at_once(frame):
     table = engines.documents(100)
     df = frame(table)
     with ThreadPoolExecutor(2) as pool:
@@ -166,7 +162,7 @@ def test_two_threads_at_once(frame: Any) -> None:
 
 
 @pytest.mark.parametrize("bounds", [(0, 0), (99, 0)])
-def test_rows_or_lists(frame: Any, monkeypatch: pytest.MonkeyPatch, bounds: tuple[int, int]) -> None:
+def test_rows_or_lists(frame, monkeypatch, bounds):
     monkeypatch.setattr(fns, "_BOUNDS_BATCHES", bounds)
     table = engines.documents(100)
     df = frame(table)
@@ -180,7 +176,7 @@ def test_rows_or_lists(frame: Any, monkeypatch: pytest.MonkeyPatch, bounds: tupl
     assert ("collect_list" in plan) == (bounds == (0, 0))
 
 
-def test_columns_are_found_and_quoted(frame: Any) -> None:
+def test_columns_are_found_and_quoted(frame):
     table = engines.documents(20).rename_columns(
         ["qid", "label", "score", "a.b", "position", "the `country`", "weight in traffic"]
     )
@@ -191,7 +187,7 @@ def test_columns_are_found_and_quoted(frame: Any) -> None:
     assert rows_of(results) == engines.rows_of(engines.here(engines.documents(20), "AP").to_arrow())
 
 
-def test_columns_of_types_that_arrow_has_not_are_left_alone(frame: Any) -> None:
+def test_columns_of_types_that_arrow_has_not_are_left_alone(frame):
     df = frame(engines.documents(20)).withColumn("interval", F.expr("interval '3' month"))
     assert fns.evaluate(df, "AP").count() == 20
     with pytest.raises(InputTypeError, match='column "interval" is month_day_nano_interval; wanted scores'):
@@ -201,12 +197,12 @@ def test_columns_of_types_that_arrow_has_not_are_left_alone(frame: Any) -> None:
 # ---- functions ----
 
 
-def forms() -> list[str]:
+def forms():
     return ["arrow", "pandas"] if hasattr(F, "arrow_udf") else ["pandas"]
 
 
 @pytest.mark.parametrize("form", forms())
-def test_functions_of_groups_and_of_arrays(frame: Any, form: str) -> None:
+def test_functions_of_groups_and_of_arrays(frame, form):
     table = engines.documents(60)
     measure = fn.nDCG(gain=engines.steep, ties="worst", empty="nan") @ 3
     local = engines.here(table, measure, is_judged=None)
@@ -228,7 +224,7 @@ def test_functions_of_groups_and_of_arrays(frame: Any, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", forms())
-def test_functions_and_nan(frame: Any, form: str) -> None:
+def test_functions_and_nan(frame, form):
     df = frame(pa.table({"qid": ["a", "b"], "label": [[1, 0], [2]], "score": [[0.1, np.nan], [0.5]]}))
     last = fns.list_function("RR", form=form, nan="last")
     assert [row[0] for row in df.select(last("label", "score", "qid")).collect()] == [1.0, 1.0]
@@ -247,7 +243,7 @@ def test_functions_and_nan(frame: Any, form: str) -> None:
     assert {row["RR"] for row in found.collect()} == {1.0}
 
 
-def test_functions_refuse_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_refuse_at_once(monkeypatch):
     with pytest.raises(MeasureError, match="rows of a group have none; use evaluate with order="):
         fns.group_function("AP(ties='input')")
     with pytest.raises(InputError, match='form=\'numpy\' is not known; wanted "arrow" or "pandas"'):
@@ -257,7 +253,7 @@ def test_functions_refuse_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         fns.group_function("AP", form="arrow")
 
 
-def test_other_errors_pass(frame: Any) -> None:
+def test_other_errors_pass(frame):
     df = frame(engines.documents(5))
     with pytest.raises(Exception, match="nowhere") as caught, fns.plain_errors():
         df.select("nowhere").collect()
@@ -269,7 +265,7 @@ def test_other_errors_pass(frame: Any) -> None:
 # ---- executors ----
 
 
-def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
+def test_executors_with_cold_caches_and_one_that_dies(tmp_path):
     """Two executors compile at the same moment, into one folder; the first to score is killed, and its task is run again."""
     table = engines.documents(300)
     pq.write_table(table.slice(0, 2000), tmp_path / "rows-0.parquet")
@@ -315,7 +311,7 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path: Path) -> None:
 NAMES = ["qid", "label", "score", "country"]
 
 
-def as_files(df: DataFrame) -> bool:
+def as_files(df):
     """Whether workers read the files of a frame; if so, the values are those of the rows that Spark reads."""
     plan = fns._spark._reading_files(df, *_task_of(df))[1]
     if plan is not None:
@@ -326,13 +322,13 @@ def as_files(df: DataFrame) -> bool:
     return plan is not None
 
 
-def _task_of(df: DataFrame) -> Any:
+def _task_of(df):
     options = fns.parts.Options(query="qid", relevance="label", score="score", keep="country")
     return fns._spark._task(df, "nDCG@3", options), options
 
 
 @pytest.fixture(scope="module")
-def of_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def of_days(tmp_path_factory):
     """Files in partitions by day and shop, and by language."""
     folder = tmp_path_factory.mktemp("of days")
     table = engines.documents(200)
@@ -347,7 +343,7 @@ def of_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_frames_that_are_nothing_but_files(spark: SparkSession, of_days: Path, tmp_path: Path) -> None:
+def test_frames_that_are_nothing_but_files(spark, of_days, tmp_path):
     days = spark.read.parquet(str(of_days))
     engines.write_files(tmp_path, engines.documents(50))
     for df in (
@@ -373,7 +369,7 @@ def test_frames_that_are_nothing_but_files(spark: SparkSession, of_days: Path, t
     assert not fns._spark._of_table(days)._files_of(days.coalesce(2), NAMES)
 
 
-def test_frames_that_are_more_than_files(spark: SparkSession, of_days: Path, tmp_path: Path) -> None:
+def test_frames_that_are_more_than_files(spark, of_days, tmp_path):
     engines.write_files(tmp_path, engines.documents(50))
     plain = spark.read.parquet(str(tmp_path))
     days = spark.read.parquet(str(of_days))
@@ -433,7 +429,7 @@ def test_frames_that_are_more_than_files(spark: SparkSession, of_days: Path, tmp
     assert not as_files(plain)
 
 
-def test_files_that_change_are_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_that_change_are_told(spark, tmp_path):
     engines.write_files(tmp_path, engines.documents(50))
     found = fns.evaluate(spark.read.parquet(str(tmp_path)), "AP", query="qid")
     engines.write_files(tmp_path, engines.documents(60))
@@ -441,7 +437,7 @@ def test_files_that_change_are_told(spark: SparkSession, tmp_path: Path) -> None
         found.collect()
 
 
-def test_each_key_has_a_partition_of_its_own(spark: SparkSession) -> None:
+def test_each_key_has_a_partition_of_its_own(spark):
     for n in (1, 2, 7, 300):
         keys = spark.createDataFrame([(key,) for key in block_keys(n).tolist()], "block int")
         found = keys.select(F.expr(f"pmod(hash(block), {n})").alias("partition"))
@@ -452,12 +448,12 @@ def test_each_key_has_a_partition_of_its_own(spark: SparkSession) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page(tmp_path, capsys):
     run_page("Spark", engines.documents(100), tmp_path, capsys)
 
 
 @pytest.mark.skipif(not hasattr(DataFrame, "toArrow"), reason="applyInArrow of groups came with 4.0")
-def test_functions_of_the_page(spark: SparkSession, tmp_path: Path) -> None:
+def test_functions_of_the_page(spark, tmp_path):
     table = engines.documents(60)
     hours = pa.array(np.datetime64("2026-11-24T00:00", "us") + table["qid"].to_numpy().astype("m8[m]"))
     table = table.append_column("time", hours.cast(pa.timestamp("us", "UTC")))
@@ -466,11 +462,7 @@ def test_functions_of_the_page(spark: SparkSession, tmp_path: Path) -> None:
     example = engines.page_examples("In functions of your own")
     for name in ("arriving", "scores_of_batches", "scores_of_windows", "checkpoint"):
         example = example.replace(f'"{name}"', repr(str(tmp_path / name)))
-    made: dict[str, Any] = {
-        "spark": spark,
-        "fns": fns,
-        "rows": spark.read.parquet(str(tmp_path / "arriving")),
-    }
+    made = {"spark": spark, "fns": fns, "rows": spark.read.parquet(str(tmp_path / "arriving"))}
     exec(example, made)  # noqa: S102 - the page's own lines
     local = engines.here(table, ["nDCG@10", "RR"], is_judged=None, weight=None, keep=()).to_arrow()
     alone = engines.rows_of(local.select(["qid", "nDCG@10"]))
@@ -485,7 +477,7 @@ def test_functions_of_the_page(spark: SparkSession, tmp_path: Path) -> None:
     assert len(closed) > 30 and closed.items() <= dict(alone).items()
 
 
-def test_the_script(tmp_path: Path) -> None:
+def test_the_script(tmp_path):
     table = engines.documents(100)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=300)
     results = tmp_path / "results"

@@ -1,9 +1,5 @@
 """Spark Connect for real: a server of its own, whose client has no session in its process."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import engines
 import pyarrow.parquet as pq
 import pytest
@@ -39,7 +35,7 @@ CODE = """
 """
 
 
-def test_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect(tmp_path, monkeypatch):
     engines.need_java()
     pq.write_table(engines.documents(100), tmp_path / "rows.parquet")
     monkeypatch.chdir(tmp_path)

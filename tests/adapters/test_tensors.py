@@ -1,13 +1,10 @@
 """Tensors of PyTorch and JAX wherever arrays are taken, the metric of torchmetrics, and the evaluator of sentence-transformers."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import engines
 import numpy as np
@@ -35,7 +32,7 @@ WANTED = fn.evaluate(fn.Rankings.from_query_ids(INDEXES, GRADES, SCORED), ["nDCG
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-def test_tensors_of_pytorch(dtype: str) -> None:
+def test_tensors_of_pytorch(dtype):
     """Those that want a gradient too; scores here are exact in every dtype."""
     scores = torch.tensor(SCORED).to(getattr(torch, dtype)).requires_grad_()
     found = fn.ndcg(torch.tensor(GRADES), scores, query_ids=torch.tensor(INDEXES), k=10)
@@ -45,12 +42,12 @@ def test_tensors_of_pytorch(dtype: str) -> None:
     assert rankings.with_scores(-scores).scores.tolist() == (-SCORED).tolist()
 
 
-def test_a_tensor_is_not_copied() -> None:
+def test_a_tensor_is_not_copied():
     scores = torch.tensor(SCORED)
     assert np.shares_memory(fn.Rankings.from_groups(SIZES, GRADES, scores).scores, scores.numpy())
 
 
-def test_arrays_of_jax() -> None:
+def test_arrays_of_jax():
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     for dtype in (jax.numpy.float32, jax.numpy.bfloat16):
         scores = jax.numpy.asarray(SCORED).astype(dtype)
@@ -65,24 +62,24 @@ class OnDevice:
 
     __cuda_array_interface__ = __dlpack__ = None
 
-    def get(self) -> Any:
+    def get(self):
         return SCORED
 
 
 class OnlyDLPack:
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options):
         return np.array(SCORED).__dlpack__(**options)
 
-    def __dlpack_device__(self) -> Any:
+    def __dlpack_device__(self):
         return np.array(SCORED).__dlpack_device__()
 
 
 @pytest.mark.parametrize("values", [OnDevice(), OnlyDLPack()])
-def test_protocols(values: Any) -> None:
+def test_protocols(values):
     assert fn.Rankings.from_groups(SIZES, GRADES, values).scores.tolist() == SCORED.tolist()
 
 
-def padded() -> tuple[Any, Any, Any]:
+def padded():
     """What stands in the padding is nothing that could be evaluated."""
     mask = np.arange(SIZES.max()) < SIZES[:, None]
     true, score = np.full(mask.shape, -9), np.full(mask.shape, np.nan, np.float32)
@@ -91,7 +88,7 @@ def padded() -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_padded_batches(kind: str) -> None:
+def test_padded_batches(kind):
     to = torch.tensor if kind == "torch" else np.asarray
     true, score, mask = padded()
     found = fn.Rankings.from_dense(to(true), to(score), mask=to(mask))
@@ -108,7 +105,7 @@ def test_padded_batches(kind: str) -> None:
 # ---- torchmetrics ----
 
 
-def fed(metric: Any, batch: int = 100) -> Any:
+def fed(metric, batch=100):
     for start in range(0, len(SCORED), batch):
         part = slice(start, start + batch)
         metric.update(
@@ -118,7 +115,7 @@ def fed(metric: Any, batch: int = 100) -> Any:
 
 
 @pytest.mark.parametrize("batch", [7, 100, 10_000])
-def test_batches(batch: int) -> None:
+def test_batches(batch):
     metric = fed(adapter.RankingMetric(["nDCG@10", "RR"]), batch)
     assert {name: value.item() for name, value in metric.compute().items()} == WANTED
     assert len(metric.per_query()["RR"]) == 60
@@ -126,7 +123,7 @@ def test_batches(batch: int) -> None:
     assert math.isnan(adapter.RankingMetric("RR").compute()) and not metric.preds
 
 
-def test_padded_batches_of_a_metric() -> None:
+def test_padded_batches_of_a_metric():
     true, score, mask = map(torch.tensor, padded())
     metric = adapter.RankingMetric("nDCG@10")
     for rows in (slice(0, 25), slice(25, None)):
@@ -134,7 +131,7 @@ def test_padded_batches_of_a_metric() -> None:
     assert metric.compute().item() == WANTED["nDCG@10"]
 
 
-def test_torchmetrics_own_number() -> None:
+def test_torchmetrics_own_number():
     theirs = torchmetrics.retrieval.RetrievalNormalizedDCG(top_k=10)
     theirs.update(torch.tensor(SCORED), torch.tensor(GRADES), indexes=torch.tensor(INDEXES))
     assert fed(adapter.RankingMetric("nDCG@10", like="torchmetrics")).compute().item() == pytest.approx(
@@ -153,7 +150,7 @@ def test_torchmetrics_own_number() -> None:
         adapter.RankingMetric("nDCG@10", like="torchmatrics")
 
 
-def test_forward_and_collection() -> None:
+def test_forward_and_collection():
     collection = torchmetrics.MetricCollection(
         {"a": adapter.RankingMetric("nDCG@10"), "b": adapter.RankingMetric("RR")}
     )
@@ -162,7 +159,7 @@ def test_forward_and_collection() -> None:
     assert collection.compute()["a"].item() == WANTED["nDCG@10"]
 
 
-def test_what_a_metric_refuses() -> None:
+def test_what_a_metric_refuses():
     with pytest.raises(InputError, match=r"preds has shape \(3,\) and there are no indexes"):
         adapter.RankingMetric("RR").update(torch.ones(3), torch.ones(3))
     with pytest.raises(InputError, match=r"target has shape \(2,\) and preds \(3,\)"):
@@ -183,7 +180,7 @@ assert found == t.WANTED and dense.compute().item() == t.WANTED["nDCG@10"], foun
 """
 
 
-def test_processes(tmp_path: Path) -> None:
+def test_processes(tmp_path):
     """Queries are spread over two; both have the mean of all."""
     workers = [
         subprocess.Popen(
@@ -196,8 +193,8 @@ def test_processes(tmp_path: Path) -> None:
     assert [worker.wait(120) for worker in workers] == [0, 0]
 
 
-def test_the_example_of_the_page() -> None:
-    names: dict[str, Any] = {}
+def test_the_example_of_the_page():
+    names = {}
     exec(engines.page_example("torchmetrics", "evaluators"), names)  # noqa: S102 - the page's own lines
     scored = fn.Rankings.from_query_ids([7, 7, 8, 8, 7], [2, 0, 1, 0, 3], [0.2, 0.7, 0.1, 0.9, 0.4])
     wanted = fn.evaluate(scored, ["nDCG@10", "RR"]).mean()
@@ -208,7 +205,7 @@ def test_the_example_of_the_page() -> None:
 
 
 @pytest.fixture(scope="module")
-def model() -> Any:
+def model():
     """A model of counted words, made here."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import BoW
@@ -216,7 +213,7 @@ def model() -> Any:
     return SentenceTransformer(modules=[BoW(vocab=[f"w{word}" for word in range(40)])], device="cpu")
 
 
-def texts(number: int, seed: int, prefix: str) -> dict[str, str]:
+def texts(number, seed, prefix):
     rng = np.random.default_rng(seed)
     return {
         f"{prefix}{each}": " ".join(f"w{word}" for word in rng.integers(0, 40, 6)) for each in range(number)
@@ -233,13 +230,13 @@ JUDGED = {
 }
 
 
-def test_binary_judgments_have_the_numbers_of_the_library(model: Any) -> None:
+def test_binary_judgments_have_the_numbers_of_the_library(model):
     from sentence_transformers.sentence_transformer import evaluation
 
     sets = {
         query: {document for document, grade in grades.items() if grade} for query, grades in JUDGED.items()
     }
-    options: dict[str, Any] = {"ndcg_at_k": [3, 10], "write_csv": False}
+    options = {"ndcg_at_k": [3, 10], "write_csv": False}
     theirs = evaluation.InformationRetrievalEvaluator(QUERIES, CORPUS, sets, **options)(model)
     found = evaluators.InformationRetrievalEvaluator(QUERIES, CORPUS, sets, **options)(model)
     assert {name: pytest.approx(value, rel=1e-12) for name, value in theirs.items()} == {
@@ -248,7 +245,7 @@ def test_binary_judgments_have_the_numbers_of_the_library(model: Any) -> None:
 
 
 @pytest.mark.parametrize("gain", ["linear", "exp2"])
-def test_grades(model: Any, gain: Any, tmp_path: Path) -> None:
+def test_grades(model, gain, tmp_path):
     evaluator = evaluators.InformationRetrievalEvaluator(QUERIES, CORPUS, JUDGED, ndcg_at_k=[10], gain=gain)
     found = evaluator(model, output_path=str(tmp_path))
     ((name, scores),) = evaluator.scores.items()
@@ -264,16 +261,16 @@ def test_grades(model: Any, gain: Any, tmp_path: Path) -> None:
     assert (tmp_path / evaluator.csv_file).exists()
 
 
-def test_judgments_that_are_neither() -> None:
+def test_judgments_that_are_neither():
     with pytest.raises(InputTypeError, match=r"relevant_docs\['q1'\] is a int; wanted a dict"):
         evaluators.InformationRetrievalEvaluator({"q1": "a"}, {"d": "b"}, {"q1": 3})
 
 
-def test_the_example_of_the_page_of_embeddings() -> None:
+def test_the_example_of_the_page_of_embeddings():
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import BoW
 
-    names: dict[str, Any] = {}
+    names = {}
     exec(engines.page_example("sentence-transformers", "evaluators"), names)  # noqa: S102 - the page's own lines
     words = sorted(set(" ".join(names["corpus"].values()).split()))
     evaluator = names["evaluator"]

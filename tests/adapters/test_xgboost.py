@@ -1,10 +1,7 @@
 """XGBoost: its own numbers while it trains, stopping early, and one call of Python an iteration."""
 
-from __future__ import annotations
-
 import gc
 import pickle
-from typing import Any
 
 import boosting
 import engines
@@ -25,13 +22,13 @@ PARAMETERS = {"objective": "rank:ndcg", "eta": 0.4, "max_depth": 3, "nthread": 1
 TRAIN, VALID = boosting.ranked(), boosting.ranked(90, seed=1)
 
 
-def matrix(data: boosting.Ranked, *, weighted: bool = False) -> xgb.DMatrix:
+def matrix(data, *, weighted=False):
     weight = data.weight if weighted else None
     return xgb.DMatrix(data.features, label=data.label, qid=data.qid, weight=weight)
 
 
-def trained(metric: Any, rounds: int = 8, *, weighted: bool = False, **options: Any) -> tuple[Any, Any]:
-    history: dict[str, Any] = {}
+def trained(metric, rounds=8, *, weighted=False, **options):
+    history = {}
     evals = [(matrix(TRAIN, weighted=weighted), "train"), (matrix(VALID, weighted=weighted), "valid")]
     parameters = PARAMETERS | {"eval_metric": ["ndcg@3", "ndcg@10", "ndcg"]}
     booster = xgb.train(
@@ -41,7 +38,7 @@ def trained(metric: Any, rounds: int = 8, *, weighted: bool = False, **options: 
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_like_xgboost_prints_what_the_booster_prints(weighted: bool) -> None:
+def test_like_xgboost_prints_what_the_booster_prints(weighted):
     _, history = trained(fnx.metric(["nDCG@3", "nDCG@10", "nDCG"], like="xgboost"), weighted=weighted)
     for name in ("train", "valid"):
         for theirs, ours in (("ndcg@3", "nDCG@3"), ("ndcg@10", "nDCG@10"), ("ndcg", "nDCG")):
@@ -51,9 +48,9 @@ def test_like_xgboost_prints_what_the_booster_prints(weighted: bool) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_so_it_is_with_its_other_measures_of_grades_0_and_1(weighted: bool) -> None:
+def test_so_it_is_with_its_other_measures_of_grades_0_and_1(weighted):
     names = {"map@3": "AP@3", "map": "AP", "pre@5": "P@5", "ndcg@5": "nDCG@5"}
-    history: dict[str, Any] = {}
+    history = {}
     data = TRAIN._replace(label=(TRAIN.label > 1).astype(TRAIN.label.dtype))
     given = matrix(data, weighted=weighted)
     ours = fnx.metric(list(names.values()), like="xgboost")
@@ -65,7 +62,7 @@ def test_so_it_is_with_its_other_measures_of_grades_0_and_1(weighted: bool) -> N
         np.testing.assert_allclose(history["train"][measure], history["train"][theirs], rtol=0, atol=1.01e-6)
 
 
-def test_the_values_are_those_of_evaluate() -> None:
+def test_the_values_are_those_of_evaluate():
     booster, history = trained(fnx.metric(boosting.MEASURES))
     scores = booster.predict(matrix(VALID))
     metric = fnx.metric(boosting.MEASURES)
@@ -77,21 +74,21 @@ def test_the_values_are_those_of_evaluate() -> None:
     assert [value for _, value in weighted] == VALID.values(scores, weight=VALID.weight)
 
 
-def test_names_can_be_taken_apart_by_xgboost() -> None:
+def test_names_can_be_taken_apart_by_xgboost():
     measures = [fn.nDCG(gain={0: 0, 1: 2.5, 2: 7, 3: 8, 4: 9}, ties="worst") @ 10, "AP(rel=2)"]
     _, history = trained(fnx.metric(measures), 1)
     names = list(history["valid"])[3:]
     assert len(names) == 2 and names[1] == "AP(rel=2)" and names[0].startswith("nDCG(")
 
 
-def test_early_stopping() -> None:
+def test_early_stopping():
     booster, history = trained(fnx.metric("nDCG@10"), 60, early_stopping_rounds=4, maximize=True)
     found = history["valid"]["nDCG@10"]
     assert booster.best_iteration == int(np.argmax(found)) == len(found) - 5
 
 
 @pytest.mark.parametrize("name", ["ndcg@5", "map@10", "prec@3", "ndcg(gain='exp2')@5"])
-def test_names_that_xgboost_maximises_stay_as_they_were_written(name: str) -> None:
+def test_names_that_xgboost_maximises_stay_as_they_were_written(name):
     """It looks at the first letters: `nDCG@10` would be minimised, and training end at once."""
     found, _ = trained(fnx.metric(name), 60, early_stopping_rounds=4)
     wanted, history = trained(fnx.metric(str(fn.parse(name))), 60, early_stopping_rounds=4, maximize=True)
@@ -99,15 +96,15 @@ def test_names_that_xgboost_maximises_stay_as_they_were_written(name: str) -> No
     assert found.best_iteration > 0 and pickle.loads(pickle.dumps(fnx.metric(name))).names == [name]
 
 
-def test_cross_validation() -> None:
+def test_cross_validation():
     folds = xgb.cv(
         PARAMETERS, matrix(TRAIN), 3, nfold=2, custom_metric=fnx.metric(["nDCG@10", "RR"]), as_pandas=False
     )
     assert len(folds["test-nDCG@10-mean"]) == len(folds["test-RR-mean"]) == 3
 
 
-def test_a_data_set_is_read_once_and_held_weakly(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[xgb.DMatrix] = []
+def test_a_data_set_is_read_once_and_held_weakly(monkeypatch):
+    read = []
     original = fnx._queries
     monkeypatch.setattr(fnx, "_queries", lambda data: (read.append(id(data)), original(data))[1])
     metric = fnx.metric("nDCG@10")
@@ -122,7 +119,7 @@ def test_a_data_set_is_read_once_and_held_weakly(monkeypatch: pytest.MonkeyPatch
     assert len(read) == 2
 
 
-def test_grades_that_are_no_bytes() -> None:
+def test_grades_that_are_no_bytes():
     label = np.array([-1.5, 0, 0.25, 300, 2, 1e6], np.float32)
     data = xgb.DMatrix(np.zeros((6, 1)), label=label, group=[4, 2])
     scores = np.array([1, 2, 3, 4, 6, 5], np.float32)
@@ -134,11 +131,11 @@ def test_grades_that_are_no_bytes() -> None:
 # ---- XGBRanker ----
 
 
-def ranker(**options: Any) -> xgb.XGBRanker:
+def ranker(**options):
     return xgb.XGBRanker(n_jobs=1, max_depth=3, learning_rate=0.4, random_state=1, **options)
 
 
-def test_the_callback_evaluates_once_an_iteration() -> None:
+def test_the_callback_evaluates_once_an_iteration():
     valid = (VALID.features, VALID.label, VALID.qid)
     again = fnx.callback(boosting.MEASURES, {"valid": valid, "matrix": matrix(VALID)})
     model = ranker(n_estimators=5, callbacks=[again], eval_metric="ndcg@10")
@@ -150,7 +147,7 @@ def test_the_callback_evaluates_once_an_iteration() -> None:
         assert [values[iteration] for values in found["valid"].values()] == VALID.values(scores)
 
 
-def test_the_callback_beside_early_stopping_and_pickled() -> None:
+def test_the_callback_beside_early_stopping_and_pickled():
     valid = (VALID.features, VALID.label, VALID.qid)
     callbacks = [
         fnx.callback("nDCG@10", {"validation_0": valid}),
@@ -168,7 +165,7 @@ def test_the_callback_beside_early_stopping_and_pickled() -> None:
 # ---- refused ----
 
 
-def test_what_is_refused() -> None:
+def test_what_is_refused():
     with pytest.raises(MeasureError, match="nDGC"):
         fnx.metric("nDGC@10")
     with pytest.raises(MeasureError, match="xgboost has no RR"):
@@ -193,7 +190,7 @@ def test_what_is_refused() -> None:
         )
 
 
-def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page(capsys):
     names = {
         "train": matrix(TRAIN),
         "valid": matrix(VALID),

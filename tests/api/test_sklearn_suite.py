@@ -1,7 +1,5 @@
 """`ndcg_score` and `dcg_score` as scikit-learn's: its own tests run against ours, and random input through both."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -9,7 +7,6 @@ import sys
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +29,7 @@ TIMES = [pytest.param(*pair, id=pair[0].__name__) for pair in PAIRS]
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("file", "at_least"), [("test_ranking.py", 9), ("test_common.py", 18)])
-def test_scikit_learn_s_own_tests(file: str, at_least: int, tmp_path: Path) -> None:
+def test_scikit_learn_s_own_tests(file, at_least, tmp_path):
     """Every test of the installed wheel with "dcg" in its name, run in a process of its own with our functions put in."""
     tests = Path(sklearn_metrics.__file__).parent / "tests" / file
     if not tests.is_file():
@@ -60,7 +57,7 @@ def test_scikit_learn_s_own_tests(file: str, at_least: int, tmp_path: Path) -> N
 
 
 @st.composite
-def matrices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def matrices(draw):
     rows, width = draw(st.integers(1, 5)), draw(st.integers(2, 9))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     true = rng.integers(0, 4, (rows, width)) if draw(st.booleans()) else rng.random((rows, width)).round(1)
@@ -71,7 +68,7 @@ def matrices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
 
 
 @given(matrices(), st.sampled_from([None, 1, 2, 5, 100]))
-def test_random_matrices_with_heavy_ties(given_: Any, k: int | None) -> None:
+def test_random_matrices_with_heavy_ties(given_, k):
     true, score, weight = given_
     for ours, theirs in PAIRS:
         assert ours(true, score, k=k, sample_weight=weight) == pytest.approx(
@@ -80,7 +77,7 @@ def test_random_matrices_with_heavy_ties(given_: Any, k: int | None) -> None:
 
 
 @given(matrices(), st.sampled_from([None, 1, 3]), st.sampled_from([2, 2.0, 10, 3, 1.5, np.e]))
-def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
+def test_random_bases(given_, k, log_base):
     true, score, weight = given_
     words = {"k": k, "log_base": log_base, "sample_weight": weight}
     assert fn.dcg_score(true, score, **words) == pytest.approx(
@@ -89,7 +86,7 @@ def test_random_bases(given_: Any, k: int | None, log_base: float) -> None:
 
 
 @given(matrices(), st.sampled_from([None, 1, 3]), st.sampled_from([1, 40]))
-def test_ignoring_ties_sorts_as_scikit_learn_on_this_machine(given_: Any, k: int | None, times: int) -> None:
+def test_ignoring_ties_sorts_as_scikit_learn_on_this_machine(given_, k, times):
     """NumPy's sort is not stable, and differs from processor to processor in longer rows."""
     true, score, weight = given_
     true, score = np.tile(true, times), np.tile(score, times)
@@ -102,7 +99,7 @@ def test_ignoring_ties_sorts_as_scikit_learn_on_this_machine(given_: Any, k: int
 
 
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
-def test_wide_matrices(ours: Any, theirs: Any) -> None:
+def test_wide_matrices(ours, theirs):
     rng = np.random.default_rng(0)
     true, score = rng.integers(0, 5, (20, 300)), rng.integers(0, 40, (20, 300)) / 7
     weight = rng.random(20)
@@ -114,7 +111,7 @@ def test_wide_matrices(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
-def test_anything_array_like(ours: Any, theirs: Any) -> None:
+def test_anything_array_like(ours, theirs):
     pandas = pytest.importorskip("pandas")
     true, score = [[3, 0, 1], [0, 2, 1]], [[0.1, 0.1, 0.7], [0.5, 0.4, 0.4]]
     wanted = theirs(true, score, sample_weight=[1, 2])
@@ -136,7 +133,7 @@ FRAMES = ("Int64", "Float64", "boolean", "int64[pyarrow]")
 
 
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
-def test_what_scikit_learn_takes_is_taken(ours: Any, theirs: Any) -> None:
+def test_what_scikit_learn_takes_is_taken(ours, theirs):
     pandas = pytest.importorskip("pandas")
     close = np.array([[1, 1 + np.longdouble(2) ** -60]])
     matrices = [(TRUE.astype(kind), SCORE) for kind in (object, np.longdouble, np.float16, np.bool_)]
@@ -172,13 +169,13 @@ def test_what_scikit_learn_takes_is_taken(ours: Any, theirs: Any) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("ours", "theirs"), TIMES)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_weight_that_is_not_finite_gives_nan(ours: Any, theirs: Any, bad: float) -> None:
+def test_a_weight_that_is_not_finite_gives_nan(ours, theirs, bad):
     for weight in ([1, bad, 1], [bad] * 3, np.array([1, bad, 2], object), [bad, -bad, 1]):
         assert np.isnan(theirs(TRUE, SCORE, sample_weight=weight))
         assert np.isnan(ours(TRUE, SCORE, sample_weight=weight))
 
 
-def test_empty_rows_count_as_zero() -> None:
+def test_empty_rows_count_as_zero():
     assert (
         fn.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]])
         == sklearn_metrics.ndcg_score([[0, 0], [1, 0]], [[1, 2], [2, 1]])
@@ -186,12 +183,12 @@ def test_empty_rows_count_as_zero() -> None:
     )
 
 
-def test_negative_grades_under_dcg() -> None:
+def test_negative_grades_under_dcg():
     true, score = [[-1, 2, -3]], [[3, 2, 1]]
     assert fn.dcg_score(true, score) == pytest.approx(sklearn_metrics.dcg_score(true, score), rel=1e-12)
 
 
-def test_unsigned_scores_are_not_negated() -> None:
+def test_unsigned_scores_are_not_negated():
     """scikit-learn 1.9.1 negates them and gets 0.6697."""
     assert fn.ndcg_score([[0, 1, 2]], np.array([[0, 1, 2]], np.uint8)) == 1.0
     assert fn.ndcg_score([[0, 1]], np.array([[-128, 127]], np.int8)) == 1.0
@@ -234,7 +231,7 @@ def test_unsigned_scores_are_not_negated() -> None:
     ],
     ids=str,
 )
-def test_what_scikit_learn_refuses_is_refused(true: Any, score: Any, words: dict[str, Any]) -> None:
+def test_what_scikit_learn_refuses_is_refused(true, score, words):
     with pytest.raises((ValueError, TypeError, ZeroDivisionError)) as theirs:
         sklearn_metrics.ndcg_score(true, score, **words)
     with pytest.raises((fn.FastndcgError, ZeroDivisionError)) as ours:
@@ -243,7 +240,7 @@ def test_what_scikit_learn_refuses_is_refused(true: Any, score: Any, words: dict
     assert isinstance(ours.value, ZeroDivisionError) is isinstance(theirs.value, ZeroDivisionError)
 
 
-def test_the_words_of_scikit_learn_s_errors() -> None:
+def test_the_words_of_scikit_learn_s_errors():
     with pytest.raises(
         ValueError,
         match="Computing NDCG is only meaningful when there is more than 1 document. Got 1 instead.",
@@ -257,6 +254,6 @@ def test_the_words_of_scikit_learn_s_errors() -> None:
 
 
 @pytest.mark.parametrize("log_base", [0, -2, "2", np.nan])
-def test_a_base_that_has_no_logarithm(log_base: Any) -> None:
+def test_a_base_that_has_no_logarithm(log_base):
     with pytest.raises(fn.FastndcgError):
         fn.dcg_score([[1, 0]], [[1, 2]], log_base=log_base)

@@ -1,13 +1,10 @@
 """The canary gate to copy, run as a pipeline runs it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import engines
 import numpy as np
@@ -19,7 +16,7 @@ SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "canary_gate.sh"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the script is for a POSIX shell")
-def test_gate(tmp_path: Path) -> None:
+def test_gate(tmp_path):
     """The same scores pass, those of chance fail and leave the comparison, and a file that is not there is another failure."""
     table = engines.documents(300)
     scores = np.asarray(table["label"]) + np.random.default_rng(1).normal(0, 0.1, len(table))
@@ -32,7 +29,7 @@ def test_gate(tmp_path: Path) -> None:
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fastndcg "$@"\n')
     command.chmod(0o755)
 
-    def run(candidate: str) -> subprocess.CompletedProcess[str]:
+    def run(candidate):
         (tmp_path / "comparison.json").unlink(missing_ok=True)
         return subprocess.run(
             [str(SCRIPT), "released.parquet", f"{candidate}.parquet", "comparison.json"],
@@ -40,7 +37,7 @@ def test_gate(tmp_path: Path) -> None:
             env=os.environ | {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(SCRIPT.parent.parent)},
         )  # fmt: skip
 
-    def compared() -> Any:
+    def compared():
         return json.loads((tmp_path / "comparison.json").read_text())
 
     passed = run("candidate")

@@ -1,14 +1,10 @@
 """Gates in the words of continuous integration, the action that runs them, and baselines that are kept in a file."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -25,7 +21,7 @@ pytest.importorskip("scipy")
 ODD = '<b>&"%,:\x07\n\u2028'  # the value of a slice that is markup, and a command of a runner
 
 
-def write(path: Path, noise: float, *, turned: bool = False) -> Path:
+def write(path, noise, *, turned=False):
     random = np.random.default_rng(5)
     grades = random.integers(0, 4, (120, 8))
     scores = grades + np.random.default_rng(int(noise * 10)).normal(0, noise, grades.shape)
@@ -39,7 +35,7 @@ def write(path: Path, noise: float, *, turned: bool = False) -> Path:
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+def files(tmp_path, monkeypatch):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     return {
         "base": write(tmp_path / "base.parquet", 2.0),
@@ -52,7 +48,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 GATE = ["-m", "nDCG@5", "-m", "RR@5", "--no-worse-than", "base", "--margin", "0.001", "--by", "part"]
 
 
-def test_junit_has_a_case_for_each_gate(files: dict[str, Path], tmp_path: Path) -> None:
+def test_junit_has_a_case_for_each_gate(files, tmp_path):
     ids = tmp_path / "ids.txt"
     ids.write_text("3\n5\n")
     words = [
@@ -95,9 +91,7 @@ def test_junit_has_a_case_for_each_gate(files: dict[str, Path], tmp_path: Path) 
     assert whole.attrib["failures"] == "0"
 
 
-def test_github_has_a_line_for_each_gate_that_does_not_hold(
-    files: dict[str, Path], tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_github_has_a_line_for_each_gate_that_does_not_hold(files, tmp_path, monkeypatch):
     words = ["compare", files["base"], files["worse"], *GATE, "--format", "github"]
     shown = run(*words)
     assert shown.exit_code == 1
@@ -145,9 +139,7 @@ def test_github_has_a_line_for_each_gate_that_does_not_hold(
         (["--update", "--baseline", "{folder}/worse.parquet"], "holds no results of `fastndcg score --out`"),
     ],
 )
-def test_words_that_are_refused(
-    files: dict[str, Path], tmp_path: Path, words: list[str], message: str
-) -> None:
+def test_words_that_are_refused(files, tmp_path, words, message):
     before = {path: path.read_bytes() for path in files.values()}
     result = run("compare", files["base"], files["better"], *(word.format(folder=tmp_path) for word in words))
     assert result.exit_code == 2 and message in only_line(result.stderr)
@@ -157,11 +149,11 @@ def test_words_that_are_refused(
 # ---- a baseline in a file ----
 
 
-def values(path: Path) -> dict[str, Any]:
+def values(path):
     return pq.read_table(path).to_pydict()
 
 
-def test_a_baseline_follows_what_holds(files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_baseline_follows_what_holds(files, tmp_path):
     """It begins with the first system, stays where a gate does not hold, and is replaced where all hold, or where that is asked."""
     kept = tmp_path / "kept" / "baseline.parquet"
     words = [
@@ -214,7 +206,7 @@ def test_a_baseline_follows_what_holds(files: dict[str, Path], tmp_path: Path) -
     assert kept.read_bytes() == before
 
 
-def test_a_baseline_of_runs_and_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_a_baseline_of_runs_and_in_a_process_of_its_own(tmp_path):
     qrels, run_file, kept = tmp_path / "qrels.txt", tmp_path / "new.txt", tmp_path / "baseline.parquet"
     qrels.write_text(
         "".join(f"q{query} 0 d{place} {place % 2}\n" for query in range(40) for place in range(4))
@@ -239,7 +231,7 @@ def test_a_baseline_of_runs_and_in_a_process_of_its_own(tmp_path: Path) -> None:
 # ---- the action ----
 
 
-def script_of_the_action() -> str:
+def script_of_the_action():
     text = (ROOT / "action.yml").read_text(encoding="utf-8")
     lines = text.partition("      run: |\n")[2].splitlines()
     return "\n".join(line.removeprefix("        ") for line in lines)
@@ -248,7 +240,7 @@ def script_of_the_action() -> str:
 @pytest.mark.skipif(
     shutil.which("bash") is None or sys.platform == "win32", reason="the action is a script of bash"
 )
-def test_the_action(files: dict[str, Path], tmp_path: Path) -> None:
+def test_the_action(files, tmp_path):
     """Its script, with inputs as GitHub gives them; none of them is a command."""
     program = tmp_path / "fastndcg"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fastndcg "$@"\n')
@@ -257,7 +249,7 @@ def test_the_action(files: dict[str, Path], tmp_path: Path) -> None:
     inputs = {"FILES": f"{files['base']}\n", "BASELINE": str(kept), "MEASURES": "nDCG@5\r\nRR@5\r\n", "MARGIN": "0.01", "BY": "part",
               "UNDECIDED": "fail", "UPDATE": "true", "ARGUMENTS": "--confidence=0.9\n\n"}  # fmt: skip
 
-    def step(**changed: str) -> subprocess.CompletedProcess[str]:
+    def step(**changed):
         environment = (
             os.environ | inputs | changed | {"PYTHONPATH": str(ROOT), "GITHUB_STEP_SUMMARY": str(summary)}
         )

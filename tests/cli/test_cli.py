@@ -1,7 +1,5 @@
 """The command line: results on stdout, all else on stderr, exit codes, and nothing half-written."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -12,7 +10,6 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import Result, command, in_process_of_its_own, only_line, program, run
+from commands import command, in_process_of_its_own, only_line, program, run
 
 import fastndcg as fn
 from fastndcg.cli import COMMANDS
@@ -30,29 +27,29 @@ LABELS, SCORES = [3, 0, 2, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4]
 QUERY_IDS, COUNTRIES = [7, 7, 7, 8, 8, 9, 9], ["DE", "DE", "DE", "FR", "FR", "FR", "FR"]
 
 
-def table(**columns: object) -> pa.Table:
+def table(**columns):
     return pa.table({"qid": QUERY_IDS, "label": LABELS, "score": SCORES} | columns)
 
 
 @pytest.fixture
-def predictions(tmp_path: Path) -> Path:
+def predictions(tmp_path):
     path = tmp_path / "predictions.parquet"
     pq.write_table(table(country=COUNTRIES), path)
     return path
 
 
-def expected(*measures: str) -> dict[str, float]:
+def expected(*measures):
     return fn.evaluate(fn.Rankings.from_query_ids(QUERY_IDS, LABELS, SCORES), measures).mean()
 
 
-def means(result: Result) -> dict[str, float]:
+def means(result):
     return {row["measure"]: row["mean"] for row in json.loads(result.stdout)["measures"]}
 
 
 # ---- results ----
 
 
-def test_score_finds_columns_and_says_which(predictions: Path) -> None:
+def test_score_finds_columns_and_says_which(predictions):
     result = run("score", predictions)
     assert result.exit_code == 0
     assert result.stdout.split()[0] == "measure"
@@ -62,7 +59,7 @@ def test_score_finds_columns_and_says_which(predictions: Path) -> None:
     )
 
 
-def test_json_is_what_evaluate_returns(predictions: Path) -> None:
+def test_json_is_what_evaluate_returns(predictions):
     measures = ["nDCG@10", "nDCG(gain='exp2')@1,3", "CG(ties='worst')@4"]
     result = run(
         "score", predictions, "--format", "json", *(word for measure in measures for word in ("-m", measure))
@@ -73,7 +70,7 @@ def test_json_is_what_evaluate_returns(predictions: Path) -> None:
     assert facts["columns"] == {"query": "qid", "relevance": "label", "score": "score"}
 
 
-def test_json_has_null_for_nan(predictions: Path) -> None:
+def test_json_has_null_for_nan(predictions):
     result = run("score", predictions, "--format", "json", "-m", "nDCG(empty='nan')@10")
     row = json.loads(result.stdout, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))[
         "measures"
@@ -82,7 +79,7 @@ def test_json_has_null_for_nan(predictions: Path) -> None:
     assert (row["queries"], row["empty"]) == (3, 1)
 
 
-def test_csv_is_rfc_4180(predictions: Path) -> None:
+def test_csv_is_rfc_4180(predictions):
     measures = ("nDCG(gain='exp2', ties='worst')@3", "nDCG(empty='nan')")
     result = run(
         "score", predictions, "--format", "csv", *(word for measure in measures for word in ("-m", measure))
@@ -95,7 +92,7 @@ def test_csv_is_rfc_4180(predictions: Path) -> None:
     assert rows[1]["mean"] == ""
 
 
-def test_columns_by_name(tmp_path: Path) -> None:
+def test_columns_by_name(tmp_path):
     path = tmp_path / "odd.parquet"
     pq.write_table(
         pa.table({"q": QUERY_IDS, "gold": LABELS, "s1": SCORES, "s2": [-score for score in SCORES]}), path
@@ -104,7 +101,7 @@ def test_columns_by_name(tmp_path: Path) -> None:
     assert means(run("score", path, *named)) == expected("nDCG@10")
 
 
-def test_several_files_are_one_input(tmp_path: Path) -> None:
+def test_several_files_are_one_input(tmp_path):
     for part, rows in enumerate((slice(0, 3), slice(3, 7))):
         pq.write_table(table()[rows], tmp_path / f"{part}.parquet")
     together = means(run("score", tmp_path / "0.parquet", tmp_path / "1.parquet", "--format", "json"))
@@ -112,7 +109,7 @@ def test_several_files_are_one_input(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["s.parquet", "s.csv", "s.jsonl", "s.feather", "s.NDJSON", "s"])
-def test_out_is_what_its_ending_says(predictions: Path, tmp_path: Path, name: str) -> None:
+def test_out_is_what_its_ending_says(predictions, tmp_path, name):
     pd = pytest.importorskip("pandas")
     out = tmp_path / name
     measures = ("-m", "ndcg@10", "-m", "nDCG(empty='nan')@2")
@@ -130,7 +127,7 @@ def test_out_is_what_its_ending_says(predictions: Path, tmp_path: Path, name: st
     assert "NaN" not in out.read_text(errors="replace") or not text
 
 
-def test_markdown(predictions: Path) -> None:
+def test_markdown(predictions):
     lines = run("score", predictions, "--format", "markdown", "--by", "country").stdout.splitlines()
     assert lines[0].startswith("| measure | mean |") and lines[1].startswith("| --- | ---: |")
     assert any(line.startswith("| country | measure | mean |") for line in lines)
@@ -152,18 +149,18 @@ def test_markdown(predictions: Path) -> None:
         ["measures"],
     ],
 )
-def test_h_is_help_everywhere(words: list[str]) -> None:
+def test_h_is_help_everywhere(words):
     result = run(*words, "-h")
     assert result.exit_code == 0 and result.stdout.startswith("Usage: fastndcg")
 
 
-def test_a_shell_completes_commands() -> None:
+def test_a_shell_completes_commands():
     asked = {"_FASTNDCG_COMPLETE": "complete_bash", "COMP_WORDS": "fastndcg sc", "COMP_CWORD": "1"}
     done = in_process_of_its_own(env=os.environ | asked)
     assert done.stdout.split() == ["score"]
 
 
-def test_weight(tmp_path: Path) -> None:
+def test_weight(tmp_path):
     path = tmp_path / "weighted.parquet"
     pq.write_table(table(traffic=[3.0, 3, 3, 1, 1, 0, 0]), path)
     values = fn.evaluate(fn.Rankings.from_query_ids(QUERY_IDS, LABELS, SCORES), "nDCG@10")["nDCG@10"]
@@ -171,7 +168,7 @@ def test_weight(tmp_path: Path) -> None:
     assert means(result)["nDCG@10"] == pytest.approx(np.average(values, weights=[3, 1, 0]), rel=1e-15)
 
 
-def test_nan_scores_rank_last_on_demand(tmp_path: Path) -> None:
+def test_nan_scores_rank_last_on_demand(tmp_path):
     path = tmp_path / "nan.parquet"
     pq.write_table(table(score=[float("nan"), *SCORES[1:]]), path)
     refused = run("score", path)
@@ -182,7 +179,7 @@ def test_nan_scores_rank_last_on_demand(tmp_path: Path) -> None:
     )
 
 
-def test_out_has_each_query_and_its_kept_columns(predictions: Path, tmp_path: Path) -> None:
+def test_out_has_each_query_and_its_kept_columns(predictions, tmp_path):
     out = tmp_path / "per_query.parquet"
     result = run("score", predictions, "--keep", "country", "--out", out, "-m", "nDCG@1,2", "--threads", 2)
     assert result.exit_code == 0
@@ -196,7 +193,7 @@ def test_out_has_each_query_and_its_kept_columns(predictions: Path, tmp_path: Pa
     ("folder", "score"),
     [("lightgbm_lambdarank", "score"), ("lightgbm_lambdarank", "score_1dp"), ("mq2008", "score")],
 )
-def test_real_data_agrees_with_scikit_learn(data: Path, folder: str, score: str) -> None:
+def test_real_data_agrees_with_scikit_learn(data, folder, score):
     stored = json.loads((data / folder / "reference_means.json").read_text())
     words = [] if score == "score" else ["--score", score]
     result = run("score", data / folder / stored["data"], "-m", "nDCG@1,5,10", "--format", "json", *words)
@@ -209,7 +206,7 @@ def test_real_data_agrees_with_scikit_learn(data: Path, folder: str, score: str)
 # ---- --fail-under ----
 
 
-def test_fail_under_passes_at_the_bound(predictions: Path) -> None:
+def test_fail_under_passes_at_the_bound(predictions):
     bound = expected("nDCG@10")["nDCG@10"]
     assert run("score", predictions, "--fail-under", f"nDCG@10={bound!r}").exit_code == 0
     result = run("score", predictions, "--fail-under", f"nDCG@10={math.nextafter(bound, 1)!r}")
@@ -220,13 +217,13 @@ def test_fail_under_passes_at_the_bound(predictions: Path) -> None:
     )
 
 
-def test_fail_under_fails_on_nan(predictions: Path) -> None:
+def test_fail_under_fails_on_nan(predictions):
     result = run("score", predictions, "--fail-under", "nDCG(empty='nan')@10=0")
     assert result.exit_code == 1
     assert "the mean of nDCG(empty='nan')@10 is NaN" in result.stderr
 
 
-def test_fail_under_adds_its_measure_and_holds_every_bound(predictions: Path) -> None:
+def test_fail_under_adds_its_measure_and_holds_every_bound(predictions):
     gates = ("--fail-under", "CG@1,2=0.1", "--fail-under", "nDCG@3=0.999")
     result = run("score", predictions, "-m", "nDCG@10", "--format", "json", *gates)
     assert list(means(result)) == ["nDCG@10", "CG@1", "CG@2", "nDCG@3"]
@@ -238,11 +235,11 @@ def test_fail_under_adds_its_measure_and_holds_every_bound(predictions: Path) ->
 # ---- wrong input ----
 
 
-def _write(columns: Callable[[], pa.Table]) -> Callable[[Path], None]:
+def _write(columns):
     return lambda path: pq.write_table(columns(), path)
 
 
-def _truncated(path: Path) -> None:
+def _truncated(path):
     pq.write_table(table(), path)
     path.write_bytes(path.read_bytes()[:-20])
 
@@ -267,9 +264,7 @@ WRONG_INPUTS = [
 @pytest.mark.parametrize(
     ("make", "message"), [case[1:] for case in WRONG_INPUTS], ids=[case[0] for case in WRONG_INPUTS]
 )
-def test_wrong_input_is_one_line_and_exit_1(
-    tmp_path: Path, make: Callable[[Path], object], message: str
-) -> None:
+def test_wrong_input_is_one_line_and_exit_1(tmp_path, make, message):
     path, out = tmp_path / "predictions.parquet", tmp_path / "out.parquet"
     make(path)
     before = sorted(os.listdir(tmp_path))
@@ -283,7 +278,7 @@ def test_wrong_input_is_one_line_and_exit_1(
 
 
 @pytest.mark.skipif(not Path("/dev/null").exists(), reason="there is no device to protect")
-def test_output_over_a_device_is_refused(predictions: Path) -> None:
+def test_output_over_a_device_is_refused(predictions):
     result = run("score", predictions, "--out", "/dev/zero")
     assert result.exit_code == 3
     assert "which belongs to the system" in only_line(result.stderr)
@@ -294,26 +289,26 @@ def test_output_over_a_device_is_refused(predictions: Path) -> None:
 # ---- help ----
 
 
-def test_version() -> None:
+def test_version():
     result = run("--version")
     assert (result.stdout, result.exit_code) == (f"fastndcg {fn.__version__}\n", 0)
 
 
 @pytest.mark.parametrize("name", ["score", "compare", "report", "demo"])
-def test_every_command_has_an_example_in_its_help(name: str) -> None:
+def test_every_command_has_an_example_in_its_help(name):
     result = run(name, "--help")
     assert result.exit_code == 0
     assert f"\n    fastndcg {name} " in result.stdout
     assert name in run("--help").stdout
 
 
-def test_summaries_of_commands_are_whole_and_in_order() -> None:
+def test_summaries_of_commands_are_whole_and_in_order():
     lines = run("--help").stdout.partition("Commands:\n")[2].splitlines()
     assert [line.split()[0] for line in lines] == list(COMMANDS)
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy():
     heavy = ("numba", "pandas", "scipy", "pyarrow.parquet", "pyarrow.dataset")
     code = f"import sys\nfrom fastndcg.cli import app\ntry:\n    app(['--help'])\nfinally:\n    sys.exit(str([m for m in {heavy} if m in sys.modules]))"
     done = program(code)
@@ -323,7 +318,7 @@ def test_help_imports_nothing_heavy() -> None:
 # ---- the process ----
 
 
-def test_pandas_is_not_needed(predictions: Path) -> None:
+def test_pandas_is_not_needed(predictions):
     code = """
 import sys
 class NoPandas:
@@ -339,12 +334,12 @@ main()
     assert done.stdout == run("score", predictions, "--format", "csv").stdout.replace("\r\n", "\n")
 
 
-def test_as_a_module() -> None:
+def test_as_a_module():
     done = in_process_of_its_own("--version")
     assert (done.stdout, done.stderr, done.returncode) == (f"fastndcg {fn.__version__}\n", "", 0)
 
 
-def test_without_the_extra_one_line_says_how_to_get_it() -> None:
+def test_without_the_extra_one_line_says_how_to_get_it():
     code = "import sys; sys.modules['typer'] = None; from fastndcg.__main__ import main; sys.argv = ['fastndcg']; main()"
     done = program(code)
     assert done.returncode == 3
@@ -354,13 +349,13 @@ def test_without_the_extra_one_line_says_how_to_get_it() -> None:
     )
 
 
-def test_failing_process_leaves_one_line(tmp_path: Path) -> None:
+def test_failing_process_leaves_one_line(tmp_path):
     done = in_process_of_its_own("score", tmp_path / "nowhere.parquet")
     assert done.returncode == 3
     assert "nowhere.parquet" in only_line(done.stderr)
 
 
-def has_written(folder: Path, pid: int) -> bool:
+def has_written(folder, pid):
     """Whether a process has written rows to a file in the folder, which need not have a name yet."""
     files = list(folder.iterdir())
     with suppress(OSError):
@@ -373,7 +368,7 @@ def has_written(folder: Path, pid: int) -> bool:
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and signals as POSIX has them")
 class TestPosix:
-    def test_closed_pipe_is_quiet(self, predictions: Path) -> None:
+    def test_closed_pipe_is_quiet(self, predictions):
         reader, writer = os.pipe()
         os.close(reader)
         with os.fdopen(writer) as stdout:
@@ -384,7 +379,7 @@ class TestPosix:
         assert only_line(done.stderr).startswith("3 queries")
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-    def test_full_disk_is_one_line(self, predictions: Path) -> None:
+    def test_full_disk_is_one_line(self, predictions):
         with Path("/dev/full").open("w") as stdout:
             done = subprocess.run(
                 command("score", predictions), stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
@@ -395,7 +390,7 @@ class TestPosix:
         )
 
     @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-    def test_interrupted_leaves_nothing(self, tmp_path: Path, sent: signal.Signals, code: int) -> None:
+    def test_interrupted_leaves_nothing(self, tmp_path, sent, code):
         # large enough to be still writing when the signal comes, which is once rows are written, and not only
         # the mark that begins the file: before that, while extension modules are first imported, some of them
         # lose exceptions
@@ -410,7 +405,7 @@ class TestPosix:
         assert os.listdir(tmp_path) == []
 
     @pytest.mark.parametrize("module", ["typer", "pyarrow", "fastndcg.cli.score"])
-    def test_interrupted_while_it_is_imported(self, predictions: Path, module: str) -> None:
+    def test_interrupted_while_it_is_imported(self, predictions, module):
         code = f"""
             import os, signal, sys
             class Interrupts:
@@ -426,7 +421,7 @@ class TestPosix:
         assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
     @pytest.mark.parametrize("width", [40, 80])
-    def test_the_demonstration_shows_its_numbers_on_any_terminal(self, tmp_path: Path, width: int) -> None:
+    def test_the_demonstration_shows_its_numbers_on_any_terminal(self, tmp_path, width):
         import pty
 
         terminal, stdout = pty.openpty()
@@ -453,12 +448,12 @@ class TestPosix:
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+def sample(tmp_path_factory):
     path = tmp_path_factory.mktemp("demo") / "a sample.parquet"  # a path that a shell must have quoted
     return path, run("demo", "--queries", 400, "--out", path)
 
 
-def test_demo_scores_its_sample(sample: tuple[Path, Result]) -> None:
+def test_demo_scores_its_sample(sample):
     path, result = sample
     assert result.exit_code == 0
     scored = run("score", path, "-m", "nDCG@10", "--format", "csv").stdout
@@ -468,9 +463,7 @@ def test_demo_scores_its_sample(sample: tuple[Path, Result]) -> None:
     assert "million documents per second" in result.stdout
 
 
-def test_demo_says_what_to_try_and_it_works(
-    sample: tuple[Path, Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo_says_what_to_try_and_it_works(sample, monkeypatch):
     path, result = sample
     monkeypatch.chdir(path.parent)
     tries = [shlex.split(line) for line in result.stdout.splitlines() if line.startswith("  fastndcg ")]
@@ -479,7 +472,7 @@ def test_demo_says_what_to_try_and_it_works(
         assert run(*words[1:]).exit_code == 0, words
 
 
-def test_demo_keeps_its_sample_in_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_keeps_its_sample_in_a_temporary_folder(tmp_path, monkeypatch):
     import tempfile
 
     (tmp_path / "here").mkdir()
@@ -493,14 +486,14 @@ def test_demo_keeps_its_sample_in_a_temporary_folder(tmp_path: Path, monkeypatch
     assert not list((tmp_path / "here").iterdir())
 
 
-def test_demo_as_json(tmp_path: Path) -> None:
+def test_demo_as_json(tmp_path):
     result = run("demo", "--queries", 20, "--seed", 4, "--out", tmp_path / "s.parquet", "--format", "json")
     facts = json.loads(result.stdout)
     assert (facts["queries"], facts["seed"]) == (20, 4)
     assert set(facts["seconds"]) == {"write", "read", "first_score", "score"}
 
 
-def test_sample_is_realistic(tmp_path: Path) -> None:
+def test_sample_is_realistic(tmp_path):
     written = write_sample(tmp_path / "sample.parquet", 3000)
     rows = pq.read_table(tmp_path / "sample.parquet")
     assert written == (3000, len(rows))
@@ -523,7 +516,7 @@ def test_sample_is_realistic(tmp_path: Path) -> None:
     assert 0.05 < 1 - distinct / len(ids) < 0.3, "some scores are tied, most are not"
 
 
-def test_sample_depends_on_its_seed_alone(tmp_path: Path) -> None:
+def test_sample_depends_on_its_seed_alone(tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         write_sample(tmp_path / name, 50, seed)
     a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
@@ -531,14 +524,14 @@ def test_sample_depends_on_its_seed_alone(tmp_path: Path) -> None:
     assert a != c
 
 
-def test_sample_of_nothing_is_refused(tmp_path: Path) -> None:
+def test_sample_of_nothing_is_refused(tmp_path):
     with pytest.raises(
         fn.InputError, match="queries=0 leaves nothing to write; wanted a whole number from 1"
     ):
         write_sample(tmp_path / "sample.parquet", 0)
 
 
-def test_measures_lists_every_declaration() -> None:
+def test_measures_lists_every_declaration():
     *lines, _, last = run("measures").stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(fn.measures.DEFINITIONS)
     assert last.startswith("`fastndcg measures NAME` shows")
@@ -567,9 +560,7 @@ def test_measures_lists_every_declaration() -> None:
     ],
     ids=" ".join,
 )
-def test_files_are_listed_and_their_footers_read_once(
-    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_listed_and_their_footers_read_once(options, tmp_path, monkeypatch):
     from fastndcg.sources import footers, paths
 
     for part in range(3):
@@ -595,7 +586,7 @@ def test_files_are_listed_and_their_footers_read_once(
     assert (len(listed), len(footers_read)) == (1, 3)
 
 
-def test_ranks_and_distances(tmp_path: Path) -> None:
+def test_ranks_and_distances(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(
         table(place=[1, 2, 3, 1, 1, 2, 3]).rename_columns(["qid", "label", "distance", "place"]), path
@@ -612,7 +603,7 @@ def test_ranks_and_distances(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["score", "trec_eval"])
-def test_small_input_imports_little(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_input_imports_little(command, tmp_path, monkeypatch):
     """Neither pandas, which pyarrow imports where it can, nor pydantic, which typer does, nor a compiler."""
     ids = [f"q{row // 10}" for row in range(50)]
     table = pa.table(
@@ -633,7 +624,7 @@ def test_small_input_imports_little(command: str, tmp_path: Path, monkeypatch: p
     assert ("nDCG@10" if command == "score" else "map") in finished.stdout
 
 
-def test_words_and_nulls_are_grades_on_the_command_line(tmp_path: Path) -> None:
+def test_words_and_nulls_are_grades_on_the_command_line(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xef\xbb\xbfqid,label,score\r\n1,Good,0.5\r\n1,,0.9\r\n1,Bad,0.1\r\n")
     found = run(
@@ -670,14 +661,12 @@ WORDY = "query,doc,judged,place,distance\n1,a,Good,2,0.5\n1,b,Bad,1,0.1\n1,c,,3,
 
 @pytest.mark.parametrize("command", ["score", "compare", "explain", "report"])
 @pytest.mark.parametrize("order", [["--rank", "place"], ["--score", "distance", "--ascending"]])
-def test_commands_read_ranks_distances_and_words_alike(
-    command: str, order: list[str], tmp_path: Path
-) -> None:
+def test_commands_read_ranks_distances_and_words_alike(command, order, tmp_path):
     paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
     for path in paths[: 2 if command == "compare" else 1]:
         path.write_text(WORDY)
     words = ["--relevance", "judged", *order, "--unjudged", "null", "--grades", "Good=1,Bad=0", "-m", "RR"]
-    more: dict[str, list[object]] = {
+    more = {
         "score": ["--format", "json"],
         "compare": ["--format", "json"],
         "explain": ["--id", "1", "--format", "json"],

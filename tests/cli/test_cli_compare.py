@@ -1,13 +1,9 @@
 """`fastndcg compare`: the numbers of `fn.compare` from files of every kind, its gates, and what it refuses."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +22,7 @@ COUNTRIES = ["de", "fr", None, "jp"]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Predictions of three systems over the same documents, each with its rows in another order, one with a query less."""
     folder = tmp_path_factory.mktemp("systems")
     random = np.random.default_rng(3)
@@ -62,18 +58,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def scores_of(path: Path, measures: object, **options: Any) -> fn.Scores:
+def scores_of(path, measures, **options):
     return fn.evaluate(fn.read_parquet(path, **options), measures)
 
 
-def rows_of(*words: object, code: int = 0) -> list[dict[str, Any]]:
+def rows_of(*words, code=0):
     result = run("compare", *words, "--format", "json")
     assert result.exit_code == code, result.stderr
-    rows: list[dict[str, Any]] = json.loads(result.stdout)["rows"]
-    return rows
+    return json.loads(result.stdout)["rows"]
 
 
-def near(rows: list[dict[str, Any]], compared: fn.Comparison) -> bool:
+def near(rows, compared):
     """The same numbers, NaN as null."""
     plain = [
         {
@@ -101,9 +96,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize(("words", "options"), OPTIONS, ids=[" ".join(map(str, case[0])) for case in OPTIONS])
-def test_files_give_the_numbers_of_compare(
-    folder: Path, words: list[object], options: dict[str, Any]
-) -> None:
+def test_files_give_the_numbers_of_compare(folder, words, options):
     names, measures = ("base", "better", "worse"), ["nDCG@5", "RR", "nDCG(empty='skip')@3"]
     kept = ["user"] if "cluster" in options else []
     systems = {name: scores_of(folder / f"{name}.parquet", measures, keep=kept) for name in names}
@@ -112,7 +105,7 @@ def test_files_give_the_numbers_of_compare(
     assert near(rows_of(*paths, *given, *words), fn.compare(systems, **options))
 
 
-def test_weights_and_columns_of_scores(folder: Path) -> None:
+def test_weights_and_columns_of_scores(folder):
     wide = folder / "wide.parquet"
     systems = {
         name: scores_of(wide, "nDCG@10", score=name, weight="importance")
@@ -130,7 +123,7 @@ def test_weights_and_columns_of_scores(folder: Path) -> None:
     assert near(rows_of(*paths), fn.compare(renamed))
 
 
-def without_signatures(text: str) -> Any:
+def without_signatures(text):
     whole = json.loads(text)
     for system in whole["systems"]:
         assert len(system.pop("signatures")) == len({row["measure"] for row in whole["rows"]})
@@ -138,7 +131,7 @@ def without_signatures(text: str) -> Any:
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "feather"])
-def test_stored_results_of_any_kind(folder: Path, tmp_path: Path, ending: str) -> None:
+def test_stored_results_of_any_kind(folder, tmp_path, ending):
     """Text has no metadata and no NaN: measures are read from their spelling, and an empty field is no value."""
     given = ["-m", "ndcg@5", "-m", "nDCG(gain='exp2', empty='nan')@3", "-m", "nDCG(empty='skip')@3"]
     names, paths = ("base", "better"), {}
@@ -163,14 +156,14 @@ def test_stored_results_of_any_kind(folder: Path, tmp_path: Path, ending: str) -
     ("a.jsonl", '{"qid": 1, "nDCG@5": 0.5}\n{"qid": 2,', "Check that it is a JSON Lines file"),
     ("a.feather", "no Feather", "Check that it is a Feather file"),
 ])  # fmt: skip
-def test_damaged_results_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_damaged_results_are_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     (tmp_path / "b.csv").write_text("qid,nDCG@5\n1,0.5\n2,0.25\n")
     refused = run("compare", tmp_path / name, tmp_path / "b.csv")
     assert refused.exit_code == 3 and message in only_line(refused.stderr), refused.stderr
 
 
-def test_stored_results_are_as_good_as_predictions(folder: Path, tmp_path: Path) -> None:
+def test_stored_results_are_as_good_as_predictions(folder, tmp_path):
     measures = "nDCG@5", "nDCG(gain='exp2', empty='nan')@3", "nDCG(empty='skip')@3"
     given = [word for measure in measures for word in ("-m", measure)]
     names = ("base", "better", "worse")
@@ -192,7 +185,7 @@ def test_stored_results_are_as_good_as_predictions(folder: Path, tmp_path: Path)
     assert "AP is not among the results" in only_line(result.stderr)
 
 
-def write_trec(folder: Path, source: Path, drop: tuple[str, ...] = ()) -> dict[str, Path]:
+def write_trec(folder, source, drop=()):
     table = pq.read_table(source).to_pylist()
     qrels = "".join(f"{row['qid']} 0 {row['docno']} {row['label']}\n" for row in table)
     (folder / "qrels.txt").write_text(qrels)
@@ -205,7 +198,7 @@ def write_trec(folder: Path, source: Path, drop: tuple[str, ...] = ()) -> dict[s
     return paths
 
 
-def test_documents_that_nobody_judged(tmp_path: Path) -> None:
+def test_documents_that_nobody_judged(tmp_path):
     """Half of the documents of a new index have no judgment; every format says so."""
     (tmp_path / "qrels.txt").write_text(
         "".join(f"q{i} 0 d{j} {(i + j) % 2}\n" for i in range(9) for j in range(10))
@@ -226,7 +219,7 @@ def test_documents_that_nobody_judged(tmp_path: Path) -> None:
     assert lost.exit_code == 1 and "Judged@10 of new may lose 0.5 to old" in lost.stderr
 
 
-def test_runs_and_queries_that_they_lack(folder: Path, tmp_path: Path) -> None:
+def test_runs_and_queries_that_they_lack(folder, tmp_path):
     paths = write_trec(tmp_path, folder / "wide.parquet", drop=("q-1", "q-2", "q-3"))
     words = ("--qrels", paths["qrels"], "--run", paths["base"], "--run", paths["better"], "-m", "nDCG@5")
     refused = run("compare", *words)
@@ -266,7 +259,7 @@ def test_runs_and_queries_that_they_lack(folder: Path, tmp_path: Path) -> None:
     assert (both[0]["system"], both[0]["baseline"]) == ("better", "base")
 
 
-def test_gates_are_those_of_no_worse_than(folder: Path) -> None:
+def test_gates_are_those_of_no_worse_than(folder):
     names = ("base", "better", "worse")
     systems = {name: scores_of(folder / f"{name}.parquet", "nDCG@5") for name in names}
     for name in names[1:]:
@@ -285,7 +278,7 @@ def test_gates_are_those_of_no_worse_than(folder: Path) -> None:
             assert result.stdout.startswith("2 systems")
 
 
-def test_what_is_not_known_of_a_slice_is_nan_as_in_other_tables(folder: Path) -> None:
+def test_what_is_not_known_of_a_slice_is_nan_as_in_other_tables(folder):
     paths = []
     for name in ("base", "better"):  # slices of one query each
         paths.append(folder / f"{name}_alone.parquet")
@@ -295,7 +288,7 @@ def test_what_is_not_known_of_a_slice_is_nan_as_in_other_tables(folder: Path) ->
     assert result.stdout.count("NaN") > 2 and "nan" not in result.stdout, result.stderr
 
 
-def test_a_gate_of_slices_names_the_one_that_failed(folder: Path) -> None:
+def test_a_gate_of_slices_names_the_one_that_failed(folder):
     paths = (folder / "base.parquet", folder / "worse.parquet", "-m", "nDCG@5")
     gate = ("--no-worse-than", "base", "--margin", "0.25")
     assert run("compare", *paths, *gate).exit_code == 0
@@ -315,7 +308,7 @@ def test_a_gate_of_slices_names_the_one_that_failed(folder: Path) -> None:
     assert [row["low"] for row in slices] == [each.rows[0]["low"] for each in expected.values()]
 
 
-def test_canaries(folder: Path, tmp_path: Path) -> None:
+def test_canaries(folder, tmp_path):
     ids = tmp_path / "ids.txt"
     paths = (folder / "base.parquet", folder / "worse.parquet", "-m", "nDCG@5")
     gate = ("--no-worse-than", "base", "--margin", "0.25", "--queries", ids)
@@ -342,7 +335,7 @@ def test_canaries(folder: Path, tmp_path: Path) -> None:
     assert "4 of 5 ids" in line and "'q-2000', 'Q-2', 'q 3', ..." in line
 
 
-def test_means_below_a_bound_fail_a_line_each(folder: Path) -> None:
+def test_means_below_a_bound_fail_a_line_each(folder):
     paths = (folder / "base.parquet", folder / "better.parquet", folder / "worse.parquet")
     bounds = ("--fail-under", "nDCG@5=0.99", "--fail-under", "AP=0.99")
     result = run("compare", *paths, *bounds, "--format", "json")
@@ -365,7 +358,7 @@ def test_means_below_a_bound_fail_a_line_each(folder: Path) -> None:
     assert run("compare", *paths, "--fail-under", "nDCG@5=0").exit_code == 0
 
 
-def test_judgments_that_are_a_table_have_slices_clusters_and_weights(folder: Path, tmp_path: Path) -> None:
+def test_judgments_that_are_a_table_have_slices_clusters_and_weights(folder, tmp_path):
     """As `score` has them; the weights of judgments were said to be taken, and were not."""
     paths, table = write_trec(tmp_path, folder / "wide.parquet"), pq.read_table(folder / "wide.parquet")
     pq.write_table(
@@ -374,7 +367,7 @@ def test_judgments_that_are_a_table_have_slices_clusters_and_weights(folder: Pat
     runs = ("--qrels", tmp_path / "q.parquet", paths["base"], paths["better"], "--doc-id", "docno")
     options = ("-m", "nDCG@5", "--weight", "importance", "--cluster", "user")
     files = (folder / "wide.parquet", "--score", "base", "--score", "better", "--doc-id", "docno")
-    strict: dict[str, Any] = {"weight": "importance", "keep": ["user"], "doc_id": "docno"}
+    strict = {"weight": "importance", "keep": ["user"], "doc_id": "docno"}
     judged = {
         name: fn.evaluate(fn.read_qrels_run(tmp_path / "q.parquet", paths[name], **strict), "nDCG@5")
         for name in ("base", "better")
@@ -386,7 +379,7 @@ def test_judgments_that_are_a_table_have_slices_clusters_and_weights(folder: Pat
     assert queries[0] == queries[1] and len(queries[0]) == 4
 
 
-WRONG: list[tuple[list[object], int, str]] = [
+WRONG = [
     (["base"], 2, "one system is given"),
     ([], 2, "nothing to score"),
     (["base", "base"], 2, "is given 2 times"),
@@ -419,7 +412,7 @@ WRONG: list[tuple[list[object], int, str]] = [
 @pytest.mark.parametrize(
     ("words", "code", "message"), WRONG, ids=[" ".join(map(str, case[0])) for case in WRONG]
 )
-def test_wrong_input_is_one_line(folder: Path, words: list[object], code: int, message: str) -> None:
+def test_wrong_input_is_one_line(folder, words, code, message):
     files = {"base", "better", "short", "wide"}
     options = next((place for place, word in enumerate(words) if str(word).startswith("-")), len(words))
     paths = [folder / f"{word}.parquet" if word in files else word for word in words[:options]]
@@ -428,7 +421,7 @@ def test_wrong_input_is_one_line(folder: Path, words: list[object], code: int, m
     assert message in only_line(result.stderr), result.stderr
 
 
-def test_a_canary_that_a_run_lacks_is_known_from_stored_results(folder: Path, tmp_path: Path) -> None:
+def test_a_canary_that_a_run_lacks_is_known_from_stored_results(folder, tmp_path):
     whole = write_trec(tmp_path, folder / "wide.parquet")
     stored = tmp_path / "earlier.parquet"
     words = ("--qrels", whole["qrels"], "-m", "nDCG@5")
@@ -456,7 +449,7 @@ def test_a_canary_that_a_run_lacks_is_known_from_stored_results(folder: Path, tm
     assert "nDCG@5 of better for query q-1 loses" in counted.stderr.splitlines()[-1]
 
 
-def test_layouts(folder: Path) -> None:
+def test_layouts(folder):
     paths = (folder / "base.parquet", folder / "better.parquet", "-m", "nDCG@5")
     compared = fn.compare(
         {name: scores_of(folder / f"{name}.parquet", "nDCG@5") for name in ("base", "better")}
@@ -476,7 +469,7 @@ def test_layouts(folder: Path) -> None:
 # ---- score ----
 
 
-def test_score_by_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_score_by_columns(folder, monkeypatch):
     path = folder / "base.parquet"
     keep = ["country", "device"]
     scores = scores_of(path, "nDCG@5", keep=keep, weight="importance")
@@ -501,7 +494,7 @@ def test_score_by_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert json.loads(streamed.stdout) == facts
 
 
-def test_score_reads_what_it_wrote(folder: Path, tmp_path: Path) -> None:
+def test_score_reads_what_it_wrote(folder, tmp_path):
     out, words = tmp_path / "stored.parquet", ("--by", "country", "--confidence", 0.9, "--format", "json")
     given = ("-m", "nDCG@5", "-m", "nDCG(empty='skip')@3")
     fresh = json.loads(
@@ -531,9 +524,7 @@ def test_score_reads_what_it_wrote(folder: Path, tmp_path: Path) -> None:
     assert refused.exit_code == 2 and "stored results, not predictions" in only_line(refused.stderr)
 
 
-def test_predictions_are_no_results_though_a_column_is_called_as_a_measure(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_predictions_are_no_results_though_a_column_is_called_as_a_measure(folder, tmp_path):
     table = pq.read_table(folder / "base.parquet")
     table = table.append_column("P", table["score"])
     path = tmp_path / "predictions.parquet"
@@ -550,7 +541,7 @@ def test_predictions_are_no_results_though_a_column_is_called_as_a_measure(
 # ---- worst, random, best ----
 
 
-def test_score_adds_anchors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_score_adds_anchors(folder, monkeypatch):
     monkeypatch.setattr("fastndcg.sources.scan._LEAST_MEMORY", 1)
     words = [folder / "base.parquet", "-m", "nDCG@3", "-m", "AP", "--anchors"]
     found = fn.anchors(fn.read_parquet(folder / "base.parquet"), "nDCG@3, AP")
@@ -568,7 +559,7 @@ def test_score_adds_anchors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert {"worst", "random", "best", "position", "ceiling", "quality"} <= set(columns)
 
 
-def test_score_of_qrels_adds_anchors_of_each_run(tmp_path: Path) -> None:
+def test_score_of_qrels_adds_anchors_of_each_run(tmp_path):
     (tmp_path / "qrels.txt").write_text("q 0 a 1\nq 0 b 0\nq 0 c 2\n")
     (tmp_path / "one.txt").write_text("q Q0 a 1 3 x\nq Q0 b 2 2 x\n")
     (tmp_path / "two.txt").write_text("q Q0 b 1 3 x\nq Q0 c 2 2 x\nq Q0 a 3 1 x\n")
@@ -581,7 +572,7 @@ def test_score_of_qrels_adds_anchors_of_each_run(tmp_path: Path) -> None:
     ]
 
 
-def test_compare_adds_anchors_and_bootstrap_intervals(folder: Path) -> None:
+def test_compare_adds_anchors_and_bootstrap_intervals(folder):
     words = [folder / "base.parquet", folder / "better.parquet", "-m", "nDCG@5"]
     result = run("compare", *words, "--anchors", "--interval", "bca", "--resamples", 500, "--format", "json")
     assert not result.exit_code, result.stderr
@@ -593,7 +584,7 @@ def test_compare_adds_anchors_and_bootstrap_intervals(folder: Path) -> None:
     assert run("compare", *words, "--anchors").stdout.count("position") == 1
 
 
-def test_compare_by_a_convention(folder: Path, tmp_path: Path) -> None:
+def test_compare_by_a_convention(folder, tmp_path):
     words = [folder / "base.parquet", folder / "better.parquet", "-m", "nDCG@5", "--convention", "lightgbm"]
     facts = json.loads(run("compare", *words, "--format", "json").stdout)
     systems = {
@@ -618,14 +609,14 @@ def test_compare_by_a_convention(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["--anchors"], ["--convention", "lightgbm"]])
-def test_stored_results_know_no_orders(folder: Path, tmp_path: Path, words: list[str]) -> None:
+def test_stored_results_know_no_orders(folder, tmp_path, words):
     out = tmp_path / "stored.parquet"
     run("score", folder / "base.parquet", "--out", out)
     result = run("compare", out, folder / "better.parquet", *words)
     assert result.exit_code == 2 and f"{words[0]} has no meaning with" in only_line(result.stderr)
 
 
-def test_score_takes_stored_results_in_place_of_a_run(tmp_path: Path) -> None:
+def test_score_takes_stored_results_in_place_of_a_run(tmp_path):
     (tmp_path / "qrels.txt").write_text("q 0 a 1\nq 0 b 0\nq 0 c 2\n")
     (tmp_path / "one.txt").write_text("q Q0 a 1 3 x\nq Q0 b 2 2 x\n")
     (tmp_path / "two.txt").write_text("q Q0 b 1 3 x\nq Q0 c 2 2 x\n")

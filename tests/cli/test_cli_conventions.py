@@ -1,11 +1,8 @@
 """`fastndcg conventions` and `fastndcg score --convention`."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +16,7 @@ HAVING_NDCG = [name for name, rule in fn.conventions.items() if "nDCG" in rule.n
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     queries = random_queries(14, 12)
     file = tmp_path_factory.mktemp("conventions") / "predictions.parquet"
     columns = {
@@ -32,7 +29,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_the_list_has_every_convention_and_what_is_refused() -> None:
+def test_the_list_has_every_convention_and_what_is_refused():
     shown = run("conventions").stdout
     assert all(name in shown for name in HAVING_NDCG)
     assert all(name in shown for name in fn.conventions.refused)
@@ -46,7 +43,7 @@ def test_the_list_has_every_convention_and_what_is_refused() -> None:
     assert names == ["ranx"]
 
 
-def test_everybodys_number(path: Path) -> None:
+def test_everybodys_number(path):
     result = run("conventions", path, "-k", 5, "--format", "json")
     rows = {row["name"]: row for row in json.loads(result.stdout)}
     assert list(rows) == HAVING_NDCG
@@ -58,7 +55,7 @@ def test_everybodys_number(path: Path) -> None:
     assert rows["recpack"]["value"] is None and "does not define" in rows["recpack"]["refused"]
 
 
-def test_everybodys_number_of_any_measure(path: Path) -> None:
+def test_everybodys_number_of_any_measure(path):
     listed = json.loads(run("conventions", "-m", "AP", "--format", "json").stdout)
     assert all(row["measure"].startswith("AP") and "AP" in row["measures"] for row in listed)
     rows = json.loads(run("conventions", path, "-m", "AP@10", "-k", 3, "--format", "json").stdout)
@@ -86,7 +83,7 @@ def test_everybodys_number_of_any_measure(path: Path) -> None:
     assert several.exit_code == 2 and "for one measure" in several.stderr
 
 
-def test_the_printed_steps_add_up(path: Path) -> None:
+def test_the_printed_steps_add_up(path):
     lines = run("conventions", path, "-k", 5, "--explain", "sklearn", "lightgbm").stdout.splitlines()
     first, *steps = [line.split() for line in lines[1:]]
     total = round(float(first[-1]) * 1e6)
@@ -104,7 +101,7 @@ def test_the_printed_steps_add_up(path: Path) -> None:
     assert start + sum(round(float(cell) * 1e6) for cell in rows[1][3:]) == end
 
 
-def test_means_that_are_nan_are_no_first_value_and_no_fault(path: Path) -> None:
+def test_means_that_are_nan_are_no_first_value_and_no_fault(path):
     table = fn.compare_conventions(fn.read_parquet(path, doc_id="doc_id"), "AUC").to_pylist()
     assert table[0]["value"] == table[0]["value"] and {"sklearn"} < {row["name"] for row in table}
     for arguments in (
@@ -119,7 +116,7 @@ def test_means_that_are_nan_are_no_first_value_and_no_fault(path: Path) -> None:
     assert run("conventions", path.with_name("without_ids.parquet"), "-m", "P").exit_code == 0
 
 
-def test_one_query_alone(path: Path) -> None:
+def test_one_query_alone(path):
     rankings = fn.read_parquet(path, doc_id="doc_id")
     at = rankings.query_ids.to_pylist().index("3")
     rows = json.loads(run("conventions", path, "--id", "3", "-n", "catboost", "--format", "json").stdout)
@@ -130,7 +127,7 @@ def test_one_query_alone(path: Path) -> None:
     assert missing.exit_code == 3 and 'there is no query "303"' in missing.stderr
 
 
-def test_without_a_cutoff_each_tool_has_its_own(path: Path) -> None:
+def test_without_a_cutoff_each_tool_has_its_own(path):
     steps = json.loads(
         run("conventions", path, "--uncut", "--explain", "lightgbm", "xgboost", "--format", "json").stdout
     )
@@ -140,7 +137,7 @@ def test_without_a_cutoff_each_tool_has_its_own(path: Path) -> None:
     ]
 
 
-def test_score_like_a_tool(path: Path) -> None:
+def test_score_like_a_tool(path):
     asked = ("score", path, "-m", "nDCG@5", "--convention", "trec_eval", "--format", "json")
     rows = json.loads(run(*asked).stdout)
     expected = fn.evaluate(fn.read_parquet(path, doc_id="doc_id"), "nDCG@5", convention="trec_eval").mean()[
@@ -151,7 +148,7 @@ def test_score_like_a_tool(path: Path) -> None:
     assert rows["columns"]["doc_id"] == "doc_id"
 
 
-def test_options_keep_their_earlier_names_and_do_not_show_them(path: Path) -> None:
+def test_options_keep_their_earlier_names_and_do_not_show_them(path):
     today = run("score", path, "--convention", "lightgbm").stdout
     for old in (["--like", "lightgbm"], ["--like=lightgbm"]):
         assert run("score", path, *old).stdout == today

@@ -1,11 +1,8 @@
 """`fastndcg explain`: the tables of `fn.explain` from files of every kind, and how queries are chosen."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +14,7 @@ import fastndcg as fn
 
 
 @pytest.fixture
-def predictions(tmp_path: Path) -> Path:
+def predictions(tmp_path):
     random, n = np.random.default_rng(0), 60
     table = pa.table(
         {
@@ -33,11 +30,11 @@ def predictions(tmp_path: Path) -> Path:
     return path
 
 
-def rankings(path: Path, score: str = "bm25") -> fn.Rankings:
+def rankings(path, score="bm25"):
     return fn.read_parquet(path, score=score, doc_id="docno")
 
 
-def test_a_query_by_its_id(predictions: Path) -> None:
+def test_a_query_by_its_id(predictions):
     result = run("explain", predictions, "--score", "bm25", "--id", "q-4", "--swaps", 1)
     found = fn.explain(rankings(predictions), "nDCG@10", "q-4")
     assert result.stdout.startswith(repr(found))
@@ -46,7 +43,7 @@ def test_a_query_by_its_id(predictions: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["--worst", 3], ["--best", 2], ["--worst", 2, "--best", 1, "--id", "q-0"]])
-def test_the_worst_and_the_best(predictions: Path, words: list[object]) -> None:
+def test_the_worst_and_the_best(predictions, words):
     result = run(
         "explain", predictions, "--score", "bm25", "-m", "AP", *words, "--format", "json", "--swaps", 2
     )
@@ -63,7 +60,7 @@ def test_the_worst_and_the_best(predictions: Path, words: list[object]) -> None:
         assert fact["swaps"] == found.swaps(2).to_pylist()
 
 
-def test_queries_at_random_depend_on_the_seed_alone(predictions: Path) -> None:
+def test_queries_at_random_depend_on_the_seed_alone(predictions):
     words = ["explain", predictions, "--score", "bm25", "--random", 4, "--format", "csv"]
     texts = [run(*words, "--seed", seed).stdout for seed in (0, 0, 1)]
     assert texts[0] == texts[1] != texts[2]
@@ -71,7 +68,7 @@ def test_queries_at_random_depend_on_the_seed_alone(predictions: Path) -> None:
     assert len({row["query"] for row in rows}) == 4 and rows[0]["rank"] == "1"
 
 
-def test_two_systems(predictions: Path) -> None:
+def test_two_systems(predictions):
     words = ["explain", predictions, "--score", "bm25", "--score", "rerank", "--movers", 2]
     systems = {name: rankings(predictions, name) for name in ("bm25", "rerank")}
     one, other = (fn.evaluate(each, "nDCG@10").values[0] for each in systems.values())
@@ -83,7 +80,7 @@ def test_two_systems(predictions: Path) -> None:
     assert [row["system"] for row in rows] == (["bm25"] * 6 + ["rerank"] * 6) * 2
 
 
-def test_qrels_and_runs(tmp_path: Path) -> None:
+def test_qrels_and_runs(tmp_path):
     (tmp_path / "qrels.txt").write_text("q 0 a 1\nq 0 b 0\nq 0 c 2\n")
     (tmp_path / "one.txt").write_text("q Q0 a 1 3 x\nq Q0 b 2 2 x\n")
     (tmp_path / "two.txt").write_text("q Q0 b 1 3 x\nq Q0 c 2 2 x\n")
@@ -94,7 +91,7 @@ def test_qrels_and_runs(tmp_path: Path) -> None:
     assert both.stdout.startswith('nDCG@10 of query "q": 0.380094 (one), 0.479625 (two)')
 
 
-def test_all_documents_on_demand(predictions: Path) -> None:
+def test_all_documents_on_demand(predictions):
     words = [
         "explain",
         predictions,
@@ -118,7 +115,7 @@ def test_all_documents_on_demand(predictions: Path) -> None:
     assert "exchanging two documents would gain nothing" in best
 
 
-def test_two_systems_that_do_not_differ_say_so(predictions: Path, tmp_path: Path) -> None:
+def test_two_systems_that_do_not_differ_say_so(predictions, tmp_path):
     same = tmp_path / "same.parquet"
     same.write_bytes(predictions.read_bytes())
     result = run("explain", predictions, same, "--score", "bm25", "--movers", 2)

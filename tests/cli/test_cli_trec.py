@@ -1,7 +1,5 @@
 """The command line over judgments and a run."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json
@@ -185,9 +183,7 @@ def test_few_queries_in_common(paths, tmp_path):
 
 @pytest.mark.parametrize("command", ["score", "compare"])
 @pytest.mark.parametrize("given", ["runs", "runs/", "runs/*", "runs/?.run"])
-def test_each_file_of_a_folder_or_glob_of_runs_is_a_run(
-    command: str, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_file_of_a_folder_or_glob_of_runs_is_a_run(command, given, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("qrels").write_text("1 0 a 1\n1 0 b 0\n2 0 a 1\n")
     Path("runs").mkdir()
@@ -199,9 +195,7 @@ def test_each_file_of_a_folder_or_glob_of_runs_is_a_run(
     assert found.stdout == wanted.stdout
 
 
-def test_columns_that_a_run_has_not_are_told_and_a_file_is_compared_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_that_a_run_has_not_are_told_and_a_file_is_compared_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("qrels").write_text("1 0 a 1\n")
     Path("run").write_text("1 Q0 a 1 0.5 me\n")

@@ -1,12 +1,9 @@
 """Commands crossed with streams that are closed, full, or of few characters: exit codes, and no traceback."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import commands
 import pyarrow as pa
@@ -47,7 +44,7 @@ STREAMS = {  # what the shell does: whether results arrive, whether messages do
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exits")
     table = {"qid": [1, 1, 2, 2, 3, 3], "label": [1, 0, 0, 1, 1, 0], "score": [0.9, 0.1, 0.8, 0.2, 0.3, 0.1]}
     pq.write_table(pa.table(table), folder / "a.parquet")
@@ -57,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def shell(words: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def shell(words, folder, **environment):
     return subprocess.run(
         ["/bin/sh", "-c", f"{sys.executable} -m fastndcg {words}"],
         cwd=folder, capture_output=True, check=False, timeout=300, env=os.environ | environment,
@@ -66,7 +63,7 @@ def shell(words: str, folder: Path, **environment: str) -> subprocess.CompletedP
 
 @pytest.mark.parametrize("streams", STREAMS)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_code_says_how_it_ended_whatever_the_streams(command: str, streams: str, folder: Path) -> None:
+def test_a_code_says_how_it_ended_whatever_the_streams(command, streams, folder):
     redirected, arrives, is_told = STREAMS[streams]
     done = shell(f"{command} {redirected}", folder)
     code = COMMANDS[command]
@@ -86,7 +83,7 @@ def test_a_code_says_how_it_ended_whatever_the_streams(command: str, streams: st
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "many", "1000000", "9" * 30])
-def test_threads_that_numba_cannot_start(number: str, folder: Path) -> None:
+def test_threads_that_numba_cannot_start(number, folder):
     done = shell("score a.parquet", folder, NUMBA_NUM_THREADS=number, FASTNDCG_KERNELS="compiled")
     assert (done.returncode, done.stdout) == (3, b"")
     assert done.stderr.decode().startswith(
@@ -95,7 +92,7 @@ def test_threads_that_numba_cannot_start(number: str, folder: Path) -> None:
     assert shell("score a.parquet", folder, NUMBA_NUM_THREADS="2").returncode == 0
 
 
-def test_characters_that_the_encoding_lacks(folder: Path) -> None:
+def test_characters_that_the_encoding_lacks(folder):
     pq.write_table(
         pa.table({"qid": ["日本", "日本"], "label": [1, 0], "score": [0.5, 0.1]}), folder / "ja.parquet"
     )
@@ -127,9 +124,7 @@ def test_characters_that_the_encoding_lacks(folder: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("where", ["fastndcg.cli.score.read_measures", "fastndcg.cli.load"])
-def test_whatever_is_raised_is_one_line(
-    raised: str, code: int, said: str, where: str, folder: Path, monkeypatch: Any
-) -> None:
+def test_whatever_is_raised_is_one_line(raised, code, said, where, folder, monkeypatch):
     monkeypatch.chdir(folder)
     module, _, name = where.rpartition(".")
     program = f"""

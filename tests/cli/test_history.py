@@ -1,9 +1,6 @@
 """`fastndcg history`: added from files, shown as text and for machines, and drawn."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +12,7 @@ import fastndcg as fn
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
+def files(tmp_path):
     """Predictions of four days; those of the last two are worse."""
     paths = []
     for day in range(4):
@@ -31,7 +28,7 @@ def files(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def test_a_history_of_days(files: list[Path], tmp_path: Path) -> None:
+def test_a_history_of_days(files, tmp_path):
     kept = tmp_path / "kept.parquet"
     for day, path in enumerate(files):
         done = run(
@@ -75,7 +72,7 @@ def test_a_history_of_days(files: list[Path], tmp_path: Path) -> None:
     assert "name" in names
 
 
-def test_a_page(files: list[Path], tmp_path: Path) -> None:
+def test_a_page(files, tmp_path):
     pytest.importorskip("altair")
     pytest.importorskip("jinja2")
     kept, page = tmp_path / "kept.parquet", tmp_path / "page.html"
@@ -87,7 +84,7 @@ def test_a_page(files: list[Path], tmp_path: Path) -> None:
     assert "<script src" not in text and "http://" not in text.replace("http://www.w3.org", "")
 
 
-def test_what_is_refused(files: list[Path], tmp_path: Path) -> None:
+def test_what_is_refused(files, tmp_path):
     kept = tmp_path / "kept.parquet"
     done = run("history", "show", "-H", files[0], files[1])
     assert done.exit_code == 2 and "`fastndcg history add`" in only_line(done.stderr)
@@ -106,7 +103,7 @@ def test_what_is_refused(files: list[Path], tmp_path: Path) -> None:
         assert done.exit_code == 2 and f"{option} chooses some" in only_line(done.stderr)
 
 
-def test_stored_results_are_added_as_compare_takes_them(files: list[Path], tmp_path: Path) -> None:
+def test_stored_results_are_added_as_compare_takes_them(files, tmp_path):
     """All measures that each file has; stored results without nDCG@10 were refused."""
     kept, one, two = (tmp_path / name for name in ("kept.parquet", "one.parquet", "two.parquet"))
     run("score", files[0], "-m", "RR", "-m", "P@5", "--out", one)

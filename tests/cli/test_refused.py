@@ -1,9 +1,6 @@
 """What commands refuse: a row for each, with its exit code and what the one line on stderr says. Nothing is written."""
 
-from __future__ import annotations
-
 import shlex
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +14,7 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("refused")
     ids, n = [7, 7, 7, 8, 8, 9, 9], 60
     table = {"qid": ids, "label": [3, 0, 2, 0, 1, 0, 0], "score": [0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4]}
@@ -130,7 +127,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("code", "words", "said"), REFUSED, ids=[case[1] for case in REFUSED])
-def test_refused(code: int, words: str, said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused(code, words, said, folder, monkeypatch):
     monkeypatch.chdir(folder)
     before = {path: path.read_bytes() for path in folder.iterdir()}
     result = run(*shlex.split(words))

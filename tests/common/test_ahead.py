@@ -1,11 +1,8 @@
 """Tables decoded ahead: in order, no more of them than wanted, nothing left running."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
 
 import pyarrow as pa
 import pytest
@@ -14,19 +11,19 @@ from commands import program
 from fastndcg.sources.ahead import decoded_ahead
 
 
-def table(row: int) -> pa.Table:
+def table(row):
     return pa.table({"row": [row]})
 
 
-def rows_of(tables: Iterator[pa.Table]) -> list[int]:
+def rows_of(tables):
     return [table["row"][0].as_py() for table in tables]
 
 
-def decoders() -> list[threading.Thread]:
+def decoders():
     return [thread for thread in threading.enumerate() if thread.name == "fastndcg-scan"]
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition):
     end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end
@@ -35,8 +32,8 @@ def until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("lengths", [[], [0], [1] * 20, [0, 3, 0, 0, 1, 7, 2, 0]])
-def test_order(threads: int, lengths: list[int]) -> None:
-    def reader(first: int, length: int) -> Generator[pa.Table, None, None]:
+def test_order(threads, lengths):
+    def reader(first, length):
         for row in range(first, first + length):
             time.sleep(0.003 * (row % 3 == 0))
             yield table(row)
@@ -46,12 +43,12 @@ def test_order(threads: int, lengths: list[int]) -> None:
     assert not decoders()
 
 
-def test_threads_stay_and_the_caller_is_one_of_several() -> None:
-    def seen_by(threads: int) -> tuple[set[int], set[int]]:
+def test_threads_stay_and_the_caller_is_one_of_several():
+    def seen_by(threads):
         """Threads that decoded, and those that were there from the first table."""
-        seen: set[int] = set()
+        seen = set()
 
-        def reader() -> Generator[pa.Table, None, None]:
+        def reader():
             for row in range(3):
                 seen.add(threading.get_ident())
                 time.sleep(0.002)
@@ -71,10 +68,10 @@ def test_threads_stay_and_the_caller_is_one_of_several() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_no_more_is_decoded_than_there_is_memory_for(threads: int) -> None:
+def test_no_more_is_decoded_than_there_is_memory_for(threads):
     begun, decoded = [0], [0]
 
-    def reader() -> Generator[pa.Table, None, None]:
+    def reader():
         begun[0] += 1
         for row in range(4):
             decoded[0] += 1
@@ -91,8 +88,8 @@ def test_no_more_is_decoded_than_there_is_memory_for(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
-def test_an_error_is_raised_where_it_stands(threads: int, kind: type[BaseException]) -> None:
-    def reader(row: int) -> Generator[pa.Table, None, None]:
+def test_an_error_is_raised_where_it_stands(threads, kind):
+    def reader(row):
         if row == 3:
             raise kind("bad row group")
         time.sleep(0.01 * (row < 3))  # the error is there before what comes before it
@@ -105,11 +102,11 @@ def test_an_error_is_raised_where_it_stands(threads: int, kind: type[BaseExcepti
     assert not decoders()
 
 
-def test_what_is_left_half_way_is_closed() -> None:
-    begun: list[int] = []
-    closed: list[int] = []
+def test_what_is_left_half_way_is_closed():
+    begun = []
+    closed = []
 
-    def reader(number: int) -> Generator[pa.Table, None, None]:
+    def reader(number):
         begun.append(number)
         try:
             for row in range(100):
@@ -125,10 +122,10 @@ def test_what_is_left_half_way_is_closed() -> None:
     assert sorted(closed) == sorted(begun)
 
 
-def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_thread_can_be_started(monkeypatch):
     start, started = threading.Thread.start, []
 
-    def refuse(thread: threading.Thread) -> None:
+    def refuse(thread):
         if started:
             raise RuntimeError("can't start new thread")
         started.append(thread)
@@ -141,7 +138,7 @@ def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_is_told_that_nobody_decodes() -> None:
+def test_a_forked_process_is_told_that_nobody_decodes():
     code = """
         import os, sys
         import pyarrow as pa
@@ -165,6 +162,6 @@ def test_a_forked_process_is_told_that_nobody_decodes() -> None:
     assert "the threads that decode are gone, as in a forked process" in finished.stdout
 
 
-def _first(tables: Iterator[pa.Table], count: int) -> Iterator[pa.Table]:
+def _first(tables, count):
     for _ in range(count):
         yield next(tables)

@@ -1,7 +1,5 @@
 """What terminals and notebooks show of long calls, and that nobody else sees anything."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -9,7 +7,6 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
-from typing import Any
 
 import engines
 import numpy as np
@@ -29,7 +26,7 @@ pytestmark = [
 ]
 
 
-def in_terminal(code: str, *, columns: int = 100, **environment: str) -> tuple[str, str]:
+def in_terminal(code, *, columns=100, **environment):
     """What a program writes to stdout, and to the terminal that its stderr is."""
     import fcntl
     import pty
@@ -72,7 +69,7 @@ print("done")
 
 
 @pytest.mark.parametrize("columns", [40, 80, 100])
-def test_a_line_of_the_terminal_until_the_task_ends(columns: int) -> None:
+def test_a_line_of_the_terminal_until_the_task_ends(columns):
     out, shown = in_terminal(SLOW, columns=columns)
     assert out == "done\n"
     assert "compiling kernels, once on this machine\r\n" in shown
@@ -92,13 +89,13 @@ def test_a_line_of_the_terminal_until_the_task_ends(columns: int) -> None:
     + "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n",
     "import os\nif child := os.fork():\n    os.waitpid(child, 0)\nelse:\n" + textwrap.indent(SLOW, "    "),
 ])  # fmt: skip
-def test_nothing_is_shown(code: str) -> None:
+def test_nothing_is_shown(code):
     code = code.replace('progress.tell("compiling kernels, once on this machine")', "pass")
     out, shown = in_terminal(code)
     assert (out, shown) == ("done\n", "")
 
 
-def test_it_can_be_switched_off_and_pipes_have_none() -> None:
+def test_it_can_be_switched_off_and_pipes_have_none():
     out, shown = in_terminal(SLOW, FASTNDCG_PROGRESS="0")
     assert (out, shown) == ("done\n", "")
     code = "from fastndcg.common import progress\nprogress._PATIENCE = 0\n" + SLOW
@@ -106,7 +103,7 @@ def test_it_can_be_switched_off_and_pipes_have_none() -> None:
     assert (done.stdout, done.stderr) == ("done\n", "")
 
 
-def write(path: Path, rows: int = 40_000) -> Path:
+def write(path, rows=40_000):
     random = np.random.default_rng(0)
     columns = {
         "qid": np.arange(rows) // 10,
@@ -123,7 +120,7 @@ def write(path: Path, rows: int = 40_000) -> Path:
     (("sys.argv[1:] = ['score', {path!r}]; from fastndcg.__main__ import main\ntry: "
         "main()\nexcept SystemExit: pass"), "Reading"),
 ])  # fmt: skip
-def test_from_python_and_from_the_command_line(tmp_path: Path, call: str, name: str) -> None:
+def test_from_python_and_from_the_command_line(tmp_path, call, name):
     code = """
         import sys, time
         import fastndcg as fn
@@ -140,7 +137,7 @@ def test_from_python_and_from_the_command_line(tmp_path: Path, call: str, name: 
     assert f"{name} " in shown and "of 40,000 rows" in shown
 
 
-def test_a_step_within_a_step_that_counts_is_not_shown() -> None:
+def test_a_step_within_a_step_that_counts_is_not_shown():
     code = """
         import time
         with progress.Task("Outer"), progress.Task("Step") as step:
@@ -155,10 +152,10 @@ def test_a_step_within_a_step_that_counts_is_not_shown() -> None:
 
 
 @pytest.mark.pure
-def test_functions_are_told_from_any_thread() -> None:
-    told: list[tuple[int, int]] = []
+def test_functions_are_told_from_any_thread():
+    told = []
 
-    def work() -> None:
+    def work():
         with Task("Reading", "bytes", lambda *each: told.append(each)) as task:
             assert task.is_observed
             task.advance(1, 3)
@@ -180,9 +177,7 @@ def test_functions_are_told_from_any_thread() -> None:
     ("bytes", 5_000_000, 605_000_000, 1, "5.0 of 605.0 MB, 5.0 MB/s, 2 min 0 s left"),
     ("queries", 1, 7201, 1, "1 of 7,201 queries, 1 queries/s, 2 h 0 min left"),
 ])  # fmt: skip
-def test_the_line(
-    monkeypatch: pytest.MonkeyPatch, unit: str, done: int, total: int, seconds: int, line: str
-) -> None:
+def test_the_line(monkeypatch, unit, done, total, seconds, line):
     clock = iter([100.0, 100.0 + seconds])
     monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
     with Task("Reading", unit) as task:
@@ -191,14 +186,14 @@ def test_the_line(
 
 
 @pytest.mark.pure
-def test_messages_go_to_the_logger_where_nobody_looks(caplog: pytest.LogCaptureFixture) -> None:
+def test_messages_go_to_the_logger_where_nobody_looks(caplog):
     with caplog.at_level("INFO", "fastndcg"):
         progress.tell("compiling kernels")
     assert caplog.messages == ["compiling kernels"]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Jupyter's own
-def test_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_notebook(tmp_path, monkeypatch):
     engines.need("ipykernel")
     from jupyter_client.manager import KernelManager
 
@@ -207,7 +202,7 @@ def test_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manager = KernelManager(transport="ipc", connection_file=str(tmp_path / "kernel.json"))
     manager.start_kernel(env=os.environ | {"PYTHONPATH": str(ROOT)})
     client = manager.client()
-    shown: list[dict[str, Any]] = []
+    shown = []
     try:
         client.start_channels()
         client.wait_for_ready(timeout=120)

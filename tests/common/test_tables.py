@@ -1,14 +1,10 @@
 """Tables of results: what stays at which width, and what they give to other libraries."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import commands
@@ -19,12 +15,7 @@ import pytest
 
 import fastndcg as fn
 from fastndcg.common.markup import markdown_table
-from fastndcg.common.table import (
-    Table,
-    fit,
-    shorten,
-    terminal_width,
-)
+from fastndcg.common.table import Table, fit, shorten, terminal_width
 from fastndcg.scores.summary import Summary
 
 SNAPSHOTS = Path(__file__).parent.parent / "golden" / "tables.txt"
@@ -32,14 +23,14 @@ MEASURES = ["nDCG@10", "nDCG(gain='exp2', ties='worst')@10", "AP(rel=2)", "RR"]
 WIDTHS = (40, 60, 80, 120, 0)
 
 
-def scores() -> fn.Scores:
+def scores():
     rng = np.random.default_rng(7)
     lists = [rng.integers(0, 4, 12).tolist() for _ in range(50)]
     kept = {"country": ["de", "fr"] * 25, "a column of a long name": ["x" * 100, "y"] * 25}
     return fn.evaluate(fn.Rankings.from_lists(lists, queries=kept), MEASURES)
 
 
-def shown() -> dict[str, Table]:
+def shown():
     found = scores()
     return {
         "summary": found.summary(),
@@ -53,7 +44,7 @@ def shown() -> dict[str, Table]:
     }
 
 
-def printed() -> dict[str, object]:
+def printed():
     """What fits itself to the terminal as it is shown."""
     rng = np.random.default_rng(8)
     lists = [rng.integers(0, 4, 12).tolist() for _ in range(50)]
@@ -71,7 +62,7 @@ def printed() -> dict[str, object]:
     }
 
 
-def shown_of(width: int, shows: Callable[[], str]) -> str:
+def shown_of(width, shows):
     """What is shown in a terminal of so many columns."""
     with ExitStack() as stack:
         for name, module in list(sys.modules.items()):
@@ -80,8 +71,8 @@ def shown_of(width: int, shows: Callable[[], str]) -> str:
         return shows()
 
 
-def shown_at(width: int, words: list[str]) -> str:
-    def invoked() -> str:
+def shown_at(width, words):
+    def invoked():
         result = commands.run(*words)
         assert result.exit_code == 0, result.output
         return result.stdout
@@ -96,7 +87,7 @@ COMMANDS = (
 )
 
 
-def text() -> str:
+def text():
     parts = [
         f"---- {name}, {width or 'no'} columns\n{shown_of(width, value.__repr__)}\n"
         for name, value in printed().items()
@@ -115,13 +106,13 @@ def text() -> str:
     return "\n".join(line.rstrip() for line in "\n".join(parts).splitlines()) + "\n"
 
 
-def test_tables_are_those_of_the_snapshots() -> None:
+def test_tables_are_those_of_the_snapshots():
     """After a change that is meant: `python -m tests.test_tables` writes them again; look at the difference."""
     assert text() == SNAPSHOTS.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [1, 10, 20, *WIDTHS, 1000])
-def test_no_name_and_no_mean_is_ever_cut(width: int) -> None:
+def test_no_name_and_no_mean_is_ever_cut(width):
     found = scores()
     for table in (found.summary(), found.summary(0.95)):
         lines = table.text(width)
@@ -133,7 +124,7 @@ def test_no_name_and_no_mean_is_ever_cut(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_comparisons_and_explanations_fit(width: int) -> None:
+def test_comparisons_and_explanations_fit(width):
     """All but sentences, and names of measures, which are never cut."""
     for value in printed().values():
         for line in shown_of(width, value.__repr__).splitlines()[1:]:
@@ -141,7 +132,7 @@ def test_comparisons_and_explanations_fit(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
-def test_lists_of_measures_and_conventions_fit(width: int) -> None:
+def test_lists_of_measures_and_conventions_fit(width):
     for arguments in (*COMMANDS, ["conventions"]):
         whole, narrow = shown_at(0, arguments), shown_at(width, arguments)
         assert max(map(len, narrow.splitlines())) <= width
@@ -154,11 +145,11 @@ def test_lists_of_measures_and_conventions_fit(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
-def test_what_is_printed_says_where_the_rest_is(width: int) -> None:
+def test_what_is_printed_says_where_the_rest_is(width):
     """The expression that the line names is evaluated, and has the columns."""
     rankings = fn.Rankings.from_lists([[1, 0, 2, 0]] * 50, [[3, 1, 1, 2]] * 50, doc_ids=[*"abcd"] * 50)
     systems = {"a": rankings, "b": rankings.with_scores(rankings.scores[::-1].copy())}
-    found: dict[str, Any] = shown() | printed()
+    found = shown() | printed()
     found |= {
         "scores": scores(),
         "scores of a convention": fn.evaluate(rankings, MEASURES[:2], convention="lightgbm"),
@@ -173,7 +164,7 @@ def test_what_is_printed_says_where_the_rest_is(width: int) -> None:
             assert all(each in has for each in names.split(", ")), name
 
 
-def test_wide_tables_fit() -> None:
+def test_wide_tables_fit():
     for table in shown().values():
         for width in (80, 120):
             assert max(map(len, table.text(width).splitlines())) <= width
@@ -207,7 +198,7 @@ NAMES = ("measure", "system", "baseline", "run", "country", "device", "name", "c
 
 
 @pytest.fixture(scope="module")
-def typed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def typed(tmp_path_factory):
     """Files by the letters that commands above have for them: long names, long ids, small slices."""
     folder, rng = tmp_path_factory.mktemp("typed"), np.random.default_rng(4)
     query, grades = np.repeat(np.arange(80), 12), rng.integers(0, 4, 960)
@@ -232,9 +223,7 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
 @pytest.mark.parametrize("line", TYPED)
-def test_what_matters_is_shown_at_any_width_and_a_line_names_the_rest(
-    typed: dict[str, str], line: str, width: int
-) -> None:
+def test_what_matters_is_shown_at_any_width_and_a_line_names_the_rest(typed, line, width):
     words = [typed.get(word, word) for word in line.split()]
     whole, narrow = shown_at(0, words), shown_at(width, words)
     note = r"Left out: ([^;.]+); ([^.]+) or a wider terminal shows (?:it|them)\."
@@ -266,7 +255,7 @@ def test_what_matters_is_shown_at_any_width_and_a_line_names_the_rest(
     )
 
 
-def test_a_table_is_arrow_to_others() -> None:
+def test_a_table_is_arrow_to_others():
     table = scores().by("country")
     assert table.to_arrow().equals(pa.table(table)) and table == table.to_arrow() and table != pa.table({})
     assert table["country"].to_pylist() == ["de", "fr"] and len(table) == table.num_rows == 2
@@ -280,7 +269,7 @@ def test_a_table_is_arrow_to_others() -> None:
         table.nothing  # noqa: B018
 
 
-def test_what_comes_back_is_a_table() -> None:
+def test_what_comes_back_is_a_table():
     rankings = fn.Rankings.from_lists([[0, 3, 1], [0, 0]])
     for table in (
         fn.compare_conventions(rankings, 3, ["sklearn", "lightgbm"]),
@@ -294,14 +283,14 @@ def test_what_comes_back_is_a_table() -> None:
         assert len(table.text().splitlines()) == len(table) + 1
 
 
-def test_long_tables_and_texts_are_shortened() -> None:
+def test_long_tables_and_texts_are_shortened():
     table = Table(pa.table({"id": ["q" * 500] * 1000, "RR": [0.5] * 1000}))
     lines = table.text(80).splitlines()
     assert lines[-1] == "... and 960 more rows; to_arrow() has all" and max(map(len, lines)) <= 80
     assert shorten("a\nb") == r"a\nb" and len(shorten("x" * 1000)) == 60
 
 
-def test_markdown_escapes() -> None:
+def test_markdown_escapes():
     assert markdown_table([["a", "b"], ["x|y", "1"]]).splitlines()[-1] == r"| x\|y | 1 |"
     hostile = "<img src=x>[a](javascript:b)`*\\|\n&lt;"
     shown = r"\<img src=x\>\[a\](javascript:b)\`\*\\\|\\n\&lt;"
@@ -310,14 +299,14 @@ def test_markdown_escapes() -> None:
     assert f"| a | {shown} | **0.7500** |" in fn.compare({hostile: scores, "b": scores}).to_markdown()
 
 
-def test_text_that_nobody_reads_in_a_terminal_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_that_nobody_reads_in_a_terminal_is_whole(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     assert terminal_width() == 0
     assert "q25" in repr(scores().summary())
     assert fit([["a", "mean"], ["b", "1"]], 1, [("mean",)], 0) == "a  mean\nb     1"
 
 
-def test_messages_shorten_long_ids() -> None:
+def test_messages_shorten_long_ids():
     ids = ["q" * 5_000, "b"]
     with pytest.raises(fn.InputError, match="NaN") as error:
         fn.Rankings.from_lists([[1, 0], [1]], [[0.5, float("nan")], [0.5]], query_ids=ids)
@@ -331,7 +320,7 @@ if __name__ == "__main__":
     SNAPSHOTS.write_text(text(), encoding="utf-8")
 
 
-def test_null_differs_from_every_text() -> None:
+def test_null_differs_from_every_text():
     values = [None, "None", "null", "", '"null"', '""', "NaN"]
     scores = fn.evaluate(fn.Rankings.from_lists([[1, 0]] * 7, queries={"slice": values}), "RR")
     for table in (scores.by("slice"), scores.worst("RR"), scores.by(["slice", "query_id"])):
@@ -350,12 +339,12 @@ def test_null_differs_from_every_text() -> None:
         "\u202eright to left\u2066", "\ufffe\uffff\ufeff",
     ],
 )  # fmt: skip
-def test_no_text_of_users_rules_a_terminal_or_a_notebook(hostile: str) -> None:
+def test_no_text_of_users_rules_a_terminal_or_a_notebook(hostile):
     """Text of users is escaped, whatever it is of; numbers of summaries have their intervals."""
     columns = {"query_ids": [hostile, "b"], "queries": {"country": [hostile, "fr"]}, "doc_ids": list("abcd")}
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], **columns)
     scores = fn.evaluate(rankings, ["RR", "nDCG@1"])
-    shown: dict[str, Any] = {
+    shown = {
         "Rankings": rankings,
         "Scores": scores,
         "Summary": scores.summary(0.95),
@@ -383,7 +372,7 @@ def test_no_text_of_users_rules_a_terminal_or_a_notebook(hostile: str) -> None:
     assert "&#x27;exp2&#x27;: the gain of a grade" in shown["Measure"]._repr_html_()
 
 
-def test_notebooks_say_how_many_rows_are_left_out() -> None:
+def test_notebooks_say_how_many_rows_are_left_out():
     kept = {"user": list(range(60))}
     scores = fn.evaluate(fn.Rankings.from_lists([[1]] * 60, queries=kept), "RR")
     html = scores.by("user")._repr_html_()

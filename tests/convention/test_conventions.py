@@ -1,7 +1,5 @@
 """Conventions as values, as parameters, side by side, and step by step. That they are the tools' is in test_conventions_rivals."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import re
@@ -91,26 +89,26 @@ HAVING_NDCG = [name for name, rule in fn.conventions.items() if "nDCG" in rule.n
 
 
 @pytest.fixture(scope="module")
-def golden() -> fn.Rankings:
+def golden():
     return rankings_of([GOLDEN_QUERY])
 
 
 @pytest.fixture(scope="module")
-def many() -> fn.Rankings:
+def many():
     return rankings_of(random_queries(3, 40))
 
 
 # ---- the mapping ----
 
 
-def test_there_is_a_convention_for_each_tool() -> None:
+def test_there_is_a_convention_for_each_tool():
     assert set(NAMES) <= set(fn.conventions)
     assert all(name == convention.name for name, convention in fn.conventions.items())
     assert all(convention.tool and convention.source for convention in fn.conventions.values())
     assert len(fn.conventions) == len(set(fn.conventions))
 
 
-def test_conventions_do_not_change() -> None:
+def test_conventions_do_not_change():
     with pytest.raises(TypeError):
         fn.conventions["mine"] = fn.conventions["sklearn"]
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -122,7 +120,7 @@ def test_conventions_do_not_change() -> None:
     assert pickle.loads(pickle.dumps(mine)) == mine
 
 
-def test_what_does_not_exist_is_refused_with_the_nearest_name() -> None:
+def test_what_does_not_exist_is_refused_with_the_nearest_name():
     with pytest.raises(
         ConventionError, match=r'no convention is called "lightgmb".* Did you mean "lightgbm"\?'
     ):
@@ -140,7 +138,7 @@ def test_what_does_not_exist_is_refused_with_the_nearest_name() -> None:
 @pytest.mark.parametrize(
     "name", ["sklearn_ignore_ties", "tf_ranking_draw", "torch_sort", "spark_graded", "cwl_eval"]
 )
-def test_what_cannot_be_reproduced_is_refused_with_its_reason(name: str) -> None:
+def test_what_cannot_be_reproduced_is_refused_with_its_reason(name):
     reason = fn.conventions.refused[name]
     with pytest.raises(ConventionError, match=f'"{name}" cannot be reproduced: ') as refused:
         fn.nDCG(like=name)
@@ -151,7 +149,7 @@ def test_what_cannot_be_reproduced_is_refused_with_its_reason(name: str) -> None
 
 
 @pytest.mark.parametrize("name", HAVING_NDCG)
-def test_a_measure_like_a_tool_prints_its_parameters(name: str) -> None:
+def test_a_measure_like_a_tool_prints_its_parameters(name):
     convention = fn.conventions[name]
     measure = fn.nDCG(like=name) @ 10
     assert fn.parse(str(measure)) == measure == convention.measure(10)
@@ -160,7 +158,7 @@ def test_a_measure_like_a_tool_prints_its_parameters(name: str) -> None:
     assert fn.nDCG(like=name).cutoff == convention.default_cutoff
 
 
-def test_named_parameters_win_over_those_of_a_tool() -> None:
+def test_named_parameters_win_over_those_of_a_tool():
     assert str(fn.nDCG(like="lightgbm") @ 10) == "nDCG(gain='exp2', ties='input', ideal='scored', empty=1)@10"
     assert (
         str(fn.nDCG(like="lightgbm", gain="linear", empty="skip"))
@@ -183,16 +181,14 @@ def test_named_parameters_win_over_those_of_a_tool() -> None:
 
 
 @pytest.mark.parametrize(("name", "k", "value"), GOLDEN)
-def test_what_each_tool_printed_for_six_documents(
-    golden: fn.Rankings, name: str, k: int | None, value: float
-) -> None:
+def test_what_each_tool_printed_for_six_documents(golden, name, k, value):
     measure = fn.nDCG if k is None else fn.nDCG @ k
     scores = fn.evaluate(golden, measure, convention=name)
     assert scores[measure] == pytest.approx([value], abs=max(fn.conventions[name].tolerance, 1e-12))
     assert scores.mean()[str(measure)] == scores[measure][0]
 
 
-def test_scores_are_found_by_the_name_asked_and_as_resolved(golden: fn.Rankings) -> None:
+def test_scores_are_found_by_the_name_asked_and_as_resolved(golden):
     scores = fn.evaluate(golden, ["nDCG@3", fn.nDCG(empty="skip") @ 5], convention="lightgbm")
     assert [str(measure) for measure in scores.measures] == ["nDCG@3", "nDCG(empty='skip')@5"]
     assert [str(measure) for measure in scores.resolved] == [
@@ -207,7 +203,7 @@ def test_scores_are_found_by_the_name_asked_and_as_resolved(golden: fn.Rankings)
         fn.evaluate(golden, "NumRet", convention="lightgbm")
 
 
-def test_printed_values_are_rounded_after_the_mean_and_stored_ones_before() -> None:
+def test_printed_values_are_rounded_after_the_mean_and_stored_ones_before():
     queries = [
         Query(str(i), grades, [0.3, 0.2, 0.1], ["a", "b", "c"], [])
         for i, grades in enumerate([[1, 0, 1], [0, 1, 1], [0, 0, 1]])
@@ -222,7 +218,7 @@ def test_printed_values_are_rounded_after_the_mean_and_stored_ones_before() -> N
     assert stored.summary().rows[0]["mean"] == stored.mean()["nDCG"]
 
 
-def test_means_of_groups_follow_the_convention_too() -> None:
+def test_means_of_groups_follow_the_convention_too():
     queries = [Query("1", [0, 0], [2, 1], ["a", "b"], []), Query("2", [1, 0], [2, 1], ["a", "b"], [])]
     rankings = fn.Rankings.from_groups(
         [2, 2], [0, 0, 1, 0], [2, 1, 2, 1], weight=[0.5, 0.5], queries=pa.table({"country": ["de", "de"]})
@@ -232,10 +228,10 @@ def test_means_of_groups_follow_the_convention_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["trec_eval", "sentence_transformers", "replay"])
-def test_ties_by_document_id_need_ids_only_where_there_are_ties(name: str) -> None:
+def test_ties_by_document_id_need_ids_only_where_there_are_ties(name):
     tied, untied = Query("t", [0, 1], [1, 1], ["a", "b"], []), Query("u", [0, 1], [2, 1], ["a", "b"], [])
 
-    def without_ids(query: Query) -> fn.Rankings:
+    def without_ids(query):
         return fn.Rankings.from_lists([query.grades], [query.scores])
 
     for query in (tied, untied):
@@ -248,7 +244,7 @@ def test_ties_by_document_id_need_ids_only_where_there_are_ties(name: str) -> No
         fn.evaluate(without_ids(tied), "nDCG@1", convention=name)
 
 
-def test_ids_are_compared_as_their_bytes_and_numbers_as_numbers() -> None:
+def test_ids_are_compared_as_their_bytes_and_numbers_as_numbers():
     rankings = fn.Rankings.from_lists([[0, 1]], [[1, 1]], doc_ids=[9, 10])
     assert (
         fn.evaluate(rankings, "nDCG@1", convention="trec_eval").mean()["nDCG@1"] == 0.0
@@ -261,7 +257,7 @@ def test_ids_are_compared_as_their_bytes_and_numbers_as_numbers() -> None:
     assert fn.evaluate(accented, "nDCG@1", convention="sentence_transformers").mean()["nDCG@1"] == 0.0
 
 
-def test_ties_that_a_tool_leaves_to_chance_are_refused() -> None:
+def test_ties_that_a_tool_leaves_to_chance_are_refused():
     short = fn.Rankings.from_lists([[1] + [0] * 15], [[1] * 16])
     long = fn.Rankings.from_lists([[1] + [0] * 16], [[1] * 17])
     alike = fn.Rankings.from_lists([[0] * 17], [[1] * 17])
@@ -282,7 +278,7 @@ def test_ties_that_a_tool_leaves_to_chance_are_refused() -> None:
 
 
 @pytest.mark.parametrize("ideal", ["judged_uncut", "judged_returned"])
-def test_laid_out_ideals_by_hand(ideal: str) -> None:
+def test_laid_out_ideals_by_hand(ideal):
     rankings = fn.Rankings.from_lists(
         [[1, 2], [0], [], []],
         [[2, 1], [1], [], []],
@@ -302,7 +298,7 @@ def test_laid_out_ideals_by_hand(ideal: str) -> None:
 
 
 @pytest.mark.parametrize("ideal", ["judged_uncut", "judged_returned"])
-def test_a_perfect_ranking_by_a_laid_out_ideal_is_exactly_one(ideal: str) -> None:
+def test_a_perfect_ranking_by_a_laid_out_ideal_is_exactly_one(ideal):
     rng = np.random.default_rng(4)
     grades = [np.sort(rng.random(rng.integers(1, 40)))[::-1] for _ in range(200)]
     values = fn.evaluate(fn.Rankings.from_lists(grades), fn.nDCG(ideal=ideal, discount="reciprocal")).values
@@ -314,7 +310,7 @@ def test_a_perfect_ranking_by_a_laid_out_ideal_is_exactly_one(ideal: str) -> Non
 # ---- side by side ----
 
 
-def test_the_comparison_has_everybodys_number_and_what_moves_it(many: fn.Rankings) -> None:
+def test_the_comparison_has_everybodys_number_and_what_moves_it(many):
     for k in (10, None):
         table = fn.compare_conventions(many, k)
         assert table["name"].to_pylist() == HAVING_NDCG
@@ -334,7 +330,7 @@ def test_the_comparison_has_everybodys_number_and_what_moves_it(many: fn.Ranking
 @pytest.mark.parametrize(
     "notation", ["AP@5", "AP", "R@3", "P@10", "RR(rel=2)", "Success@1", "DCG@5", "ERR@5"]
 )
-def test_the_comparison_of_any_measure_has_everybodys_number(many: fn.Rankings, notation: str) -> None:
+def test_the_comparison_of_any_measure_has_everybodys_number(many, notation):
     measure = fn.parse(notation)
     rows = fn.compare_conventions(many, notation).to_pylist()
     having = [name for name, rule in fn.conventions.items() if rule.find(measure.name, cut=measure.is_cut)]
@@ -357,7 +353,7 @@ def test_the_comparison_of_any_measure_has_everybodys_number(many: fn.Rankings, 
     assert "denominator" not in rows[0] if measure.name in ("DCG", "ERR") else True
 
 
-def test_a_measure_that_a_tool_lacks_is_refused_with_those_that_have_it(many: fn.Rankings) -> None:
+def test_a_measure_that_a_tool_lacks_is_refused_with_those_that_have_it(many):
     lacks = r"^xgboost has no RR; it has: nDCG, AP.*\. Tools that have RR: trec_eval, "
     with pytest.raises(ConventionError, match=lacks):
         fn.compare_conventions(many, "RR", ["xgboost", "ranx"])
@@ -367,7 +363,7 @@ def test_a_measure_that_a_tool_lacks_is_refused_with_those_that_have_it(many: fn
         fn.compare_conventions(many, "StRecall@3")
 
 
-def test_a_choice_that_is_the_same_moves_nothing(many: fn.Rankings) -> None:
+def test_a_choice_that_is_the_same_moves_nothing(many):
     rows = {
         row["name"]: row
         for row in fn.compare_conventions(many, 5, ["sklearn", "lightgbm", "xgboost-"]).to_pylist()
@@ -377,7 +373,7 @@ def test_a_choice_that_is_the_same_moves_nothing(many: fn.Rankings) -> None:
     assert rows["xgboost-"]["empty"] == 0
 
 
-def test_a_comparison_begins_with_a_value_and_takes_conventions_too(golden: fn.Rankings) -> None:
+def test_a_comparison_begins_with_a_value_and_takes_conventions_too(golden):
     mine = fn.conventions["sklearn"].replace(name="mine", gain="exp2")
     table = fn.compare_conventions(golden, 3, ["sklearn", mine]).to_pylist()
     assert [row["name"] for row in table] == ["sklearn", "mine"]
@@ -390,7 +386,7 @@ def test_a_comparison_begins_with_a_value_and_takes_conventions_too(golden: fn.R
         fn.compare_conventions([1, 2], 3)
 
 
-def test_grades_that_a_tool_cannot_bear_leave_the_others_their_values() -> None:
+def test_grades_that_a_tool_cannot_bear_leave_the_others_their_values():
     rankings = fn.Rankings.from_lists([[-1, 2, 0]], [[3, 2, 1]])
     rows = {
         row["name"]: row
@@ -403,12 +399,8 @@ def test_grades_that_a_tool_cannot_bear_leave_the_others_their_values() -> None:
 # ---- step by step ----
 
 
-@given(
-    st.sampled_from(HAVING_NDCG),
-    st.sampled_from(HAVING_NDCG),
-    st.sampled_from([1, 3, 10, None]),
-)
-def test_steps_add_up_exactly(start: str, end: str, k: int | None) -> None:
+@given(st.sampled_from(HAVING_NDCG), st.sampled_from(HAVING_NDCG), st.sampled_from([1, 3, 10, None]))
+def test_steps_add_up_exactly(start, end, k):
     rankings = rankings_of(random_queries(12, 10, ties=False))
     table = fn.explain_conventions(rankings, start, end, k).to_pylist()
     assert table[0]["choice"] == start and table[0]["effect"] is None
@@ -424,7 +416,7 @@ def test_steps_add_up_exactly(start: str, end: str, k: int | None) -> None:
 
 
 @given(st.data())
-def test_steps_of_any_measure_add_up_exactly(data: st.DataObject) -> None:
+def test_steps_of_any_measure_add_up_exactly(data):
     notation = data.draw(st.sampled_from(["AP@3", "AP", "R@3", "RR@2", "P@5", "Rprec"]))
     measure = fn.parse(notation)
     having = [name for name, rule in fn.conventions.items() if rule.find(measure.name, cut=measure.is_cut)]
@@ -440,7 +432,7 @@ def test_steps_of_any_measure_add_up_exactly(data: st.DataObject) -> None:
     assert total == pytest.approx(mean, abs=1e-15)
 
 
-def test_one_choice_at_a_time(golden: fn.Rankings) -> None:
+def test_one_choice_at_a_time(golden):
     steps = fn.explain_conventions(golden, "sklearn", "elasticsearch", 3).to_pylist()
     assert [(step["choice"], step["before"], step["after"]) for step in steps] == [
         ("sklearn", None, None),
@@ -455,7 +447,7 @@ def test_one_choice_at_a_time(golden: fn.Rankings) -> None:
         fn.explain_conventions(golden, "sklearn", "recpack", 3)
 
 
-def test_rules_beyond_the_measure_are_told() -> None:
+def test_rules_beyond_the_measure_are_told():
     assert fn.conventions["trec_eval9"].beyond_measure == {
         "ties": "docid_desc", "score_dtype": "float32", "rounding": Rounding(4, "printed"), "missing": "skip", "unjudged": "skip",
         "weights": "ignored",

@@ -1,7 +1,5 @@
 """Every convention against its tool: run where it is installed, stored values where not, the published formula where no pip has it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 
@@ -27,14 +25,14 @@ pytestmark = [
 ]
 
 
-def installed(name: str):
+def installed(name):
     rival = RIVALS[name]
     if rival.missing is not None:
         pytest.skip(f"{name} is not installed here: {rival.missing}")
     return rival
 
 
-def test_every_convention_is_held_by_its_tool_or_by_a_published_formula() -> None:
+def test_every_convention_is_held_by_its_tool_or_by_a_published_formula():
     from test_tools_that_were_read import READ, WHOLE
 
     unproved = (
@@ -50,7 +48,7 @@ def test_every_convention_is_held_by_its_tool_or_by_a_published_formula() -> Non
 
 @pytest.mark.parametrize("k", CUTOFFS)
 @pytest.mark.parametrize("name", RIVALS)
-def test_the_tool_says_so(name: str, k: int | None) -> None:
+def test_the_tool_says_so(name, k):
     rival = installed(name)
     if k is None and not rival.uncut:
         pytest.skip(f"{name} has no form without a cutoff")
@@ -59,7 +57,7 @@ def test_the_tool_says_so(name: str, k: int | None) -> None:
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_the_tool_said_so(name: str) -> None:
+def test_the_tool_said_so(name):
     rival = RIVALS[name]
     queries = golden_queries(rival)
     for k in golden_cutoffs(rival):
@@ -68,12 +66,12 @@ def test_the_tool_said_so(name: str) -> None:
 
 @pytest.mark.parametrize("k", CUTOFFS)
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_its_formula_says_so(name: str, k: int | None) -> None:
+def test_its_formula_says_so(name, k):
     queries = random_queries(6)
     assert not differences(queries, name, k, [PUBLISHED[name](query, k) for query in queries])
 
 
-def test_trec_eval_compares_doubles_and_its_predecessor_floats() -> None:
+def test_trec_eval_compares_doubles_and_its_predecessor_floats():
     query = Query("1", [0, 1], [1.0000000002, 1.0000000001], ["a", "b"], [])
     rankings = rankings_of([query])
     values = {
@@ -89,7 +87,7 @@ def test_trec_eval_compares_doubles_and_its_predecessor_floats() -> None:
 
 
 @pytest.mark.parametrize("name", ["pytrec_eval", "ir_measures", "gdeval", "ranx"])
-def test_queries_without_results_or_without_judgments(name: str) -> None:
+def test_queries_without_results_or_without_judgments(name):
     rival = installed(name)
     missing = Query("100", [], [], [], [2, 0, 1])
     queries = [*random_queries(7, 6), missing]
@@ -107,7 +105,7 @@ def test_queries_without_results_or_without_judgments(name: str) -> None:
 # ---- means, with and without weights ----
 
 
-def test_weights_as_lightgbm_counts_them() -> None:
+def test_weights_as_lightgbm_counts_them():
     installed("lightgbm")
     queries, weight = (
         [Query("1", [0, 0], [0.2, 0.1], ["a", "b"], []), Query("2", [1, 0], [0.2, 0.1], ["a", "b"], [])],
@@ -125,7 +123,7 @@ def test_weights_as_lightgbm_counts_them() -> None:
     assert lightgbm_mean(queries, 5) == pytest.approx(plain, abs=1e-9)
 
 
-def test_weights_as_xgboost_counts_them() -> None:
+def test_weights_as_xgboost_counts_them():
     installed("xgboost")
     queries = random_queries(9, 30)
     weight = 1 + np.random.default_rng(9).integers(0, 9, 30) / 4
@@ -143,7 +141,7 @@ def test_weights_as_xgboost_counts_them() -> None:
         fn.evaluate(rankings_of(queries, weight=weight), "nDCG@2", convention="xgboost").mean()
 
 
-def test_weights_as_catboost_and_scikit_learn_count_them() -> None:
+def test_weights_as_catboost_and_scikit_learn_count_them():
     queries = random_queries(10, 30, least=6, longest=6)
     weight = np.random.default_rng(10).integers(1, 9, 30) / 4
     rankings = rankings_of(queries, weight=weight)
@@ -156,7 +154,7 @@ def test_weights_as_catboost_and_scikit_learn_count_them() -> None:
     assert sklearn_metrics.ndcg_score(*lists, k=5, sample_weight=weight) == pytest.approx(ours, abs=1e-12)
 
 
-def test_weights_as_tf_ranking_counted_them() -> None:
+def test_weights_as_tf_ranking_counted_them():
     queries, weight = weighted_queries()
     ours = fn.evaluate(rankings_of(queries, weight=weight), "nDCG@5", convention="tf_ranking").mean()[
         "nDCG@5"
@@ -167,7 +165,7 @@ def test_weights_as_tf_ranking_counted_them() -> None:
     )
 
 
-def test_xgboost_cuts_at_32_where_no_cutoff_is_named() -> None:
+def test_xgboost_cuts_at_32_where_no_cutoff_is_named():
     query = Query(
         "1", [0] * 32 + [1] + [0] * 67, [100.0 - i for i in range(100)], [f"d{i}" for i in range(100)], []
     )
@@ -181,11 +179,11 @@ def test_xgboost_cuts_at_32_where_no_cutoff_is_named() -> None:
 # ---- real data ----
 
 
-def read(data, folder: str, score: str = "score") -> list[Query]:
+def read(data, folder, score="score"):
     source = {"lightgbm_lambdarank": "scored_test.parquet", "mq2008": "scored.parquet"}[folder]
     table = pq.read_table(data / folder / source)
     columns = {name: table[name].to_pylist() for name in ("qid", "label", score)}
-    queries: dict[str, Query] = {}
+    queries = {}
     for row, (qid, label, value) in enumerate(zip(*columns.values(), strict=True)):
         query = queries.setdefault(str(qid), Query(str(qid), [], [], [], []))
         query.grades.append(int(label))
@@ -199,7 +197,7 @@ def read(data, folder: str, score: str = "score") -> list[Query]:
     [("lightgbm_lambdarank", "score"), ("lightgbm_lambdarank", "score_1dp"), ("mq2008", "score")],
 )
 @pytest.mark.parametrize("name", RIVALS)
-def test_the_tool_says_so_on_real_data(data, name: str, folder: str, score: str) -> None:
+def test_the_tool_says_so_on_real_data(data, name, folder, score):
     rival = installed(name)
     queries = [
         query
@@ -212,13 +210,13 @@ def test_the_tool_says_so_on_real_data(data, name: str, folder: str, score: str)
 
 
 @pytest.fixture(scope="module")
-def robust(data) -> list[Query]:
+def robust(data):
     folder = data / "robust03"
-    qrels: dict[str, dict[str, int]] = {}
+    qrels = {}
     with gzip.open(folder / "qrels.robust03.txt.gz", "rt") as lines:
         for name, _, document, grade in map(str.split, lines):
             qrels.setdefault(name, {})[document] = int(grade)
-    run: dict[str, dict[str, float]] = {}
+    run = {}
     with gzip.open(folder / "run.MU03rob01.gz", "rt") as lines:
         for name, _, document, _, score, _ in map(str.split, lines):
             run.setdefault(name, {})[document] = float(score)
@@ -244,9 +242,7 @@ def robust(data) -> list[Query]:
         ("gdeval", "gdeval", "nDCG@20"),
     ],
 )
-def test_reference_values_of_a_run_with_90_099_tied_lines(
-    data, robust, name: str, peer: str, measure: str
-) -> None:
+def test_reference_values_of_a_run_with_90_099_tied_lines(data, robust, name, peer, measure):
     columns = pq.read_table(data / "robust03" / "reference_per_query.parquet").to_pydict()
     rows = zip(columns["qid"], columns["peer"], columns["measure"], columns["value"], strict=True)
     reference = {qid: value for qid, whose, which, value in rows if (whose, which) == (peer, measure)}

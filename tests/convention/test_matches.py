@@ -1,11 +1,7 @@
 """`match_conventions` names the tool that a number comes from, and what brings the nearest to it."""
 
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,19 +18,19 @@ import fastndcg as fn
 MEASURES = ("nDCG@5", "nDCG@10", "nDCG", "AP@3", "AP", "P@5", "R@3", "RR@5", "Success@3", "AUC", "ERR@5", "Rprec", "DCG@5")  # fmt: skip
 
 
-def first(table: fn.Table) -> tuple[str, set[str]]:
+def first(table):
     row = table.to_pylist()[0]
     return row["convention"], {name for name in row["equals"].split(", ") if name}
 
 
-def values_by(rankings: fn.Rankings, measure: str, tool: str) -> tuple[np.ndarray, float]:
+def values_by(rankings, measure, tool):
     scores = fn.evaluate(rankings, measure, convention=None if tool == "fastndcg" else tool)
     return scores[measure], scores.mean()[measure]
 
 
-def having(rankings: fn.Rankings, measure: str) -> dict[str, tuple[np.ndarray, float]]:
+def having(rankings, measure):
     """Values and means of all tools that have some here, by `evaluate`."""
-    known: dict[str, tuple[np.ndarray, float]] = {}
+    known = {}
     for tool in ("fastndcg", *fn.conventions):
         try:
             known[tool] = values_by(rankings, measure, tool)
@@ -44,7 +40,7 @@ def having(rankings: fn.Rankings, measure: str) -> dict[str, tuple[np.ndarray, f
 
 
 @pytest.mark.compiled
-def test_it_names_the_right_tool_first_in_95_of_100_cases() -> None:
+def test_it_names_the_right_tool_first_in_95_of_100_cases():
     random, right, told_apart, wrong = np.random.default_rng(35), 0, 0, []
     for case in range(100):
         measure = str(random.choice(MEASURES))
@@ -55,7 +51,7 @@ def test_it_names_the_right_tool_first_in_95_of_100_cases() -> None:
         values, mean = known[tool]
         decimals = [None, 4, 6][case % 3]
         alone = case % 4 == 3 and not math.isnan(mean)
-        given: Any = mean if alone else values
+        given = mean if alone else values
         given = given if decimals is None else round(given, decimals) if alone else given.round(decimals)
         if case % 4 == 1:
             ids = rankings.query_ids.to_pylist()
@@ -84,7 +80,7 @@ LIVE_CASES = [(tool, measure, live.cutoffs[-2 % len(live.cutoffs)]) for (tool, m
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.xdist_group("conventions_rivals")
 @pytest.mark.parametrize(("tool", "measure", "k"), LIVE_CASES)
-def test_it_names_the_tool_that_was_asked(tool: str, measure: str, k: int | None) -> None:
+def test_it_names_the_tool_that_was_asked(tool, measure, k):
     if (why := RIVALS[RIVAL_OF.get(tool, tool)].missing) is not None:
         pytest.skip(f"{tool} is not installed here: {why}")
     queries = ragged(17, LIVE[tool, measure])
@@ -96,15 +92,13 @@ def test_it_names_the_tool_that_was_asked(tool: str, measure: str, k: int | None
 
 
 @pytest.fixture(scope="module")
-def asked() -> tuple[fn.Rankings, list[str], np.ndarray, float]:
+def asked():
     rankings = rankings_of(random_queries(5, 40))
     scores = fn.evaluate(rankings, "AP@10", convention="lightgbm")
     return rankings, rankings.query_ids.to_pylist(), scores["AP@10"], scores.mean()["AP@10"]
 
 
-def test_every_form_of_values(
-    asked: tuple[fn.Rankings, list[str], np.ndarray, float], tmp_path: Path
-) -> None:
+def test_every_form_of_values(asked, tmp_path):
     rankings, ids, values, mean = asked
     pairs = list(zip(ids, values.tolist(), strict=True))
     trec = "".join(f"map_cut_10\t{name}\t{value:.4f}\nP_5\t{name}\t0.1000\n" for name, value in pairs)
@@ -145,12 +139,12 @@ def test_every_form_of_values(
         ({"1": 0.5, 1: 0.5}, fn.InputError, "query 1 twice"),
     ],
 )  # fmt: skip
-def test_what_is_no_value(asked: Any, given: Any, error: type[Exception], message: str) -> None:
+def test_what_is_no_value(asked, given, error, message):
     with pytest.raises(error, match=message):
         fn.match_conventions(asked[0], "AP@10", given)
 
 
-def test_what_would_have_to_change(asked: Any) -> None:
+def test_what_would_have_to_change(asked):
     rankings, ids, *_ = asked
     mine = fn.conventions["lightgbm"].replace(AP={"denominator": "hits"})
     given = fn.evaluate(rankings, "AP@10", convention=mine)["AP@10"]
@@ -171,7 +165,7 @@ def test_what_would_have_to_change(asked: Any) -> None:
     assert row["convention"] == "fastndcg" and row["matches"]
 
 
-def test_tools_without_a_value_come_last_with_the_reason(asked: Any) -> None:
+def test_tools_without_a_value_come_last_with_the_reason(asked):
     rankings, _, values, _ = asked
     rows = fn.match_conventions(rankings, "AP@10", values).to_pylist()
     (row,) = (row for row in rows if row["convention"] == "torchmetrics")
@@ -183,7 +177,7 @@ def test_tools_without_a_value_come_last_with_the_reason(asked: Any) -> None:
     assert row["matches"] and row["largest"] == 0
 
 
-def test_decimals_that_are_printed_count(tmp_path: Path) -> None:
+def test_decimals_that_are_printed_count(tmp_path):
     lists = fn.Rankings.from_lists([[0, 1], [0, 0, 0, 1], [0, 1]])
     (tmp_path / "q.txt").write_text("map 0 0.5000\nmap 1 0.2500\nmap 2 0.5000\nmap all 0.4167\n")
     assert fn.match_conventions(lists, "AP", tmp_path / "q.txt")["matches"].to_pylist()[0]
@@ -194,7 +188,7 @@ def test_decimals_that_are_printed_count(tmp_path: Path) -> None:
     assert fn.match_conventions(lists, "AP", [0.5, 0.25, 0.5001], decimals=3)["matches"][0].as_py()
 
 
-def test_every_measure_of_tools_can_be_searched_for_changes() -> None:
+def test_every_measure_of_tools_can_be_searched_for_changes():
     rankings = rankings_of(random_queries(8, 12, highest=1))
     for measure in sorted({name for rule in fn.conventions.values() for name in rule.names_of_measures}):
         asked = "IPrec@0.1" if measure == "IPrec" else measure
@@ -204,7 +198,7 @@ def test_every_measure_of_tools_can_be_searched_for_changes() -> None:
         fn.match_conventions(rankings[:0], "AP", 0.5)
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path):
     queries = random_queries(5, 40, ties=False)  # ties of a run are not in the order of its lines
     scores = fn.evaluate(rankings_of(queries), "AP@10", convention="lightgbm")
     ids, values, mean = [query.name for query in queries], scores["AP@10"], scores.mean()["AP@10"]

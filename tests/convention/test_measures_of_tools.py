@@ -1,8 +1,5 @@
 """Each measure of each convention against the tool itself, on random data that no two runs of it share by chance."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -10,7 +7,7 @@ import pytest
 import rivals
 from conventions_data import differences, rankings_of
 from measured import LIVE, RIVAL_OF, ragged
-from rivals import RIVALS, Query
+from rivals import RIVALS
 
 import fastndcg as fn
 
@@ -25,7 +22,7 @@ CASES = [(tool, measure, k) for (tool, measure), live in LIVE.items() for k in l
 
 
 @pytest.mark.parametrize(("tool", "measure", "k"), CASES)
-def test_the_tool_says_so(tool: str, measure: str, k: int | None) -> None:
+def test_the_tool_says_so(tool, measure, k):
     if (why := RIVALS[RIVAL_OF.get(tool, tool)].missing) is not None:
         pytest.skip(f"{tool} is not installed here: {why}")
     live = LIVE[tool, measure]
@@ -33,7 +30,7 @@ def test_the_tool_says_so(tool: str, measure: str, k: int | None) -> None:
     assert not differences(queries, tool, k, live.run(queries, k), measure)
 
 
-WEIGHTED: dict[tuple[str, str], Callable[[list[Query], list[float]], float]] = {
+WEIGHTED = {
     ("lightgbm", "AP@5"): lambda queries, weight: rivals.lightgbm_mean(queries, 5, weight, "map"),
     ("xgboost", "AP@5"): lambda queries, weight: rivals.xgboost_mean(queries, 5, "", weight, "map"),
     ("xgboost-", "AP@5"): lambda queries, weight: rivals.xgboost_mean(queries, 5, "-", weight, "map"),
@@ -49,7 +46,7 @@ WEIGHTED: dict[tuple[str, str], Callable[[list[Query], list[float]], float]] = {
 
 
 @pytest.mark.parametrize(("tool", "measure"), WEIGHTED)
-def test_means_with_weights(tool: str, measure: str) -> None:
+def test_means_with_weights(tool, measure):
     if (why := RIVALS[tool].missing) is not None:
         pytest.skip(f"{tool} is not installed here: {why}")
     queries = ragged(12, LIVE["xgboost", "AP"], 30)
@@ -58,7 +55,7 @@ def test_means_with_weights(tool: str, measure: str) -> None:
     assert WEIGHTED[tool, measure](queries, weight.tolist()) == pytest.approx(ours, abs=1e-9)
 
 
-def test_a_micro_mean_adds_up_hits_and_what_was_possible() -> None:
+def test_a_micro_mean_adds_up_hits_and_what_was_possible():
     mine = fn.conventions["recsys"].replace(
         name="mine",
         P={"denominator": "n_relevant", "weights": "min(n_relevant, k)", "unjudged": "skip_irrelevant"},

@@ -2,12 +2,8 @@
 scikit-learn, ranx, and LightGBM, XGBoost and CatBoost, which report them while they train.
 """
 
-from __future__ import annotations
-
 import gzip
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +17,7 @@ Qrels = dict[str, dict[str, int]]
 Run = dict[str, dict[str, float]]
 
 
-def rankings_of(qrels: Qrels, run: Run, queries: list[str]) -> fn.Rankings:
+def rankings_of(qrels, run, queries):
     """The run in trec_eval's order: falling score, then falling document id, which `ties="input"` keeps."""
     relevance, scores, flags, pool = [], [], [], []
     for query in queries:
@@ -37,11 +33,11 @@ def rankings_of(qrels: Qrels, run: Run, queries: list[str]) -> fn.Rankings:
     return fn.Rankings.from_lists(relevance, scores, judged=judged, is_judged=np.array(flags))
 
 
-def invented(seed: int, queries: int = 60) -> tuple[Qrels, Run]:
+def invented(seed, queries=60):
     """Ragged, tied, with unjudged documents and judged ones that were not retrieved, some queries without a relevant one."""
     rng = np.random.default_rng(seed)
-    qrels: Qrels = {}
-    run: Run = {}
+    qrels = {}
+    run = {}
     for number in range(queries):
         ids = [f"d{i}" for i in rng.permutation(int(rng.integers(3, 80)))]
         retrieved = ids[: max(1, int(len(ids) * rng.random()))]
@@ -66,7 +62,7 @@ TREC = {
 }  # fmt: skip
 
 
-def in_input_order(notation: str, **words: Any) -> fn.Measure:
+def in_input_order(notation, **words):
     measure = fn.parse(notation)
     return measure(
         **{name: value for name, value in ({"ties": "input"} | words).items() if name in measure.params}
@@ -74,7 +70,7 @@ def in_input_order(notation: str, **words: Any) -> fn.Measure:
 
 
 @pytest.mark.parametrize("rel", [1, 2])
-def test_pytrec_eval(rel: int) -> None:
+def test_pytrec_eval(rel):
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
     qrels, run = invented(1)
     queries = list(qrels)
@@ -93,7 +89,7 @@ def test_pytrec_eval(rel: int) -> None:
         assert scores[measure].tolist() == pytest.approx(wanted, rel=1e-12), f"{name} as {measure}"
 
 
-def test_pytrec_eval_judged_documents_only() -> None:
+def test_pytrec_eval_judged_documents_only():
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
     qrels, run = invented(2)
     names = [name for name in TREC if not name.startswith(("bpref", "infAP", "num_rel"))]
@@ -111,8 +107,8 @@ def test_pytrec_eval_judged_documents_only() -> None:
         )
 
 
-def read_qrels(path: Path) -> Qrels:
-    qrels: Qrels = {}
+def read_qrels(path):
+    qrels = {}
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         for line in lines:
             query, _, document, grade = line.split()
@@ -120,8 +116,8 @@ def read_qrels(path: Path) -> Qrels:
     return qrels
 
 
-def read_run(path: Path) -> Run:
-    run: Run = {}
+def read_run(path):
+    run = {}
     with gzip.open(path, "rt", encoding="latin-1") if path.suffix == ".gz" else path.open() as lines:
         for line in lines:
             query, _, document, _, score, _ = line.split()
@@ -139,7 +135,7 @@ ROUNDED = {
 }
 
 
-def test_trec_eval_golden_outputs(data: Path) -> None:
+def test_trec_eval_golden_outputs(data):
     """Every measure that we have of trec_eval's own test output: each query, and the mean of all."""
     folder = data / "trec_eval"
     qrels, run = read_qrels(folder / "qrels.test"), read_run(folder / "results.test")
@@ -165,7 +161,7 @@ def test_trec_eval_golden_outputs(data: Path) -> None:
     assert compared > 200
 
 
-def test_unjudged_share_of_trec_eval(data: Path) -> None:
+def test_unjudged_share_of_trec_eval(data):
     folder = data / "trec_eval"
     qrels, run = read_qrels(folder / "qrels.test"), read_run(folder / "results.test")
     queries = [query for query in sorted(run) if query in qrels]
@@ -185,7 +181,7 @@ def test_unjudged_share_of_trec_eval(data: Path) -> None:
 # ---- ir_measures and its providers ----
 
 
-def provided(notation: str, provider: str, qrels: Qrels, run: Run) -> dict[str, float]:
+def provided(notation, provider, qrels, run):
     ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
     chosen = getattr(ir_measures, provider)
     if not chosen.is_available():
@@ -196,7 +192,7 @@ def provided(notation: str, provider: str, qrels: Qrels, run: Run) -> dict[str, 
 
 
 @pytest.mark.parametrize("notation", ["ERR@5", "ERR@20", "ERR@100"])
-def test_gdeval(notation: str) -> None:
+def test_gdeval(notation):
     """gdeval prints five decimals, reads topic numbers, and prints only queries with a relevant document."""
     qrels, run = ({str(i + 1): one for i, one in enumerate(table.values())} for table in invented(3))
     reference = provided(notation, "gdeval", qrels, run)
@@ -206,7 +202,7 @@ def test_gdeval(notation: str) -> None:
     assert scores.values[0].tolist() == pytest.approx([reference[query] for query in queries], abs=5.001e-6)
 
 
-def without_ties(run: Run) -> Run:
+def without_ties(run):
     """cwl_eval and ranx order tied documents by rules of their own."""
     rng = np.random.default_rng(9)
     return {
@@ -217,17 +213,10 @@ def without_ties(run: Run) -> Run:
 
 @pytest.mark.parametrize(
     "notation",
-    [
-        "RBP(rel=1)",
-        "RBP(p=0.5, rel=2)",
-        "SDCG(max_rel=4)@10",
-        "SDCG(min_rel=1, max_rel=3)@5",
-        "RR",
-        "P@10",
-    ],
+    ["RBP(rel=1)", "RBP(p=0.5, rel=2)", "SDCG(max_rel=4)@10", "SDCG(min_rel=1, max_rel=3)@5", "RR", "P@10"],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_cwl_eval(notation: str) -> None:
+def test_cwl_eval(notation):
     """Its AP is left out: the C/W/L form normalises by the relevant documents that it saw."""
     pytest.importorskip("cwl", reason="cwl_eval is not installed")
     qrels, run = invented(4)
@@ -239,7 +228,7 @@ def test_cwl_eval(notation: str) -> None:
     assert got.tolist() == pytest.approx(wanted.tolist(), rel=1e-9, abs=1e-12)
 
 
-def test_judged_of_ir_measures() -> None:
+def test_judged_of_ir_measures():
     qrels, run = invented(5)
     run = without_ties(run)
     for notation in ("Judged@5", "Judged@20", "Judged"):
@@ -250,7 +239,7 @@ def test_judged_of_ir_measures() -> None:
         )
 
 
-def test_ir_measures_objects_and_notation_are_ours() -> None:
+def test_ir_measures_objects_and_notation_are_ours():
     ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
     theirs = [
         ir_measures.AP @ 10, ir_measures.AP(rel=2), ir_measures.MAP, ir_measures.RR @ 10, ir_measures.P(rel=2) @ 5, ir_measures.R @ 100, ir_measures.Rprec,
@@ -265,7 +254,7 @@ def test_ir_measures_objects_and_notation_are_ours() -> None:
 # ---- scikit-learn, ranx ----
 
 
-def test_average_precision_of_scikit_learn() -> None:
+def test_average_precision_of_scikit_learn():
     """Without ties the two definitions agree; with them scikit-learn takes each tied group at its end, we the expectation."""
     metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
     rng = np.random.default_rng(6)
@@ -281,7 +270,7 @@ def test_average_precision_of_scikit_learn() -> None:
 
 @pytest.mark.parametrize("max_fp", [None, 0.05, 0.3, 0.9])
 @pytest.mark.parametrize("levels", [4, 10, 10**9])
-def test_area_under_roc_of_scikit_learn(max_fp: float | None, levels: int) -> None:
+def test_area_under_roc_of_scikit_learn(max_fp, levels):
     """Tied pairs count a half there too, and a partial area has straight lines through tied groups."""
     metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
     rng = np.random.default_rng(8)
@@ -298,7 +287,7 @@ def test_area_under_roc_of_scikit_learn(max_fp: float | None, levels: int) -> No
         assert got[both].tolist() == pytest.approx(wanted, rel=1e-12)
 
 
-def test_accuracy_of_ir_measures() -> None:
+def test_accuracy_of_ir_measures():
     qrels, run = invented(9)
     # it divides by 0 where all are relevant
     run = {query: {**scores, "no document": 1e9} for query, scores in without_ties(run).items()}
@@ -310,7 +299,7 @@ def test_accuracy_of_ir_measures() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_ranx() -> None:
+def test_ranx():
     ranx = pytest.importorskip("ranx", reason="ranx is not installed")
     qrels, run = invented(7, queries=20)
     run = without_ties(run)
@@ -340,17 +329,17 @@ def test_ranx() -> None:
 # ---- LightGBM, XGBoost, CatBoost ----
 
 
-def lists_of(queries: list[rivals.Query]) -> fn.Rankings:
+def lists_of(queries):
     return fn.Rankings.from_lists([query.grades for query in queries], [query.scores for query in queries])
 
 
-def values_of(queries: list[rivals.Query], notation: str) -> list[float]:
+def values_of(queries, notation):
     return fn.evaluate(lists_of(queries), notation).values[0].tolist()
 
 
 @pytest.mark.parametrize("k", [1, 3, 10, None])
 @pytest.mark.filterwarnings("ignore")
-def test_map_of_lightgbm(k: int | None) -> None:
+def test_map_of_lightgbm(k):
     """Ties as they come; at most k relevant documents in the denominator; 1 for a query without any."""
     pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     queries = rivals.random_queries(11, highest=1)
@@ -362,7 +351,7 @@ def test_map_of_lightgbm(k: int | None) -> None:
 @pytest.mark.parametrize("minus", ["", "-"])
 @pytest.mark.parametrize("k", [1, 3, 10, None])
 @pytest.mark.filterwarnings("ignore")
-def test_map_of_xgboost(k: int | None, minus: str) -> None:
+def test_map_of_xgboost(k, minus):
     """As LightGBM's; "-" makes it 0 for a query without a relevant document, and without a cutoff it looks at 32 ranks."""
     pytest.importorskip("xgboost", reason="XGBoost is not installed")
     queries = rivals.random_queries(12, highest=1)
@@ -373,7 +362,7 @@ def test_map_of_xgboost(k: int | None, minus: str) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 3, 10, None])
-def test_mrr_and_map_of_catboost(k: int | None) -> None:
+def test_mrr_and_map_of_catboost(k):
     """A target above its border, 0.5, is relevant; of tied documents the less relevant ones come first."""
     pytest.importorskip("catboost", reason="CatBoost is not installed")
     queries, top = rivals.random_queries(13, highest=1), f"top={-1 if k is None else k}"
@@ -386,7 +375,7 @@ def test_mrr_and_map_of_catboost(k: int | None) -> None:
         assert values_of(queries, notation) == pytest.approx(theirs, rel=1e-12), name
 
 
-def stopping(queries: list[rivals.Query], max_rel: int) -> list[rivals.Query]:
+def stopping(queries, max_rel):
     """The same queries with the stopping probability of each grade for a grade, which float32 holds exactly."""
     return [
         query._replace(grades=[(2**grade - 1) / 2**max_rel for grade in query.grades]) for query in queries
@@ -394,7 +383,7 @@ def stopping(queries: list[rivals.Query], max_rel: int) -> list[rivals.Query]:
 
 
 @pytest.mark.parametrize("k", [1, 5, None])
-def test_err_of_catboost(k: int | None) -> None:
+def test_err_of_catboost(k):
     """It takes the target itself for the stopping probability; of tied documents the less relevant ones come first."""
     pytest.importorskip("catboost", reason="CatBoost is not installed")
     queries = rivals.random_queries(14)
@@ -404,7 +393,7 @@ def test_err_of_catboost(k: int | None) -> None:
     assert got == pytest.approx(theirs, rel=1e-12)
 
 
-def test_pfound_of_catboost_is_no_err() -> None:
+def test_pfound_of_catboost_is_no_err():
     """It discounts by 0.85^(i - 1) where ERR has 1/i. Where all relevant documents are equally likely to
     satisfy, with the probability p, it is p times alpha_DCG of one intent with that discount; for other
     targets there is no such measure here.

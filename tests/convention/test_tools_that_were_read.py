@@ -5,8 +5,6 @@ Those of RecTools 0.19, recommenders 1.2.1, LensKit 2025.8.1, implicit 0.7.3, Co
 were compared with the installed tools once, on data as here; LensKit's AP raises an error where nothing is relevant.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -22,21 +20,21 @@ class Query(NamedTuple):
     missed: list[int]  # of judged documents that were not returned
 
 
-def hits(query: Query, k: int) -> list[int]:
+def hits(query, k):
     return [int(grade > 0) for grade in query.ranked[:k]]
 
 
-def n_relevant(query: Query) -> int:
+def n_relevant(query):
     return sum(grade > 0 for grade in [*query.ranked, *query.missed])
 
 
-def precisions(query: Query, k: int) -> list[float]:
+def precisions(query, k):
     """Precision at each rank, 0 where the document is not relevant."""
     found = hits(query, k)
     return [hit * sum(found[: rank + 1]) / (rank + 1) for rank, hit in enumerate(found)]
 
 
-def reciprocal(query: Query, k: int) -> float:
+def reciprocal(query, k):
     return next((1 / rank for rank, hit in enumerate(hits(query, k), 1) if hit), 0.0)
 
 
@@ -44,26 +42,26 @@ Value = float | None  # None: the tool leaves the query out
 Definition = Callable[[Query, int], Value]
 
 
-def when_relevant(definition: Callable[[Query, int, int], float], instead: Value = None) -> Definition:
+def when_relevant(definition, instead=None):
     """A definition of a query, its relevant documents and k; `instead` without any."""
     return lambda query, k: definition(query, n_relevant(query), k) if n_relevant(query) else instead
 
 
-def ap_over(divisor: Callable[[int, int, int], float], instead: Value = None) -> Definition:
+def ap_over(divisor, instead=None):
     """The sum of precisions over a divisor, which is given R, k and the number of returned documents."""
 
-    def value(query: Query, relevant: int, k: int) -> float:
+    def value(query, relevant, k):
         below = divisor(relevant, k, len(query.ranked))
         return sum(precisions(query, k)) / below if below else 0.0
 
     return when_relevant(value, instead)
 
 
-def PRECISION(query: Query, k: int) -> float:
+def PRECISION(query, k):
     return sum(hits(query, k)) / k
 
 
-def OF_RETURNED(query: Query, k: int) -> float:
+def OF_RETURNED(query, k):
     return sum(hits(query, k)) / min(k, len(query.ranked)) if query.ranked else 0.0
 
 
@@ -76,17 +74,17 @@ OF_RELEVANT = ap_over(lambda relevant, k, n: relevant)
 OF_CUTOFF = ap_over(lambda relevant, k, n: min(relevant, k))
 
 
-def of_value(definition: Definition) -> Definition:
+def of_value(definition):
     """The same, where queries without relevant documents count as 0."""
     return lambda query, k: definition(query, k) or 0.0
 
 
-def leaving_out(definition: Definition) -> Definition:
+def leaving_out(definition):
     """The same, where users without relevant items are left out."""
     return lambda query, k: definition(query, k) if n_relevant(query) else None
 
 
-def err(query: Query, k: int, top: int = 4) -> float:
+def err(query, k, top=4):
     value, looks = 0.0, 1.0
     for rank, grade in enumerate(query.ranked[:k], 1):
         stop = (2**grade - 1) / 2**top
@@ -94,18 +92,18 @@ def err(query: Query, k: int, top: int = 4) -> float:
     return value
 
 
-def mean_of_precisions(query: Query, relevant: int, k: int) -> float:
+def mean_of_precisions(query, relevant, k):
     """Elliot's MAP: the mean over n = 1..k of precision at n."""
     return math.fsum(sum(hits(query, n)) / n for n in range(1, k + 1)) / k
 
 
-def rounded(definition: Definition) -> Definition:
+def rounded(definition):
     """Java's Math.round(value * 100) / 100."""
     return lambda query, k: math.floor((definition(query, k) or 0.0) * 100 + 0.5) / 100
 
 
 RECSYS = {"P": leaving_out(PRECISION), "R": RECALL, "Success": ANY, "RR": FIRST}
-READ: dict[str, dict[str, Definition]] = {
+READ = {
     "spark": {"P": PRECISION, "R": of_value(RECALL), "AP": of_value(OF_CUTOFF)},
     "rectools": {**RECSYS, "F": HARMONIC, "AP": OF_RELEVANT},
     "rectools_achievable": {
@@ -148,7 +146,7 @@ READ: dict[str, dict[str, Definition]] = {
     "evidently": {"P": OF_RETURNED, "R": of_value(RECALL), "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST), "Success": of_value(ANY)},
 }  # fmt: skip
 # measures of the whole list: the cutoff is that of the longest list
-WHOLE: dict[str, dict[str, Definition]] = {
+WHOLE = {
     "spark": {"AP": of_value(OF_RELEVANT)},
     "cornac": {"RR": FIRST, "AP": OF_RELEVANT},
     "llama_index": {
@@ -164,7 +162,7 @@ GRADED = ("elasticsearch", "quepid")  # whose queries have grades up to 4
 SCORED = ("tf_ranking", "keras_rs")  # which know the scored documents alone
 
 
-def queries_of(tool: str, seed: int) -> list[Query]:
+def queries_of(tool, seed):
     random, found = np.random.default_rng(seed), []
     for place in range(40):
         top = 5 if tool in GRADED else 2
@@ -178,7 +176,7 @@ def queries_of(tool: str, seed: int) -> list[Query]:
     return found
 
 
-def rankings_of(queries: list[Query]) -> fn.Rankings:
+def rankings_of(queries):
     qrels = {
         f"q{place:02}": {f"d{number}": grade for number, grade in enumerate([*query.ranked, *query.missed])}
         for place, query in enumerate(queries)
@@ -196,7 +194,7 @@ CASES += [(tool, name, None) for tool, each in WHOLE.items() for name in each]
 
 @pytest.mark.pure
 @pytest.mark.parametrize(("tool", "name", "k"), CASES)
-def test_values_are_those_of_the_source(tool: str, name: str, k: int | None) -> None:
+def test_values_are_those_of_the_source(tool, name, k):
     queries = queries_of(tool, len(name) + len(tool))
     definition = READ[tool][name] if k else WHOLE[tool][name]
     measure = name if k is None else f"{name}@{k}"
@@ -213,7 +211,7 @@ def test_values_are_those_of_the_source(tool: str, name: str, k: int | None) -> 
 
 
 @pytest.mark.pure
-def test_every_tool_that_was_read_is_here() -> None:
+def test_every_tool_that_was_read_is_here():
     """Or is run: LIVE and the tests of rivals have it."""
     from measured import LIVE
 
@@ -232,7 +230,7 @@ def test_every_tool_that_was_read_is_here() -> None:
 
 
 @pytest.mark.pure
-def test_micro_means_are_shares_of_all() -> None:
+def test_micro_means_are_shares_of_all():
     """implicit's precision: all hits over all that were possible; TorchRec's recall: over all relevant documents."""
     queries = queries_of("implicit", 3)
     rankings = rankings_of(queries)

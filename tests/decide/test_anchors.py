@@ -1,7 +1,5 @@
 """`anchors`: worst, random and best against every order of the documents, and what was judged against every choice of them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -17,7 +15,7 @@ import fastndcg as fn
 pytestmark = pytest.mark.pure
 
 
-def every_order(asked: Asked, query: oracle.Query) -> list[float]:
+def every_order(asked, query):
     """The value of each order of the documents of a query."""
     words = dict(asked.parameters) | {"ties": "input"}
     n = len(query.scores)
@@ -25,7 +23,7 @@ def every_order(asked: Asked, query: oracle.Query) -> list[float]:
     return [oracle.score(asked.name, order, asked.cutoff, **words) for order in orders]
 
 
-def reachable(asked: Asked, query: oracle.Query) -> float:
+def reachable(asked, query):
     """The greatest value of a ranking of any of the judged documents, in any order."""
     words = dict(asked.parameters) | {"ties": "input"}
     assumed = words.pop("unjudged", None)
@@ -41,11 +39,11 @@ def reachable(asked: Asked, query: oracle.Query) -> float:
     return max(found)
 
 
-def close(got: float, wanted: float, scale: float) -> bool:
+def close(got, wanted, scale):
     return abs(got - wanted) <= 1e-12 * max(abs(wanted), scale) or (math.isnan(got) and math.isnan(wanted))
 
 
-def has_known_order(asked: Asked, table: Ragged) -> bool:
+def has_known_order(asked, table):
     words, longest = dict(asked.parameters), max(table.lengths, default=0)
     is_returned = asked.name == "nDCG" and words.get("ideal") == "returned"
     is_cut = asked.cutoff is not None and asked.cutoff < longest
@@ -57,7 +55,7 @@ def has_known_order(asked: Asked, table: Ragged) -> bool:
 
 
 @pytest.mark.parametrize("name", ours.OF_QUERIES)
-def test_anchors_are_those_of_all_orders(name: str) -> None:
+def test_anchors_are_those_of_all_orders(name):
     checked = 0
     for seed in range(5000, 5012):
         table = ours.crossed_table(seed, longest=4)
@@ -93,7 +91,7 @@ WITH_CEILING = (
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_ceiling_times_quality_is_what_was_reached_of_what_was_judged(seed: int) -> None:
+def test_ceiling_times_quality_is_what_was_reached_of_what_was_judged(seed):
     random = np.random.default_rng(seed)
     lengths, pools = random.integers(0, 4, 5), []
     relevance = random.integers(0, 4, lengths.sum())
@@ -119,7 +117,7 @@ def test_ceiling_times_quality_is_what_was_reached_of_what_was_judged(seed: int)
             assert close(anchor.ceiling[row] * anchor.quality[row], reached, 0)
 
 
-def test_measures_without_a_ceiling() -> None:
+def test_measures_without_a_ceiling():
     rankings = fn.Rankings.from_lists([[1, 0, 2]], propensity=[0.5, 0.1, 1.0])
     asked = [
         "Judged",
@@ -134,7 +132,7 @@ def test_measures_without_a_ceiling() -> None:
     assert all(np.isnan(found[name].ceiling).all() for name in asked)
 
 
-def test_the_order_that_a_system_chose_is_between_chance_and_the_best() -> None:
+def test_the_order_that_a_system_chose_is_between_chance_and_the_best():
     relevance = [[0, 0, 1, 2], [2, 1, 0, 0], [0, 0], [1, 1]]
     found = fn.anchors(fn.Rankings.from_lists(relevance), "nDCG")
     position = found["nDCG"].position
@@ -144,7 +142,7 @@ def test_the_order_that_a_system_chose_is_between_chance_and_the_best() -> None:
     assert found["nDCG"].best[:2].tolist() == [1.0, 1.0]
 
 
-def test_means_are_exact_and_the_rest_is_of_the_means() -> None:
+def test_means_are_exact_and_the_rest_is_of_the_means():
     random = np.random.default_rng(3)
     rankings = fn.Rankings.from_dense(
         random.integers(0, 3, (50, 6)), random.random((50, 6)), weight=random.random(50)
@@ -162,7 +160,7 @@ def test_means_are_exact_and_the_rest_is_of_the_means() -> None:
     assert found._repr_html_().startswith("<table>")
 
 
-def test_tables() -> None:
+def test_tables():
     rankings = fn.Rankings.from_lists([[0, 1], [1, 0]], query_ids=["a", "b"])
     table = fn.anchors(rankings, ["RR", "P@1"]).to_arrow()
     assert table.column_names == [
@@ -178,7 +176,7 @@ def test_tables() -> None:
     assert len(nothing.to_arrow()) == 0 and "no queries" in repr(nothing)
 
 
-def test_a_stream_has_the_same_anchors(tmp_path: object) -> None:
+def test_a_stream_has_the_same_anchors(tmp_path):
     import pyarrow.parquet as pq
 
     random = np.random.default_rng(0)
@@ -206,7 +204,7 @@ def test_a_stream_has_the_same_anchors(tmp_path: object) -> None:
         ("alpha_nDCG", "alpha_nDCG has no known best order"),
     ],
 )  # fmt: skip
-def test_orders_that_nobody_knows_are_refused(measure: object, wanted: str | None) -> None:
+def test_orders_that_nobody_knows_are_refused(measure, wanted):
     rankings = fn.Rankings.from_lists([[1, 0]], intents=[[1], [0]])
     if wanted is None:
         fn.anchors(rankings, measure)
@@ -215,17 +213,17 @@ def test_orders_that_nobody_knows_are_refused(measure: object, wanted: str | Non
         fn.anchors(rankings, measure)
 
 
-def test_infap_beside_negative_grades_is_refused() -> None:
+def test_infap_beside_negative_grades_is_refused():
     with pytest.raises(fn.MeasureError, match="infAP has no known worst order beside negative grades"):
         fn.anchors(fn.Rankings.from_lists([[1, -1]]), "infAP")
 
 
-def test_a_measure_that_was_not_asked_for() -> None:
+def test_a_measure_that_was_not_asked_for():
     with pytest.raises(fn.MeasureError, match="RR@2 was not asked for; these were: RR"):
         fn.anchors(fn.Rankings.from_lists([[1]]), "RR")["RR@2"]
 
 
-def test_measures_of_intents() -> None:
+def test_measures_of_intents():
     rankings = fn.Rankings.from_lists(
         [[1, 0, 1], [0, 1]],
         intents=[[1, 0], [0, 0], [0, 1], [0, 0], [1, 1]],
@@ -245,6 +243,6 @@ def test_measures_of_intents() -> None:
 
 
 @pytest.mark.parametrize("notation", ["AP(score_above=0.5)@3", "AUC@2"])
-def test_measures_of_scores_themselves_have_no_anchors(notation: str) -> None:
+def test_measures_of_scores_themselves_have_no_anchors(notation):
     with pytest.raises(fn.MeasureError, match="no anchors|no known worst"):
         fn.anchors(fn.Rankings.from_lists([[1, 0, 2]]), notation)

@@ -1,11 +1,8 @@
 """`compare`: its numbers against SciPy and published ones, its matching of queries, its tables."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +17,12 @@ from fastndcg.statistics.noncentral import noncentralities, queries_needed
 from fastndcg.statistics.paired import Spread, benjamini_hochberg, bonferroni, holm
 from fastndcg.statistics.resampling import bootstrap_interval
 
-if TYPE_CHECKING:
-    from fastndcg.scores.scores import Scores
-
 stats = pytest.importorskip("scipy.stats")
 
 # ---- numbers ----
 
 
-def test_students_own_example() -> None:
+def test_students_own_example():
     row = row_of(DEXTRO, LAEVO)
     assert row["difference"] == pytest.approx(1.58, rel=1e-12)
     assert row["p"] == pytest.approx(0.00283289, rel=1e-5)
@@ -41,7 +35,7 @@ def test_students_own_example() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 60), st.sampled_from([0.5, 0.95, 0.999]))
-def test_t_and_welch_are_those_of_scipy(seed: int, n: int, confidence: float) -> None:
+def test_t_and_welch_are_those_of_scipy(seed, n, confidence):
     a, b = drawn(seed, n)
     if np.ptp(b - a) < 1e-9 or not np.ptp(a) or not np.ptp(b):
         return
@@ -55,7 +49,7 @@ def test_t_and_welch_are_those_of_scipy(seed: int, n: int, confidence: float) ->
     assert row["p"] == pytest.approx(stats.wilcoxon(differences[differences != 0]).pvalue, rel=1e-12)
 
 
-def test_an_effect_and_its_interval() -> None:
+def test_an_effect_and_its_interval():
     a, b = drawn(3, 40)
     differences = b - a
     row = row_of(a, b)
@@ -75,7 +69,7 @@ def test_an_effect_and_its_interval() -> None:
 @pytest.mark.parametrize(
     ("effect", "queries"), [(0.2, 199), (0.5, 34), (0.8, 15)]
 )  # Cohen's small, medium and large
-def test_queries_needed(effect: float, queries: int) -> None:
+def test_queries_needed(effect, queries):
     assert queries_needed(effect, 0.95, 0.8) == queries
     a, b = drawn(1, 30)
     table = compared(a, b).queries_needed(effect * (b - a).std(ddof=1))
@@ -83,7 +77,7 @@ def test_queries_needed(effect: float, queries: int) -> None:
     assert queries_needed(1e-4, 0.95, 0.8) == pytest.approx((2.8015852 / 1e-4) ** 2, rel=1e-6)
 
 
-def test_corrections_are_those_of_scipy_and_of_their_definition() -> None:
+def test_corrections_are_those_of_scipy_and_of_their_definition():
     p = np.random.default_rng(0).random(17).tolist()
     assert benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p).tolist(), rel=1e-14)
     # Holm's table with R's p.adjust
@@ -100,14 +94,14 @@ def test_corrections_are_those_of_scipy_and_of_their_definition() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(3, 40))
-def test_clusters_of_one_query_are_none(seed: int, n: int) -> None:
+def test_clusters_of_one_query_are_none(seed, n):
     values, weight = drawn(seed, n)[0], np.random.default_rng(seed).exponential(size=n)
     alone = np.random.default_rng(seed).permutation(n)
     assert Spread.of(values, None, alone) == pytest.approx(Spread.of(values), rel=1e-12, nan_ok=True)
     assert Spread.of(values, weight, alone).error == pytest.approx(Spread.of(values, weight).error, rel=1e-12)
 
 
-def test_an_error_of_clusters_is_the_sandwich() -> None:
+def test_an_error_of_clusters_is_the_sandwich():
     random = np.random.default_rng(2)
     clusters = random.integers(0, 12, 80)
     values, weight = random.random(80) + clusters / 10, random.exponential(size=80)
@@ -122,7 +116,7 @@ def test_an_error_of_clusters_is_the_sandwich() -> None:
 
 
 @pytest.mark.parametrize("ids", [[3, 4], ["c", "d"]], ids=["integers", "strings"])
-def test_a_system_without_queries(ids: list[Any]) -> None:
+def test_a_system_without_queries(ids):
     """Its ids had a type of their own, or, as part of a longer array, none of Arrow's buffers, and its values no column to take."""
     full = fn.Rankings.from_lists([[1, 0], [0, 1]], query_ids=ids, queries={"user": [1, 2]})
     for empty in (full[2:], full[1:1], fn.Rankings.from_lists([], query_ids=[])):
@@ -137,7 +131,7 @@ def test_a_system_without_queries(ids: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_clusters_of_equal_means_have_no_error(paired: bool) -> None:
+def test_clusters_of_equal_means_have_no_error(paired):
     """A difference without an error was divided by it."""
     for shift, ours in ((0.0, [0.25, 0.75] * 3), (0.5, [0.75, 1.25] * 3)):
         row = row_of([0.5] * 6, ours, cluster=[7, 7, 8, 8, 9, 9], paired=paired)
@@ -147,7 +141,7 @@ def test_clusters_of_equal_means_have_no_error(paired: bool) -> None:
     assert row["detectable"] == 0
 
 
-def test_of_equal_and_of_constant_differences() -> None:
+def test_of_equal_and_of_constant_differences():
     row = row_of([0.1, 0.2, 0.3], [0.1, 0.2, 0.3])
     assert (row["p"], row["low"], row["high"], row["nonzero"]) == (1, 0, 0, 0) and math.isnan(row["effect"])
     row = row_of([0.25, 0.5, 0.75], [0.5, 0.75, 1.0])
@@ -161,19 +155,19 @@ def test_of_equal_and_of_constant_differences() -> None:
     assert math.isnan(row["p"]) and math.isnan(row["mean"]) is False and math.isnan(row["baseline_mean"])
 
 
-def test_tolerance_makes_ties() -> None:
+def test_tolerance_makes_ties():
     row = row_of([0.5, 0.5, 0.5, 0.5], [0.5, 0.51, 0.8, 0.1], tolerance=0.05)
     assert (row["wins"], row["ties"], row["losses"], row["nonzero"]) == (1, 2, 1, 3)
 
 
 @pytest.mark.pure
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["t", "randomisation", "tukey"]))
-def test_order_of_queries_and_systems_changes_no_bit(seed: int, test: str) -> None:
+def test_order_of_queries_and_systems_changes_no_bit(seed, test):
     random = np.random.default_rng(seed)
     values, ids = drawn(seed, 30, 3), [f"q{i}" for i in range(30)]
     weight, users = random.random(30), random.integers(0, 8, 30)
 
-    def systems(names: str, orders: list[np.ndarray]) -> dict[str, Scores]:
+    def systems(names, orders):
         return {
             name: scores_of(
                 values["abc".index(name), order],
@@ -184,7 +178,7 @@ def test_order_of_queries_and_systems_changes_no_bit(seed: int, test: str) -> No
             for name, order in zip(names, orders, strict=True)
         }
 
-    options: dict[str, Any] = {"cluster": "user", "test": test, "resamples": 200}
+    options = {"cluster": "user", "test": test, "resamples": 200}
     one = fn.compare(systems("abc", [np.arange(30)] * 3), **options)
     other = fn.compare(systems("cab", [random.permutation(30) for _ in range(3)]), **options)
     found = {frozenset((row["system"], row["baseline"])): row for row in other.rows}
@@ -199,7 +193,7 @@ def test_order_of_queries_and_systems_changes_no_bit(seed: int, test: str) -> No
 # ---- matching ----
 
 
-def test_queries_that_are_missing() -> None:
+def test_queries_that_are_missing():
     a = scores_of([0.1, 0.2, 0.3], query_ids=["x", "y", "z"])
     b = scores_of([0.5, 0.7, 0.9, 0.1], query_ids=["z", "u", "x", "v"])
     with pytest.raises(
@@ -220,7 +214,7 @@ def test_queries_that_are_missing() -> None:
     ]
 
 
-def test_ids_of_several_kinds() -> None:
+def test_ids_of_several_kinds():
     a, b = np.array([0.1, 0.2]), np.array([0.4, 0.3])
     for one, other in (
         (pa.array(["x", "y"]), pa.array(["y", "x"], pa.large_string())),
@@ -235,7 +229,7 @@ def test_ids_of_several_kinds() -> None:
         fn.compare({"a": scores_of(a, query_ids=["x", "x"]), "b": scores_of(b)})
 
 
-def test_weights_have_to_agree() -> None:
+def test_weights_have_to_agree():
     a, b, ids = [0.1, 0.2], [0.4, 0.3], ["x", "y"]
     one = scores_of(a, weight=[1, 2], query_ids=ids)
     with pytest.raises(fn.InputError, match='"a" has weights and "b" has none'):
@@ -246,7 +240,7 @@ def test_weights_have_to_agree() -> None:
     assert row["difference"] == pytest.approx((0.3 + 0.2) / 3)
 
 
-def test_rankings_and_measures() -> None:
+def test_rankings_and_measures():
     rankings = fn.Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[3, 2, 1], [1, 2, 3]])
     other = rankings.with_scores([1, 2, 3, 1, 3, 2])
     found = fn.compare({"a": rankings, "b": other}, measures=["nDCG@2", "RR"])
@@ -264,7 +258,7 @@ def test_rankings_and_measures() -> None:
         fn.compare({"a": scored["a"], "b": fn.evaluate(other, "P")})
 
 
-def test_queries_that_a_measure_skips() -> None:
+def test_queries_that_a_measure_skips():
     lists = [[1, 0], [0, 0], [0, 1], [1, 1]]
     one = fn.Rankings.from_lists(lists)
     other = one.with_scores([1, 2, 1, 2, 1, 2, 1, 2])
@@ -297,22 +291,22 @@ def test_queries_that_a_measure_skips() -> None:
         ({"test": "wilcoxon", "paired": False}, 'test="wilcoxon" and paired=False do not go together'),
     ],
 )  # fmt: skip
-def test_options_that_are_refused(options: dict[str, Any], message: str) -> None:
+def test_options_that_are_refused(options, message):
     with pytest.raises(fn.InputError, match=message):
         compared([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], **options)
 
 
-def test_systems_that_are_refused() -> None:
+def test_systems_that_are_refused():
     one = scores_of([0.1, 0.2])
     with pytest.raises(fn.InputTypeError, match="systems is a list; wanted a mapping of names"):
-        fn.compare([one, one])  # type: ignore[arg-type]
+        fn.compare([one, one])
     with pytest.raises(fn.InputError, match="1 systems are given"):
         fn.compare({"a": one})
     with pytest.raises(fn.InputTypeError, match='"b" is a list; wanted Scores'):
-        fn.compare({"a": one, "b": [0.1, 0.2]})  # type: ignore[dict-item]
+        fn.compare({"a": one, "b": [0.1, 0.2]})
 
 
-def test_without_scipy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scipy_the_error_says_what_to_install(monkeypatch):
     for name in ("scipy", "scipy.special", "scipy.stats"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(
@@ -325,7 +319,7 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch: pytest.Monkey
 # ---- questions and tables ----
 
 
-def test_no_worse_than() -> None:
+def test_no_worse_than():
     a = drawn(1, 100)[0]
     systems = {
         "base": a,
@@ -340,14 +334,14 @@ def test_no_worse_than() -> None:
     assert turned.no_worse_than("base", margin=0.002) == {"nDCG@1": True}
     for margin in (-1, math.nan, math.inf, "0.1", True, None):
         with pytest.raises(fn.FastndcgError, match=r"margin=.* is not a (loss to accept|number); wanted"):
-            found.no_worse_than("base", margin=margin)  # type: ignore[arg-type]
+            found.no_worse_than("base", margin=margin)
         with pytest.raises(fn.FastndcgError, match=r"tolerance=.* is not a (size of ties|number); wanted"):
             compared([0.1, 0.2], [0.2, 0.1], tolerance=margin)
     with pytest.raises(fn.InputError, match='"none" was compared with no system'):
         found.no_worse_than("none")
 
 
-def test_tables() -> None:
+def test_tables():
     values = drawn(7, 60, 3)
     values[1] += 0.2
     names = ["bm25", "re_rank|2", "50%"]
@@ -386,7 +380,7 @@ def test_tables() -> None:
     assert json.loads(compared([0.1], [0.2]).to_json())["rows"][0]["p"] is None
 
 
-def test_the_relative_change() -> None:
+def test_the_relative_change():
     """0.78 to 0.80 is 2.6 %; a baseline of 0 has none."""
     row = row_of([0.78, 0.78], [0.8, 0.8])
     assert row["relative"] == row["difference"] / row["baseline_mean"] and round(row["relative"], 3) == 0.026
@@ -399,14 +393,14 @@ def test_the_relative_change() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
-def test_a_table_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_fits_the_terminal(width, monkeypatch):
     monkeypatch.setattr("fastndcg.decide.texts.terminal_width", lambda: width)
     lines = repr(compared(*drawn(7, 60))).splitlines()
     assert ("mean" in lines[1]) == (width >= 80) and "difference" in "\n".join(lines)
     assert max(map(len, lines[1:])) <= width
 
 
-def test_few_differences_are_a_caution() -> None:
+def test_few_differences_are_a_caution():
     a = np.zeros(200)
     b = a.copy()
     b[:7] = 0.5
@@ -416,7 +410,7 @@ def test_few_differences_are_a_caution() -> None:
     assert not compared(a, b).cautions and not compared(a, a).cautions
 
 
-def test_movers_of_a_pair() -> None:
+def test_movers_of_a_pair():
     values = drawn(2, 30, 3)
     found = fn.compare({name: scores_of(values[place]) for place, name in enumerate("abc")})
     with pytest.raises(fn.InputError, match="there are 3 pairs; name one, as in system='c'"):
@@ -435,7 +429,7 @@ def test_movers_of_a_pair() -> None:
         compared([0.1, 0.2], [0.2, 0.1], paired=False).movers("nDCG@1")
 
 
-def test_slices_are_comparisons_of_their_queries() -> None:
+def test_slices_are_comparisons_of_their_queries():
     values, country = drawn(8, 60), np.array(["de", "fr", "jp"])[np.arange(60) % 3]
     order = np.random.default_rng(8).permutation(60)
     kept = {"country": country}
@@ -456,7 +450,7 @@ def test_slices_are_comparisons_of_their_queries() -> None:
         fn.compare(systems).slices("contry")
 
 
-def test_a_column_of_one_system_serves_all() -> None:
+def test_a_column_of_one_system_serves_all():
     values, order = drawn(9, 12), np.random.default_rng(9).permutation(12)
     a = scores_of(values[0])
     b = scores_of(values[1][order], query_ids=order, queries={"half": order % 2})
@@ -466,7 +460,7 @@ def test_a_column_of_one_system_serves_all() -> None:
     assert slices[1,].rows[0]["difference"] == pytest.approx(expected)
 
 
-def test_differences_have_every_query() -> None:
+def test_differences_have_every_query():
     table = compared([0.1, math.nan, 0.3], [0.1, 0.2, 0.8]).differences("nDCG@1")
     assert table["baseline"].to_pylist()[::2] == [0.1, 0.3]
     assert np.array_equal(table["difference"].to_numpy(), [0.0, math.nan, 0.5], equal_nan=True)
@@ -475,7 +469,7 @@ def test_differences_have_every_query() -> None:
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_every_test_shows_itself(test: str) -> None:
+def test_every_test_shows_itself(test):
     found = compared(*drawn(4, 25), test=test, resamples=100)
     assert "systems, 25 queries; p of " in repr(found) and "p of " in found._repr_html_()
 
@@ -485,7 +479,7 @@ def test_every_test_shows_itself(test: str) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("interval", ["percentile", "bca", "studentised"])
-def test_intervals_by_the_bootstrap(interval: str) -> None:
+def test_intervals_by_the_bootstrap(interval):
     a, b = drawn(5, 80)
     row = row_of(a, b, interval=interval, resamples=2000)
     wanted = bootstrap_interval(b - a, None, 0.95, interval, 2000, 0)
@@ -504,7 +498,7 @@ def test_intervals_by_the_bootstrap(interval: str) -> None:
 
 
 @pytest.mark.pure
-def test_whole_clusters_are_drawn() -> None:
+def test_whole_clusters_are_drawn():
     a, b = drawn(6, 20)
     five = [np.repeat(each, 5) for each in (a, b)]
     clustered = row_of(*five, interval="bca", resamples=2000, cluster=np.repeat(np.arange(20), 5))
@@ -519,7 +513,7 @@ def test_whole_clusters_are_drawn() -> None:
     assert each[0].rows[0]["low"] == pytest.approx(each[1].rows[0]["low"], rel=1e-9)
 
 
-def test_intervals_that_do_not_exist() -> None:
+def test_intervals_that_do_not_exist():
     a, b = drawn(1, 30)
     with pytest.raises(
         fn.InputError, match="interval='bootstrap' is not known; wanted .t., .logit., .percentile."
@@ -531,7 +525,7 @@ def test_intervals_that_do_not_exist() -> None:
         compared(a, b, interval="bca", paired=False)
 
 
-def test_how_good_each_system_is() -> None:
+def test_how_good_each_system_is():
     random = np.random.default_rng(0)
     one = fn.Rankings.from_dense(random.integers(0, 3, (40, 6)), random.random((40, 6)))
     systems = {"one": one, "other": one.with_scores(one.relevance + random.random(240))}
@@ -556,14 +550,14 @@ def test_how_good_each_system_is() -> None:
 # ---- judgments ----
 
 
-def runs_of(found: int, queries: int = 40) -> tuple[dict[str, Any], dict[str, Any]]:
+def runs_of(found, queries=40):
     """Judgments of ten documents for each query, and a run whose first ten have so many of them."""
     qrels = {f"q{i}": {f"d{j}": (i + j) % 2 for j in range(10)} for i in range(queries)}
     names = [*(f"d{j}" for j in range(found)), *(f"x{j}" for j in range(10 - found))]
     return qrels, {query: {name: 20.0 - place for place, name in enumerate(names)} for query in qrels}
 
 
-def test_shares_of_judged_documents_that_differ() -> None:
+def test_shares_of_judged_documents_that_differ():
     """An index whose documents nobody judged lost, and nothing was said."""
     old, new, near = (fn.Rankings.from_qrels_run(*runs_of(found)) for found in (10, 6, 10))
     found = fn.compare({"old": old, "new": new}, measures=["nDCG@10", "P@5", "AP", "Judged@10", "Bpref"])

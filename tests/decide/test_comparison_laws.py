@@ -1,9 +1,7 @@
 """Laws that hold for whatever values are compared: lattices, constants, two queries, one weight that dominates, huge scales."""
 
-from __future__ import annotations
-
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -34,7 +32,7 @@ class Pair(NamedTuple):
     weight: np.ndarray | None = None
     cluster: np.ndarray | None = None
 
-    def row(self, scale: float = 1.0, order: Any = slice(None), **options: Any) -> dict[str, Any]:
+    def row(self, scale=1.0, order=slice(None), **options):
         weight = None if self.weight is None else self.weight[order]
         systems = {
             name: scores_of(scale * values[order], measure="CG", weight=weight)
@@ -46,7 +44,7 @@ class Pair(NamedTuple):
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> Pair:
+def pairs(draw):
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.sampled_from([2, 2, 3, 5, 9, 30]))
     if draw(st.booleans()):  # a lattice, as of P@5
@@ -67,10 +65,10 @@ def pairs(draw: st.DrawFn) -> Pair:
 
 
 @given(pairs(), st.sampled_from(INTERVALS), st.sampled_from(TESTS), st.sampled_from([0.2, 0.95, 0.999]))
-def test_numbers_of_a_comparison(pair: Pair, interval: str, test: str, confidence: float) -> None:
+def test_numbers_of_a_comparison(pair, interval, test, confidence):
     if test == "wilcoxon" and (pair.weight is not None or pair.cluster is not None):
         test = "t"
-    options: dict[str, Any] = {"interval": interval, "test": test, "confidence": confidence}
+    options = {"interval": interval, "test": test, "confidence": confidence}
     row = pair.row(**options)
     difference, low, high = row["difference"], row["low"], row["high"]
     assert math.isfinite(difference)
@@ -120,14 +118,14 @@ assert all(row["low"] == row["difference"] == row["high"] > 0 and row["detectabl
 """
 
 
-def test_every_call_ends() -> None:
+def test_every_call_ends():
     """SciPy's inverse of the noncentral t never ended for t from 3e5 to 5e6."""
     printed(_EVERY_CALL_ENDS, timeout=120)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 50, 1000])
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
-def test_power_at_the_detectable_difference(n: int, confidence: float) -> None:
+def test_power_at_the_detectable_difference(n, confidence):
     values = np.random.default_rng(n).random(n)
     row = Pair(np.zeros(n), values).row(confidence=confidence)
     shift = row["detectable"] / (values.std(ddof=1) / math.sqrt(n))
@@ -137,7 +135,7 @@ def test_power_at_the_detectable_difference(n: int, confidence: float) -> None:
     assert queries_needed(1.000001 * row["detectable"] / values.std(ddof=1), confidence, 0.8) == n
 
 
-def test_large_effects_need_few_queries() -> None:
+def test_large_effects_need_few_queries():
     """By the mean over S of the normal distribution, for S from the quantiles of chi-squared."""
     at = (np.arange(200_000) + 0.5) / 200_000
     for effect in (5.0, 10.0, 15.0, 20.0, 40.0):
@@ -154,7 +152,7 @@ def test_large_effects_need_few_queries() -> None:
 
 
 @pytest.mark.parametrize("freedom", [1e-6, 1e-3, 0.0038, 0.04, 0.1, 0.19999])
-def test_p_of_little_freedom(freedom: float) -> None:
+def test_p_of_little_freedom(freedom):
     """It fell from 1 to 0 where one weight dominated."""
     for t in (1e-8, 0.01, 0.3, 1, 2, 589.2, 1e6, 1e100):
         assert t_two_sided(t, freedom) == pytest.approx(2 * stats.t.sf(t, freedom), rel=1e-11)
@@ -162,7 +160,7 @@ def test_p_of_little_freedom(freedom: float) -> None:
     assert t_two_sided(t_quantile(outside, freedom), freedom) == pytest.approx(outside, rel=1e-12)
 
 
-def test_weights_of_any_size() -> None:
+def test_weights_of_any_size():
     random = np.random.default_rng(3)
     a, b, weight = random.random((3, 30))
     for interval in INTERVALS:
@@ -175,7 +173,7 @@ def test_weights_of_any_size() -> None:
 
 
 @pytest.mark.parametrize("interval", INTERVALS)
-def test_a_gate_of_equal_losses_fails(interval: str) -> None:
+def test_a_gate_of_equal_losses_fails(interval):
     """The studentised interval of equal differences was from inf to inf, which held."""
     values = np.full(56, 0.0625), np.full(56, 0.0125)
     systems = {name: scores_of(each) for name, each in zip("ab", values, strict=True)}
@@ -186,7 +184,7 @@ def test_a_gate_of_equal_losses_fails(interval: str) -> None:
     assert (row["low"], row["high"]) == (0.0125, 0.0125)
 
 
-def test_an_interval_without_ends_holds_no_gate() -> None:
+def test_an_interval_without_ends_holds_no_gate():
     found = fn.compare(
         {name: scores_of([0.1 * (name == "b"), 0, 0, 0, 0, 0]) for name in "ab"}, interval="studentised"
     )
@@ -196,7 +194,7 @@ def test_an_interval_without_ends_holds_no_gate() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.sampled_from([0.5, 0.95, 0.999]))
-def test_a_bounded_interval(seed: int, n: int, confidence: float) -> None:
+def test_a_bounded_interval(seed, n, confidence):
     values = np.random.default_rng(seed).beta(6, 1, (2, n)).round(seed % 3 + 1)
     row = scores_of(values[0]).summary(confidence, "logit").rows[0]
     assert 0 <= row["low"] <= row["mean"] <= row["high"] <= 1
@@ -209,7 +207,7 @@ def test_a_bounded_interval(seed: int, n: int, confidence: float) -> None:
     assert one == pytest.approx(other, rel=1e-7)
 
 
-def test_a_bounded_interval_misses_no_more_often_than_students() -> None:
+def test_a_bounded_interval_misses_no_more_often_than_students():
     random = np.random.default_rng(0)
     for n in (3, 10):
         samples = random.beta(6, 1, (2000, n))
@@ -219,7 +217,7 @@ def test_a_bounded_interval_misses_no_more_often_than_students() -> None:
         assert missed[1] < missed[0] and missed[1] < 0.08
 
 
-def test_ends_beyond_the_range_are_said_once() -> None:
+def test_ends_beyond_the_range_are_said_once():
     values = {name: scores_of([[0.63, 1.0, 1.0], [0.2, 1.0, 1.0]], measure="RR") for name in "a"}
     summary = values["a"].summary(0.95)
     note = 'The interval of RR@1, RR@2 reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.'
@@ -246,7 +244,7 @@ def test_ends_beyond_the_range_are_said_once() -> None:
 
 @pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("n", [3, 70_000])
-def test_values_and_weights_that_are_not_finite(odd: float, n: int) -> None:
+def test_values_and_weights_that_are_not_finite(odd, n):
     """They were summed as if their bits were those of numbers."""
     values = np.full(n, 0.5)
     values[1] = odd

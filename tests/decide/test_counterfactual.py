@@ -1,11 +1,6 @@
 """Measures of click logs: against the oracle, by a simulation of what users saw, and what is refused."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import commands
 import numpy as np
@@ -21,7 +16,7 @@ from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureErro
 
 pytestmark = pytest.mark.compiled
 
-VARIANTS: list[tuple[str, dict[str, Any]]] = [
+VARIANTS = [
     ("DCG", {"ips": True}),
     ("DCG", {"ips": True, "clip": 0.3}),
     ("DCG", {"ips": "snips"}),
@@ -37,7 +32,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> list[tuple[oracle.Query, list[float]]]:
+def logs(draw):
     """Heavily tied queries with the propensity of each document."""
     found = []
     for _ in range(draw(st.integers(1, 3))):
@@ -54,7 +49,7 @@ def logs(draw: st.DrawFn) -> list[tuple[oracle.Query, list[float]]]:
     return found
 
 
-def rankings_of(table: Sequence[tuple[oracle.Query, list[float]]]) -> fn.Rankings:
+def rankings_of(table):
     return fn.Rankings.from_groups(
         [len(query.grades) for query, _ in table],
         np.array([grade for query, _ in table for grade in query.grades], np.int64),
@@ -66,7 +61,7 @@ def rankings_of(table: Sequence[tuple[oracle.Query, list[float]]]) -> fn.Ranking
 
 @pytest.mark.pure
 @given(logs())
-def test_oracle(table: list[tuple[oracle.Query, list[float]]]) -> None:
+def test_oracle(table):
     asked = [
         (name, words | {"ties": ties}, cutoff)
         for name, words in VARIANTS
@@ -93,7 +88,7 @@ def test_oracle(table: list[tuple[oracle.Query, list[float]]]) -> None:
 # ---- a simulation: what users click, had they seen it, is known ----
 
 
-def simulated(queries: int, seed: int = 1) -> tuple[fn.Rankings, fn.Rankings, np.ndarray]:
+def simulated(queries, seed=1):
     """Clicks on the ranking of one system, to be scored by another; the same with all that is relevant known;
     propensities.
 
@@ -112,7 +107,7 @@ def simulated(queries: int, seed: int = 1) -> tuple[fn.Rankings, fn.Rankings, np
     return clicks, fn.Rankings.from_dense(relevant, other), propensity
 
 
-def test_weighted_by_propensity_it_is_unbiased_where_the_plain_sum_is_not() -> None:
+def test_weighted_by_propensity_it_is_unbiased_where_the_plain_sum_is_not():
     clicks, truth, _ = simulated(20_000)
     for name in ("DCG@5", "DCG", "CG@3", "DCG(gain='binary', discount='reciprocal')@10"):
         plain = fn.parse(name)
@@ -126,7 +121,7 @@ def test_weighted_by_propensity_it_is_unbiased_where_the_plain_sum_is_not() -> N
         assert scores.values[2].std() < scores.values[1].std(), "and the variance is less"
 
 
-def test_self_normalised_estimate() -> None:
+def test_self_normalised_estimate():
     """It is the share of the gain that is left by the discount, and varies less than the unbiased estimate of it does."""
     _, truth, _ = simulated(20_000)
     means = fn.evaluate(truth, ["DCG@5", "CG"]).mean()
@@ -142,7 +137,7 @@ def test_self_normalised_estimate() -> None:
     assert found[:, 0].std() < found[:, 1].std()
 
 
-def test_snips_by_hand(tmp_path: Path) -> None:
+def test_snips_by_hand(tmp_path):
     clicks = fn.Rankings.from_lists(
         [[1, 0, 1], [0, 1], [0]],
         [[3, 2, 1], [2, 1], [1]],
@@ -179,7 +174,7 @@ def test_snips_by_hand(tmp_path: Path) -> None:
         assert fn.snips(source, ["DCG(clip=0.2)", "CG@1"])[0] == fn.snips(clicks, "DCG(clip=0.2)")[0]
 
 
-def test_command_line(tmp_path: Path) -> None:
+def test_command_line(tmp_path):
     clicks, *_ = simulated(50)
     queries = np.repeat(np.arange(50), 12)
     table = pa.table(
@@ -198,7 +193,7 @@ def test_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, 1.5, math.nan, math.inf])
-def test_bad_propensities_are_named(bad: float, tmp_path: Path) -> None:
+def test_bad_propensities_are_named(bad, tmp_path):
     with pytest.raises(
         InputError,
         match=r"propensity has 1 value that is not above 0 and up to 1; the first is .* at position 0 of query 1",
@@ -214,7 +209,7 @@ def test_bad_propensities_are_named(bad: float, tmp_path: Path) -> None:
             read(tmp_path / "log.parquet", propensity="seen")
 
 
-def test_refused() -> None:
+def test_refused():
     rankings = fn.Rankings.from_lists([[1, 0]], [[2, 1]])
     with pytest.raises(
         InputError, match=r"DCG\(ips=True\)@3 needs the probability that each document was seen"
@@ -251,12 +246,12 @@ def test_refused() -> None:
     assert [bound.tolist() for bound in ranges["DCG(ips=True)@1"]] == [[1.0], [1.5], [2.0]]
 
 
-def test_rows_in_any_order() -> None:
+def test_rows_in_any_order():
     rng = np.random.default_rng(2)
     queries, clicks, scores = rng.integers(0, 9, 200), rng.integers(0, 2, 200), rng.random(200)
     propensity = rng.uniform(0.1, 1, 200)
 
-    def values(rows: np.ndarray) -> dict[int, float]:
+    def values(rows):
         rankings = fn.Rankings.from_query_ids(
             queries[rows], clicks[rows], scores[rows], propensity=propensity[rows]
         )

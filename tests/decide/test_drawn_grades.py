@@ -1,7 +1,5 @@
 """Expected values and quantiles over drawn grades of unjudged documents, against all assignments."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -15,7 +13,7 @@ from fastndcg.errors import InputError
 MEASURES = ["nDCG@3", "P@2", "RR", "AP", "ERR@2"]
 
 
-def rankings_of(seed: int, queries: int = 4, keep: float = 0.6, **columns: object) -> fn.Rankings:
+def rankings_of(seed, queries=4, keep=0.6, **columns):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 5, queries)
     n = int(lengths.sum())
@@ -29,7 +27,7 @@ def rankings_of(seed: int, queries: int = 4, keep: float = 0.6, **columns: objec
 CHANCES = {0: 0.5, 1: 0.3, 2: 0.2}
 
 
-def by_enumeration(rankings: fn.Rankings, measure: str, chances: dict[int, float]) -> float:
+def by_enumeration(rankings, measure, chances):
     """The expected mean, over all grades of all unjudged documents."""
     judged = rankings.is_judged
     assert judged is not None
@@ -47,7 +45,7 @@ def by_enumeration(rankings: fn.Rankings, measure: str, chances: dict[int, float
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_expected_means_are_those_of_all_assignments(measure: str) -> None:
+def test_expected_means_are_those_of_all_assignments(measure):
     for seed, columns in ((0, {}), (3, {"weight": [1.0, 2.0, 0.5, 4.0]})):
         rankings = rankings_of(seed, **columns)
         found = (
@@ -60,7 +58,7 @@ def test_expected_means_are_those_of_all_assignments(measure: str) -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6), keep=st.floats(0, 1), empty=st.sampled_from(["0.0", "'skip'", "1.0"]))
-def test_drawn_values_lie_within_the_bounds(seed: int, keep: float, empty: str) -> None:
+def test_drawn_values_lie_within_the_bounds(seed, keep, empty):
     rankings = rankings_of(seed, queries=6, keep=keep)
     measures = [f"nDCG(empty={empty})@2", "P@2", "AP"]
     levels = (0.01, 0.25, 0.5, 0.99)
@@ -82,7 +80,7 @@ def test_drawn_values_lie_within_the_bounds(seed: int, keep: float, empty: str) 
     assert found.summary().select(without.summary().column_names) == without.summary().to_arrow()
 
 
-def test_priors_and_seeds() -> None:
+def test_priors_and_seeds():
     rankings = rankings_of(5)
     one, two, other = (
         fn.judgment_range(rankings, "nDCG@3", prior="pool", seed=seed, resamples=200).summary()
@@ -100,11 +98,11 @@ def test_priors_and_seeds() -> None:
     assert "q97.5" in repr(fn.judgment_range(judged, "RR", prior="pool", resamples=100))
 
 
-def test_refused_priors() -> None:
+def test_refused_priors():
     rankings = rankings_of(5)
     for prior, said in (({0: 0.5}, "sum up to 1"), ({0: 0.5, 9: 0.5}, "0 to 2"), ("run", 'wanted "pool"')):
         with pytest.raises(InputError, match=said):
-            fn.judgment_range(rankings, "P@1", prior=prior)  # type: ignore[arg-type]
+            fn.judgment_range(rankings, "P@1", prior=prior)
     with pytest.raises(InputError, match=r"quantiles=\[2\]"):
         fn.judgment_range(rankings, "P@1", prior="pool", quantiles=[2])
     with pytest.raises(InputError, match="resamples=5"):

@@ -1,10 +1,7 @@
 """`drift`: within and mix make up the change, by laws and in plain Python; intervals cover."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +11,7 @@ import fastndcg as fn
 from fastndcg.measures import as_measures
 
 
-def scores_of(
-    values: Any, slices: Any, ids: Any = None, weight: Any = None, measure: str = "nDCG@10"
-) -> fn.Scores:
+def scores_of(values, slices, ids=None, weight=None, measure="nDCG@10"):
     values = np.asarray(values, np.float64)
     kept = {"query_id": np.arange(len(values)) if ids is None else ids, "slice": pa.array(slices)}
     kept |= {} if weight is None else {"weight": weight}
@@ -24,11 +19,11 @@ def scores_of(
     return fn.Scores(as_measures(measure), values[None], empty, pa.table(kept), weight)
 
 
-def slowly(old: fn.Scores, new: fn.Scores) -> dict[Any, tuple[Any, Any]]:
+def slowly(old, new):
     """Within and mix of each slice, in fractions."""
     sides = []
     for scores in (old, new):
-        groups: dict[Any, list[Fraction]] = {}
+        groups = {}
         weights = [1] * len(scores) if scores.weight is None else scores.weight.tolist()
         for name, value, weight in zip(
             scores.queries["slice"].to_pylist(), scores.values[0].tolist(), weights, strict=True
@@ -52,7 +47,7 @@ def slowly(old: fn.Scores, new: fn.Scores) -> dict[Any, tuple[Any, Any]]:
 @pytest.mark.pure
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("paired", [False, True])
-def test_within_and_mix_make_up_the_change(weighted: bool, paired: bool) -> None:
+def test_within_and_mix_make_up_the_change(weighted, paired):
     random = np.random.default_rng(0)
     for _ in range(60):
         sizes = random.integers(2, 40, 2)
@@ -84,7 +79,7 @@ def test_within_and_mix_make_up_the_change(weighted: bool, paired: bool) -> None
 
 
 @pytest.mark.pure
-def test_the_interval_of_the_change_is_that_of_compare() -> None:
+def test_the_interval_of_the_change_is_that_of_compare():
     random = np.random.default_rng(1)
     slices, order = random.integers(0, 3, 50), random.permutation(50)
     old, new = scores_of(random.random(50), slices), scores_of(random.random(50), slices)
@@ -107,7 +102,7 @@ def test_the_interval_of_the_change_is_that_of_compare() -> None:
 
 
 @pytest.mark.pure
-def test_intervals_cover_the_truth() -> None:
+def test_intervals_cover_the_truth():
     """Of 600 draws 95 % would be 570; 5 deviations are 27."""
     random = np.random.default_rng(2)
     shares, means = (
@@ -131,7 +126,7 @@ def test_intervals_cover_the_truth() -> None:
 
 
 @pytest.mark.pure
-def test_small_and_wrong_input() -> None:
+def test_small_and_wrong_input():
     one, two = scores_of([0.5], ["a"]), scores_of([0.25, 0.5], ["a", "b"])
     whole, _, second = fn.drift(one, two, "slice").to_pylist()
     assert whole["change"] == -0.125 and math.isnan(whole["low"])
@@ -148,11 +143,11 @@ def test_small_and_wrong_input() -> None:
     with pytest.raises(fn.InputError, match="more than once"):
         fn.drift(scores_of([0.1, 0.2], ["a", "b"], ids=[1, 1]), two, "slice")
     with pytest.raises(fn.InputTypeError, match="wanted Scores"):
-        fn.drift({}, two, "slice")  # type: ignore[arg-type]
+        fn.drift({}, two, "slice")
 
 
 @pytest.mark.pure
-def test_slices_of_other_types() -> None:
+def test_slices_of_other_types():
     texts, words = (
         scores_of([0.5, 1], ["a", "b"]),
         scores_of([0.5, 0], pa.array(["a", "c"]).dictionary_encode()),
@@ -161,4 +156,4 @@ def test_slices_of_other_types() -> None:
     with pytest.raises(fn.ColumnError, match='"slice" has the types string in "old" and int64 in "new"'):
         fn.drift(texts, scores_of([0.5], [1]), "slice")
     with pytest.raises(fn.InputTypeError, match="a int names no column"):
-        fn.drift(texts, words, 3)  # type: ignore[arg-type]
+        fn.drift(texts, words, 3)

@@ -1,11 +1,8 @@
 """`explain`: contributions that fold to the value, and that are those of the oracle rank by rank."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
-from typing import Any
 
 import numpy as np
 import oracle
@@ -22,12 +19,12 @@ NO_SUM = ("IPrec", "SetAP", "IDCG", "NumRel")
 SUMS = tuple(name for name in ours.OF_QUERIES if name not in NO_SUM)
 
 
-def same(one: float, other: float) -> bool:
+def same(one, other):
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_contributions_fold_to_the_very_value(name: str) -> None:
+def test_contributions_fold_to_the_very_value(name):
     checked = 0
     for seed in range(6000, 6010):
         table = ours.crossed_table(seed, longest=5)
@@ -63,7 +60,7 @@ RUNNING = ("DCG", "CG", "AP", "RR", "R", "Success", "ERR", "RBP", "NumRet")
 
 
 @pytest.mark.parametrize("name", RUNNING)
-def test_the_value_so_far_is_that_of_a_smaller_cutoff(name: str) -> None:
+def test_the_value_so_far_is_that_of_a_smaller_cutoff(name):
     for seed in range(6100, 6106):
         table = ours.crossed_table(seed, longest=5)
         table.propensity = None
@@ -87,7 +84,7 @@ def test_the_value_so_far_is_that_of_a_smaller_cutoff(name: str) -> None:
                     )
 
 
-def example(**columns: object) -> fn.Rankings:
+def example(**columns):
     return fn.Rankings.from_lists(
         [[1, 0], [3, 0, 2, 1, 0]],
         [[2, 1], [9, 8, 8, 7, 1]],
@@ -98,7 +95,7 @@ def example(**columns: object) -> fn.Rankings:
     )
 
 
-def test_columns() -> None:
+def test_columns():
     table = fn.explain(example(), "nDCG@3", query="q-42").to_arrow()
     assert table.column_names == [
         "rank", "doc_id", "grade", "score", "gain", "discount", "contribution", "cumulative", "ideal_grade",
@@ -117,7 +114,7 @@ def test_columns() -> None:
     assert math.fsum(table["ideal_contribution"].drop_null().to_pylist()) == pytest.approx(1, rel=1e-15)
 
 
-def test_missed_documents() -> None:
+def test_missed_documents():
     found = fn.explain(example(), "nDCG@3", query="q-42")
     missed = found.missed.to_pylist()
     assert [(row["grade"], row["gain"], row["documents"]) for row in missed] == [(3, 3, 1), (1, 1, 1)]
@@ -135,7 +132,7 @@ SWAPPED = ["nDCG@2", "DCG@1", "AP@2", "AP", "RR@2", "ERR(max_rel=3)@2", "P@2", "
 @pytest.mark.filterwarnings("ignore::fastndcg.errors.FastndcgWarning")
 @pytest.mark.parametrize("ties", ["average", "input", "worst", "best"])
 @pytest.mark.parametrize("measure", SWAPPED)
-def test_the_first_swap_is_the_best_of_all_exchanges(measure: str, ties: Any) -> None:
+def test_the_first_swap_is_the_best_of_all_exchanges(measure, ties):
     """Also of tied documents on both sides of the cutoff, and of unjudged documents."""
     random, asked = np.random.default_rng(0), fn.parse(measure)(ties=ties)
     for _ in range(30):
@@ -146,7 +143,7 @@ def test_the_first_swap_is_the_best_of_all_exchanges(measure: str, ties: Any) ->
             random.random(n) < 0.8,
         )
 
-        def value(rows: Any) -> float:
+        def value(rows):
             lists = fn.Rankings.from_lists([grades[rows]], [scores], is_judged=judged[rows])  # noqa: B023
             return float(fn.evaluate(lists, asked).values[0, 0])
 
@@ -161,13 +158,13 @@ def test_the_first_swap_is_the_best_of_all_exchanges(measure: str, ties: Any) ->
         assert (swaps[0]["gains"] if swaps else 0.0) == pytest.approx(best, abs=1e-9)
 
 
-def test_a_tied_group_that_crosses_the_cutoff_can_be_exchanged() -> None:
+def test_a_tied_group_that_crosses_the_cutoff_can_be_exchanged():
     rankings = fn.Rankings.from_lists([[1, 1, 0, 1]], [[2.0, 1.0, 1.0, 0.0]])
     assert fn.explain(rankings, "P@2", 0).swaps().to_pylist() == [{"rank": 3, "with_rank": 4, "gains": 0.25}]
 
 
 @pytest.mark.parametrize("measure", ["nDCG@3", "AP", "RR", "ERR(max_rel=3)", "P@2", "RBP", "Bpref"])
-def test_swaps_are_what_an_exchange_would_gain(measure: str) -> None:
+def test_swaps_are_what_an_exchange_would_gain(measure):
     random = np.random.default_rng(1)
     grades, scores = np.append([0, 0], random.integers(0, 4, 10)), np.arange(12, 0, -1)
     rankings = fn.Rankings.from_lists([grades], [scores])
@@ -189,7 +186,7 @@ def test_swaps_are_what_an_exchange_would_gain(measure: str) -> None:
     assert [row["gains"] for row in swaps] == sorted((row["gains"] for row in swaps), reverse=True)
 
 
-def test_dropped_documents_have_no_rank() -> None:
+def test_dropped_documents_have_no_rank():
     rankings = fn.Rankings.from_lists([[1, 2, 0]], is_judged=[False, True, True])
     table = fn.explain(rankings, fn.DCG(judged_only=True), 0).to_arrow()
     assert table["rank"].to_pylist() == [1, 2, None]
@@ -197,7 +194,7 @@ def test_dropped_documents_have_no_rank() -> None:
     assert fn.explain(rankings, "DCG", 0).to_arrow()["grade"].to_pylist() == [None, 2, 0]
 
 
-def test_an_empty_query_says_so() -> None:
+def test_an_empty_query_says_so():
     found = fn.explain(fn.Rankings.from_lists([[0, 0]]), fn.nDCG(empty=1.0) @ 5, 0)
     assert (found.value, found.is_empty) == (1.0, True)
     assert math.isnan(found.folded) and "it is undefined there, and counts by empty=1.0" in repr(found)
@@ -206,10 +203,8 @@ def test_an_empty_query_says_so() -> None:
     assert not len(nothing.to_arrow()) and nothing._repr_html_()
 
 
-def test_a_table_ends_at_the_cutoff_and_says_what_is_below() -> None:
-    def shown(
-        grades: list[int], measure: str, scores: list[float] | None = None, **options: Any
-    ) -> list[str]:
+def test_a_table_ends_at_the_cutoff_and_says_what_is_below():
+    def shown(grades, measure, scores=None, **options):
         rankings = fn.Rankings.from_lists([grades], None if scores is None else [scores])
         return fn.explain(rankings, measure, 0).text(**options).splitlines()
 
@@ -239,7 +234,7 @@ def test_a_table_ends_at_the_cutoff_and_says_what_is_below() -> None:
     assert repr(fn.explain({name: fn.Rankings.from_lists([[]]) for name in "ab"}, "RR", 0)).count("\n") == 2
 
 
-def test_two_systems_side_by_side() -> None:
+def test_two_systems_side_by_side():
     systems = {"bm25": example(), "rerank": example().with_scores([2, 1, 1, 2, 3, 4, 5])}
     found = fn.explain(systems, "nDCG@3", query="q-42")
     assert list(found) == ["bm25", "rerank"]
@@ -258,13 +253,13 @@ def test_two_systems_side_by_side() -> None:
         (pa.array(["a", "b"]).dictionary_encode(), "c", "query 'c' is not among 2 queries"),
     ],
 )
-def test_the_nearest_ids_of_one_that_is_not_there(ids: object, query: object, wanted: str) -> None:
+def test_the_nearest_ids_of_one_that_is_not_there(ids, query, wanted):
     rankings = fn.Rankings.from_lists([[1], [0]], query_ids=ids)
     with pytest.raises(fn.InputError, match=wanted):
         fn.explain(rankings, "RR", query)
 
 
-def test_ids_of_every_kind() -> None:
+def test_ids_of_every_kind():
     for ids in (["a", "b"], [7, 8], pa.array(["a", "b"]).dictionary_encode(), pa.array([b"a", b"b"])):
         rankings = fn.Rankings.from_lists([[0, 1], [1]], query_ids=ids)
         for query, value in zip(rankings.query_ids.to_pylist(), (0.5, 1.0), strict=True):
@@ -273,21 +268,21 @@ def test_ids_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("name", [*NO_SUM, *(n for n, d in DEFINITIONS.items() if d.way == "intents")])
-def test_measures_that_are_no_sum_over_ranks(name: str) -> None:
+def test_measures_that_are_no_sum_over_ranks(name):
     rankings = fn.Rankings.from_lists([[1, 0]], intents=[[1], [0]])
     measure = getattr(fn, name) @ 0.5 if name == "IPrec" else getattr(fn, name)
     with pytest.raises(fn.MeasureError, match="[Ee]xplain"):
         fn.explain(rankings, measure, 0)
 
 
-def test_what_is_no_rankings() -> None:
+def test_what_is_no_rankings():
     with pytest.raises(fn.InputTypeError, match="rankings is a list; wanted Rankings"):
         fn.explain([1], "RR", 0)
     with pytest.raises(fn.InputError, match="no system is given to explain"):
         fn.explain({}, "RR", 0)
 
 
-def test_the_table_by_rank_has_the_value_at_every_cutoff() -> None:
+def test_the_table_by_rank_has_the_value_at_every_cutoff():
     rng = np.random.default_rng(1)
     for trial in range(120):
         n = int(rng.integers(1, 30))

@@ -1,11 +1,8 @@
 """catalogue: which items users are shown, against slow Python and against what other tools found."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,17 +16,7 @@ import fastndcg as fn
 pytestmark = pytest.mark.pure
 
 
-def slow(
-    lists: dict[Any, list[Any]],
-    n_items: int,
-    counts: dict[Any, float] | None = None,
-    total: float = 0,
-    seen: dict[Any, set[Any]] | None = None,
-    categories: dict[Any, set[str]] | None = None,
-    vectors: dict[Any, list[float]] | None = None,
-    tail: float = 0.1,
-    unseen: int | None = 1,
-) -> dict[str, float]:
+def slow(lists, n_items, counts=None, total=0, seen=None, categories=None, vectors=None, tail=0.1, unseen=1):
     """Every row, from its formula. Lists hold the first k items of each user."""
     lists = {user: items for user, items in lists.items() if items}
     shown = Counter(item for items in lists.values() for item in items)
@@ -45,13 +32,13 @@ def slow(
     ]
     found["personalisation"] = 1 - sum(alike) / len(alike) if alike else math.nan
 
-    def over_users(value: Any) -> float:
+    def over_users(value):
         values = [value(user, items) for user, items in lists.items()]
         values = [each for each in values if not math.isnan(each)]
         return sum(values) / len(values)
 
-    def over_items(value: Any) -> float:
-        def of(_: Any, items: list[Any]) -> float:
+    def over_items(value):
+        def of(_, items):
             values = [each for item in items if not math.isnan(each := value(item))]
             return sum(values) / len(values) if values else math.nan
 
@@ -62,14 +49,14 @@ def slow(
         numbers = sorted([counts.get(item, 0) for item in known] + [0] * (n_items - len(known)))
         room = tail * len(numbers)
 
-        def in_tail(item: Any) -> float:
+        def in_tail(item):
             count = counts.get(item, 0)
             if tail >= 1:
                 return float(count <= tail)
             before, alike = sum(each < count for each in numbers), numbers.count(count)
             return min(max(room - before, 0), alike) / alike
 
-        def bits(item: Any) -> float:
+        def bits(item):
             count = counts.get(item, 0) or unseen
             return math.nan if count is None else -math.log2(count / total)
 
@@ -82,8 +69,8 @@ def slow(
             lambda user, items: sum(item in seen.get(user, ()) for item in items) / len(items)
         )
 
-    def diversity(distance: Any) -> float:
-        def of(_: Any, items: list[Any]) -> float:
+    def diversity(distance):
+        def of(_, items):
             pairs = [distance(a, b) for a, b in itertools.combinations(items, 2)]
             return sum(pairs) / len(pairs) if pairs else 0.0
 
@@ -99,7 +86,7 @@ def slow(
         )
     if vectors is not None:
 
-        def cosine(a: Any, b: Any) -> float:
+        def cosine(a, b):
             one, other = np.array(vectors[a]), np.array(vectors[b])
             size = math.sqrt(one @ one) * math.sqrt(other @ other)
             return 1 - (float(one @ other) / size if size else 0.0)
@@ -111,7 +98,7 @@ def slow(
 class Case:
     """Ragged lists of ids, a history, and items, by a seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed):
         rng = np.random.default_rng(seed)
         self.n_items = int(rng.integers(8, 30))
         name = (lambda i: f"item {i}") if seed % 2 else int
@@ -150,25 +137,25 @@ class Case:
             }
         )
 
-    def wanted(self, lists: dict[Any, list[Any]] | None = None, **words: Any) -> dict[str, float]:
+    def wanted(self, lists=None, **words):
         return slow(
             self.lists if lists is None else lists, self.n_items, self.counts, len(self.seen), self.seen,
             self.categories, self.vectors, **words,
         )  # fmt: skip
 
 
-def values_of(table: fn.Table) -> dict[str, float]:
+def values_of(table):
     return dict(zip(table["measure"].to_pylist(), table["value"].to_pylist(), strict=True))
 
 
-def same(got: dict[str, float], wanted: dict[str, float]) -> None:
+def same(got, wanted):
     assert list(got) == list(wanted)
     for name, value in wanted.items():
         np.testing.assert_allclose(got[name], value, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_against_slow_python(seed: int) -> None:
+def test_against_slow_python(seed):
     case = Case(seed)
     for words in ({}, {"tail": 0.4}, {"tail": 2}, {"unseen": None}, {"unseen": 2}):
         found = fn.catalogue(case.table, case.items, case.history, case.k, **words)
@@ -176,7 +163,7 @@ def test_against_slow_python(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_slices_are_the_same_of_their_users(seed: int) -> None:
+def test_slices_are_the_same_of_their_users(seed):
     case = Case(seed)
     found = fn.catalogue(case.table, case.items, case.history, case.k, by="side")
     for side in set(found["side"].to_pylist()):
@@ -188,7 +175,7 @@ def test_slices_are_the_same_of_their_users(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_streams_have_the_same_bits(seed: int, tmp_path: Path) -> None:
+def test_streams_have_the_same_bits(seed, tmp_path):
     case = Case(seed)
     pq.write_table(case.table, tmp_path / "lists.parquet", row_group_size=7)
     whole = fn.catalogue(case.table, case.items, case.history, case.k, confidence=0.9)
@@ -196,7 +183,7 @@ def test_streams_have_the_same_bits(seed: int, tmp_path: Path) -> None:
     assert fn.catalogue(stream, case.items, case.history, case.k, confidence=0.9).equals(whole.to_arrow())
 
 
-def test_what_rectools_and_replay_found() -> None:
+def test_what_rectools_and_replay_found():
     """RecTools 0.19.0: CatalogCoverage, AvgRecPopularity, MeanInvUserFreq, IntraListDiversity of Hamming distances, which
     are 2 for items of different categories; RePlay 0.22.0: Surprisal, 1 - Novelty. k = 3.
     """
@@ -221,7 +208,7 @@ def test_what_rectools_and_replay_found() -> None:
         assert found[name] == pytest.approx(value, rel=1e-12), name
 
 
-def test_what_is_shown_of_the_catalogue() -> None:
+def test_what_is_shown_of_the_catalogue():
     """Even lists, one list for all, and laws of the rest."""
     apart = fn.Rankings.from_lists([[0, 0], [0, 0]], doc_ids=["a", "b", "c", "d"])
     assert values_of(fn.catalogue(apart)) == {
@@ -244,7 +231,7 @@ def test_what_is_shown_of_the_catalogue() -> None:
     assert "seen" not in found
 
 
-def test_intervals_are_around_their_values() -> None:
+def test_intervals_are_around_their_values():
     case = Case(3)
     found = fn.catalogue(case.table, case.items, case.history, case.k, confidence=0.9, seed=4).to_pylist()
     wide = fn.catalogue(case.table, case.items, case.history, case.k, confidence=0.99, seed=4).to_pylist()
@@ -255,21 +242,21 @@ def test_intervals_are_around_their_values() -> None:
     assert again.to_pylist() == found
 
 
-def test_intervals_hold_the_value_of_all_users() -> None:
+def test_intervals_hold_the_value_of_all_users():
     """Of samples of 150 of 4,000 users, 95 % intervals of what is a mean, or smooth, hold the value of all users."""
     rng = np.random.default_rng(5)
     popular = np.exp(rng.normal(size=60))
     lists = [rng.choice(60, 5, replace=False, p=popular / popular.sum()) for _ in range(4000)]
     train = {f"{i}": int(100 * popular[i]) + 1 for i in range(60)}
 
-    def of(users: Any, **words: Any) -> list[dict[str, Any]]:
+    def of(users, **words):
         ids = [f"{item}" for user in users for item in lists[user]]
         return fn.catalogue(
             fn.Rankings.from_lists([[0] * 5] * len(users), doc_ids=ids), 60, train, 5, **words
         ).to_pylist()
 
     whole = {row["measure"]: row["value"] for row in of(range(4000))}
-    held: Counter[str] = Counter()
+    held = Counter()
     for seed in range(60):
         for row in of(rng.choice(4000, 150, replace=False), confidence=0.95, resamples=100, seed=seed):
             held[row["measure"]] += row["low"] <= whole[row["measure"]] <= row["high"]
@@ -277,7 +264,7 @@ def test_intervals_hold_the_value_of_all_users() -> None:
         assert held[name] >= 51, held
 
 
-def test_ids_of_the_catalogue_stand_in_whatever_has_one_after_the_other() -> None:
+def test_ids_of_the_catalogue_stand_in_whatever_has_one_after_the_other():
     import pandas as pd
     import polars as pl
 
@@ -290,7 +277,7 @@ def test_ids_of_the_catalogue_stand_in_whatever_has_one_after_the_other() -> Non
         fn.catalogue(rankings, items=[])
 
 
-def test_ranks_and_tied_scores() -> None:
+def test_ranks_and_tied_scores():
     table = {"user": ["u", "v", "u", "v"], "item": ["a", "b", "c", "d"], "rank": [2, 1, 1, 2]}
     assert values_of(fn.catalogue(table, items=4, k=1))["coverage"] == 0.5
     by_score = {"user": ["u", "u"], "item": ["a", "b"], "score": np.array([5, 5], np.uint8), "rank": [2, 1]}
@@ -301,7 +288,7 @@ def test_ranks_and_tied_scores() -> None:
     assert values_of(fn.catalogue(by_score, train=train, k=1, rank="rank"))["popularity"] == 3.0
 
 
-def test_what_is_refused() -> None:
+def test_what_is_refused():
     mixed = {"user": ["u", "u"], "item": ["a", "b"], "score": [1.0, 2.0], "country": ["de", "fr"]}
     with pytest.raises(fn.InputError, match='column "country" has several values for a user'):
         fn.catalogue(mixed, by="country")
@@ -334,7 +321,7 @@ def test_what_is_refused() -> None:
         fn.catalogue(rankings, doc_id="item")
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path):
     case = Case(5)
     for name, table in (("lists", case.table), ("items", case.items), ("train", case.history)):
         pq.write_table(table, tmp_path / f"{name}.parquet")
@@ -347,7 +334,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert run("catalogue", tmp_path / "lists.parquet", "--items", 1).exit_code == 3
 
 
-def test_the_report_has_it(tmp_path: Path) -> None:
+def test_the_report_has_it(tmp_path):
     pytest.importorskip("altair", reason="the extra report is not installed")
     rankings = fn.Rankings.from_lists(
         [[1, 0], [0, 1]], doc_ids=["a", "b", "a", "c"], queries={"country": ["de", "fr"]}

@@ -1,11 +1,7 @@
 """Judges: their agreement beside the functions of matrices, gold, drift, and the command."""
 
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import commands
 import numpy as np
@@ -20,13 +16,11 @@ import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError
 
 
-def log(seed: int = 0, n: int = 200) -> pa.Table:
+def log(seed=0, n=200):
     """Three judges of the same documents; bob is a grade higher in the second half."""
     rng = np.random.default_rng(seed)
     true = rng.integers(0, 4, n)
-    rows: dict[str, list[Any]] = {
-        name: [] for name in ("query", "document", "judge", "grade", "batch", "time", "gold")
-    }
+    rows = {name: [] for name in ("query", "document", "judge", "grade", "batch", "time", "gold")}
     for i in range(n):
         for name in ("ann", "bob", "cy"):
             grade = true[i] + rng.integers(-1, 2) * (rng.random() < 0.3) + (name == "bob" and i >= n // 2)
@@ -37,7 +31,7 @@ def log(seed: int = 0, n: int = 200) -> pa.Table:
     return pa.table(rows)
 
 
-def matrix(table: pa.Table) -> np.ndarray:
+def matrix(table):
     rows = table.to_pylist()
     items = sorted({(row["query"], row["document"]) for row in rows})
     names = sorted({row["judge"] for row in rows})
@@ -47,12 +41,12 @@ def matrix(table: pa.Table) -> np.ndarray:
     return found
 
 
-def counted(ratings: np.ndarray) -> list[list[int]]:
+def counted(ratings):
     return [[int((item == level).sum()) for level in np.unique(ratings)] for item in ratings.T]
 
 
 @pytest.mark.parametrize("metric", ["ordinal", "nominal", "interval", "ratio"])
-def test_alpha_and_kappa_are_those_of_matrices(metric: str) -> None:
+def test_alpha_and_kappa_are_those_of_matrices(metric):
     table = log()
     found = fn.check_judges(table, metric=metric).to_pylist()
     assert [(row["group"], row["name"]) for row in found] == [
@@ -77,7 +71,7 @@ def test_alpha_and_kappa_are_those_of_matrices(metric: str) -> None:
     ),
     st.sampled_from(["ordinal", "nominal", "interval", "ratio"]),
 )
-def test_judges_that_skip_and_repeat(rows: list[tuple[int, int, int]], metric: str) -> None:
+def test_judges_that_skip_and_repeat(rows, metric):
     """Whatever is missing or given again: alpha of the matrix with the last grade; of a judge pair by pair."""
     items, judges, grades = zip(*rows, strict=True)
     table = {"query": [0] * len(rows), "doc_id": items, "judge": judges, "grade": grades}
@@ -105,7 +99,7 @@ def test_judges_that_skip_and_repeat(rows: list[tuple[int, int, int]], metric: s
         assert row["alpha"] == pytest.approx(wanted, abs=1e-9, nan_ok=True)
 
 
-def test_gold_and_drift() -> None:
+def test_gold_and_drift():
     table = log()
     rows = {row["name"]: row for row in fn.check_judges(table).to_pylist()}
     frame = [row for row in table.to_pylist() if row["judge"] == "bob" and row["gold"] is not None]
@@ -133,7 +127,7 @@ def test_gold_and_drift() -> None:
     ) == fn.check_judges(table)
 
 
-def test_drift_is_rarely_found_where_there_is_none() -> None:
+def test_drift_is_rarely_found_where_there_is_none():
     """Of 400 steady judges about 5 % drift by intervals of 95 %."""
     rng, found = np.random.default_rng(1), 0
     items = np.tile(np.arange(60), 2)
@@ -144,7 +138,7 @@ def test_drift_is_rarely_found_where_there_is_none() -> None:
     assert found <= 20
 
 
-def test_tables_and_names() -> None:
+def test_tables_and_names():
     table = log(n=20)
     first = fn.check_judges(table)
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
@@ -163,7 +157,7 @@ def test_tables_and_names() -> None:
     assert fn.check_judges(skipped).to_pylist()[0]["grades"] == 1
 
 
-def test_refused() -> None:
+def test_refused():
     base = {"query": [1, 1], "doc_id": [1, 2], "judge": ["a", "b"], "grade": [1, 2]}
     with pytest.raises(ColumnError, match='there is no column "judge" for judge'):
         fn.check_judges({name: each for name, each in base.items() if name != "judge"})
@@ -184,7 +178,7 @@ def test_refused() -> None:
 # ---- the command ----
 
 
-def test_command(tmp_path: Path) -> None:
+def test_command(tmp_path):
     table = log()
     pq.write_table(table, tmp_path / "grades.parquet")
     csv.write_csv(table, tmp_path / "grades.csv")
@@ -212,7 +206,7 @@ def test_command(tmp_path: Path) -> None:
     assert piped.returncode == 0 and piped.stdout.splitlines() == lines
 
 
-def test_many_judges() -> None:
+def test_many_judges():
     """A crowd of which each grades a little: one pass over the rows, not one for each judge."""
     rng = np.random.default_rng(0)
     items = np.repeat(np.arange(20_000), 3)
@@ -225,7 +219,7 @@ def test_many_judges() -> None:
 
 
 @pytest.mark.pure
-def test_times_and_judges_that_are_nan() -> None:
+def test_times_and_judges_that_are_nan():
     table = {"query": list("aaaabbbb"), "document": [1, 1, 2, 2] * 2, "judge": ["x", "y"] * 4}
     table |= {"grade": [1, 2, 0, 0, 1, 1, 2, 2]}
     times = [1.0, math.nan, 2.0, 3.0, 4.0, 5.0, 6.0, math.nan]

@@ -1,10 +1,6 @@
 """Health of judgments: each check finds what was put into clean data, through every door, and nothing else."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import commands
 import numpy as np
@@ -20,10 +16,10 @@ from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 N = 60  # queries
 
 
-def clean() -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+def clean():
     """Judgments of five documents of each query, of which a run returns four, and four others."""
-    qrels: dict[str, list[Any]] = {name: [] for name in ("qid", "doc_id", "grade", "query_text", "lang")}
-    run: dict[str, list[Any]] = {name: [] for name in ("qid", "doc_id", "score")}
+    qrels = {name: [] for name in ("qid", "doc_id", "grade", "query_text", "lang")}
+    run = {name: [] for name in ("qid", "doc_id", "score")}
     for query in range(N):
         for place in range(9):
             document = f"d{query}-{place}"
@@ -37,14 +33,14 @@ def clean() -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     return qrels, run
 
 
-def found(qrels: Any, run: Any, *words: Any, **options: Any) -> dict[str, dict[str, Any]]:
+def found(qrels, run, *words, **options):
     """What was found of all, by check: what fails or is a caution."""
     rows = fn.check_judgments(qrels, run, *words, **options).to_pylist()
     assert all(0 <= row["count"] <= max(row["total"], row["count"]) for row in rows)
     return {row["check"]: row for row in rows if row["verdict"] != "holds"}
 
 
-def test_clean_judgments_hold_and_shares_are_told_by_slice_and_system() -> None:
+def test_clean_judgments_hold_and_shares_are_told_by_slice_and_system():
     qrels, run = clean()
     other = {
         name: [value for value, at in zip(run[name], range(len(run[name])), strict=True) if at % 8 < 4]
@@ -72,13 +68,13 @@ def test_clean_judgments_hold_and_shares_are_told_by_slice_and_system() -> None:
     }
 
 
-def put(table: dict[str, list[Any]], row: int, **values: Any) -> None:
+def put(table, row, **values):
     """Values in a new row, or in a row and, of -1, at the end."""
     for name, column in table.items():
         column.append(values.get(name, column[row]))
 
 
-def test_each_fault_is_found_and_no_other() -> None:
+def test_each_fault_is_found_and_no_other():
     qrels, run = clean()
     qrels["grade"][:5] = [0] * 5
     assert found(qrels, run)["queries without a relevant document"]["examples"] == "q0"
@@ -126,7 +122,7 @@ def test_each_fault_is_found_and_no_other() -> None:
     }
 
 
-def test_swapped_columns_ranks_and_scales() -> None:
+def test_swapped_columns_ranks_and_scales():
     qrels, run = clean()
     swapped = qrels | {"grade": [value + 0.25 for value in range(5 * N)]}
     whole = run | {"score": [value % 3 for value in range(8 * N)]}
@@ -152,7 +148,7 @@ def test_swapped_columns_ranks_and_scales() -> None:
     }
 
 
-def test_every_kind_of_input_says_the_same(tmp_path: Path) -> None:
+def test_every_kind_of_input_says_the_same(tmp_path):
     qrels, run = clean()
     qrels["grade"][:5] = [0] * 5
     expected = fn.check_judgments(qrels, run)
@@ -162,10 +158,10 @@ def test_every_kind_of_input_says_the_same(tmp_path: Path) -> None:
     pq.write_table(pa.table(run), tmp_path / "r.parquet")
     assert fn.check_judgments(tmp_path / "q.parquet", str(tmp_path / "r.parquet")) == expected
     without = [row for row in expected.to_pylist() if row["check"] != "queries with the same text"]
-    judged: dict[str, dict[str, int]] = {}
+    judged = {}
     for query, document, grade in zip(qrels["qid"], qrels["doc_id"], qrels["grade"], strict=True):
         judged.setdefault(query, {})[document] = grade
-    returned: dict[str, list[str]] = {}
+    returned = {}
     for query, document in zip(run["qid"], run["doc_id"], strict=True):
         returned.setdefault(query, []).append(document)
     assert fn.check_judgments(judged, returned).to_pylist() == without
@@ -180,7 +176,7 @@ def test_every_kind_of_input_says_the_same(tmp_path: Path) -> None:
     ]
 
 
-def test_every_kind_of_corpus(tmp_path: Path) -> None:
+def test_every_kind_of_corpus(tmp_path):
     qrels, run = {"1": {7: 1, 8: 0}}, {"1": {7: 0.5}}
     (tmp_path / "ids.txt").write_text("7\n\n9\n")
     (tmp_path / "corpus.jsonl").write_text('{"_id": "7", "text": "x"}\n{"_id": "9", "text": "y"}\n')
@@ -204,7 +200,7 @@ def test_every_kind_of_corpus(tmp_path: Path) -> None:
         assert (row["count"], row["total"], row["examples"]) == (1, 2, "8"), corpus
 
 
-def test_what_cannot_be_checked_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_checked_is_refused(tmp_path):
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5}}
     with pytest.raises(InputError, match="no judgments"):
         fn.check_judgments({}, run)
@@ -228,7 +224,7 @@ def test_what_cannot_be_checked_is_refused(tmp_path: Path) -> None:
     assert fn.check_judgments(qrels, {"q": ["b"]}).to_pylist()[-1]["share"] == 0.0
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     qrels, run = clean()
     pq.write_table(pa.table(qrels), "qrels.parquet")
@@ -261,7 +257,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert commands.run(*words, "--strict").exit_code == 1
 
 
-def _of_runs() -> set[str]:
+def _of_runs():
     names = {
         "judged queries that the run lacks",
         "queries of the run without judgments",

@@ -1,9 +1,6 @@
 """Offline beside online: correlations against SciPy, their intervals in a simulation, signs by hand, the picture."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +17,7 @@ PAIRS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=0, 
 
 
 @given(PAIRS)
-def test_numbers_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
+def test_numbers_are_those_of_scipy(pairs):
     a, b = (np.array([pair[side] for pair in pairs], float) for side in (0, 1))
     rows = {row["method"]: row for row in fn.online_agreement(a, b).to_pylist()}
     assert [*rows] == ["pearson", "spearman", "kendall", "sign"]
@@ -40,7 +37,7 @@ def test_numbers_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
         assert math.isnan(row["low"]) or row["low"] <= row["value"] <= row["high"]
 
 
-def test_intervals_are_those_of_scipy() -> None:
+def test_intervals_are_those_of_scipy():
     rng = np.random.default_rng(0)
     a = rng.normal(size=30)
     b = a + rng.normal(size=30)
@@ -56,7 +53,7 @@ def test_intervals_are_those_of_scipy() -> None:
     assert all(math.isnan(row["low"]) for row in perfect[:3]) and perfect[3]["low"] > 0.5
 
 
-def test_coverage() -> None:
+def test_coverage():
     """bench/labels.py has more: here 400 samples of 50 pairs, of whose intervals about 20 may miss."""
     rng = np.random.default_rng(1)
     a = rng.normal(size=400_000)
@@ -71,7 +68,7 @@ def test_coverage() -> None:
     assert (missed < 36).all() and (missed > 5).all()
 
 
-def test_experiments_by_name_and_queries_by_column() -> None:
+def test_experiments_by_name_and_queries_by_column():
     offline = {"a": 0.1, "b": -0.2, "c": 0.0, "d": 0.3, "e": 0.05, "f": None}
     online = {"f": 1.0, "e": 1, "d": 5, "c": 2, "b": -1, "a": math.nan}
     found = fn.online_agreement(offline, online)
@@ -111,12 +108,12 @@ def test_experiments_by_name_and_queries_by_column() -> None:
         ([[1], [2]], [1, 2], InputTypeError, "offline is a list of something else"),
     ],
 )
-def test_refused(offline: Any, online: Any, kind: type[Exception], message: str) -> None:
+def test_refused(offline, online, kind, message):
     with pytest.raises(kind, match=message):
         fn.online_agreement(offline, online)
 
 
-def test_picture() -> None:
+def test_picture():
     pytest.importorskip("altair")
     chart = fn.plot.online({"a": 0.1, "b": -0.2, "c": 0.1}, {"a": 1, "b": 2, "c": None}).to_dict()
     (points,) = [data for data in chart["datasets"].values() if "experiment" in data[0]]
@@ -127,7 +124,7 @@ def test_picture() -> None:
 
 
 @pytest.mark.pure
-def test_intervals_of_shares_have_the_share() -> None:
+def test_intervals_of_shares_have_the_share():
     """Rounding left 0 of 7 at 3e-17 and above, and 1 above the end."""
     for n in range(1, 60):
         for hits in range(n + 1):

@@ -1,14 +1,10 @@
 """`History`: nothing is lost whatever ends a writer, changes are sure when they are, and it reads as text, page and metrics."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +16,13 @@ import fastndcg as fn
 from fastndcg.measures import as_measures
 
 
-def scores_of(values: Any, measure: str = "nDCG@10", **kept: Any) -> fn.Scores:
+def scores_of(values, measure="nDCG@10", **kept):
     values = np.asarray(values, np.float64)
     table = pa.table({"query_id": np.arange(len(values))} | kept)
     return fn.Scores(as_measures(measure), values[None], np.zeros((1, len(values)), np.bool_), table, None)
 
 
-def days(history: fn.History, *means: float, n: int = 400, spread: float = 0.2) -> None:
+def days(history, *means, n=400, spread=0.2):
     random = np.random.default_rng(0)
     for day, mean in enumerate(means):
         values = random.normal(0, spread, n)
@@ -35,7 +31,7 @@ def days(history: fn.History, *means: float, n: int = 400, spread: float = 0.2) 
 
 
 @pytest.mark.pure
-def test_a_table_has_what_the_values_say(tmp_path: Path) -> None:
+def test_a_table_has_what_the_values_say(tmp_path):
     history = fn.History(tmp_path / "h.parquet")
     days(history, 0.6, 0.605, 0.55, 0.61)
     rows = history.table().to_pylist()
@@ -61,7 +57,7 @@ def test_a_table_has_what_the_values_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.pure
-def test_without_a_change_few_series_are_ever_called_changed() -> None:
+def test_without_a_change_few_series_are_ever_called_changed():
     """At most 5 % of series of 20 days, however often one looks; 12 of 60 would be 5 deviations above."""
     from fastndcg.decide.runs_by_date import numbers_of
 
@@ -78,7 +74,7 @@ def test_without_a_change_few_series_are_ever_called_changed() -> None:
 
 
 @pytest.mark.pure
-def test_nothing_is_changed_and_the_same_again_adds_nothing(tmp_path: Path) -> None:
+def test_nothing_is_changed_and_the_same_again_adds_nothing(tmp_path):
     path = tmp_path / "h.parquet"
     history, kept = fn.History(path), {"country": pa.array(["de", None, "fr", "de"])}
     values = scores_of([0.5, 0.25, 1, np.nan], "nDCG(empty='skip')@10", **kept)
@@ -102,15 +98,15 @@ def test_nothing_is_changed_and_the_same_again_adds_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.pure
-def test_what_is_wrong_is_said_and_no_file_is_touched(tmp_path: Path) -> None:
+def test_what_is_wrong_is_said_and_no_file_is_touched(tmp_path):
     history, one = fn.History(tmp_path / "h.parquet"), scores_of([0.5])
     with pytest.raises(fn.InputError, match="has no runs yet"):
         history.table()
     for at, error in (("yesterday", fn.InputError), (7, fn.InputTypeError)):
         with pytest.raises(error, match=r"wanted (one|a date)"):
-            history.add(one, at=at)  # type: ignore[arg-type]
+            history.add(one, at=at)
     with pytest.raises(fn.InputTypeError, match="wanted Scores"):
-        history.add({"nDCG": 0.5})  # type: ignore[arg-type]
+        history.add({"nDCG": 0.5})
     with pytest.raises(fn.ColumnError, match="country"):
         history.add(one, by="country")
     assert not os.listdir(tmp_path)
@@ -149,7 +145,7 @@ for run in range(10_000):
 """
 
 
-def test_two_writers_that_are_killed_lose_nothing(tmp_path: Path) -> None:
+def test_two_writers_that_are_killed_lose_nothing(tmp_path):
     kills = int(os.environ.get("FASTNDCG_KILLS", "8"))
     path, random, promised = tmp_path / "h.parquet", np.random.default_rng(0), set()
     for kill in range(0, kills, 2):
@@ -175,7 +171,7 @@ def test_two_writers_that_are_killed_lose_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["h.parquet"]
 
 
-def test_no_runs_and_no_dates(tmp_path: Path) -> None:
+def test_no_runs_and_no_dates(tmp_path):
     history = fn.History(tmp_path / "h.parquet")
     with pytest.raises(fn.InputError, match="has no runs yet"):
         history.openmetrics()

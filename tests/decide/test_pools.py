@@ -1,7 +1,5 @@
 """Pools of several systems against sets of plain Python, and what to judge next against each judgment tried."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -23,7 +21,7 @@ runs = st.dictionaries(
 )
 
 
-def rankings_of(run: dict[str, dict[str, float]], judged: set[tuple[str, str]]) -> fn.Rankings:
+def rankings_of(run, judged):
     queries = list(run)
     pairs = [(query, document) for query in queries for document in run[query]]
     return fn.Rankings.from_groups(
@@ -42,8 +40,8 @@ def rankings_of(run: dict[str, dict[str, float]], judged: set[tuple[str, str]]) 
     judged=st.sets(st.tuples(st.sampled_from("123"), st.sampled_from("abcdefgh"))),
     depth=st.integers(1, 5),
 )
-def test_pool_is_the_union_of_the_first(runs: Runs, judged: set[tuple[str, str]], depth: int) -> None:
-    expected: dict[tuple[str, str], tuple[list[str], int]] = {}
+def test_pool_is_the_union_of_the_first(runs, judged, depth):
+    expected = {}
     for name, run in runs.items():
         for query, documents in run.items():
             order = sorted(documents, key=lambda document: (-documents[document], document))
@@ -62,7 +60,7 @@ def test_pool_is_the_union_of_the_first(runs: Runs, judged: set[tuple[str, str]]
     assert keys == sorted(keys)
 
 
-def test_ids_of_other_kinds_and_faults() -> None:
+def test_ids_of_other_kinds_and_faults():
     numbers = fn.Rankings.from_qrels_run({1: {7: 1, 9: 0}}, {1: {7: 0.5, 8: 0.4}})
     words = fn.Rankings.from_qrels_run({"1": {"7": 1}}, {"1": {"7": 0.5, "9": 0.6}})
     rows = fn.pool({"n": numbers, "w": words}).to_pylist()
@@ -81,15 +79,15 @@ def test_ids_of_other_kinds_and_faults() -> None:
     with pytest.raises(InputError, match='"a" have a query id twice'):
         fn.pool({"a": fn.Rankings.from_groups([1, 1], [1, 0], [1, 2], query_ids=[3, 3], doc_ids=["d", "e"])})
     with pytest.raises(InputTypeError, match="mapping of names to Rankings"):
-        fn.pool(numbers)  # type: ignore[arg-type]
+        fn.pool(numbers)
     with pytest.raises(InputTypeError, match="a mapping of dict"):
-        fn.pool({"a": {}})  # type: ignore[dict-item]
+        fn.pool({"a": {}})
     with pytest.raises(InputError, match="no systems"):
         fn.pool({})
     with pytest.raises(InputError, match="depth=0"):
         fn.pool({"n": numbers}, 0)
     with pytest.raises(InputTypeError, match="depth=1.5"):
-        fn.pool({"n": numbers}, 1.5)  # type: ignore[arg-type]
+        fn.pool({"n": numbers}, 1.5)
 
 
 # ---- judge_next ----
@@ -97,12 +95,10 @@ def test_ids_of_other_kinds_and_faults() -> None:
 Grades = dict[str, dict[str, int]]
 
 
-def moves_by_trying(
-    qrels: Grades, runs: dict[str, dict[str, list[str]]], measure: str
-) -> dict[tuple[str, str], float]:
+def moves_by_trying(qrels, runs, measure):
     """The largest change of the difference of means, of every unjudged document and grade, by evaluation."""
 
-    def difference(judged: Grades) -> float:
+    def difference(judged):
         first, second = (
             np.mean(np.nan_to_num(fn.evaluate(judged, run, measure)[measure])) for run in runs.values()
         )
@@ -136,10 +132,10 @@ def moves_by_trying(
     ],
 )
 @pytest.mark.parametrize("seed", [0, 1])
-def test_moves_are_those_of_each_judgment_tried(measure: str, seed: int) -> None:
+def test_moves_are_those_of_each_judgment_tried(measure, seed):
     rng = np.random.default_rng(seed)
     documents = list("abcdefgh")
-    qrels: Grades = {
+    qrels = {
         str(query): {str(each): int(rng.integers(0, 3)) for each in rng.permutation(documents)[:3]}
         for query in range(5)
     }
@@ -172,10 +168,10 @@ def test_moves_are_those_of_each_judgment_tried(measure: str, seed: int) -> None
     assert fn.judge_next(turned, measure, n=1000).to_pylist() == rows, "repeatable"
 
 
-def big(n: int = 60) -> tuple[dict[str, list[object]], dict[str, dict[int, list[str]]]]:
+def big(n=60):
     rng = np.random.default_rng(3)
-    qrels: dict[str, list[object]] = {"qid": [], "doc_id": [], "grade": [], "lang": []}
-    runs: dict[str, dict[int, list[str]]] = {"old": {}, "new": {}}
+    qrels = {"qid": [], "doc_id": [], "grade": [], "lang": []}
+    runs = {"old": {}, "new": {}}
     for query in range(n):
         for document in rng.permutation(30)[:6]:
             values = query, f"d{document}", int(rng.integers(0, 4)), "de" if query < 50 else "fr"
@@ -186,7 +182,7 @@ def big(n: int = 60) -> tuple[dict[str, list[object]], dict[str, dict[int, list[
     return qrels, runs
 
 
-def test_slices_share_the_budget_and_ties_of_scores_share_ranks() -> None:
+def test_slices_share_the_budget_and_ties_of_scores_share_ranks():
     qrels, runs = big()
     systems = {name: fn.Rankings.from_qrels_run(qrels, run, keep="lang") for name, run in runs.items()}
     whole = fn.judge_next(systems, "nDCG@10", n=40).to_pylist()
@@ -208,7 +204,7 @@ def test_slices_share_the_budget_and_ties_of_scores_share_ranks() -> None:
 @pytest.mark.parametrize(
     "measure", ["DCG(gain='exp2')@5", "CG@4", "P(rel=2)@7", "RBP(p=0.5)@9", "DCG(ties='input')"]
 )
-def test_sums_are_moved_as_evaluation_says(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_are_moved_as_evaluation_says(measure, monkeypatch):
     qrels, runs = big()
     systems = {name: fn.Rankings.from_qrels_run(qrels, run) for name, run in runs.items()}
     systems = {
@@ -224,7 +220,7 @@ def test_sums_are_moved_as_evaluation_says(measure: str, monkeypatch: pytest.Mon
     assert [moves[pair] for pair in others] == pytest.approx([*others.values()])
 
 
-def test_judge_next_refuses_what_has_no_answer() -> None:
+def test_judge_next_refuses_what_has_no_answer():
     qrels, runs = big(5)
     systems = {name: fn.Rankings.from_qrels_run(qrels, run) for name, run in runs.items()}
     with pytest.raises(InputError, match="two systems; got 1"):
@@ -239,7 +235,7 @@ def test_judge_next_refuses_what_has_no_answer() -> None:
         fn.judge_next(systems, "P@1", 0)
 
 
-def test_judge_next_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_next_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     qrels, runs = big(20)
     pa_table = pa.table(qrels)

@@ -1,10 +1,6 @@
 """Propensities of ranks and differences of rankers from clicks: by hand, against the oracle, and in simulations."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import oracle
@@ -32,7 +28,7 @@ ROWS = st.lists(
 
 @pytest.mark.pure
 @given(ROWS)
-def test_oracle(rows: list[tuple[int, int, int, int]]) -> None:
+def test_oracle(rows):
     """The likelihood of a slow ascent, where it has a maximum, and its fixed point."""
     groups, ranks, shown, clicked = (np.array(column) for column in zip(*rows, strict=True))
     found = looks(groups, ranks, shown.astype(float), clicked.astype(float), None, 0.95)
@@ -46,7 +42,7 @@ def test_oracle(rows: list[tuple[int, int, int, int]]) -> None:
     assert (found.propensity[inside] <= found.high[inside] * (1 + 1e-9)).all()
 
 
-def of_swaps(seed: int, sessions: int = 4000, ranks: int = 6) -> pa.Table:
+def of_swaps(seed, sessions=4000, ranks=6):
     """In each session the first document changes places with another, or not; better documents are ranked first."""
     rng = np.random.default_rng(seed)
     other = rng.integers(2, ranks + 1, sessions)
@@ -66,7 +62,7 @@ def of_swaps(seed: int, sessions: int = 4000, ranks: int = 6) -> pa.Table:
     )
 
 
-def of_rankers(seed: int, documents: int = 1500, ranks: int = 6) -> pa.Table:
+def of_rankers(seed, documents=1500, ranks=6):
     """Two rankers showed the same documents at other ranks, the relevant ones higher, and unequally often."""
     rng = np.random.default_rng(seed)
     relevance = np.repeat(rng.beta(1, 3, documents), 2)
@@ -82,7 +78,7 @@ TRUE = 1 / np.arange(1, 7)
 
 
 @pytest.mark.parametrize(("draw", "method"), [(of_swaps, "swap"), (of_rankers, "intervention")])
-def test_they_are_unbiased_and_intervals_hold_them(draw: Any, method: str) -> None:
+def test_they_are_unbiased_and_intervals_hold_them(draw, method):
     """bench/labels.py has more: here 60 logs of 5 intervals, of which about 15 may miss."""
     found = [fn.propensities(draw(seed, 1500), method=method) for seed in range(60)]
     means = np.mean([each["propensity"].to_numpy() for each in found], axis=0)
@@ -98,7 +94,7 @@ def test_they_are_unbiased_and_intervals_hold_them(draw: Any, method: str) -> No
     assert np.abs(ratio / ratio[0] / TRUE - 1).max() > 0.1, "shares of clicks alone are no propensities"
 
 
-def test_all_ranks_exchanged_are_shares_of_clicks() -> None:
+def test_all_ranks_exchanged_are_shares_of_clicks():
     log = {"rank": [1, 2, 3, 1], "impressions": [100, 100, 50, 100], "clicks": [30, 20, 5, 10]}
     found = fn.propensities(log)
     assert found["propensity"].to_pylist() == pytest.approx([1.0, 1.0, 0.5])
@@ -113,7 +109,7 @@ def test_all_ranks_exchanged_are_shares_of_clicks() -> None:
     assert fn.propensities(alone)["low"].to_pylist() == pytest.approx(found["low"].to_pylist(), rel=0.01)
 
 
-def test_the_other_rank_of_a_session_is_the_one_it_was_exchanged_with() -> None:
+def test_the_other_rank_of_a_session_is_the_one_it_was_exchanged_with():
     log = of_swaps(1)
     assert fn.propensities(log.drop_columns("swapped_with")) == fn.propensities(log)
     alone = fn.propensities(log.drop_columns(["swapped_with", "session_id"]))
@@ -122,7 +118,7 @@ def test_the_other_rank_of_a_session_is_the_one_it_was_exchanged_with() -> None:
     assert fn.propensities(three)["propensity"].to_pylist() == pytest.approx([1, 2 / 3, 1 / 3])
 
 
-def test_ranks_of_which_nothing_is_known() -> None:
+def test_ranks_of_which_nothing_is_known():
     log = {
         "query": [1, 1, 1, 1, 2, 2, 3, 3],
         "document": [1, 1, 2, 2, 3, 3, 4, 4],
@@ -138,7 +134,7 @@ def test_ranks_of_which_nothing_is_known() -> None:
     assert all(math.isnan(each) for each in none["propensity"].to_pylist())
 
 
-def test_tables_files_and_feeding(tmp_path: Path) -> None:
+def test_tables_files_and_feeding(tmp_path):
     log = of_rankers(3)
     found = fn.propensities(log, method="intervention")
     pq.write_table(log, tmp_path / "log.parquet")
@@ -163,7 +159,7 @@ def test_tables_files_and_feeding(tmp_path: Path) -> None:
     assert fn.evaluate(clicks, "DCG(ips=True)").values[0, 0] == pytest.approx(1 + 0.5 / seen[2])
 
 
-def test_refused() -> None:
+def test_refused():
     with pytest.raises(ColumnError, match='there is no column "clicked"'):
         fn.propensities({"rank": [1]})
     with pytest.raises(ColumnError, match="usual name of the rank"):
@@ -187,7 +183,7 @@ def test_refused() -> None:
 # ---- differences of rankers ----
 
 
-def bandit(seed: int, queries: int = 400, model_error: float = 0.1) -> tuple[Any, Any, Any, float]:
+def bandit(seed, queries=400, model_error=0.1):
     """One of five documents is shown at random, likelier a better one; two rankers of them, which agree much."""
     rng = np.random.default_rng(seed)
     chance = np.clip(rng.beta(2, 3, (queries, 5)), 0.02, 0.98)
@@ -210,9 +206,9 @@ def bandit(seed: int, queries: int = 400, model_error: float = 0.1) -> tuple[Any
     )
 
 
-def test_differences_are_unbiased_and_controls_narrow_them() -> None:
+def test_differences_are_unbiased_and_controls_narrow_them():
     """bench/labels.py has more: here 150 logs, of whose intervals about 8 may miss."""
-    found: dict[str, list[tuple[float, float, bool]]] = {}
+    found = {}
     for seed in range(150):
         systems, shown, model, true = bandit(seed)
         for method in ("ips", "control", "doubly_robust"):
@@ -228,7 +224,7 @@ def test_differences_are_unbiased_and_controls_narrow_them() -> None:
     assert width["doubly_robust"] < width["control"] < 0.98 * width["ips"]
 
 
-def test_numbers_by_hand() -> None:
+def test_numbers_by_hand():
     old = fn.Rankings.from_lists(
         [[1, 0], [0, 1], [1, 1]], [[2, 1], [2, 1], [2, 1]], propensity=[1, 0.5, 0.8, 0.5, 1, 0.25]
     )
@@ -275,7 +271,7 @@ def test_numbers_by_hand() -> None:
     ]
 
 
-def test_differences_refuse() -> None:
+def test_differences_refuse():
     old = fn.Rankings.from_lists([[1, 0]], [[2, 1]], propensity=[1, 0.5])
     systems = {"old": old, "new": old.with_scores([1, 2])}
     with pytest.raises(MeasureError, match="nDCG@3 does not take ips"):

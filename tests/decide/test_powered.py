@@ -1,10 +1,7 @@
 """Few labels of people and many of a judge: against the oracle, the authors' package, and a simulation of coverage."""
 
-from __future__ import annotations
-
 import math
 import pickle
-from typing import Any
 
 import numpy as np
 import oracle
@@ -23,7 +20,7 @@ VALUES = st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0,
 MORE = st.lists(st.floats(0, 1), min_size=2, max_size=9)
 
 
-def scores_of(values: Any, ids: Any = None, **options: Any) -> fn.Scores:
+def scores_of(values, ids=None, **options):
     """Scores that have these values, as RR of one document has them with weights of gains."""
     values = np.asarray(values, np.float64)
     ids = list(range(len(values))) if ids is None else ids
@@ -33,7 +30,7 @@ def scores_of(values: Any, ids: Any = None, **options: Any) -> fn.Scores:
 
 @pytest.mark.pure
 @given(VALUES, MORE)
-def test_oracle(pairs: list[tuple[float, float]], more: list[float]) -> None:
+def test_oracle(pairs, more):
     y, f = (np.array(side) for side in zip(*pairs, strict=True))
     found = controlled(y, f, np.array(more))
     mean, weight, error = oracle.prediction_powered(y.tolist(), f.tolist(), more)
@@ -48,9 +45,7 @@ def test_oracle(pairs: list[tuple[float, float]], more: list[float]) -> None:
 
 @pytest.mark.pure
 @given(VALUES, MORE, st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
-def test_it_moves_and_grows_with_its_values(
-    pairs: list[tuple[float, float]], more: list[float], scale: float, shift: int
-) -> None:
+def test_it_moves_and_grows_with_its_values(pairs, more, scale, shift):
     """A judge that is too generous by a constant changes nothing; another unit scales mean and interval."""
     y, f = (np.array(side) for side in zip(*pairs, strict=True))
     first = controlled(y, f, np.array(more))
@@ -66,7 +61,7 @@ def test_it_moves_and_grows_with_its_values(
 
 
 @pytest.mark.pure
-def test_weight_and_mean_are_those_of_the_authors() -> None:
+def test_weight_and_mean_are_those_of_the_authors():
     """Numbers of ppi_py 0.2.3: `ppi_mean_pointestimate` and `ppi_mean_ci` of the same draws."""
     rng = np.random.default_rng(0)
     y = rng.random(60)
@@ -80,7 +75,7 @@ def test_weight_and_mean_are_those_of_the_authors() -> None:
 
 
 @pytest.mark.pure
-def test_weights_of_queries() -> None:
+def test_weights_of_queries():
     """A query of weight 2 is two queries in the mean; equal weights change nothing; one of 0 is none."""
     rng = np.random.default_rng(1)
     y, f, g = rng.random(20), rng.random(20), rng.random(50)
@@ -99,7 +94,7 @@ def test_weights_of_queries() -> None:
 
 
 @pytest.mark.pure
-def test_ends() -> None:
+def test_ends():
     y, g = np.array([0.2, 0.4, 0.9, 0.1]), np.array([0.5, 0.2, 0.7])
     nearly = controlled(y, np.array([0, 0, 0, 1e-38]), np.array([0.0, 1.0]))
     assert nearly.weight == 0 and nearly.error == pytest.approx(y.std(ddof=1) / 2), "equal up to rounding"
@@ -119,7 +114,7 @@ def test_ends() -> None:
     assert perfect.weight > 0.98 and perfect.effective > 50
 
 
-def draws(kind: str, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+def draws(kind, rng, n):
     if kind == "P@4":
         y = rng.binomial(4, rng.beta(1.5, 1.5, n)) / 4
         return y, np.clip(y + (rng.random(n) < 0.3) / 4 - (rng.random(n) < 0.15) / 4, 0, 1)
@@ -129,7 +124,7 @@ def draws(kind: str, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.n
 
 @pytest.mark.pure
 @pytest.mark.parametrize("kind", ["nDCG", "P@4"])
-def test_coverage(kind: str) -> None:
+def test_coverage(kind):
     """bench/coverage.py has the larger one: here 2,000 samples of 50 labels, of which 5 % may miss, and 3 sigma."""
     rng = np.random.default_rng(3)
     true = draws(kind, rng, 2_000_000)[0].mean()
@@ -147,7 +142,7 @@ def test_coverage(kind: str) -> None:
 # ---- of scores ----
 
 
-def test_scores_are_matched_by_query() -> None:
+def test_scores_are_matched_by_query():
     rng = np.random.default_rng(2)
     f = rng.random(40)
     y = 0.5 * f + 0.5 * rng.random(40)
@@ -177,12 +172,12 @@ def test_scores_are_matched_by_query() -> None:
         found.no_worse_than("a")
 
 
-def systems() -> tuple[dict[str, fn.Scores], dict[str, fn.Scores], dict[str, np.ndarray]]:
+def systems():
     rng = np.random.default_rng(4)
     country = np.array(["de", "fr"])[rng.integers(0, 2, 300)]
     grades = rng.integers(0, 4, (300, 8))
     model = np.clip(grades + rng.integers(0, 2, grades.shape), 0, 3)
-    values: dict[str, np.ndarray] = {"country": country}
+    values = {"country": country}
     people, machine = {}, {}
     for name, noise in (("old", 3.0), ("new", 1.0)):
         s = grades + rng.normal(0, noise, grades.shape)
@@ -194,7 +189,7 @@ def systems() -> tuple[dict[str, fn.Scores], dict[str, fn.Scores], dict[str, np.
     return people, machine, values
 
 
-def test_differences_slices_and_a_gate() -> None:
+def test_differences_slices_and_a_gate():
     people, machine, values = systems()
     found = fn.prediction_powered(people, machine)
     y, f = values["new"] - values["old"], values["judge new"] - values["judge old"]
@@ -217,7 +212,7 @@ def test_differences_slices_and_a_gate() -> None:
     assert "country" in repr(sliced) and sliced.no_worse_than("old", 0.5) == {"nDCG@5": True}
 
 
-def test_a_slice_without_labels_has_no_number() -> None:
+def test_a_slice_without_labels_has_no_number():
     judge = scores_of([0.1, 0.2, 0.3, 0.4], queries={"day": ["mo", "mo", None, None]})
     found = fn.prediction_powered(scores_of([0.5, 0.7]), judge, by=["day"])
     assert found["day"].to_pylist() == ["mo", None]
@@ -227,7 +222,7 @@ def test_a_slice_without_labels_has_no_number() -> None:
     assert none["n"].to_pylist() == [0] and math.isnan(none["mean"][0].as_py())
 
 
-def test_rankings_and_weights() -> None:
+def test_rankings_and_weights():
     rng = np.random.default_rng(5)
     grades, scores = rng.integers(0, 2, (30, 4)), rng.random((30, 4))
     weight = rng.integers(1, 5, 30)
@@ -241,18 +236,18 @@ def test_rankings_and_weights() -> None:
         fn.prediction_powered(fn.Rankings.from_dense(grades[:10], scores[:10]), judge, measures="RR")
 
 
-def test_refused() -> None:
+def test_refused():
     one, other = scores_of([0.1, 0.2, 0.3]), scores_of([0.1, 0.2, 0.3, 0.4])
     with pytest.raises(InputError, match='"judge" lacks 1 query that others have: 3. Give the judge'):
         fn.prediction_powered(other, one)
     with pytest.raises(InputTypeError, match="human is a Scores and judge a dict; give both"):
-        fn.prediction_powered(one, {"a": other})  # type: ignore[arg-type]
+        fn.prediction_powered(one, {"a": other})
     with pytest.raises(InputError, match="human has the systems a and judge a; give the same, two or more"):
         fn.prediction_powered({"a": one}, {"a": other})
     with pytest.raises(InputError, match="human has the systems a, b and judge a, c"):
         fn.prediction_powered({"a": one, "b": one}, {"a": other, "c": other})
     with pytest.raises(InputTypeError, match='"judge" is a list; wanted Scores'):
-        fn.prediction_powered(one, [1])  # type: ignore[arg-type]
+        fn.prediction_powered(one, [1])
     with pytest.raises(ColumnError, match='there is no column "country"'):
         fn.prediction_powered(one, other, by="country")
     with pytest.raises(ColumnError, match='the column "weight" has the name of a column of the result'):
@@ -273,7 +268,7 @@ def test_refused() -> None:
     assert fn.prediction_powered(judge, judge).to_pylist()[0]["n_judge"] == 3
 
 
-def test_its_tables_are_read_by_others() -> None:
+def test_its_tables_are_read_by_others():
     people, machine, _ = systems()
     table = pa.table(fn.prediction_powered(people, machine))
     assert table.schema.field("n").type == pa.int64() and table.schema.field("effective").type == pa.float64()

@@ -1,11 +1,8 @@
 """Ranks of systems: intervals that hold at once, groups that cannot be told apart, and how often each is the best."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,24 +18,23 @@ from fastndcg.statistics import resampling
 stats = pytest.importorskip("scipy.stats")
 
 
-def systems(values: np.ndarray, **columns: Any) -> dict[str, Any]:
+def systems(values, **columns):
     return {f"s{place}": scores_of(each, **columns) for place, each in enumerate(values)}
 
 
-def some(seed: int, n: int = 60, k: int = 5, step: float = 0.03) -> np.ndarray:
-    values: np.ndarray = drawn(seed, n, k) + np.random.default_rng(seed).permutation(k)[:, None] * step
-    return values
+def some(seed, n=60, k=5, step=0.03):
+    return drawn(seed, n, k) + np.random.default_rng(seed).permutation(k)[:, None] * step
 
 
-def by_system(table: Any) -> dict[str, dict[str, Any]]:
+def by_system(table):
     return {row["system"]: row for row in table.to_pylist()}
 
 
-def of_definition(values: np.ndarray, alpha: float = 0.05) -> dict[str, tuple[int, int, int]]:
+def of_definition(values, alpha=0.05):
     """Rank and interval of each system: paired t-tests of SciPy, with Holm's correction, counted."""
     pairs = list(itertools.combinations(range(len(values)), 2))
     p = [float(stats.ttest_rel(values[one], values[other]).pvalue) for one, other in pairs]
-    rejected: list[tuple[int, int]] = []
+    rejected = []
     for place, which in enumerate(sorted(range(len(p)), key=p.__getitem__)):
         if p[which] * (len(p) - place) > alpha:
             break
@@ -56,7 +52,7 @@ def of_definition(values: np.ndarray, alpha: float = 0.05) -> dict[str, tuple[in
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_intervals_are_those_of_the_definition(seed: int) -> None:
+def test_intervals_are_those_of_the_definition(seed):
     values = some(seed)
     for options in (
         {},
@@ -74,7 +70,7 @@ def test_intervals_are_those_of_the_definition(seed: int) -> None:
     "options",
     [{}, {"test": "tukey"}, {"test": "randomisation"}, {"correction": "bonferroni"}, {"cluster": "c"}],
 )
-def test_laws(options: dict[str, Any]) -> None:
+def test_laws(options):
     values = some(3, n=40)
     values[4] = values[1]
     values[0, 7] = values[0, 3]
@@ -107,7 +103,7 @@ def test_laws(options: dict[str, Any]) -> None:
     )
 
 
-def test_how_often_each_is_the_best() -> None:
+def test_how_often_each_is_the_best():
     """As NumPy draws queries, up to what 10,000 draws vary; clusters are drawn whole."""
     values, random = some(1, n=30, step=0.002), np.random.default_rng(5)
     weight = 1.0 + np.arange(30) % 4
@@ -123,7 +119,7 @@ def test_how_often_each_is_the_best() -> None:
         assert found.max() < 0.98
 
 
-def test_many_queries_are_drawn_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_queries_are_drawn_in_groups(monkeypatch):
     values = some(2, n=4_000, k=3, step=0.0005)
     alone = resampling.shares_best(values, None, None, 4_000, 0)
     monkeypatch.setattr(resampling, "_DRAWN", 500)
@@ -132,7 +128,7 @@ def test_many_queries_are_drawn_in_groups(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(grouped, resampling.shares_best(values[:, ::-1], None, None, 4_000, 0, 2))
 
 
-def test_groups_are_the_pairs_that_are_not_apart() -> None:
+def test_groups_are_the_pairs_that_are_not_apart():
     random = np.random.default_rng(0)
     for k in (1, 2, 3, 8, 30):
         names = [f"s{place}" for place in range(k)]
@@ -147,12 +143,12 @@ def test_groups_are_the_pairs_that_are_not_apart() -> None:
     assert groups_of(list("abc"), set(itertools.combinations("abc", 2))) == {"a": "A", "b": "B", "c": "C"}
 
 
-def _letters(text: str) -> set[str]:
+def _letters(text):
     singles = set(text.partition("(")[0])
     return singles | set(text[len(text.partition("(")[0]) :].strip("()").split(")(")) - {""}
 
 
-def test_what_is_not_known() -> None:
+def test_what_is_not_known():
     """Few queries tell nothing apart; a mean that is NaN has no rank, and a system without queries neither."""
     one = fn.compare(systems(np.array([[0.1], [0.5], [0.9]]))).ranks()
     assert one["low"].to_pylist() == [1, 1, 1] and one["high"].to_pylist() == [3, 3, 3]
@@ -171,7 +167,7 @@ def test_what_is_not_known() -> None:
     assert apart["high"].to_pylist() == [1, 2] and apart["p_best"].null_count == 2
 
 
-def test_tables_have_ranks(tmp_path: Any) -> None:
+def test_tables_have_ranks(tmp_path):
     """Several measures name theirs; LaTeX, Markdown and the command line show what `ranks` returns."""
     random = np.random.default_rng(0)
     grades = random.integers(0, 4, (80, 12))
@@ -208,7 +204,7 @@ def test_tables_have_ranks(tmp_path: Any) -> None:
     assert run(*words, "--ranks", "--format", "latex").stdout == compared.to_latex(ranks=True)
 
 
-def test_intervals_hold_at_once() -> None:
+def test_intervals_hold_at_once():
     """In 95 % of experiments or more, all true ranks of five systems lie in their intervals; two of them are equal."""
     random, truth = np.random.default_rng(1), np.array([0.0, 0.0, 0.03, 0.06, 0.2])
     lowest, highest = [4, 4, 3, 2, 1], [5, 5, 3, 2, 1]

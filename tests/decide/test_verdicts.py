@@ -1,11 +1,7 @@
 """Gates with three verdicts, in Python and from the command line, and gates that are looked at while queries arrive."""
 
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +16,12 @@ from fastndcg.statistics.intervals import sequence_half
 stats = pytest.importorskip("scipy.stats")
 
 
-def one(a: Any, b: Any, margin: float, *, sequential: bool = False, **options: Any) -> dict[str, Any]:
+def one(a, b, margin, *, sequential=False, **options):
     (row,) = compared(a, b, **options).verdicts("a", margin, sequential=sequential).to_pylist()
     return dict(row)
 
 
-def test_a_verdict_is_where_the_interval_lies() -> None:
+def test_a_verdict_is_where_the_interval_lies():
     a, b = drawn(3, 80)
     ends = compared(a, b).rows[0]
     low, high = ends["low"], ends["high"]
@@ -56,7 +52,7 @@ def test_a_verdict_is_where_the_interval_lies() -> None:
 
 @pytest.mark.parametrize("sequential", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_so_many_queries_decide(seed: int, sequential: bool) -> None:
+def test_so_many_queries_decide(seed, sequential):
     """With as many queries of the same mean and spread the gate decides, and with a tenth less it does not."""
     random = np.random.default_rng(seed)
     a = random.normal(0.5, 0.1, 60)
@@ -68,7 +64,7 @@ def test_so_many_queries_decide(seed: int, sequential: bool) -> None:
     assert row["verdict"] == "undecided" and row["needed"] > 60
     differences = b - a
 
-    def decides(n: int) -> bool:
+    def decides(n):
         copies = np.resize((differences - differences.mean()) / differences.std(), n)
         copies = (copies - copies.mean()) / copies.std() * differences.std(ddof=1) + differences.mean()
         return one(np.zeros(n), copies, 0.0, sequential=sequential)["verdict"] != "undecided"
@@ -76,11 +72,11 @@ def test_so_many_queries_decide(seed: int, sequential: bool) -> None:
     assert decides(math.ceil(row["needed"] * 1.01)) and not decides(int(row["needed"] * 0.9))
 
 
-def test_a_confidence_sequence_is_that_of_the_paper() -> None:
+def test_a_confidence_sequence_is_that_of_the_paper():
     """The formula of Waudby-Smith et al. with normal quantiles; rho by search; Student's quantile of the same tail."""
     alpha, at = 0.05, 1_000
 
-    def bound(n: float, rho: float) -> float:
+    def bound(n, rho):
         return math.sqrt(
             2 * (n * rho**2 + 1) / (n**2 * rho**2) * math.log(math.sqrt(n * rho**2 + 1) / alpha)
         ) * math.sqrt(n)
@@ -96,7 +92,7 @@ def test_a_confidence_sequence_is_that_of_the_paper() -> None:
     assert sequence_half(0.1, 99, 0.99) > sequence_half(0.1, 99, 0.9) > stats.t.isf(0.05, 99) * 0.1
 
 
-def test_a_sequential_gate_decides_later_and_by_enough_differences() -> None:
+def test_a_sequential_gate_decides_later_and_by_enough_differences():
     a = np.full(5_000, 0.5)
     same = one(a, a, 0.002, sequential=True)
     assert same["verdict"] == "holds" and (same["low"], same["high"]) == (0, 0)
@@ -114,7 +110,7 @@ def test_a_sequential_gate_decides_later_and_by_enough_differences() -> None:
         compared([0.1, 0.2], [0.1, 0.3], paired=False).no_worse_than("a", 0.1, sequential=True)
 
 
-def test_a_gate_that_is_looked_at_a_hundred_times_is_wrong_no_more_often_than_it_says() -> None:
+def test_a_gate_that_is_looked_at_a_hundred_times_is_wrong_no_more_often_than_it_says():
     """Of a loss of exactly the margin; the interval by Student's t says "holds" much more often."""
     random, wrong, naive = np.random.default_rng(0), 0, 0
     looks = np.unique(np.geomspace(30, 3_000, 100).astype(int))
@@ -135,7 +131,7 @@ def test_a_gate_that_is_looked_at_a_hundred_times_is_wrong_no_more_often_than_it
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
+def files(tmp_path):
     random = np.random.default_rng(5)
     grades = random.integers(0, 4, (90, 8))
     paths = [tmp_path / "base.parquet", tmp_path / "new.parquet"]
@@ -149,7 +145,7 @@ def files(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def test_three_verdicts_of_the_command(files: list[Path]) -> None:
+def test_three_verdicts_of_the_command(files):
     base, new = (fn.evaluate(path, "nDCG@5") for path in files)
     row = fn.compare({"base": base, "new": new}).rows[0]
     assert row["low"] < -0.001 < row["high"] and row["high"] > 0
@@ -175,7 +171,7 @@ def test_three_verdicts_of_the_command(files: list[Path]) -> None:
     assert shown["verdicts"][0]["high"] < -0.001
 
 
-def test_a_sequential_gate_of_the_command(files: list[Path]) -> None:
+def test_a_sequential_gate_of_the_command(files):
     words = [
         "compare",
         *files,
@@ -215,12 +211,12 @@ def test_a_sequential_gate_of_the_command(files: list[Path]) -> None:
         ),
     ],
 )
-def test_gates_that_are_refused(files: list[Path], words: list[str], message: str) -> None:
+def test_gates_that_are_refused(files, words, message):
     result = run("compare", *files, *words)
     assert result.exit_code == 2 and message in result.stderr
 
 
-def test_a_gate_of_nothing_and_a_huge_margin() -> None:
+def test_a_gate_of_nothing_and_a_huge_margin():
     nothing = fn.Rankings.from_lists([[0, 0]] * 3)
     found = fn.compare({"a": nothing, "b": nothing}, "nDCG(empty='skip')@10")
     (row,) = found.verdicts("a", 0.1, sequential=True).to_pylist()
@@ -230,7 +226,7 @@ def test_a_gate_of_nothing_and_a_huge_margin() -> None:
         found.verdicts("a", 10**400)
 
 
-def test_a_gate_names_slices_as_tables_do(tmp_path: Path) -> None:
+def test_a_gate_names_slices_as_tables_do(tmp_path):
     """A query without a country, and one whose country is the text `null`, stand in different gates."""
     table = {"qid": np.repeat(np.arange(9), 2), "label": [1, 0] * 9, "good": [1, 0] * 9, "bad": [0, 1] * 9}
     country = np.repeat(np.array([None, "null", ""] * 3, object), 2)

@@ -1,7 +1,5 @@
 """Compiled drivers stay in the user's cache folder, a folder a version, and never in the package's own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle
@@ -42,26 +40,26 @@ builtins.open, os.mkdir, os.makedirs, os.replace, tempfile.TemporaryFile = only_
 """
 
 
-def installed(folder: Path) -> Path:
+def installed(folder):
     """A copy of the package that nothing was compiled into."""
     shutil.copytree(ROOT, folder / "fastndcg", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
-def run(code: str, site: Path, **environment: str) -> str:
+def run(code, site, **environment):
     """What a program prints that finds the package in `site`, with no settings but these."""
     settings = {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"} | environment
     with contextlib.chdir(site):
         return printed(code, without=("NUMBA_CACHE", "XDG_"), **settings)
 
 
-def files(folder: Path) -> set[str]:
+def files(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.compiled
 @compiles
-def test_kernels_are_kept_in_the_users_folder(tmp_path: Path) -> None:
+def test_kernels_are_kept_in_the_users_folder(tmp_path):
     """Nothing is added to the package; folders of older versions go, and are not missed where they are all there is."""
     site, home = installed(tmp_path / "site"), tmp_path / "home"
     before = files(site)
@@ -79,7 +77,7 @@ def test_kernels_are_kept_in_the_users_folder(tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 @compiles
-def test_the_folder_that_numba_was_told_wins(tmp_path: Path) -> None:
+def test_the_folder_that_numba_was_told_wins(tmp_path):
     """It is found where it can only be read, and a block that changes in another file than its driver makes it void."""
     site, home, told = installed(tmp_path / "site"), tmp_path / "home", tmp_path / "told"
     environment = {"HOME": str(home), "NUMBA_CACHE_DIR": str(told)}
@@ -99,7 +97,7 @@ def test_the_folder_that_numba_was_told_wins(tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 @compiles
-def test_a_package_in_an_archive(tmp_path: Path) -> None:
+def test_a_package_in_an_archive(tmp_path):
     site, home = installed(tmp_path / "site"), tmp_path / "home"
     archive = shutil.make_archive(str(tmp_path / "packed"), "zip", site)
     for hits in (0, 1):
@@ -108,7 +106,7 @@ def test_a_package_in_an_archive(tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 @compiles
-def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
+def test_folders_that_cannot_be_written(tmp_path):
     """Neither the package's folder nor a home: nothing is cached, and nothing else is wrong."""
     site, home = installed(tmp_path / "site"), tmp_path / "home"
     home.touch()  # a file where a folder would have to be
@@ -130,9 +128,7 @@ def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
         ("win32", {}, "/home/ann/AppData/Local/fastndcg/Cache"),
     ],
 )
-def test_the_users_folder_by_platform(
-    platform: str, environment: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_folder_by_platform(platform, environment, expected, monkeypatch):
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "/home/ann", **environment}.items():
@@ -143,8 +139,8 @@ def test_the_users_folder_by_platform(
     assert folder.as_posix() == expected
 
 
-def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown() -> Path:
+def test_no_home(monkeypatch):
+    def unknown():
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -153,7 +149,7 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caching.users_folder() is None
 
 
-def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path: Path) -> None:
+def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path):
     """Two checkouts, or two versions of Numba, that are used in turn leave each other's alone."""
     version = tmp_path / "1.10.0"
     for name, days in (("recent", 2), ("old", 8)):
@@ -171,9 +167,7 @@ def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path: Path
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
 @pytest.mark.parametrize("which", range(3))
 @pytest.mark.parametrize("how", ["the group writes", "others write", "another's", "root's", "own"])
-def test_folders_that_others_could_fill_are_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, which: int, how: str
-) -> None:
+def test_folders_that_others_could_fill_are_refused(monkeypatch, tmp_path, which, how):
     """Loading a driver runs code. A warning says so once, and what to do."""
     own = tmp_path / "fastndcg" / "1.0" / "kernels"
     monkeypatch.setattr(caching, "_folder", lambda parent: own)
@@ -211,7 +205,7 @@ def test_folders_that_others_could_fill_are_refused(
 @pytest.mark.compiled
 @compiles
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners")
-def test_what_others_planted_is_not_loaded(tmp_path: Path) -> None:
+def test_what_others_planted_is_not_loaded(tmp_path):
     """An index of drivers is a pickle: here one that leaves a file behind."""
     kept, trace = tmp_path / "kept", tmp_path / "was-run"
     environment = {"NUMBA_CACHE_DIR": str(kept)}
@@ -227,16 +221,16 @@ def test_what_others_planted_is_not_loaded(tmp_path: Path) -> None:
 
 
 class Planted:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self):
         return os.mkdir, (self.path,)
 
 
 @pytest.mark.compiled
 @compiles
-def test_kernels_that_cannot_be_kept_are_told_of_once(tmp_path: Path) -> None:
+def test_kernels_that_cannot_be_kept_are_told_of_once(tmp_path):
     program = f"""
 import warnings
 warnings.simplefilter("always")

@@ -1,12 +1,7 @@
 """Kernels compiled ahead: found by other processes, in a folder that was copied and cannot be written, without a home."""
 
-from __future__ import annotations
-
 import os
 import shutil
-import subprocess
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -17,9 +12,6 @@ from commands import program
 
 import fastndcg as fn
 from fastndcg.errors import InputError, MeasureError
-
-if TYPE_CHECKING:
-    from fastndcg.api.compilation import Compiled
 
 # one worker compiles for all of them
 pytestmark = [pytest.mark.compiled, pytest.mark.xdist_group("compilation")]
@@ -55,24 +47,24 @@ print(hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest())
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+def made(tmp_path_factory):
     """Kernels for a processor without vectors of more than 16 bytes."""
     folder = tmp_path_factory.mktemp("made")
     return fn.compile_kernels("nDCG@10", scores="float32", folder=folder, cpu="generic")
 
 
-def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(code, **environment):
     return program(code, flags=["-W", "error"], FASTNDCG_KERNELS="compiled", **environment)
 
 
 @COMPILES
-def test_processors_give_the_same_bits(made: Compiled) -> None:
+def test_processors_give_the_same_bits(made):
     here, there = run(BITS), run(BITS, **made.environment)
     assert here.stdout == there.stdout != "", there.stderr
 
 
 @COMPILES
-def test_a_folder_is_shipped(made: Compiled, tmp_path: Path) -> None:
+def test_a_folder_is_shipped(made, tmp_path):
     assert made.n_kernels > 3 and made.n_bytes > 100_000 and made.seconds > 0
     assert made.environment["NUMBA_CPU_NAME"] == "generic"
     folder = made.environment["NUMBA_CACHE_DIR"]
@@ -91,7 +83,7 @@ def test_a_folder_is_shipped(made: Compiled, tmp_path: Path) -> None:
 
 
 @pytest.mark.pure
-def test_what_is_not_known_is_refused() -> None:
+def test_what_is_not_known_is_refused():
     with pytest.raises(InputError, match="scores='float16' is not known; wanted float32, float64, int64"):
         fn.compile_kernels(scores="float16")
     with pytest.raises(MeasureError):
@@ -99,7 +91,7 @@ def test_what_is_not_known_is_refused() -> None:
 
 
 @COMPILES
-def test_only_what_a_job_needs(tmp_path: Path) -> None:
+def test_only_what_a_job_needs(tmp_path):
     """Of readers and scoring by one thread, for files as they are."""
     ids = np.arange(3000) // 10
     columns = {"topic": ids, "points": (ids % 4).astype(np.int8), "model": ids.astype(np.float32)}
@@ -112,18 +104,18 @@ def test_only_what_a_job_needs(tmp_path: Path) -> None:
 
 
 @pytest.mark.pure
-def test_columns_without_data_are_refused() -> None:
+def test_columns_without_data_are_refused():
     with pytest.raises(InputError, match="query names a column of data=, which is not given"):
         fn.compile_kernels("nDCG@10", query="qid")
 
 
-def test_a_processor_that_is_not_known(tmp_path: Path) -> None:
+def test_a_processor_that_is_not_known(tmp_path):
     with pytest.raises(fn.InputError, match="cpu='nonsense' is no processor that LLVM knows"):
         fn.compile_kernels("nDCG@10", scores="float32", folder=tmp_path, cpu="nonsense")
 
 
 @COMPILES
-def test_modules_of_the_current_folder_are_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_modules_of_the_current_folder_are_not_run(monkeypatch, tmp_path):
     """Neither where Python looks there by itself, nor by an empty or relative entry of PYTHONPATH."""
     (tmp_path / "below").mkdir()
     for folder in (tmp_path, tmp_path / "below"):

@@ -1,9 +1,6 @@
 """Measures of binary relevance, cascades and judgments: against the oracle, by identities, and where ties decide."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import oracle
@@ -12,13 +9,10 @@ from variants import TIES, all_asked, measure_of, tables
 
 import fastndcg as fn
 
-if TYPE_CHECKING:
-    from strategies import Asked, Ragged
-
 pytestmark = pytest.mark.compiled
 
 
-def check(table: Ragged, asked: list[Asked], relative: float = 1e-12) -> None:
+def check(table, asked, relative=1e-12):
     measures = [measure_of(one.name, dict(one.parameters), one.cutoff) for one in asked]
     scores = fn.evaluate(table.rankings(), measures)
     queries = table.queries()
@@ -39,13 +33,13 @@ def check(table: Ragged, asked: list[Asked], relative: float = 1e-12) -> None:
 @pytest.mark.pure
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("layout", ["bare", "flagged", "pooled"])
-def test_oracle(layout: str, ties: str) -> None:
+def test_oracle(layout, ties):
     check(tables(1, 25)[layout], all_asked(ties))
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize("layout", ["bare", "flagged", "pooled"])
-def test_oracle_continuous_grades(layout: str) -> None:
+def test_oracle_continuous_grades(layout):
     """Grades without levels: a fraction, and grades too far apart for a table of bytes."""
     table = tables(2, 20, grades=(0, 0, 0.5, 1, 2.5, 4), dtype="float64")[layout]
     for ties in TIES:
@@ -54,7 +48,7 @@ def test_oracle_continuous_grades(layout: str) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("dtype", ["int8", "float64"])
-def test_oracle_negative_grades(dtype: str) -> None:
+def test_oracle_negative_grades(dtype):
     """A negative grade is not relevant; for infAP it is an unjudged document of the pool."""
     grades = (-2, -1, 0, 0, 1, 2) if dtype == "int8" else (-2, -1, 0, 0.5, 1, 2)
     asked = [one for ties in TIES for one in all_asked(ties) if one.name not in ("nDCG", "DCG", "CG", "IDCG")]
@@ -62,7 +56,7 @@ def test_oracle_negative_grades(dtype: str) -> None:
         check(table, [one for one in asked if one.suits(table)])
 
 
-def test_bounds_are_the_least_and_greatest_of_all_orders() -> None:
+def test_bounds_are_the_least_and_greatest_of_all_orders():
     """No sampled pools here: there, infAP rewards pooled documents, and its worst order need not be the least."""
     for table in tables(4, 25).values():
         for one in (one for one in all_asked("average") if one.name != "NumRel"):

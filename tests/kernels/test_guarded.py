@@ -5,14 +5,12 @@ Each function of WORK yields bytes that it came to. As a program this prints a d
 that are named.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 import tempfile
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import guarded
 import numpy as np
@@ -23,9 +21,6 @@ import pytest
 from commands import program
 
 import fastndcg as fn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.compiled
 
@@ -48,14 +43,14 @@ FOLDS = (
 # ---- work ----
 
 
-def rankings_of(lengths: Array, kind: Any, *, fractions: bool, pool: bool, seed: int = 0) -> fn.Rankings:
+def rankings_of(lengths, kind, *, fractions, pool, seed=0):
     random = np.random.default_rng(seed)
     size = int(lengths.sum())
     grades = random.choice([0, 0, 0, 1, 2, 4], size).astype(np.uint8)
-    relevance: Array = grades / 4 if fractions else grades
+    relevance = grades / 4 if fractions else grades
     spread = np.repeat(np.where(np.arange(len(lengths)) % 3, 5 * lengths, lengths // 4 + 1), lengths)
     scores = (random.random(size) * spread).astype(np.int64).astype(kind)
-    columns: dict[str, Any] = {}
+    columns = {}
     if pool:
         columns["is_judged"] = random.random(size) < 0.8
         more = random.integers(0, 6, len(lengths))
@@ -70,9 +65,7 @@ def rankings_of(lengths: Array, kind: Any, *, fractions: bool, pool: bool, seed:
     return fn.Rankings.from_groups(lengths, relevance, scores, **columns)
 
 
-def evaluations(
-    lengths: tuple[int, ...] = MANY, kinds: tuple[str, ...] = ("f4", "f8", "i8")
-) -> Iterator[bytes]:
+def evaluations(lengths=MANY, kinds=("f4", "f8", "i8")):
     """Every measure in company, on one thread and on two, and some without the others. Other tests compile the same kernels."""
     for kind in kinds:
         together = (*LINEAR, *FOLDS) if kind == "f4" else LINEAR
@@ -90,17 +83,17 @@ def evaluations(
                     yield fn.evaluate(rankings, asked, threads=threads).values.tobytes()
 
 
-def few_evaluations() -> Iterator[bytes]:
+def few_evaluations():
     yield from evaluations(FEW, ("f4",))
 
 
-def fewest_evaluations() -> Iterator[bytes]:
+def fewest_evaluations():
     """Of which one driver is compiled."""
     rankings = rankings_of(np.array(FEW), "f4", fractions=False, pool=True)
     yield fn.evaluate(rankings, (*LINEAR, *FOLDS), threads=1).values.tobytes()
 
 
-def returned_and_intents(queries: int = 40) -> Iterator[bytes]:
+def returned_and_intents(queries=40):
     """Expectations over what was returned, and measures of several intents."""
     random = np.random.default_rng(2)
     lengths = random.integers(0, 12, queries)
@@ -117,7 +110,7 @@ def returned_and_intents(queries: int = 40) -> Iterator[bytes]:
         yield fn.evaluate(rankings, asked).values.tobytes()
 
 
-def pages(turns: int = 96) -> Iterator[bytes]:
+def pages(turns=96):
     """Files in every form, and chunks of columns with bytes changed, decoded whether they are good or not."""
     from fastndcg.sources import pages as decoder
     from fastndcg.sources import parquet
@@ -153,7 +146,7 @@ def pages(turns: int = 96) -> Iterator[bytes]:
         parquet.LEAST_ROWS_OF_A_GROUP = before
 
 
-def codes(turns: int = 200) -> Iterator[bytes]:
+def codes(turns=200):
     """Pages of codes of every width, in runs and packed groups of any length, that end with the data."""
     from fastndcg.compiled.reading import decoders as kernels
     from fastndcg.compiled.reading import page_headers
@@ -195,11 +188,11 @@ def codes(turns: int = 200) -> Iterator[bytes]:
         yield out.tobytes()
 
 
-def bytes_of_number(number: int) -> bytes:
+def bytes_of_number(number):
     return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + bytes_of_number(number >> 7)
 
 
-def mutated_chunks(path: str, decoder: Any, random: np.random.Generator, turns: int) -> Iterator[bytes]:
+def mutated_chunks(path, decoder, random, turns):
     from fastndcg.sources.footers import read_footer
 
     whole = np.fromfile(path, np.uint8)
@@ -225,7 +218,7 @@ def mutated_chunks(path: str, decoder: Any, random: np.random.Generator, turns: 
                     yield found.to_numpy().tobytes()
 
 
-def text(turns: int = 60) -> Iterator[bytes]:
+def text(turns=60):
     """TREC and LETOR files as they should be, and with bytes changed, lost or repeated."""
     random = np.random.default_rng(4)
     ids = ["d", "doc-17", "a" * 7, "b" * 8, "c" * 9, "é" * 20, "x" * 63, "y" * 64, "z" * 65, "w" * 200]
@@ -249,7 +242,7 @@ def text(turns: int = 60) -> Iterator[bytes]:
             yield outcome(partial(fn.read_ltr, files[2], scores=np.arange(float(len(ltr)))))
 
 
-def changed(data: bytes, random: np.random.Generator) -> bytes:
+def changed(data, random):
     out = bytearray(data)
     for _ in range(random.integers(1, 4)):
         at, n = int(random.integers(len(out))), int(random.integers(1, 100))
@@ -262,7 +255,7 @@ def changed(data: bytes, random: np.random.Generator) -> bytes:
     return bytes(out)
 
 
-def outcome(read: Callable[[], fn.Rankings]) -> bytes:
+def outcome(read):
     """What was read; of a refusal that it was one, since this is no test of messages."""
     try:
         rankings = read()
@@ -271,14 +264,14 @@ def outcome(read: Callable[[], fn.Rankings]) -> bytes:
     return rankings.offsets.tobytes() + rankings.relevance.tobytes() + rankings.scores.tobytes()
 
 
-WORK: dict[str, Callable[[], Iterator[bytes]]] = {
+WORK = {
     work.__name__: work
     for work in (fewest_evaluations, few_evaluations, evaluations, returned_and_intents, pages, codes, text)
 }
 
 
 @cache
-def digest_of(work: str) -> str:
+def digest_of(work):
     digest = hashlib.sha256()
     for part in WORK[work]():
         digest.update(part)
@@ -288,7 +281,7 @@ def digest_of(work: str) -> str:
 # ---- tests ----
 
 
-def in_a_child(how: str, *work: str, **environment: str) -> dict[str, str]:
+def in_a_child(how, *work, **environment):
     """Digests of the work, done by a process with guards."""
     done = program(Path(__file__), how, *work, timeout=600, **environment)
     assert done.returncode == 0, (
@@ -298,18 +291,18 @@ def in_a_child(how: str, *work: str, **environment: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("side", guarded.SIDES)
-def test_nothing_is_read_or_written_past_an_array(side: str) -> None:
+def test_nothing_is_read_or_written_past_an_array(side):
     work = ("evaluations", "returned_and_intents", "pages", "codes", "text")
     assert in_a_child(side, *work) == {name: digest_of(name) for name in work}
 
 
-def test_no_index_is_below_0() -> None:
+def test_no_index_is_below_0():
     """Without compiling, where NumPy itself refuses those that are too large."""
     work = ("few_evaluations", "returned_and_intents", "codes")
     assert in_a_child("index", *work, NUMBA_DISABLE_JIT="1") == {name: digest_of(name) for name in work}
 
 
-def test_indices_are_within_bounds_as_compiled(tmp_path: Path) -> None:
+def test_indices_are_within_bounds_as_compiled(tmp_path):
     compiled = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     work = "fewest_evaluations"
     assert in_a_child("bounds", work, **compiled) == {work: digest_of(work)}
@@ -317,7 +310,7 @@ def test_indices_are_within_bounds_as_compiled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("side", guarded.SIDES)
 @pytest.mark.parametrize("memory", ["given", "its own"])
-def test_a_read_past_an_array_is_a_fault(side: str, memory: str) -> None:
+def test_a_read_past_an_array_is_a_fault(side, memory):
     """The guards themselves."""
     code = f"""
         import guarded, numpy as np

@@ -1,8 +1,6 @@
 """Vector blocks of the kernels, each against the plain function beside it that defines it, and against their arrays' ends."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
@@ -12,9 +10,6 @@ from fastndcg.compiled.compile import compiling
 from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.compiled.flow.ranking import keep_all
 from fastndcg.compiled.vectors import bounds, keeping, ordering, side_by_side, summing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.compiled
 
@@ -26,34 +21,34 @@ UNTOUCHED = 77  # what stands in all places that a block may not write to
 _GUARD = 8
 
 
-def through(block: Callable[..., Any]) -> Callable[..., Any]:
+def through(block):
     """A compiled function that calls a block, which only compiled code can."""
 
     @numba.njit(nogil=True, error_model="numpy")
-    def call(*arguments: Any) -> Any:
+    def call(*arguments):
         return block(*arguments)
 
-    return call  # type: ignore[no-any-return]
+    return call
 
 
 class Guarded:
     """An array for a block to fill, within a larger one whose other places must stay as they are."""
 
-    def __init__(self, shape: int | tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, shape, dtype):
         size = int(np.prod(shape))
         self.whole = np.full(size + 2 * _GUARD, UNTOUCHED, dtype)
         self.part: Array = self.whole[_GUARD : _GUARD + size].reshape(shape)
 
-    def check(self) -> None:
+    def check(self):
         assert (self.whole[:_GUARD] == UNTOUCHED).all()
         assert (self.whole[-_GUARD:] == UNTOUCHED).all()
 
 
-def lowest(dtype: Any) -> Any:
+def lowest(dtype):
     return dtype(-np.inf) if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
 
 
-def lists(dtype: Any, lengths: tuple[int, ...] = LENGTHS, rounds: int = 4) -> Iterator[tuple[Array, Array]]:
+def lists(dtype, lengths=LENGTHS, rounds=4):
     """Scores and codes: all distinct, tied in threes, all tied, and with the dtype's lowest score among them."""
     random = np.random.default_rng(5)
     for n in lengths:
@@ -66,13 +61,13 @@ def lists(dtype: Any, lengths: tuple[int, ...] = LENGTHS, rounds: int = 4) -> It
 
 
 @pytest.fixture(params=[False, True], ids=["bit by bit", "compressed"])
-def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _both_ways(request, monkeypatch):
     """As on processors without and with an instruction that moves lanes under a mask together."""
     monkeypatch.setattr(keeping, "compresses", lambda: request.param)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_bound_of_top(dtype: Any) -> None:
+def test_bound_of_top(dtype):
     call = through(bounds.bound_of_top)
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
         for depth in range(1, LANES + 1):
@@ -81,14 +76,14 @@ def test_bound_of_top(dtype: Any) -> None:
             assert (scores >= bound).sum() >= depth
 
 
-def end_to_end(parts: list[Array]) -> tuple[Array, Array, Array]:
+def end_to_end(parts):
     """Lists in one array, and where each begins and ends."""
     ends = np.cumsum([len(part) for part in parts])
     return np.concatenate(parts), np.append(0, ends[:-1]), ends
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
+def test_bounds_of_queries_side_by_side(dtype):
     call_fill, call_bound = through(bounds.greatest_by_bin), through(bounds.bounds_of_top)
     some = [scores for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= BINS))]
     for first in range(0, len(some) - SIDE_BY_SIDE + 1, 5):
@@ -112,7 +107,7 @@ def test_bounds_of_queries_side_by_side(dtype: Any) -> None:
                 assert (scores >= limits.part[lane]).sum() >= depth
 
 
-def ranked_side_by_side(call: Callable[..., int], dtype: Any, batch: Any, rows: int, *, check: bool) -> Any:
+def ranked_side_by_side(call, dtype, batch, rows, *, check):
     """What a block that ranks queries side by side fills, and the lanes with ties. The last two lanes are not taken."""
     longest = max(rows, *(len(scores) for scores, _ in batch)) + 2 * LANES
     scores, codes = np.zeros((SIDE_BY_SIDE, longest), dtype), np.full((SIDE_BY_SIDE, longest), 3, np.uint32)
@@ -133,7 +128,7 @@ def ranked_side_by_side(call: Callable[..., int], dtype: Any, batch: Any, rows: 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [LANES, 2 * LANES, 3 * LANES, 7 * LANES, 16 * LANES, 19 * LANES])
-def test_rank_side_by_side(rows: int, dtype: Any) -> None:
+def test_rank_side_by_side(rows, dtype):
     call = through(side_by_side.rank_side_by_side)
     random = np.random.default_rng(11)
     some = list(lists(dtype, (*LENGTHS, rows - 1, rows, rows + 1)))
@@ -166,7 +161,7 @@ def test_rank_side_by_side(rows: int, dtype: Any) -> None:
             assert np.count_nonzero(ranked[:, lane] == 9) == rows - kept[lane]
 
 
-def test_average_side_by_side() -> None:
+def test_average_side_by_side():
     call = through(side_by_side.average_side_by_side)
     random = np.random.default_rng(13)
     for turn in range(200):
@@ -195,7 +190,7 @@ def test_average_side_by_side() -> None:
 @pytest.mark.usefixtures("_both_ways")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("block", [keeping.keep_from, keeping.keep_few_from])
-def test_keep_from(block: Any, dtype: Any) -> None:
+def test_keep_from(block, dtype):
     call = through(block)
     for scores, codes in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
         for bound in (lowest(dtype), np.median(scores).astype(dtype), scores.max()):
@@ -212,7 +207,7 @@ def test_keep_from(block: Any, dtype: Any) -> None:
 
 @pytest.mark.usefixtures("_both_ways")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_keep_from_lanes(dtype: Any) -> None:
+def test_keep_from_lanes(dtype):
     """Lists of fewer than LANES documents are left alone."""
     call = through(keeping.keep_from_lanes)
     some = list(lists(dtype, (0, LANES - 1, LANES, LANES + 1, 2 * LANES, 37, 64, 100, 301)))
@@ -238,7 +233,7 @@ def test_keep_from_lanes(dtype: Any) -> None:
         kept_codes.check()
 
 
-def ranked_by(call: Callable[..., Any], dtype: Any, others: int, *, check: bool) -> Iterator[Any]:
+def ranked_by(call, dtype, others, *, check):
     """What a block that ranks at most 2 * LANES documents returns, and the first n of what it fills."""
     for scores, codes in lists(dtype, tuple(n for n in LENGTHS if n <= 2 * LANES)):
         n = len(scores)
@@ -253,7 +248,7 @@ def ranked_by(call: Callable[..., Any], dtype: Any, others: int, *, check: bool)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_rank_distinct(dtype: Any) -> None:
+def test_rank_distinct(dtype):
     call = through(ordering.rank_distinct)
     ours = ranked_by(call, dtype, 0, check=True)
     found = []
@@ -268,7 +263,7 @@ def test_rank_distinct(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_rank_tied(dtype: Any) -> None:
+def test_rank_tied(dtype):
     call = through(ordering.rank_tied)
     ours = ranked_by(call, dtype, 2, check=True)
     for (_, filled), (_, expected) in zip(
@@ -278,7 +273,7 @@ def test_rank_tied(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_counts_of_scores_ahead(dtype: Any) -> None:
+def test_counts_of_scores_ahead(dtype):
     call_ahead, call_among = through(ordering.count_ahead), through(ordering.count_among)
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= 2 * LANES)):
         own = np.resize(scores[:37], 2 * LANES)
@@ -295,7 +290,7 @@ def test_counts_of_scores_ahead(dtype: Any) -> None:
 
 
 @pytest.mark.usefixtures("_both_ways")
-def test_codes() -> None:
+def test_codes():
     call_count, call_find = through(summing.count_codes), through(keeping.find_from)
     for _, codes in lists(np.float32, tuple(n for n in LENGTHS if n >= LANES)):
         among = np.concatenate([[1, 2, 3], codes, [4, 5, 6]]).astype(codes.dtype)
@@ -317,7 +312,7 @@ def test_codes() -> None:
             rows.check()
 
 
-def test_ideals_and_sums_of_queries_side_by_side() -> None:
+def test_ideals_and_sums_of_queries_side_by_side():
     call_fill, call_add = through(summing.fill_ideals), through(summing.add_discounted)
     random = np.random.default_rng(7)
     gains, falling = np.array([0.0, 1.0, 3.0, 7.0, -1.0]), np.array([3, 2, 1, 0, 4])
@@ -348,7 +343,7 @@ def test_ideals_and_sums_of_queries_side_by_side() -> None:
         np.testing.assert_array_equal(ours[1], expected[1])
 
 
-def test_gains_of_codes() -> None:
+def test_gains_of_codes():
     call = through(summing.gains_of_codes)
     random = np.random.default_rng(5)
     for n in range(1, SIDE_BY_SIDE + 1):
@@ -361,7 +356,7 @@ def test_gains_of_codes() -> None:
             out.check()
 
 
-def test_rows_of_queries_side_by_side() -> None:
+def test_rows_of_queries_side_by_side():
     """Sums of lists and their ideals, of different depths, that go on from cutoff to cutoff."""
     call = through(summing.sum_row)
     random = np.random.default_rng(11)
@@ -392,7 +387,7 @@ def test_rows_of_queries_side_by_side() -> None:
 
 
 @pytest.mark.skipif(compiling.private is None, reason="it is a block like any other")
-def test_apart_takes_no_part_of_an_array() -> None:
+def test_apart_takes_no_part_of_an_array():
     """A block set apart would take what is beside a column for its next row."""
     call = through(keep_all)
     columns = np.zeros((4, 2), np.float32)
@@ -401,7 +396,7 @@ def test_apart_takes_no_part_of_an_array() -> None:
 
 
 @pytest.mark.usefixtures("_both_ways")
-def test_keep_values_from() -> None:
+def test_keep_values_from():
     call = through(keeping.keep_values_from)
     for scores, _ in lists(np.float64, tuple(n for n in LENGTHS if n >= LANES)):
         for bound in (-np.inf, float(np.median(scores)), scores.max()):
@@ -417,7 +412,7 @@ def test_keep_values_from() -> None:
 
 
 @pytest.mark.skipif(compiling.private is None, reason="no private part of Numba is used")
-def test_flags_are_compared_as_numba_would() -> None:
+def test_flags_are_compared_as_numba_would():
     from numba.core.compiler import Flags
 
     _Flags = compiling.private._Flags

@@ -1,7 +1,5 @@
 """`launch`: how queries are cut, cast and handed to threads. That values do not depend on it is what other tests hold."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np
@@ -13,13 +11,13 @@ from fastndcg.measures import as_measures
 from fastndcg.scoring import launch, plan, ways
 
 
-def of_lengths(lengths: list[int], grades: str = "uint8", scores: str = "float32", **more) -> fn.Rankings:
+def of_lengths(lengths, grades="uint8", scores="float32", **more):
     n_docs = sum(lengths)
     relevance = (np.arange(n_docs) % 3).astype(grades)
     return fn.Rankings.from_groups(lengths, relevance, np.zeros(n_docs, scores), **more)
 
 
-def coded(rankings: fn.Rankings) -> plan.Coding:
+def coded(rankings):
     return plan.build(as_measures("nDCG@10"), rankings)[1]
 
 
@@ -27,7 +25,7 @@ def coded(rankings: fn.Rankings) -> plan.Coding:
 @pytest.mark.parametrize(
     "lengths", [[0], [1], [3, 0, 0, 5], [10_000, 1, 1, 1], [100] * 9000, [0, 600_000, 0, 2]]
 )
-def test_chunks_cover_all_queries_once(lengths: list[int], threads: int) -> None:
+def test_chunks_cover_all_queries_once(lengths, threads):
     rankings = of_lengths(lengths)
     chunks = launch._chunks(rankings, 0, len(lengths), threads, launch.Sizes())
     assert chunks[0] == 0 and chunks[-1] == len(lengths)
@@ -37,7 +35,7 @@ def test_chunks_cover_all_queries_once(lengths: list[int], threads: int) -> None
         assert documents.max() - documents.min() <= 2 * max(lengths)
 
 
-def test_what_need_not_be_cast_is_one_run() -> None:
+def test_what_need_not_be_cast_is_one_run():
     rankings = of_lengths([100] * 9000)
     assert list(launch._runs(rankings, coded(rankings), 1, launch.Sizes())) == [(0, 9000)]
 
@@ -45,7 +43,7 @@ def test_what_need_not_be_cast_is_one_run() -> None:
 @pytest.mark.parametrize(
     ("grades", "scores"), [("int64", "float32"), ("uint8", "int16"), ("float64", "uint64")]
 )
-def test_what_is_cast_is_cast_in_runs(grades: str, scores: str) -> None:
+def test_what_is_cast_is_cast_in_runs(grades, scores):
     rankings = of_lengths([100] * 9000, grades, scores)
     runs = list(launch._runs(rankings, coded(rankings), 1, launch.Sizes()))
     assert len(runs) > 1
@@ -58,7 +56,7 @@ def test_what_is_cast_is_cast_in_runs(grades: str, scores: str) -> None:
         assert documents.base == 100 * first
 
 
-def test_a_query_longer_than_a_run_is_a_run() -> None:
+def test_a_query_longer_than_a_run_is_a_run():
     rankings = of_lengths([1, 700_000, 2], "int64")
     runs = list(launch._runs(rankings, coded(rankings), 1, launch.Sizes()))
     assert [last - first for first, last in runs] == [1, 1, 1]
@@ -67,7 +65,7 @@ def test_a_query_longer_than_a_run_is_a_run() -> None:
 @pytest.mark.parametrize(
     "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
 )
-def test_scores_keep_their_order_when_they_are_cast(dtype: str) -> None:
+def test_scores_keep_their_order_when_they_are_cast(dtype):
     if dtype.startswith("float"):
         scores = np.array([-np.inf, -1.5, -0.0, 0.5, np.inf], dtype)
     else:
@@ -78,7 +76,7 @@ def test_scores_keep_their_order_when_they_are_cast(dtype: str) -> None:
     assert (np.diff(cast.astype(object)) > 0).all()  # as Python numbers: int64 differences overflow
 
 
-def test_unjudged_documents_have_a_level_of_their_own() -> None:
+def test_unjudged_documents_have_a_level_of_their_own():
     rankings = fn.Rankings.from_groups(
         [3], [2, 7, 3], [3, 2, 1], is_judged=[True, False, True], judged=offsets_and_pool([2, 3, 5])
     )
@@ -89,15 +87,15 @@ def test_unjudged_documents_have_a_level_of_their_own() -> None:
     assert documents.levels == 5 and not len(documents.is_judged)
 
 
-def offsets_and_pool(grades: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def offsets_and_pool(grades):
     return offsets_from([len(grades)]), np.array(grades)
 
 
-def test_python_threads_do_each_share_once() -> None:
-    done: list[int] = []
+def test_python_threads_do_each_share_once():
+    done = []
     lock = threading.Lock()
 
-    def serial(chunks: np.ndarray) -> None:
+    def serial(chunks):
         with lock:
             done.extend(range(int(chunks[0]), int(chunks[-1])))
 
@@ -107,16 +105,16 @@ def test_python_threads_do_each_share_once() -> None:
         assert sorted(done) == list(range(n_chunks))
 
 
-def test_what_fails_in_a_python_thread_is_raised() -> None:
-    def serial(chunks: np.ndarray) -> None:
+def test_what_fails_in_a_python_thread_is_raised():
+    def serial(chunks):
         raise MemoryError(f"chunk {chunks[0]}")
 
     with pytest.raises(MemoryError, match="chunk"):
         launch._run_on_python_threads(serial, 2, np.arange(9))
 
 
-def test_calls_beside_one_that_has_threads_run_alone() -> None:
-    called: list[np.ndarray] = []
+def test_calls_beside_one_that_has_threads_run_alone():
+    called = []
     with launch._one_at_a_time:
         launch._run_parallel(called.append, 4, np.arange(5))
     assert [chunks.tolist() for chunks in called] == [[0, 1, 2, 3, 4]]
@@ -124,7 +122,7 @@ def test_calls_beside_one_that_has_threads_run_alone() -> None:
 
 
 @pytest.mark.pure
-def test_undefined_values_become_what_each_measure_says() -> None:
+def test_undefined_values_become_what_each_measure_says():
     measures = as_measures(["nDCG", "nDCG(empty='nan')", "nDCG(empty=1)", "nDCG(empty='skip')"])
     rankings = fn.Rankings.from_lists([[1]] * 4)
     values = np.array([[0.5, np.nan, 0.0, 1.0]] * 4)
@@ -141,7 +139,7 @@ def test_undefined_values_become_what_each_measure_says() -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("threads", [None, 1, 3])
-def test_values_are_in_the_order_of_measures_and_queries(threads: int | None) -> None:
+def test_values_are_in_the_order_of_measures_and_queries(threads):
     rankings = fn.Rankings.from_lists([[0, 2], [], [1, 0]])
     measures = as_measures(["RR", "DCG", "P@1"])
     values = launch.score(measures, rankings, threads)
@@ -152,7 +150,7 @@ def test_values_are_in_the_order_of_measures_and_queries(threads: int | None) ->
     assert again.tobytes() == values.tobytes()
 
 
-def test_threads_are_no_more_than_there_are() -> None:
+def test_threads_are_no_more_than_there_are():
     assert launch.threads_of(1) == 1 and 1 <= launch.threads_of(None) <= launch.threads_of(10_000)
     for threads in (0, True, 1.5):
         with pytest.raises(fn.InputError, match="threads must be a positive integer or None"):
@@ -169,7 +167,7 @@ def test_threads_are_no_more_than_there_are() -> None:
         ("P@1", False),
     ],
 )
-def test_ties_decide_what_an_ideal_of_returned_documents_is_made_of(notation: str, varies: bool) -> None:
+def test_ties_decide_what_an_ideal_of_returned_documents_is_made_of(notation, varies):
     (measure,) = as_measures(notation)
     assert launch.varies_with_returned(measure) is varies
     tied = fn.Rankings.from_groups([3], [2, 1, 0], [1.0, 1.0, 1.0])

@@ -1,7 +1,5 @@
 """`plan`: measures and grades as tables. Values are the oracle's to check; here stands what the tables hold and what they share."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -20,11 +18,11 @@ from fastndcg.scoring.discounts import (
 )
 
 
-def rankings(grades: list[float], dtype: str = "int64", **more) -> fn.Rankings:
+def rankings(grades, dtype="int64", **more):
     return fn.Rankings.from_groups([len(grades)], np.array(grades, dtype), np.arange(len(grades)), **more)
 
 
-def built(measures, grades=(0, 1, 3), dtype: str = "int64", **more):
+def built(measures, grades=(0, 1, 3), dtype="int64", **more):
     return plan.build(as_measures(measures), rankings(list(grades), dtype, **more))
 
 
@@ -40,12 +38,12 @@ def built(measures, grades=(0, 1, 3), dtype: str = "int64", **more):
         ([2.0**60, 2.0**60 + 4096], "float64", (False, 0, 0)),
     ],
 )
-def test_whole_grades_that_are_near_each_other_have_levels(grades, dtype, expected) -> None:
+def test_whole_grades_that_are_near_each_other_have_levels(grades, dtype, expected):
     _, coding = built("RR", grades, dtype)
     assert (coding.levels, coding.lowest, coding.n_levels) == expected
 
 
-def test_gains_are_of_levels_then_of_no_judgment_then_of_no_document() -> None:
+def test_gains_are_of_levels_then_of_no_judgment_then_of_no_document():
     made, _ = built(["nDCG", "nDCG(gain='exp2')", "P@2"])
     assert made.gains.tolist() == [[0, 1, 2, 3, 0, 0], [0, 1, 3, 7, 0, 0], [0, 1, 1, 1, 0, 0]]
     assert made.falling[0].tolist() == [3, 2, 1, 0, 4, 5]
@@ -54,7 +52,7 @@ def test_gains_are_of_levels_then_of_no_judgment_then_of_no_document() -> None:
     assert built("nDCG(unjudged=2)")[0].gains.tolist() == [[0, 1, 2, 3, 2, 0]]
 
 
-def test_compiled_code_takes_all_plans_as_one_type() -> None:
+def test_compiled_code_takes_all_plans_as_one_type():
     """`worlds.kind_of` tells plans apart by `folds` alone."""
     import numba
 
@@ -75,7 +73,7 @@ def test_compiled_code_takes_all_plans_as_one_type() -> None:
     assert len(types) == len({has_no_folds for has_no_folds, _ in types}) == 2
 
 
-def test_rows_share_what_is_the_same() -> None:
+def test_rows_share_what_is_the_same():
     alone, _ = built("nDCG@1")
     made, _ = built(
         [f"nDCG@{k}" for k in (1, 5, 10)] + ["DCG@5", "nDCG(ties='worst')@5", "nDCG(gain='exp2')@5"]
@@ -88,7 +86,7 @@ def test_rows_share_what_is_the_same() -> None:
         assert not array.flags.writeable
 
 
-def test_depth_is_what_some_row_looks_at() -> None:
+def test_depth_is_what_some_row_looks_at():
     grades = [0, 1] * 50
     assert built("nDCG@10", grades)[0].depth == 10
     assert built(["nDCG@10", "AP"], grades)[0].depth >= 100
@@ -96,17 +94,17 @@ def test_depth_is_what_some_row_looks_at() -> None:
     assert full.depth < 300 <= full.ideal_depth == full.discounts.shape[1] - 1
 
 
-def test_discounts_are_rounded_once() -> None:
+def test_discounts_are_rounded_once():
     made, _ = built("nDCG", [1] * 20)
     for rank in range(1, 21):
         assert made.discounts[0, rank - 1] == pytest.approx(1 / math.log2(rank + 1), rel=2**-53)
 
 
-def test_tables_are_kept_unless_a_function_made_them() -> None:
+def test_tables_are_kept_unless_a_function_made_them():
     assert built(["nDCG@10", "AP"])[0] is built(["nDCG@10", "AP"])[0]
-    calls: list[float] = []
+    calls = []
 
-    def gain(grade: float) -> float:
+    def gain(grade):
         calls.append(grade)
         return grade
 
@@ -116,7 +114,7 @@ def test_tables_are_kept_unless_a_function_made_them() -> None:
         assert sorted(set(calls)) == [0, 1, 3]
 
 
-def test_what_has_no_gain_is_refused_by_name() -> None:
+def test_what_has_no_gain_is_refused_by_name():
     with pytest.raises(fn.InputError, match=r"nDCG.*grade -1"):
         built("nDCG", [-1, 1])
     with pytest.raises(fn.MeasureError, match="list of 2 discounts|discount"):
@@ -125,7 +123,7 @@ def test_what_has_no_gain_is_refused_by_name() -> None:
         built("nDCG(ideal='full')@100000000")
 
 
-def test_queries_without_any_gain_may_be_skipped() -> None:
+def test_queries_without_any_gain_may_be_skipped():
     assert built(["nDCG@10", "nDCG(gain='exp2')"])[0].skippable
     assert not built(["nDCG@10", "DCG@10"])[0].skippable
     assert built("nDCG", is_judged=[True, False, True])[0].promising[:, -1].tolist() == [False, False]
@@ -157,7 +155,7 @@ def measure_of(notation):
     ],
     ids=str,
 )
-def test_the_gain_of_a_grade(measure, gains) -> None:
+def test_the_gain_of_a_grade(measure, gains):
     grades = np.array([-1, 0, 1, 2.5])
     worth = worths.worth_of(measure_of(measure))
     assert [worths.gain_of(worth, grade) for grade in grades.tolist()] == pytest.approx(gains, nan_ok=True)
@@ -165,15 +163,15 @@ def test_the_gain_of_a_grade(measure, gains) -> None:
 
 
 @pytest.mark.parametrize("rows", [4, 100_000])
-def test_a_function_is_asked_for_each_distinct_grade_once(rows: int) -> None:
-    asked: list[float] = []
+def test_a_function_is_asked_for_each_distinct_grade_once(rows):
+    asked = []
     measure = measure_of(fn.nDCG(gain=lambda grade: asked.append(grade) or grade * 2.0))
     grades = np.arange(rows) % 3
     assert (worths.gains_of_grades(measure, grades) == 2 * grades).all()
     assert sorted(asked) == [0, 1, 2]
 
 
-def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none() -> None:
+def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none():
     some = rankings([3, 1, 2], is_judged=[True, False, True])
     for notation, gains in (("nDCG", [3, 0, 2]), ("nDCG(unjudged=0.5)", [3, 0.5, 2]), ("Bpref", [1, -2, 1])):
         assert worths.gains_of_documents(measure_of(notation), some).tolist() == gains
@@ -189,14 +187,14 @@ def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none() 
         ("nDCG(judged_only=True, unjudged=1)", r"both drops unjudged documents and gives them a grade"),
     ],
 )  # fmt: skip
-def test_measures_that_are_not_complete_are_refused(notation: str, message: str) -> None:
+def test_measures_that_are_not_complete_are_refused(notation, message):
     for refuse in (worths.check_complete, lambda measure: worths.check(measure, rankings([1, 0]))):
         with pytest.raises(fn.MeasureError, match=message):
             refuse(measure_of(notation))
     worths.check(measure_of("nDCG"), rankings([1, 0]))
 
 
-def test_sums_that_are_too_large_are_refused() -> None:
+def test_sums_that_are_too_large_are_refused():
     with pytest.raises(
         fn.InputError, match=r"the gain 1e\+307 of grade 9 in DCG is too large to sum over 20 documents"
     ):
@@ -224,12 +222,12 @@ def test_sums_that_are_too_large_are_refused() -> None:
     ],
     ids=str,
 )
-def test_the_discount_of_a_rank(measure, discounts) -> None:
+def test_the_discount_of_a_rank(measure, discounts):
     table = discount_table(discount_of(measure_of(measure)), 3)
     assert table.tolist() == pytest.approx(discounts, rel=1e-15) and not table.flags.writeable
 
 
-def test_discounts_that_are_too_few_or_no_numbers_are_refused() -> None:
+def test_discounts_that_are_too_few_or_no_numbers_are_refused():
     few, odd = (
         fn.nDCG(discount=[1.0, 0.5]),
         fn.nDCG(discount=lambda rank: 1 / (3 - rank) if rank < 3 else math.inf),
@@ -255,12 +253,12 @@ def test_discounts_that_are_too_few_or_no_numbers_are_refused() -> None:
         ("P@99999999999", 7, 99999999999),
     ],
 )
-def test_ranks_that_are_discounted_and_shown(notation: str, ranks: int, shown: int) -> None:
+def test_ranks_that_are_discounted_and_shown(notation, ranks, shown):
     assert ranks_discounted(measure_of(notation), 7) == ranks
     assert ranks_shown(measure_of(notation)) == shown
 
 
-def test_the_best_order_of_judged_documents_is_the_worst_for_their_share() -> None:
+def test_the_best_order_of_judged_documents_is_the_worst_for_their_share():
     for ties, judged in (("best", "worst"), ("worst", "best"), ("average", "average"), ("input", "input")):
         assert plan.ties_of(measure_of(f"Judged(ties='{ties}')@5")) == plan.ties_of(
             measure_of(f"P(ties='{judged}')@5")
@@ -268,7 +266,7 @@ def test_the_best_order_of_judged_documents_is_the_worst_for_their_share() -> No
 
 
 @pytest.mark.parametrize("cutoff", [2**53 + 1, 2**63 - 2, 2**63 - 1, 2**63, 10**30, 10**100])
-def test_cutoffs_beyond_int64_divide_as_they_are(cutoff: int) -> None:
+def test_cutoffs_beyond_int64_divide_as_they_are(cutoff):
     rankings = fn.Rankings.from_lists([[1, 0, 2], [0, 1]], [[0.3, 0.2, 0.1], [0.1, 0.1]])
     assert fn.evaluate(rankings, fn.P @ cutoff).values[0] == pytest.approx(
         [2 / cutoff, 1 / cutoff], rel=1e-15
@@ -280,7 +278,7 @@ def test_cutoffs_beyond_int64_divide_as_they_are(cutoff: int) -> None:
 
 
 @pytest.mark.parametrize("top", [4.0, 1e-310, 1e308, 1.7e308])
-def test_scales_as_wide_as_float64(top: float) -> None:
+def test_scales_as_wide_as_float64(top):
     rankings = fn.Rankings.from_lists([[top, 0.0, -top]], [[1, 3, 2]])
     found = fn.evaluate(rankings, fn.SDCG(max_rel=top, min_rel=-top) @ 3).values[0, 0]
     same = fn.Rankings.from_lists([[2, 1, 0]], [[1, 3, 2]])

@@ -1,7 +1,5 @@
 """gain="exp2": one definition of 2^grade, whose bits are the same in Python, in kernels and on every processor."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from decimal import Decimal, localcontext
@@ -9,7 +7,6 @@ from functools import partial
 
 import numba
 import numpy as np
-import numpy.typing as npt
 import pytest
 from fastndcg.compiled.flow import powers as compiled_powers
 
@@ -19,7 +16,7 @@ from fastndcg.kernels.flow import powers
 pytestmark = pytest.mark.pure
 
 
-def grades() -> npt.NDArray[np.float64]:
+def grades():
     """Of every size that has a power; tiny ones; and those beside the steps of the table."""
     random = np.random.default_rng(20)
     steps = np.arange(0, 53, 1 / 256)
@@ -36,7 +33,7 @@ def grades() -> npt.NDArray[np.float64]:
     )
 
 
-def test_a_power_is_within_its_bound() -> None:
+def test_a_power_is_within_its_bound():
     with localcontext() as context:
         context.prec = 50
         for grade in grades().tolist():
@@ -45,17 +42,17 @@ def test_a_power_is_within_its_bound() -> None:
             assert error < Decimal("0.50002"), (grade, error)
 
 
-def test_powers_of_whole_grades_are_exact() -> None:
+def test_powers_of_whole_grades_are_exact():
     assert [powers.exp2(float(grade)) for grade in range(-54, 54)] == [2.0**grade for grade in range(-54, 54)]
     assert [powers.exp2(grade) - 1.0 for grade in (-1e300, -1e6, -60.5, -54.1)] == [-1.0] * 4
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-def test_compiled_powers_have_the_bits_of_plain_ones() -> None:
+def test_compiled_powers_have_the_bits_of_plain_ones():
     exp2, gain_by = compiled_powers.exp2, compiled_powers.gain_by
 
     @numba.njit(error_model="numpy")
-    def compiled(grades: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> None:
+    def compiled(grades, out):
         for i in range(grades.shape[0]):
             out[0, i] = exp2(grades[i])
             for kind in range(3):
@@ -68,13 +65,13 @@ def test_compiled_powers_have_the_bits_of_plain_ones() -> None:
     assert out.tolist() == [[float(of(grade)) for grade in given.tolist()] for of in plain]
 
 
-def fractional() -> fn.Rankings:
+def fractional():
     random = np.random.default_rng(0)
     grades = np.floor(random.random(4000) * 401) / 100
     return fn.Rankings.from_dense(grades.reshape(-1, 20), random.random((200, 20)), propensity=np.ones(4000))
 
 
-def test_the_bits_of_fractional_grades() -> None:
+def test_the_bits_of_fractional_grades():
     """The digest is of plain Python and of compiled code, on processors with FMA and without."""
     measures = [
         "nDCG(gain='exp2', discount='reciprocal')@10",
@@ -87,7 +84,7 @@ def test_the_bits_of_fractional_grades() -> None:
 
 @pytest.mark.parametrize("gain", ["linear", "exp2", "binary", math.sqrt])
 @pytest.mark.parametrize("discount", ["log2", "jarvelin", "reciprocal", "ln", 1.5])
-def test_propensities_of_1_change_no_bit(gain: object, discount: object) -> None:
+def test_propensities_of_1_change_no_bit(gain, discount):
     plain = fn.DCG(gain=gain, discount=discount)
     measures = [plain @ 10, plain, fn.CG(gain=gain) @ 5]
     got = fn.evaluate(fractional(), measures).values
@@ -96,7 +93,7 @@ def test_propensities_of_1_change_no_bit(gain: object, discount: object) -> None
     )
 
 
-def test_documents_that_are_worth_something_in_another_way_have_the_same_bits() -> None:
+def test_documents_that_are_worth_something_in_another_way_have_the_same_bits():
     """Gains of Python's side: of a laid out ideal, of unjudged documents, and of ERR's scale."""
     rankings = fractional()
     of_kernel = fn.evaluate(rankings, "IDCG(gain='exp2')").values

@@ -1,7 +1,5 @@
 """With a version of Numba that is not known, or that lacks a private part, everything works: `public_numba` makes this one such."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -38,11 +36,11 @@ print(compiling.private is None, hashlib.sha256(one.tobytes() + again.tobytes())
 """
 
 
-def run(code: str, **environment: str) -> str:
+def run(code, **environment):
     return printed(code, timeout=900, NUMBA_NUM_THREADS="2", **environment)
 
 
-def test_the_same_bits_without_private_parts(tmp_path: Path) -> None:
+def test_the_same_bits_without_private_parts(tmp_path):
     """What was compiled so is kept, and found by the next process."""
     found = run("import public_numba" + VALUES, NUMBA_CACHE_DIR=str(tmp_path)).split()
     assert [found[0], *run(VALUES).split()[1:]] == ["True", found[1]]
@@ -52,7 +50,7 @@ def test_the_same_bits_without_private_parts(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")} == kept
 
 
-def test_blocks_of_vectors_without_private_parts(tmp_path: Path) -> None:
+def test_blocks_of_vectors_without_private_parts(tmp_path):
     """Tests of the kernels themselves, run so."""
     chosen = "rounded_as_python or blanks or bound_of_top or rank_tied"
     tests = [str(HERE / name) for name in ("test_text.py", "test_kernels.py")]
@@ -61,7 +59,7 @@ def test_blocks_of_vectors_without_private_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not compiling.KNOWN, reason="this version is not known")
-def test_a_known_version_that_lacks_a_name() -> None:
+def test_a_known_version_that_lacks_a_name():
     code = "from fastndcg.compiled.compile import compiling\nprint(compiling.private is None)"
     assert run(code) == "False\n"
     assert run("import public_numba\n" + code) == "True\n"
@@ -69,7 +67,7 @@ def test_a_known_version_that_lacks_a_name() -> None:
     assert run(lacking + code) == "True\n"
 
 
-def test_the_tests_run_with_private_parts() -> None:
+def test_the_tests_run_with_private_parts():
     """To import that module here, as collecting it did, hides them from all tests after it."""
     assert "public_numba" not in sys.modules
     assert (compiling.private is not None) == compiling.KNOWN

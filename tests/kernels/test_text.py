@@ -1,7 +1,5 @@
 """Lines of TREC files, beside Python's own reading, and compiled drivers beside the plain way."""
 
-from __future__ import annotations
-
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from importlib import import_module

@@ -1,13 +1,10 @@
 """Plain kernels until compiled ones pay: which world runs, that both give the same bits, and that nothing is compiled twice."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
@@ -46,12 +43,12 @@ print("numba" in sys.modules, found.hexdigest())
 """
 
 
-def run(code: str, *arguments: str, **environment: str) -> list[str]:
+def run(code, *arguments, **environment):
     return printed(code, *arguments, without=("FASTNDCG_KERNELS", "NUMBA_DISABLE_JIT"), **environment).split()
 
 
 @pytest.mark.compiled
-def test_small_calls_import_no_compiler(tmp_path: Path) -> None:
+def test_small_calls_import_no_compiler(tmp_path):
     """On a machine that never compiled anything, and the values of plain kernels."""
     auto = run(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
     assert auto[0] == "False"
@@ -61,13 +58,13 @@ def test_small_calls_import_no_compiler(tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 @compiles
-def test_the_same_bits_in_both_worlds() -> None:
+def test_the_same_bits_in_both_worlds():
     assert run(SMALL, FASTNDCG_KERNELS="compiled")[1] == run(SMALL, FASTNDCG_KERNELS="plain")[1]
 
 
 @pytest.mark.compiled
 @compiles
-def test_a_plain_driver_that_takes_too_long_is_run_compiled() -> None:
+def test_a_plain_driver_that_takes_too_long_is_run_compiled():
     """And from then on the compiled one runs, whatever the size."""
     code = """
         import sys
@@ -90,7 +87,7 @@ def test_a_plain_driver_that_takes_too_long_is_run_compiled() -> None:
 
 
 @pytest.fixture
-def remembered(monkeypatch: pytest.MonkeyPatch) -> worlds._Measured:
+def remembered(monkeypatch):
     """What this machine has measured: nothing yet. In a process that did nothing yet, with default settings."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
@@ -101,7 +98,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> worlds._Measured:
     known = worlds._Measured()
     monkeypatch.setattr(worlds, "_measured", lambda: known)
 
-    def remember(word: str, key: str, *numbers: float) -> bool:
+    def remember(word, key, *numbers):
         known.learn(" ".join([word, key, *map(str, [*numbers, 0.0, 0.0, 0.0][:3])]))
         return True
 
@@ -109,7 +106,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> worlds._Measured:
     return known
 
 
-def test_what_pays(remembered: worlds._Measured) -> None:
+def test_what_pays(remembered):
     """Loading where a driver is kept, compiling where none is; what was measured replaces the guesses."""
     key = worlds._key("reading.rows.rows_by_code", (1,))
     guess, price = worlds._guess("reading.rows.rows_by_code")
@@ -149,7 +146,7 @@ def test_what_pays(remembered: worlds._Measured) -> None:
     assert worlds._pays(rows, 1.01 * many)
 
 
-def test_guesses_are_of_modules_that_exist() -> None:
+def test_guesses_are_of_modules_that_exist():
     modules = {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
     assert worlds.GUESSES.keys() <= modules
     assert all(worlds._guess(way) == worlds.GUESSES["decoders"] for way in (pages.NUMBERS, pages.TEXTS))
@@ -158,7 +155,7 @@ def test_guesses_are_of_modules_that_exist() -> None:
     assert before == {"rows", "decoders", "joining"}
 
 
-def test_what_is_counted(remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_counted(remembered, monkeypatch):
     """Time of any way, of this process once it would have paid for loading, and never twice."""
     clock = iter(np.arange(100) * 0.25)
     monkeypatch.setattr(worlds, "thread_time", lambda: float(next(clock)))
@@ -182,9 +179,7 @@ def test_what_is_counted(remembered: worlds._Measured, monkeypatch: pytest.Monke
     assert worlds._here == {"reading.rows.rows_by_code": 1.0}
 
 
-def test_arrows_and_numpys_ways_are_counted(
-    remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_arrows_and_numpys_ways_are_counted(remembered, monkeypatch, tmp_path):
     monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
     for name in ("_LOADING", "_IMPORTING", "_LEAST"):
         monkeypatch.setattr(worlds, name, 0.0)
@@ -209,7 +204,7 @@ def test_arrows_and_numpys_ways_are_counted(
 
 @pytest.mark.compiled
 @compiles
-def test_processes_of_a_user_share_what_they_spent(tmp_path: Path) -> None:
+def test_processes_of_a_user_share_what_they_spent(tmp_path):
     """Each would pay for loading, none alone for compiling. The third finds the driver."""
     code = """
         import sys
@@ -232,7 +227,7 @@ def test_processes_of_a_user_share_what_they_spent(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_of_measurements_that_is_damaged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_file_of_measurements_that_is_damaged(monkeypatch, tmp_path):
     """What can be read is used; a line after one that was cut short is whole; a deleted file is forgotten."""
     kept = tmp_path / "fastndcg" / "0.1.0" / "kernels"
     monkeypatch.setattr(caching, "folder", lambda: kept)
@@ -265,7 +260,7 @@ def test_a_file_of_measurements_that_is_damaged(monkeypatch: pytest.MonkeyPatch,
     assert not worlds._measured().spent
 
 
-def test_many_processes_remember_at_once(tmp_path: Path) -> None:
+def test_many_processes_remember_at_once(tmp_path):
     code = "from fastndcg.kernels.compile import caching\nfor _ in range(300): assert caching.remember('plain', 'a.a', 1.0)"
     all_at_once = [started(code, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(6)]
     for one in all_at_once:
@@ -278,7 +273,7 @@ def test_many_processes_remember_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_child_does_not_count_its_parents_time() -> None:
+def test_a_forked_child_does_not_count_its_parents_time():
     code = """
         import os
         from fastndcg.kernels.compile import worlds
@@ -290,7 +285,7 @@ def test_a_forked_child_does_not_count_its_parents_time() -> None:
     assert run(code) == ["0", "0.0"]
 
 
-def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_setting(monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     for asked, expected in (("", "auto"), ("auto", "auto"), ("plain", "plain"), ("compiled", "compiled")):
         monkeypatch.setenv("FASTNDCG_KERNELS", asked)
@@ -302,7 +297,7 @@ def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worlds.world() == "plain"
 
 
-def test_only_the_plain_world_never_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_plain_world_never_compiles(monkeypatch):
     """There, long files are read by pyarrow, not by Python's loops over their pages."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     for asked, expected in (("plain", False), ("compiled", True), ("auto", True)):
@@ -313,7 +308,7 @@ def test_only_the_plain_world_never_compiles(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.compiled
 @compiles
-def test_two_processes_compile_once(tmp_path: Path) -> None:
+def test_two_processes_compile_once(tmp_path):
     code = """
         import logging
         import numpy as np
@@ -330,15 +325,13 @@ def test_two_processes_compile_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
-def test_nobody_pays_more_than_twice_the_best_choice(
-    remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch, is_kept: bool
-) -> None:
+def test_nobody_pays_more_than_twice_the_best_choice(remembered, monkeypatch, is_kept):
     """Random calls of processes, at random costs, against the best choice of who knows all calls ahead."""
     random, worst, name = np.random.default_rng(18), 0.0, "a.a"
     for _ in range(300):
         compiling, loading = random.uniform(0.3, 12), random.uniform(0.1, 0.3)
         importing = float(random.uniform(0.1, 0.6))
-        remembered.__init__()  # type: ignore[misc]
+        remembered.__init__()
         remembered.rates[name], remembered.compiling[name] = (1.0, 1.0), compiling
         remembered.loading |= {name: loading, "numba": importing}
         monkeypatch.setattr(worlds, "GUESSES", {"a": (1.0, compiling)})
@@ -364,14 +357,12 @@ def test_nobody_pays_more_than_twice_the_best_choice(
 
 
 @compiles
-def test_code_that_is_kept_for_other_types_is_not_waited_for(
-    remembered: worlds._Measured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_that_is_kept_for_other_types_is_not_waited_for(remembered, monkeypatch):
     """A plain call goes on until compiling pays, though the driver is kept for other types, or was deleted."""
     name, kinds = "reading.rows.rows_by_code", worlds.kind_of((np.zeros(3, np.int64), 3))[1:]
     remembered.compiling[name], remembered.rates[name] = 1000.0, (1.0, 1e8)
     caching.remember("loaded", key := worlds._key(name, kinds), 0.1)
-    asked: list[Any] = []
+    asked = []
     monkeypatch.setattr(compiling, "is_kept", lambda driver, arguments: asked.append(arguments))
     assert worlds.compiled_driver(name, 1e10, (np.zeros(3), 3)) is None
     assert not asked
@@ -384,11 +375,11 @@ def test_code_that_is_kept_for_other_types_is_not_waited_for(
 
 
 @pytest.mark.compiled
-def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_killed_compiler_leaves_no_lock(monkeypatch, tmp_path):
     """The lock's file stays, the lock does not; whoever waited goes on, at the latest after the limit."""
     code = "from fastndcg.kernels.compile import caching\nwith caching.alone():\n    print('held', flush=True)\n    {then}"
 
-    def start(then: str) -> subprocess.Popen[str]:
+    def start(then):
         return started(code.format(then=then), NUMBA_CACHE_DIR=str(tmp_path))
 
     with start("import time; time.sleep(300)") as holder:
@@ -396,7 +387,7 @@ def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_p
             assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
             monkeypatch.setattr(caching, "folder", lambda: next(tmp_path.rglob("compiling.lock")).parent)
-            told: list[str] = []
+            told = []
             monkeypatch.setattr(progress, "tell", told.append)
             with caching.alone(patience=0.1, limit=0.3):
                 assert told == [
@@ -415,10 +406,10 @@ def test_a_killed_compiler_leaves_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
-def test_where_nothing_can_be_locked_each_compiles(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_where_nothing_can_be_locked_each_compiles(monkeypatch, number):
     """On a full disk, in another user's folder, on a read-only file system; errors of compiling itself are not hidden."""
 
-    def refuse(kept: Path) -> None:
+    def refuse(kept):
         raise OSError(number, os.strerror(number), str(kept))
 
     monkeypatch.setattr(caching, "make", refuse)
@@ -429,9 +420,7 @@ def test_where_nothing_can_be_locked_each_compiles(monkeypatch: pytest.MonkeyPat
 @pytest.mark.compiled
 @compiles
 @pytest.mark.parametrize("turns", ["compiled, plain", "plain, compiled", "at random"])
-def test_drivers_of_one_call_may_be_of_both_worlds(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, turns: str
-) -> None:
+def test_drivers_of_one_call_may_be_of_both_worlds(monkeypatch, tmp_path, turns):
     """What one driver hands to another is the same whichever world it ran in; digests of ids differed, and joins found nothing."""
     random, lines = np.random.default_rng(3), {"qrels": [], "run": []}
     for query in range(40):
@@ -442,7 +431,7 @@ def test_drivers_of_one_call_may_be_of_both_worlds(
     for name, text in lines.items():
         (tmp_path / name).write_text("".join(random.permutation(text)))
 
-    def answers() -> list[bytes]:
+    def answers():
         found = []
         for ties in ("average", "docid_asc"):
             order = {} if ties == "average" else {"ties": ties}
@@ -461,7 +450,7 @@ def test_drivers_of_one_call_may_be_of_both_worlds(
     monkeypatch.setenv("FASTNDCG_KERNELS", "compiled")
     calls, find = [], worlds.compiled_driver
 
-    def take_turns(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
+    def take_turns(name, size, arguments):
         """The first call of a driver in one world, the next in the other."""
         turn = calls.count(name) % 2
         calls.append(name)

@@ -4,14 +4,10 @@ screens, phones and paper.
 `PYTHONPATH=tests python -m test_browser` writes the baseline of its texts and places anew.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from browser import CHROMIUM, MISSING, Browser
@@ -28,7 +24,7 @@ if CHROMIUM is None or sys.platform == "win32":
 BASELINE = Path(__file__).parent.parent / "golden" / "report_layout.json"
 
 
-def written(folder: Path) -> Path:
+def written(folder):
     path = folder / "report.html"
     fn.report(
         systems_of(), path, measures=["nDCG@10", "RR"], by="country", title="A report", command="a test"
@@ -37,52 +33,51 @@ def written(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: Any) -> Path:
+def path(tmp_path_factory):
     return written(tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: Any) -> Iterator[Browser]:
+def browser(tmp_path_factory):
     browser = Browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
 
 
-def layout(browser: Browser, path: Path) -> list[dict[str, Any]]:
+def layout(browser, path):
     """Headings, captions and pictures of the page: what they say, and where they are."""
     browser.open(path)
-    found: list[dict[str, Any]] = browser.ask(
+    return browser.ask(
         """Array.from(document.querySelectorAll("h1, h2, section > .wide caption, img")).map((each) => {
              const box = each.getBoundingClientRect();
              return {kind: each.localName, text: each.alt || each.textContent, x: Math.round(box.x), y: Math.round(box.y + scrollY),
                      width: Math.round(each.localName === "img" ? box.width : 0)};
            })"""
     )
-    return found
 
 
-def test_the_page_runs_without_an_error_and_without_a_request(browser: Browser, path: Path) -> None:
+def test_the_page_runs_without_an_error_and_without_a_request(browser, path):
     browser.open(path)
     assert browser.messages == []
     others = [url for url in browser.requests if not url.startswith("data:")]
     assert others == [path.as_uri()]
 
 
-def test_pictures_are_shown(browser: Browser, path: Path) -> None:
+def test_pictures_are_shown(browser, path):
     browser.open(path)
     assert browser.ask(
         "Array.from(document.images).every((each) => each.complete && each.naturalWidth > 100)"
     )
 
 
-def test_a_hostile_id_stays_text(browser: Browser, path: Path) -> None:
+def test_a_hostile_id_stays_text(browser, path):
     browser.open(path)
     assert browser.ask("window.hacked === undefined")
     assert browser.ask("document.querySelectorAll('script').length") == 1
     assert HOSTILE in browser.ask("document.body.textContent")
 
 
-def test_no_other_script_could_run(browser: Browser, path: Path, tmp_path: Path) -> None:
+def test_no_other_script_could_run(browser, path, tmp_path):
     """The policy of the page holds where escaping would not."""
     broken = tmp_path / "broken.html"
     broken.write_text(
@@ -93,9 +88,7 @@ def test_no_other_script_could_run(browser: Browser, path: Path, tmp_path: Path)
     assert any("Content Security Policy" in json.dumps(each) for each in browser.messages)
 
 
-def test_a_page_without_its_pictures_shows_their_numbers(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_without_its_pictures_shows_their_numbers(browser, tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "_SECONDS", (0, 0))
     path, name = tmp_path / "without.html", f"{UNSEEN}{HOSTILE}"
     with pytest.warns(fn.FastndcgWarning, match="without.html lacks"):
@@ -111,7 +104,7 @@ def test_a_page_without_its_pictures_shows_their_numbers(
     assert browser.ask("document.title").startswith(r"\x00\x07\x1b[31m\x85\n\u2028\u202e\ufffe\ufeff<script>")
 
 
-def test_tables_sort(browser: Browser, path: Path) -> None:
+def test_tables_sort(browser, path):
     browser.open(path)
     table = "document.querySelector('#summary table')"
     column = f"Array.from({table}.tBodies[0].rows).map((row) => row.cells[2].textContent)"
@@ -125,7 +118,7 @@ def test_tables_sort(browser: Browser, path: Path) -> None:
     assert names == sorted(names, key=str.lower)
 
 
-def test_long_tables_show_a_page_at_a_time(browser: Browser, path: Path) -> None:
+def test_long_tables_show_a_page_at_a_time(browser, path):
     browser.open(path)
     browser.ask("document.querySelector('#comparison figure:has(+ details) details').open = true")
     shown = "Array.from(document.querySelectorAll('#comparison figure:has(+ details) tbody tr')).filter((row) => row.checkVisibility()).length"
@@ -139,14 +132,14 @@ def test_long_tables_show_a_page_at_a_time(browser: Browser, path: Path) -> None
     assert browser.ask(f"{pager}.querySelectorAll('button')[1].disabled")
 
 
-def test_links_lead_to_sections(browser: Browser, path: Path) -> None:
+def test_links_lead_to_sections(browser, path):
     browser.open(path)
     browser.ask("document.querySelector('nav a[href=\"#measures\"]').click()")
     assert browser.ask("location.hash") == "#measures"
     assert 0 <= browser.ask("document.querySelector('#measures').getBoundingClientRect().y") < 900
 
 
-def test_dark_and_light(browser: Browser, path: Path) -> None:
+def test_dark_and_light(browser, path):
     seen = {}
     for scheme in ("light", "dark"):
         browser.open(path, scheme=scheme)
@@ -158,7 +151,7 @@ def test_dark_and_light(browser: Browser, path: Path) -> None:
     }
 
 
-def test_on_a_phone_only_tables_and_pictures_scroll_sideways(browser: Browser, path: Path) -> None:
+def test_on_a_phone_only_tables_and_pictures_scroll_sideways(browser, path):
     browser.open(path, width=390)
     browser.ask("for (const each of document.querySelectorAll('details')) each.open = true")
     assert browser.ask("document.documentElement.scrollWidth") <= 390
@@ -166,7 +159,7 @@ def test_on_a_phone_only_tables_and_pictures_scroll_sideways(browser: Browser, p
     assert browser.ask(f"{wide}.length") == 0
 
 
-def test_on_paper_every_row_is_there(browser: Browser, path: Path) -> None:
+def test_on_paper_every_row_is_there(browser, path):
     browser.open(path, scheme="dark", media="print")
     assert browser.ask("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert browser.ask("document.querySelector('tr.beyond').closest('table') !== null")
@@ -174,7 +167,7 @@ def test_on_paper_every_row_is_there(browser: Browser, path: Path) -> None:
     assert browser.ask("getComputedStyle(document.querySelector('nav')).display") == "none"
 
 
-def test_every_picture_has_a_name_for_those_who_do_not_see_it(browser: Browser, path: Path) -> None:
+def test_every_picture_has_a_name_for_those_who_do_not_see_it(browser, path):
     browser.open(path)
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
     images = [node for node in nodes if node.get("role", {}).get("value") in ("image", "img")]
@@ -186,7 +179,7 @@ def test_every_picture_has_a_name_for_those_who_do_not_see_it(browser: Browser, 
     assert regions and all(region["name"]["value"] for region in regions)
 
 
-def test_texts_and_places_are_those_of_the_baseline(browser: Browser, path: Path) -> None:
+def test_texts_and_places_are_those_of_the_baseline(browser, path):
     """Fonts differ from machine to machine, so that places may be off by what a few wrapped lines take."""
     expected, found = json.loads(BASELINE.read_text(encoding="utf-8")), layout(browser, path)
     assert [(each["kind"], each["text"]) for each in found] == [

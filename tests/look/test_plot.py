@@ -1,12 +1,9 @@
 """Pictures: what they show is what was computed, colours can be told apart, and large input is binned."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
 import sys
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -25,7 +22,7 @@ COUNTRIES = ["de", "fr", "<script>alert(1)</script>", None]
 MEASURES = ["nDCG@1,3,5", "RR"]
 
 
-def rankings_of(noise: float, seed: int, queries: int = QUERIES) -> fn.Rankings:
+def rankings_of(noise, seed, queries=QUERIES):
     grades = np.random.default_rng(1).integers(0, 4, (queries, 8))
     scores = np.round(grades + np.random.default_rng(seed).normal(0, noise, grades.shape))
     kept = {
@@ -41,20 +38,20 @@ NAMED = fn.Rankings.from_lists([[3, 0, 2]], query_ids=["q"], doc_ids=["a", "b", 
 
 
 @pytest.fixture(scope="module")
-def systems() -> dict[str, fn.Scores]:
+def systems():
     return {"bm25": fn.evaluate(BM25, MEASURES), "rerank": fn.evaluate(RERANK, MEASURES)}
 
 
 @pytest.fixture(scope="module")
-def comparison(systems: dict[str, fn.Scores]) -> fn.Comparison:
+def comparison(systems):
     return fn.compare(systems)
 
 
-def spec_of(chart: Any) -> dict[str, Any]:
+def spec_of(chart):
     return chart.to_dict()
 
 
-def titles(node: Any) -> list[str]:
+def titles(node):
     if isinstance(node, dict):
         own = [node["title"]] if isinstance(node.get("title"), str) else []
         return own + [title for value in node.values() for title in titles(value)]
@@ -64,12 +61,7 @@ def titles(node: Any) -> list[str]:
 # ---- all of them ----
 
 
-def every_picture(
-    systems: dict[str, fn.Scores],
-    comparison: fn.Comparison,
-    columns: tuple[str, str] = ("country", "clicks"),
-    rankings: fn.Rankings = BM25,
-) -> dict[str, Any]:
+def every_picture(systems, comparison, columns=("country", "clicks"), rankings=BM25):
     one, (country, clicks), names = next(iter(systems.values())), columns, list(systems)
     return {
         "cutoffs": plot.cutoffs(systems),
@@ -97,9 +89,7 @@ def every_picture(
     }
 
 
-def test_every_picture_is_drawn_without_a_network(
-    systems: dict[str, fn.Scores], comparison: fn.Comparison
-) -> None:
+def test_every_picture_is_drawn_without_a_network(systems, comparison):
     """As a picture, with words for those who do not see it, titles on its axes, and the rows that it is drawn from."""
     converter = pytest.importorskip("vl_convert")
     pictures = every_picture(systems, comparison)
@@ -121,7 +111,7 @@ UNSEEN = "".join(map(chr, [*range(32), *range(127, 160), 0x2028, 0x2029, 0x202E,
 @pytest.mark.parametrize(
     "hostile", [f"{UNSEEN}'\"\\`${{alert(1)}}</text><script>ש́אילתה 検索 ℵ̸👩‍💻", "x" * 10_000]
 )
-def test_every_picture_is_drawn_whatever_names_are(hostile: str) -> None:
+def test_every_picture_is_drawn_whatever_names_are(hostile):
     """Names of systems, values and names of columns, and ids of queries: none ends a process or widens a picture."""
     pytest.importorskip("vl_convert")
     from fastndcg.look.drawing import drawn
@@ -151,7 +141,7 @@ def test_every_picture_is_drawn_whatever_names_are(hostile: str) -> None:
     assert {len({row["slice"] for row in rows}) for rows in two if "slice" in rows[0]} == {4}
 
 
-def test_what_cannot_be_drawn_says_why(systems: dict[str, fn.Scores]) -> None:
+def test_what_cannot_be_drawn_says_why(systems):
     one = systems["bm25"]
     with pytest.raises(fn.InputError, match=r"two systems have the same name as text: 1, '1'; rename one"):
         plot.cutoffs({1: one, "1": one})
@@ -168,13 +158,13 @@ def test_what_cannot_be_drawn_says_why(systems: dict[str, fn.Scores]) -> None:
             scores.plot.slices("RR", name)
 
 
-def test_a_measure_of_a_long_notation_is_drawn_in_short() -> None:
+def test_a_measure_of_a_long_notation_is_drawn_in_short():
     measure = fn.nDCG(gain={grade: 1.5 * grade for grade in range(3_000)}) @ 10
     for chart in (fn.anchors(BM25, measure).plot(), fn.evaluate(BM25, measure).plot.distribution(measure)):
         assert len(json.dumps(chart.to_dict())) < 100_000
 
 
-def test_the_legend_has_the_colours_of_lines(systems: dict[str, fn.Scores]) -> None:
+def test_the_legend_has_the_colours_of_lines(systems):
     converter = pytest.importorskip("vl_convert")
     svg = converter.vegalite_to_svg(spec_of(plot.cutoffs(systems)))
     symbols = re.findall(r"role-legend-symbol.*?<path ([^>]*)>", svg, re.DOTALL)
@@ -185,15 +175,13 @@ def test_the_legend_has_the_colours_of_lines(systems: dict[str, fn.Scores]) -> N
     assert not any(float(each) < 1 for symbol in symbols for each in re.findall(r'opacity="([^"]*)"', symbol))
 
 
-def test_a_picture_is_saved(tmp_path: Any, systems: dict[str, fn.Scores]) -> None:
+def test_a_picture_is_saved(tmp_path, systems):
     pytest.importorskip("vl_convert")
     systems["bm25"].plot.distribution("nDCG@5").save(str(tmp_path / "x.png"))
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_altair_the_error_has_the_command(
-    monkeypatch: pytest.MonkeyPatch, systems: dict[str, fn.Scores]
-) -> None:
+def test_without_altair_the_error_has_the_command(monkeypatch, systems):
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(
         fn.ExtraError, match=r"Altair, which is not installed: pip install 'fastndcg\[plot\]'"
@@ -204,7 +192,7 @@ def test_without_altair_the_error_has_the_command(
 # ---- numbers ----
 
 
-def test_lines_over_cutoffs_are_means_and_intervals(systems: dict[str, fn.Scores]) -> None:
+def test_lines_over_cutoffs_are_means_and_intervals(systems):
     (rows,) = looks.tables(plot.cutoffs(systems, "nDCG@10"))
     assert [(row["system"], row["cutoff"]) for row in rows] == list(
         itertools.product(["bm25", "rerank"], [1, 3, 5])
@@ -220,12 +208,12 @@ def test_lines_over_cutoffs_are_means_and_intervals(systems: dict[str, fn.Scores
         ]
 
 
-def test_rankings_are_evaluated_at_usual_cutoffs() -> None:
+def test_rankings_are_evaluated_at_usual_cutoffs():
     (rows,) = looks.tables(plot.cutoffs(BM25, "RR"))
     assert [row["cutoff"] for row in rows] == list(CUTOFFS)
 
 
-def test_a_distribution_counts_every_query_that_has_a_value() -> None:
+def test_a_distribution_counts_every_query_that_has_a_value():
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1], [0, 0], [0, 1]])
     scores = fn.evaluate(rankings, "RR(empty='nan')")
     chart = scores.plot.distribution("RR(empty='nan')", bins=5)
@@ -239,7 +227,7 @@ def test_a_distribution_counts_every_query_that_has_a_value() -> None:
     assert "4 queries, median 0.500, 1 without a value" in spec_of(chart)["title"]["subtitle"]
 
 
-def test_differences_fall_from_winners_to_losers(comparison: fn.Comparison) -> None:
+def test_differences_fall_from_winners_to_losers(comparison):
     chart = comparison.plot.differences("nDCG@5")
     (rows,) = looks.tables(chart)
     expected = np.sort(comparison.differences("nDCG@5")["difference"].to_numpy())[::-1]
@@ -250,14 +238,14 @@ def test_differences_fall_from_winners_to_losers(comparison: fn.Comparison) -> N
     assert counts == [numbers["wins"], numbers["ties"], numbers["losses"]]
 
 
-def test_discounts_and_gains_are_those_of_the_measure() -> None:
+def test_discounts_and_gains_are_those_of_the_measure():
     (rows,) = looks.tables(plot.discounts([fn.nDCG @ 3, fn.RBP(p=0.5)], ranks=4))
     assert [row["discount"] for row in rows] == pytest.approx([1, 1 / np.log2(3), 0.5, 1, 0.5, 0.25, 0.125])
     (rows,) = looks.tables(plot.gains(fn.nDCG(gain="exp2"), [0, 1, 3]))
     assert [row["gain"] for row in rows] == [0, 1, 7]
 
 
-def test_contributions_are_those_of_the_explanation() -> None:
+def test_contributions_are_those_of_the_explanation():
     explained = fn.explain(BM25, "nDCG@5", 3)
     (rows,) = looks.tables(explained.plot())
     table = explained.to_arrow()
@@ -266,13 +254,13 @@ def test_contributions_are_those_of_the_explanation() -> None:
         assert drawn == table[column].to_pylist()[: len(drawn)] and len(drawn) == 5
 
 
-def test_a_query_without_a_value_has_no_contributions() -> None:
+def test_a_query_without_a_value_has_no_contributions():
     explained = fn.explain(fn.Rankings.from_lists([[0, 0]]), "nDCG@5", 0)
     with pytest.raises(fn.InputError, match="it is undefined there"):
         explained.plot()
 
 
-def test_a_picture_beside_an_online_measure_has_its_correlation(systems: dict[str, fn.Scores]) -> None:
+def test_a_picture_beside_an_online_measure_has_its_correlation(systems):
     scores = systems["bm25"]
     chart = scores.plot.against("nDCG@5", "clicks")
     tau = fn.rank_agreement(scores["nDCG@5"], scores.queries["clicks"].to_numpy().astype(float))
@@ -283,7 +271,7 @@ def test_a_picture_beside_an_online_measure_has_its_correlation(systems: dict[st
 # ---- size ----
 
 
-def test_more_than_5000_queries_are_binned() -> None:
+def test_more_than_5000_queries_are_binned():
     scores = [fn.evaluate(rankings_of(noise, seed, 6_000), ["nDCG@5"]) for noise, seed in ((3, 2), (1.5, 3))]
     comparison = fn.compare({"a": scores[0], "b": scores[1]})
     for chart in (
@@ -300,7 +288,7 @@ def test_more_than_5000_queries_are_binned() -> None:
     assert sum(square["queries"] for square in squares) == 6_000
 
 
-def test_of_many_slices_the_largest_are_drawn() -> None:
+def test_of_many_slices_the_largest_are_drawn():
     kept = {"user": [place % 60 if place < 100 else 7 for place in range(120)]}
     rankings = fn.Rankings.from_lists([[0, 1]] * 120, queries=kept)
     chart = fn.evaluate(rankings, "RR").plot.slices("RR", "user")
@@ -312,19 +300,19 @@ def test_of_many_slices_the_largest_are_drawn() -> None:
 # ---- colours ----
 
 
-def luminance(colour: str) -> float:
+def luminance(colour):
     channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(one, other):
     dark, light = sorted((luminance(one), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("ground", ["#ffffff", "#121212"])
-def test_colours_hold_on_light_and_dark_ground(ground: str) -> None:
+def test_colours_hold_on_light_and_dark_ground(ground):
     assert min(contrast(colour, ground) for colour in looks.COLOURS) >= 3
     assert contrast(looks.TEXT, ground) >= 4
 
@@ -335,7 +323,7 @@ DEUTERANOPE = np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234,
 
 
 @pytest.mark.parametrize("eye", [np.eye(3), PROTANOPE, DEUTERANOPE])
-def test_the_first_colours_differ_for_the_colour_blind(eye: Any) -> None:
+def test_the_first_colours_differ_for_the_colour_blind(eye):
     seen = []
     for colour in looks.COLOURS[:4]:
         channels = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
@@ -362,14 +350,12 @@ def test_the_first_colours_differ_for_the_colour_blind(eye: Any) -> None:
         (lambda _: plot.cutoffs({}), fn.InputError, "no system is given"),
     ],
 )  # fmt: skip
-def test_errors_name_what_is_missing(
-    draw: Any, error: type[Exception], message: str, systems: dict[str, fn.Scores]
-) -> None:
+def test_errors_name_what_is_missing(draw, error, message, systems):
     with pytest.raises(error, match=message.replace("?", r"\?")):
         draw(systems["bm25"])
 
 
-def test_a_history_has_a_line_for_each_set_and_a_baseline() -> None:
+def test_a_history_has_a_line_for_each_set_and_a_baseline():
     lightgbm = {"train": {"ndcg@5": [0.5, 0.75, float("nan")]}, "test": {"ndcg@5": [0.5, 0.625, 0.5]}}
     lines, base = looks.tables(plot.history(lightgbm, baseline=0.4, measure="nDCG@5"))
     assert [row["value"] for row in lines] == [0.5, 0.75, None, 0.5, 0.625, 0.5]
@@ -386,7 +372,7 @@ def test_a_history_has_a_line_for_each_set_and_a_baseline() -> None:
         plot.over_time("history.parquet")
 
 
-def test_grades_are_counted_in_rankings() -> None:
+def test_grades_are_counted_in_rankings():
     rankings = fn.Rankings.from_lists([[3, 0, 0], [1]], is_judged=[True, True, False, True])
     (rows,) = looks.tables(plot.grades({"a": rankings}))
     assert [(row["grade"], row["documents"]) for row in rows] == [("0", 1), ("1", 1), ("3", 1)]
@@ -394,12 +380,12 @@ def test_grades_are_counted_in_rankings() -> None:
         plot.grades({"a": 7})
 
 
-def test_contributions_name_documents() -> None:
+def test_contributions_name_documents():
     (rows,) = looks.tables(fn.explain(NAMED, "nDCG@5", "q").plot())
     assert [row["document"] for row in rows if row["ranking"] == "predicted"] == ["1  a", "2  b", "3  c"]
 
 
-def test_ties_show_the_order_of_the_data() -> None:
+def test_ties_show_the_order_of_the_data():
     tied = fn.Rankings.from_lists([[0, 1, 0], [1, 0, 0]], [[1, 1, 1], [2, 2, 2]])
     spec = spec_of(fn.tie_range(tied, ["RR", "P@1"]).plot())
     rows = [row for rows in spec["datasets"].values() for row in rows]

@@ -1,13 +1,9 @@
 """The page of `report`: what it says, that text stays text, and that it loads nothing."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,24 +26,24 @@ pytest.importorskip("scipy")
 class Page(HTMLParser):
     """Tags and texts of a page, as a browser reads them."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[str] = []
         self.feed(text)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.texts.append(data)
 
-    def every(self, wanted: str) -> list[dict[str, str | None]]:
+    def every(self, wanted):
         return [attributes for tag, attributes in self.tags if tag == wanted]
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: Any) -> Path:
+def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     fn.report(
         systems_of(), path, measures=["nDCG@10", "RR"], by="country", sources={"bm25": f"a.parquet {HOSTILE}"}
@@ -56,11 +52,11 @@ def path(tmp_path_factory: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(path: Path) -> Page:
+def page(path):
     return Page(path.read_text(encoding="utf-8"))
 
 
-def test_every_section_is_there_and_linked(page: Page) -> None:
+def test_every_section_is_there_and_linked(page):
     linked = [str(each["href"])[1:] for each in page.every("a")]
     assert linked == [each["id"] for each in page.every("section")]
     assert linked == [
@@ -79,7 +75,7 @@ def test_every_section_is_there_and_linked(page: Page) -> None:
     ]
 
 
-def test_text_stays_text(page: Page) -> None:
+def test_text_stays_text(page):
     assert len(page.every("script")) == 1 and len(page.every("style")) == 1
     assert not [
         attributes for _, attributes in page.tags if any(name.startswith("on") for name in attributes)
@@ -88,7 +84,7 @@ def test_text_stays_text(page: Page) -> None:
     assert any(HOSTILE in text for text in page.texts)
 
 
-def test_nothing_is_loaded(page: Page) -> None:
+def test_nothing_is_loaded(page):
     for _, attributes in page.tags:
         for name in ("src", "href"):
             assert not re.match(r"(\w+:)?//", attributes.get(name) or ""), attributes
@@ -96,7 +92,7 @@ def test_nothing_is_loaded(page: Page) -> None:
     assert policy is not None and policy.startswith("default-src 'none'; img-src data:;")
 
 
-def test_every_picture_has_words_and_numbers(path: Path, page: Page) -> None:
+def test_every_picture_has_words_and_numbers(path, page):
     pictures = page.every("img")
     assert len(pictures) >= 9 and all(len(str(each["alt"])) > 30 for each in pictures)
     text = path.read_text(encoding="utf-8")
@@ -104,7 +100,7 @@ def test_every_picture_has_words_and_numbers(path: Path, page: Page) -> None:
         assert figure.count("<table") >= 1 and "<td" in figure
 
 
-def test_numbers_are_those_of_the_package(page: Page) -> None:
+def test_numbers_are_those_of_the_package(page):
     systems = systems_of()
     for rankings in systems.values():
         for mean in fn.evaluate(rankings, ["nDCG@10", "RR"]).mean().values():
@@ -118,7 +114,7 @@ def test_numbers_are_those_of_the_package(page: Page) -> None:
     assert "bm25, without 1 query where nDCG@10 is undefined:" in page.texts
 
 
-def test_no_name_can_harm_the_page(tmp_path: Path) -> None:
+def test_no_name_can_harm_the_page(tmp_path):
     """Controls, ends of lines and marks of direction are shown escaped wherever a user could put them."""
     hostile = UNSEEN + HOSTILE
     ids, slices = [f"{hostile}{place}" for place in range(4)], [hostile, hostile, None, ""]
@@ -142,9 +138,7 @@ def test_no_name_can_harm_the_page(tmp_path: Path) -> None:
     assert max(map(len, page.texts)) < 5_000  # the script of the page
 
 
-def test_a_picture_that_ends_its_process_is_named_and_the_others_are_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture_that_ends_its_process_is_named_and_the_others_are_drawn(tmp_path, monkeypatch):
     good = plot.discounts().to_dict()
     deadly = good | {"title": {"text": "\x00"}}
     (tmp_path / "json.py").write_text("raise SystemExit('a module of the current folder was imported')")
@@ -164,9 +158,7 @@ def test_a_picture_that_ends_its_process_is_named_and_the_others_are_drawn(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
-def test_where_memory_is_short_the_page_has_numbers_and_says_what_it_lacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_memory_is_short_the_page_has_numbers_and_says_what_it_lacks(tmp_path, monkeypatch):
     code = """
 import resource, warnings
 import fastndcg as fn
@@ -189,7 +181,7 @@ fn.report(systems, "report.html", measures=["nDCG@10", "RR"])
     assert "<img" not in text and "<details open>" in text
 
 
-def test_one_system_without_slices_has_no_comparison(tmp_path: Path) -> None:
+def test_one_system_without_slices_has_no_comparison(tmp_path):
     path = tmp_path / "one.html"
     fn.report(fn.Rankings.from_lists([[1, 0], [0, 1], [0]]), path, measures="SetP", title="One & only")
     page = Page(path.read_text(encoding="utf-8"))
@@ -199,14 +191,14 @@ def test_one_system_without_slices_has_no_comparison(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("measure", ["nDCG(empty='nan')", "nDCG(empty='skip')@5", "AP(empty='nan')"])
-def test_queries_without_any_value_have_a_page(tmp_path: Path, measure: str) -> None:
+def test_queries_without_any_value_have_a_page(tmp_path, measure):
     systems = {name: fn.Rankings.from_lists([[0, 0], []], queries={"c": ["x", None]}) for name in "ab"}
     fn.report(systems, tmp_path / "none.html", measures=measure, by="c")
     text = (tmp_path / "none.html").read_text(encoding="utf-8")
     assert "so that there is nothing to draw" in text and "This picture is missing" not in text
 
 
-def test_measures_without_orders_say_why(tmp_path: Path) -> None:
+def test_measures_without_orders_say_why(tmp_path):
     """A picture that a measure does not allow is no reason to have no page."""
     path = tmp_path / "intents.html"
     rankings = fn.Rankings.from_lists([[1, 0, 1]], intents=[[1, 0], [0, 0], [1, 1]])
@@ -217,7 +209,7 @@ def test_measures_without_orders_say_why(tmp_path: Path) -> None:
 # ---- facts ----
 
 
-def test_tied_documents_are_counted() -> None:
+def test_tied_documents_are_counted():
     random = np.random.default_rng(3)
     for _ in range(20):
         lengths = random.integers(0, 9, 50)
@@ -230,7 +222,7 @@ def test_tied_documents_are_counted() -> None:
         assert facts.tied_documents(offsets, scores) == expected
 
 
-def test_grades_are_counted_where_judged() -> None:
+def test_grades_are_counted_where_judged():
     rankings = fn.Rankings.from_lists([[3, 0, 1], [1]], is_judged=[True, True, True, False])
     found = facts.facts_of(rankings)
     assert found.grades == [("0", 1), ("1", 1), ("3", 1)]
@@ -242,7 +234,7 @@ def test_grades_are_counted_where_judged() -> None:
 # ---- command line ----
 
 
-def test_the_command_reads_files_and_says_where_they_are(tmp_path: Path) -> None:
+def test_the_command_reads_files_and_says_where_they_are(tmp_path):
     random, rows = np.random.default_rng(0), 40
     table = {"qid": np.repeat(np.arange(rows // 4), 4), "label": random.integers(0, 3, rows)}
     table |= {
@@ -269,7 +261,7 @@ def test_the_command_reads_files_and_says_where_they_are(tmp_path: Path) -> None
         out.unlink()
 
 
-def test_the_page_says_whose_documents_nobody_judged(tmp_path: Path) -> None:
+def test_the_page_says_whose_documents_nobody_judged(tmp_path):
     qrels = {f"q{i}": {f"d{j}": (i + j) % 2 for j in range(4)} for i in range(9)}
     runs = {
         name: {query: {f"{letter}{j}" if j < 2 else f"d{j}": 9.0 - j for j in range(4)} for query in qrels}
@@ -282,7 +274,7 @@ def test_the_page_says_whose_documents_nobody_judged(tmp_path: Path) -> None:
     assert said in " ".join(Page(path.read_text(encoding="utf-8")).texts)
 
 
-def test_the_command_reads_runs(tmp_path: Path) -> None:
+def test_the_command_reads_runs(tmp_path):
     (tmp_path / "qrels.txt").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n")
     (tmp_path / "bm25.txt").write_text("q1 Q0 a 1 2.0 x\nq1 Q0 b 2 1.0 x\nq2 Q0 b 1 1.0 x\n")
     out = tmp_path / "report.html"
@@ -300,9 +292,7 @@ def test_the_command_reads_runs(tmp_path: Path) -> None:
         (["a.parquet", "b.parquet", "--score", "x", "--score", "y"], 2, "--score is repeatable for one PATH"),
     ],
 )
-def test_the_command_leaves_no_file_when_it_fails(
-    words: list[str], code: int, message: str, tmp_path: Path
-) -> None:
+def test_the_command_leaves_no_file_when_it_fails(words, code, message, tmp_path):
     result = run("report", *words, "-o", tmp_path / "x.html")
     assert result.exit_code == code and message in result.stderr
     assert not list(tmp_path.iterdir())
@@ -323,20 +313,14 @@ def test_the_command_leaves_no_file_when_it_fails(
         ({"path": "."}, fn.SourceError, "is not a file and cannot be written"),
     ],
 )
-def test_errors_come_before_a_file(
-    change: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
-) -> None:
-    given: dict[str, Any] = {
-        "systems": systems_of(10),
-        "path": tmp_path / "x.html",
-        "measures": "nDCG@10",
-    } | change
+def test_errors_come_before_a_file(change, error, message, tmp_path):
+    given = {"systems": systems_of(10), "path": tmp_path / "x.html", "measures": "nDCG@10"} | change
     with pytest.raises(error, match=message):
         fn.report(given.pop("systems"), given.pop("path"), **given)
     assert not list(tmp_path.iterdir())
 
 
-def test_without_the_extra_the_error_has_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_has_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(
         fn.ExtraError, match=r"Jinja2, which is not installed: pip install 'fastndcg\[report\]'"

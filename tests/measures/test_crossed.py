@@ -1,14 +1,11 @@
 """Every parameter of every measure, over grades and pools of any dtype, alone and in company, against the oracle."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import strategies as ours
-from strategies import Asked, Ragged
 
 import fastndcg as fn
 
@@ -17,7 +14,7 @@ pytestmark = pytest.mark.compiled
 RELATIVE = 1e-12
 
 
-def difference(table: Ragged, asked: list[Asked], *, threads: int | None = 1) -> str | None:
+def difference(table, asked, *, threads=1):
     """What is wrong about the values of these measures, alone and together; None where nothing is."""
     if not asked:
         return None
@@ -45,19 +42,19 @@ def difference(table: Ragged, asked: list[Asked], *, threads: int | None = 1) ->
 
 @pytest.mark.pure
 @pytest.mark.parametrize("seed", range(40))
-def test_short_lists(seed: int) -> None:
+def test_short_lists(seed):
     table = ours.crossed_table(seed)
     assert difference(table, ours.crossed_measures(seed, table)) is None
 
 
 @pytest.mark.parametrize("seed", range(1000, 1060))
-def test_more_short_lists(seed: int) -> None:
+def test_more_short_lists(seed):
     table = ours.crossed_table(seed)
     assert difference(table, ours.crossed_measures(seed, table, most=12)) is None
 
 
 @pytest.mark.parametrize("seed", range(2000, 2040))
-def test_long_lists(seed: int) -> None:
+def test_long_lists(seed):
     """Around the lengths where kernels change their way."""
     table = ours.crossed_table(seed, longest=600)
     assert difference(table, ours.crossed_measures(seed, table, most=4)) is None
@@ -65,14 +62,14 @@ def test_long_lists(seed: int) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("name", ours.OF_QUERIES)
-def test_each_measure(name: str) -> None:
+def test_each_measure(name):
     for seed in range(3000, 3006):
         table = ours.crossed_table(seed)
         assert difference(table, ours.crossed_measures(seed, table, names=[name], most=4)) is None
 
 
 @pytest.mark.parametrize("seed", range(4000, 4004))
-def test_two_threads(seed: int) -> None:
+def test_two_threads(seed):
     table = ours.crossed_table(seed, longest=9000)
     assert difference(table, ours.crossed_measures(seed, table, most=2), threads=2) is None
 
@@ -82,7 +79,7 @@ def test_two_threads(seed: int) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("dtype", ["uint8", "bool", "int64", "float32", "float64"])
-def test_negative_grades_of_the_pool(dtype: str) -> None:
+def test_negative_grades_of_the_pool(dtype):
     """They have levels of their own beside grades that cannot be negative."""
     relevance = np.array([1, 0, 1], dtype)
     rankings = fn.Rankings.from_offsets([0, 3], relevance, [3, 2, 1], judged=([0, 5], [1, 0, 1, -1, -2]))
@@ -93,7 +90,7 @@ def test_negative_grades_of_the_pool(dtype: str) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_grades_of_the_pool_that_float32_does_not_have(dtype: str) -> None:
+def test_grades_of_the_pool_that_float32_does_not_have(dtype):
     relevance = np.array([2**24 + 2, 2**24 + 4], dtype)
     rankings = fn.Rankings.from_offsets(
         [0, 2], relevance, [2, 1], judged=([0, 3], [2**24 + 1, 2**24 + 2, 2**24 + 4])
@@ -109,7 +106,7 @@ def test_grades_of_the_pool_that_float32_does_not_have(dtype: str) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("n", [32, 33, 100])
-def test_condensed_lists_where_nothing_gains(n: int) -> None:
+def test_condensed_lists_where_nothing_gains(n):
     flags, falling = np.arange(n) % 2 == 0, -np.arange(n)
     rankings = fn.Rankings.from_offsets([0, n], np.ones(n, int), falling, is_judged=flags)
     assert fn.evaluate(rankings, "NumRet(judged_only=True)").values.tolist() == [[(n + 1) // 2]]
@@ -119,7 +116,7 @@ def test_condensed_lists_where_nothing_gains(n: int) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("ideal", ["judged", "judged_uncut", "judged_returned"])
-def test_unjudged_documents_with_a_grade_belong_to_the_ideal(ideal: str) -> None:
+def test_unjudged_documents_with_a_grade_belong_to_the_ideal(ideal):
     rankings = fn.Rankings.from_lists([[0, 1]], [[0.9, 0.1]], is_judged=[False, True])
     values = fn.evaluate(
         rankings, [fn.nDCG(ideal=ideal, unjudged=2), fn.IDCG(ideal=ideal, unjudged=2)]
@@ -129,7 +126,7 @@ def test_unjudged_documents_with_a_grade_belong_to_the_ideal(ideal: str) -> None
 
 @pytest.mark.pure
 @pytest.mark.parametrize("ideal", ["judged", "scored", "returned", "judged_uncut", "judged_returned"])
-def test_the_ideal_of_nothing_returned(ideal: str) -> None:
+def test_the_ideal_of_nothing_returned(ideal):
     """A query with judged documents is defined, whatever was returned."""
     rankings = fn.Rankings.from_offsets([0, 0, 0], [], [], judged=([0, 2, 2], [1, 1]))
     value, nothing = fn.evaluate(rankings, fn.IDCG(ideal=ideal, empty="nan") @ 5).values[0].tolist()
@@ -140,12 +137,12 @@ def test_the_ideal_of_nothing_returned(ideal: str) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("name", ["nDCG", "DCG", "SDCG", "nDCG_IA", "alpha_DCG"])
-def test_a_discount_function_is_asked_for_the_ranks_of_its_own_measure(name: str) -> None:
+def test_a_discount_function_is_asked_for_the_ranks_of_its_own_measure(name):
     more = {"max_rel": 1} if name == "SDCG" else {"denominator": "none"} if name == "alpha_DCG" else {}
     rankings = fn.Rankings.from_lists([[1, 0, 1, 0, 1]], intents=[[1], [0], [1], [0], [1]])
     asked = list[int]()
 
-    def discount(rank: int) -> float:
+    def discount(rank):
         asked.append(rank)
         return 1 / rank
 
@@ -158,7 +155,7 @@ def test_a_discount_function_is_asked_for_the_ranks_of_its_own_measure(name: str
 
 
 @pytest.mark.pure
-def test_a_list_of_discounts_reaches_as_deep_as_the_ideal_of_a_scale() -> None:
+def test_a_list_of_discounts_reaches_as_deep_as_the_ideal_of_a_scale():
     rankings = fn.Rankings.from_lists([[1, 0]])
     with pytest.raises(fn.MeasureError, match="needs a discount for 3 ranks and was given 2"):
         fn.evaluate(rankings, fn.SDCG(max_rel=1, discount=[1, 0.5]) @ 3)
@@ -167,7 +164,7 @@ def test_a_list_of_discounts_reaches_as_deep_as_the_ideal_of_a_scale() -> None:
 
 
 @pytest.mark.pure
-def test_what_a_discount_function_returns_is_a_number() -> None:
+def test_what_a_discount_function_returns_is_a_number():
     with pytest.raises(fn.MeasureError, match=r"returned 'x' for rank 1; a discount is a number"):
         fn.evaluate(fn.Rankings.from_lists([[1]]), fn.DCG(discount=lambda rank: "x"))
 
@@ -178,7 +175,7 @@ def test_what_a_discount_function_returns_is_a_number() -> None:
 @pytest.mark.parametrize(
     ("n", "ones", "k"), [(1100, 2, 550), pytest.param(10_000, 1, 100, marks=pytest.mark.pure), (100_000, 1, 100), (2000, 1000, 1000), (2000, 1000, 300)]
 )  # fmt: skip
-def test_ideals_of_what_was_returned_of_large_ties(n: int, ones: int, k: int) -> None:
+def test_ideals_of_what_was_returned_of_large_ties(n, ones, k):
     """The number of relevant documents on the first ranks is hypergeometric; numbers of ways are beyond float64."""
     relevance = np.zeros(n, int)
     relevance[:ones] = 1
@@ -200,7 +197,7 @@ def test_ideals_of_what_was_returned_of_large_ties(n: int, ones: int, k: int) ->
 
 
 @pytest.mark.pure
-def test_sums_beyond_float64_are_refused() -> None:
+def test_sums_beyond_float64_are_refused():
     rankings = fn.Rankings.from_lists([[10, 9]], [[0.5, 0.4]])
     for measure in (fn.nDCG(discount=[1e308, 1e308]), fn.DCG(discount=lambda rank: 1e308), fn.SDCG(max_rel=10, discount=[1e308] * 2)):  # fmt: skip
         with pytest.raises(
@@ -225,7 +222,7 @@ def test_sums_beyond_float64_are_refused() -> None:
 
 
 @pytest.mark.pure
-def test_masked_values_are_refused() -> None:
+def test_masked_values_are_refused():
     masked, whole = np.ma.array([9.0, 1.0], mask=[True, False]), np.ma.array([9.0, 1.0])
     wanted = "scores has 1 masked value; the first is at position 0. Drop those rows, or fill them"
     rankings, lists = fn.Rankings.from_offsets, fn.Rankings.from_lists
@@ -262,7 +259,7 @@ def test_masked_values_are_refused() -> None:
     ],
     ids=lambda text: ascii(text)[:30],
 )  # fmt: skip
-def test_what_is_no_notation(text: str) -> None:
+def test_what_is_no_notation(text):
     for _ in range(2):  # nothing of it is kept
         with pytest.raises(fn.MeasureError) as caught:
             fn.parse(text)
@@ -270,11 +267,11 @@ def test_what_is_no_notation(text: str) -> None:
 
 
 @pytest.mark.pure
-def test_words_that_are_a_subclass_of_str_print_as_they_are_read() -> None:
+def test_words_that_are_a_subclass_of_str_print_as_they_are_read():
     class Word(str):
         __slots__ = ()
 
-        def __repr__(self) -> str:
+        def __repr__(self):
             return f"Word.{self.upper()}"
 
         __str__ = __repr__

@@ -1,7 +1,5 @@
 """Measures as values: what equals what, how they print and are read, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math
@@ -10,7 +8,6 @@ import pydoc
 import re
 import sys
 import time
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,11 +27,11 @@ WORDS["nDCG"] += ("floor",)
 WORDS["NumRet"] += ("empty",)
 
 
-def cube(grade: float) -> float:
+def cube(grade):
     return grade**3
 
 
-def another_cube(grade: float) -> float:
+def another_cube(grade):
     return grade**3
 
 
@@ -51,7 +48,7 @@ discount_values = (
     | sequences
     | functions
 )
-VALUES: dict[str, st.SearchStrategy[Any]] = {
+VALUES = {
     "gain": gain_values,
     "discount": discount_values,
     "ties": st.sampled_from(ours.TIES),
@@ -80,7 +77,7 @@ DEFAULTS = {
 
 
 @st.composite
-def measures(draw: st.DrawFn) -> fn.Measure:
+def measures(draw):
     name = draw(st.sampled_from(NAMES))
     words = {word: draw(VALUES[word]) for word in WORDS[name] if draw(st.booleans())}
     if "gain" in WORDS[name] and draw(st.integers(0, 4)) == 0:
@@ -95,7 +92,7 @@ def measures(draw: st.DrawFn) -> fn.Measure:
 
 
 @given(measures())
-def test_parse_is_the_inverse_of_str(measure: fn.Measure) -> None:
+def test_parse_is_the_inverse_of_str(measure):
     again = fn.parse(str(measure))
     assert again == measure
     assert hash(again) == hash(measure)
@@ -106,7 +103,7 @@ def test_parse_is_the_inverse_of_str(measure: fn.Measure) -> None:
 
 
 @given(measures(), measures())
-def test_two_definitions_never_print_alike(one: fn.Measure, other: fn.Measure) -> None:
+def test_two_definitions_never_print_alike(one, other):
     assert (one == other) == (str(one) == str(other))
     if one == other:
         assert hash(one) == hash(other)
@@ -128,10 +125,10 @@ SMALL = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_combination_is_read_back(name: str) -> None:
+def test_every_combination_is_read_back(name):
     """Every value of every parameter, crossed with every value of every other."""
     accepted = WORDS[name]
-    texts: dict[str, fn.Measure] = {}
+    texts = {}
     for one, other in itertools.product(accepted, accepted):
         for left, right in itertools.product(SMALL[one], SMALL[other]):
             for cutoff in (None, 10):
@@ -143,7 +140,7 @@ def test_every_combination_is_read_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_defaults_do_not_print(name: str) -> None:
+def test_defaults_do_not_print(name):
     measure = getattr(fn, name)
     assert str(measure) == name
     assert str(measure @ 10) == f"{name}@10"
@@ -154,7 +151,7 @@ def test_defaults_do_not_print(name: str) -> None:
         assert getattr(measure, word) == value
 
 
-def test_only_what_differs_from_the_default_prints() -> None:
+def test_only_what_differs_from_the_default_prints():
     assert str(fn.nDCG(gain="exp2") @ 10) == "nDCG(gain='exp2')@10"
     assert str(fn.nDCG(gain="linear", ties="worst", rel=2)) == "nDCG(ties='worst', rel=2)"
     assert str(fn.nDCG(gain=[0, 1, 3])) == "nDCG(gain=[0, 1, 3])"
@@ -182,7 +179,7 @@ def test_only_what_differs_from_the_default_prints() -> None:
     ],
     ids=str,
 )
-def test_one_value_however_it_is_made(one: fn.Measure, other: fn.Measure) -> None:
+def test_one_value_however_it_is_made(one, other):
     assert one == other
     assert hash(one) == hash(other)
     assert len({one, other}) == 1
@@ -203,12 +200,12 @@ def test_one_value_however_it_is_made(one: fn.Measure, other: fn.Measure) -> Non
     ],
     ids=str,
 )
-def test_different_definitions_differ(one: fn.Measure, other: fn.Measure) -> None:
+def test_different_definitions_differ(one, other):
     assert one != other
     assert str(one) != str(other)
 
 
-def test_a_measure_is_no_text() -> None:
+def test_a_measure_is_no_text():
     assert fn.nDCG @ 10 != "nDCG@10"
     assert fn.nDCG != 3
 
@@ -216,7 +213,7 @@ def test_a_measure_is_no_text() -> None:
 # ---- functions ----
 
 
-def test_a_function_prints_its_qualified_name_and_is_told_by_identity() -> None:
+def test_a_function_prints_its_qualified_name_and_is_told_by_identity():
     measure = fn.nDCG(gain=cube) @ 3
     assert f"{cube.__module__}.cube" in str(measure)
     assert measure == fn.nDCG(gain=cube) @ 3
@@ -224,9 +221,9 @@ def test_a_function_prints_its_qualified_name_and_is_told_by_identity() -> None:
     assert fn.parse(str(measure)) == measure
 
 
-def test_functions_of_one_name_do_not_print_alike() -> None:
-    def made(power: int) -> Any:
-        def gain(grade: float) -> float:
+def test_functions_of_one_name_do_not_print_alike():
+    def made(power):
+        def gain(grade):
             return grade**power
 
         return gain
@@ -240,8 +237,8 @@ def test_functions_of_one_name_do_not_print_alike() -> None:
     assert all(fn.parse(str(measure)) == measure for measure in lambdas)
 
 
-def test_a_live_measure_keeps_its_text_when_others_of_that_name_come_and_go() -> None:
-    def made() -> Any:
+def test_a_live_measure_keeps_its_text_when_others_of_that_name_come_and_go():
+    def made():
         return lambda grade: grade
 
     first = fn.nDCG(gain=made())
@@ -253,9 +250,9 @@ def test_a_live_measure_keeps_its_text_when_others_of_that_name_come_and_go() ->
     assert str(first) == text and fn.parse(text) == first
 
 
-def test_callable_objects_and_partials_are_functions() -> None:
+def test_callable_objects_and_partials_are_functions():
     class Gain:
-        def __call__(self, grade: float) -> float:
+        def __call__(self, grade):
             return 2 * grade
 
     one, other = Gain(), Gain()
@@ -265,7 +262,7 @@ def test_callable_objects_and_partials_are_functions() -> None:
     assert fn.parse(str(fn.nDCG(gain=one, discount=other))) == fn.nDCG(gain=one, discount=other)
 
 
-def test_a_function_that_is_not_alive_cannot_be_read() -> None:
+def test_a_function_that_is_not_alive_cannot_be_read():
     with pytest.raises(MeasureError, match="nowhere.at_all"):
         fn.parse("nDCG(gain=function('nowhere.at_all'))")
 
@@ -273,7 +270,7 @@ def test_a_function_that_is_not_alive_cannot_be_read() -> None:
 # ---- immutable, hashable, copied, pickled ----
 
 
-def test_immutable() -> None:
+def test_immutable():
     measure = fn.nDCG @ 10
     for attribute in ("cutoff", "name", "gain", "new"):
         with pytest.raises(AttributeError):
@@ -287,7 +284,7 @@ def test_immutable() -> None:
         _ = measure.banana
 
 
-def test_later_changes_of_an_argument_do_not_reach_in() -> None:
+def test_later_changes_of_an_argument_do_not_reach_in():
     gains, table = {1: 2.0}, [0.0, 1.0]
     measure = fn.nDCG(gain=gains, discount=table)
     text = str(measure)
@@ -296,7 +293,7 @@ def test_later_changes_of_an_argument_do_not_reach_in() -> None:
 
 
 @given(measures())
-def test_copies_are_equal(measure: fn.Measure) -> None:
+def test_copies_are_equal(measure):
     assert copy.copy(measure) == measure
     assert copy.deepcopy(measure) == measure
     again = pickle.loads(pickle.dumps(measure))
@@ -327,12 +324,12 @@ def test_copies_are_equal(measure: fn.Measure) -> None:
         ("NumRet(rel=1)", fn.NumRet(rel=1)),
     ],
 )
-def test_notation(text: str, measure: fn.Measure) -> None:
+def test_notation(text, measure):
     assert fn.parse(text) == measure
     assert as_measure(text) == measure
 
 
-def test_lists_of_cutoffs() -> None:
+def test_lists_of_cutoffs():
     exp2 = fn.nDCG(gain="exp2")
     assert fn.parse_many("nDCG(gain='exp2')@1,3,5") == (exp2 @ 1, exp2 @ 3, exp2 @ 5)
     assert fn.parse_many("nDCG@10, CG@5") == (fn.nDCG @ 10, fn.CG @ 5)
@@ -345,7 +342,7 @@ def test_lists_of_cutoffs() -> None:
         fn.parse("nDCG@1,3")
 
 
-def test_ir_measures_objects() -> None:
+def test_ir_measures_objects():
     ir_measures = pytest.importorskip("ir_measures")
     pairs = [
         (ir_measures.nDCG, fn.nDCG),
@@ -370,7 +367,7 @@ def test_ir_measures_objects() -> None:
 @pytest.mark.skipif(
     sys.version_info >= (3, 14), reason="ir_measures parses with names that Python 3.14 lacks"
 )
-def test_this_package_s_plain_notation_is_ir_measures_notation() -> None:
+def test_this_package_s_plain_notation_is_ir_measures_notation():
     ir_measures = pytest.importorskip("ir_measures")
     for measure in (fn.nDCG, fn.nDCG @ 10, fn.nDCG(judged_only=True) @ 5, fn.NumRet(rel=2)):
         assert as_measure(ir_measures.parse_measure(str(measure))) == measure
@@ -390,20 +387,20 @@ def test_this_package_s_plain_notation_is_ir_measures_notation() -> None:
         ("nDCGs", "nDCG"),
     ],
 )
-def test_a_misspelt_measure_gets_the_nearest(text: str, nearest: str) -> None:
+def test_a_misspelt_measure_gets_the_nearest(text, nearest):
     with pytest.raises(MeasureError, match=rf'no measure is called .*Did you mean "({nearest})"\?'):
         fn.parse(text)
 
 
 @pytest.mark.parametrize("cutoff", [0, -1, True, False, 10.0, 1.5, "10", None, math.nan, [1], np.float64(3)])
-def test_a_cutoff_is_a_whole_number_from_1(cutoff: Any) -> None:
+def test_a_cutoff_is_a_whole_number_from_1(cutoff):
     with pytest.raises(MeasureError, match="not a whole number from 1"):
         fn.nDCG @ cutoff
     assert (fn.nDCG @ 1).cutoff == 1
 
 
 @pytest.mark.parametrize("text", ["nDCG@0", "nDCG@-1", "nDCG@1.0", "nDCG@True", "nDCG@1,0", "nDCG@'1'"])
-def test_a_cutoff_in_notation_is_a_whole_number_from_1(text: str) -> None:
+def test_a_cutoff_in_notation_is_a_whole_number_from_1(text):
     with pytest.raises(MeasureError, match="not a whole number from 1"):
         fn.parse_many(text)
 
@@ -413,7 +410,7 @@ def test_a_cutoff_in_notation_is_a_whole_number_from_1(text: str) -> None:
     ["", " ", "nDCG@", "@10", "nDCG(", "nDCG('exp2')", "nDCG(gain='exp2'", "nDCG 10", "10", "nDCG+DCG", "nDCG.x", "nDCG(**{})",
      "nDCG(*[1])", "nDCG;DCG", "nDCG\nDCG", "nDCG@10@20@", "'nDCG'", "\0", "x" * 10_000, "(" * 500 + "nDCG" + ")" * 500],
 )  # fmt: skip
-def test_what_is_no_notation_is_refused(text: str) -> None:
+def test_what_is_no_notation_is_refused(text):
     with pytest.raises(MeasureError):
         fn.parse(text)
 
@@ -421,13 +418,13 @@ def test_what_is_no_notation_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["nDCG(gain={0: exp2})", "nDCG(gain=__import__('os'))", "nDCG(gain=1+1j)", "nDCG(gain=print)"]
 )
-def test_values_in_notation_are_literals(text: str) -> None:
+def test_values_in_notation_are_literals(text):
     with pytest.raises(MeasureError):
         fn.parse(text)
 
 
 @given(st.text(max_size=30) | st.text(alphabet="nDCG@(),='0123456789gaintsexp2 [{:}]-.", max_size=40))
-def test_any_text_is_read_or_refused_as_a_measure_error(text: str) -> None:
+def test_any_text_is_read_or_refused_as_a_measure_error(text):
     try:
         for measure in fn.parse_many(text):
             assert fn.parse(str(measure)) == measure
@@ -475,13 +472,13 @@ def test_any_text_is_read_or_refused_as_a_measure_error(text: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_a_wrong_parameter_is_refused(words: dict[str, Any], message: str) -> None:
+def test_a_wrong_parameter_is_refused(words, message):
     with pytest.raises(MeasureError, match=message) as caught:
         fn.nDCG(**words)
     assert isinstance(caught.value, ValueError) and isinstance(caught.value, FastndcgError)
 
 
-def test_the_boundary_values_are_accepted() -> None:
+def test_the_boundary_values_are_accepted():
     assert fn.nDCG(discount=np.nextafter(1.0, 2.0)).discount > 1
     assert fn.nDCG(gain=[0]).gain == (0.0,)
     assert fn.nDCG(gain={0: 0}) != fn.nDCG
@@ -491,19 +488,19 @@ def test_the_boundary_values_are_accepted() -> None:
 
 
 @pytest.mark.parametrize("name", ["CG", "NumRet", "DCG"])
-def test_a_parameter_that_a_measure_does_not_have_is_refused(name: str) -> None:
+def test_a_parameter_that_a_measure_does_not_have_is_refused(name):
     for word in set(DEFAULTS) - {*WORDS[name], "unjudged"}:
         with pytest.raises(MeasureError, match=f"{name} has no parameter '{word}'"):
             getattr(fn, name)(**{word: DEFAULTS[word]})
 
 
 @pytest.mark.parametrize("thing", [None, 3, 1.5, object(), b"nDCG", {"nDCG": 1}.values])
-def test_what_is_no_measure_is_refused(thing: object) -> None:
+def test_what_is_no_measure_is_refused(thing):
     with pytest.raises(InputTypeError, match="measure"):
         as_measure(thing)
 
 
-def test_no_measure_at_all_is_refused() -> None:
+def test_no_measure_at_all_is_refused():
     with pytest.raises(MeasureError, match="no measure was given"):
         as_measures([])
 
@@ -521,14 +518,14 @@ def test_no_measure_at_all_is_refused() -> None:
         ("nDCG @ 1 - 2", ["nDCG@1", "nDCG@2"]),
     ],
 )
-def test_ranges_of_cutoffs(text: str, wanted: list[str]) -> None:
+def test_ranges_of_cutoffs(text, wanted):
     assert [str(measure) for measure in fn.parse_many(text)] == wanted
     assert all(fn.parse(str(measure)) == measure for measure in fn.parse_many(text))
     rankings = fn.Rankings.from_lists([[0, 1, 2]])
     assert [str(measure) for measure in fn.evaluate(rankings, [text]).measures] == wanted
 
 
-def test_a_range_is_several_measures() -> None:
+def test_a_range_is_several_measures():
     with pytest.raises(fn.MeasureError, match=r"'nDCG@1-20' names 20 measures where one was wanted"):
         fn.parse("nDCG@1-20")
     assert fn.parse("nDCG@all") == fn.nDCG
@@ -552,7 +549,7 @@ def test_a_range_is_several_measures() -> None:
         ("nDCG, 1-3", "is not a measure"),
     ],
 )
-def test_what_is_no_range(text: str, wanted: str) -> None:
+def test_what_is_no_range(text, wanted):
     with pytest.raises(fn.MeasureError, match=re.escape(wanted)):
         fn.parse_many(text)
 
@@ -561,7 +558,7 @@ def test_what_is_no_range(text: str, wanted: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_help_says_what_a_measure_is(name: str) -> None:
+def test_help_says_what_a_measure_is(name):
     definition, text = DEFINITIONS[name], pydoc.render_doc(getattr(fn, name), renderer=pydoc.plaintext)
     for told in (definition.summary, definition.formula, definition.range, definition.source):
         assert told in text
@@ -570,7 +567,7 @@ def test_help_says_what_a_measure_is(name: str) -> None:
         assert all(f"{value}: {meaning}" in text for value, meaning in parameter.values)
 
 
-def test_help_has_the_values_of_this_measure() -> None:
+def test_help_has_the_values_of_this_measure():
     text = pydoc.render_doc(fn.nDCG(gain="exp2") @ 5, renderer=pydoc.plaintext)
     assert "nDCG(gain='exp2')@5: normalised discounted cumulative gain." in text
     assert "gain = 'exp2'" in text and "ties = 'average'" in text
@@ -579,7 +576,7 @@ def test_help_has_the_values_of_this_measure() -> None:
 
 
 @pytest.mark.parametrize("text", ["gain={{{}}}", "gains={{{}}}", "gain=[{}]", "discount=[{}]", "@"])
-def test_long_notations_take_time_in_proportion(text: str) -> None:
+def test_long_notations_take_time_in_proportion(text):
     """From the text to a table of results: a lookup of each grade made a dict of all grades."""
     rankings, seconds = fn.Rankings.from_lists([[1, 0]], [[0.1, 0.2]]), []
     for entries in (10, 2_000, 16_000):  # the first one imports

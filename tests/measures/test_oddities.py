@@ -1,10 +1,6 @@
 """Warnings of data that look wrong, and none of data that do not."""
 
-from __future__ import annotations
-
 import warnings
-from pathlib import Path
-from typing import Any
 
 import commands
 import numpy as np
@@ -21,7 +17,7 @@ SCORES = RANDOM.random(QUERIES * DOCUMENTS)
 GRADES = np.arange(QUERIES * DOCUMENTS) % 3
 
 
-def table(**columns: Any) -> dict[str, Any]:
+def table(**columns):
     plain = {"qid": np.repeat(np.arange(QUERIES), DOCUMENTS), "label": GRADES, "score": SCORES}
     return {name: column for name, column in (plain | columns).items() if column is not None}
 
@@ -40,7 +36,7 @@ ODD = {
 
 @pytest.mark.parametrize("case", ODD)
 @pytest.mark.parametrize("source", ["table", "parquet", "stream", "shuffled stream", "csv", "lists"])
-def test_odd_data_are_warned_of_once(case: str, source: str, tmp_path: Path) -> None:
+def test_odd_data_are_warned_of_once(case, source, tmp_path):
     columns, roles, message = ODD[case]
     data = pa.table(columns)
     pq.write_table(data, tmp_path / "data.parquet", row_group_size=40)
@@ -80,14 +76,14 @@ def test_odd_data_are_warned_of_once(case: str, source: str, tmp_path: Path) -> 
         {name: values[: 19 * DOCUMENTS] for name, values in table(label=0 * GRADES).items()},
     ],
 )
-def test_other_data_are_not(columns: dict[str, Any]) -> None:
+def test_other_data_are_not(columns):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fn.evaluate(columns, "nDCG@10")
         fn.Rankings.from_query_ids(columns["qid"], columns["label"], columns["score"])
 
 
-def test_a_stream_is_odd_where_all_parts_are(tmp_path: Path) -> None:
+def test_a_stream_is_odd_where_all_parts_are(tmp_path):
     """The first 100,000 rows have one document for each query, one score and no grade above 0."""
     rows = np.arange(100_040)
     columns = {"qid": np.minimum(rows, 100_000), "label": rows // 100_001, "score": rows // 100_001}
@@ -98,12 +94,12 @@ def test_a_stream_is_odd_where_all_parts_are(tmp_path: Path) -> None:
     fn.read_parquet(tmp_path / "data.parquet")
 
 
-def test_ranks_and_distances_that_are_said_to_be_are_not() -> None:
+def test_ranks_and_distances_that_are_said_to_be_are_not():
     fn.evaluate(table(score=None, rank=np.arange(len(GRADES))), "nDCG", rank="rank")
     fn.evaluate(table(score=None, distance=SCORES), "nDCG", score="distance", ascending=True)
 
 
-def test_the_command_line_warns_in_its_own_words(tmp_path: Path) -> None:
+def test_the_command_line_warns_in_its_own_words(tmp_path):
     pq.write_table(pa.table(table(label=SCORES, score=GRADES)), tmp_path / "data.parquet")
     result = commands.run("score", tmp_path / "data.parquet", "-m", "nDCG@10")
     assert result.exit_code == 0
@@ -115,13 +111,13 @@ FRACTIONS = 0.8 * SCORES / SCORES.max()
 
 
 @pytest.mark.parametrize("source", ["table", "rankings", "parquet", "stream", "shuffled stream"])
-def test_measures_that_find_no_relevant_document_are_named_once(source: str, tmp_path: Path) -> None:
+def test_measures_that_find_no_relevant_document_are_named_once(source, tmp_path):
     """Only the last query has a grade of 0.8: of a stream no part decides, and all do."""
     data = pa.table(table(label=np.where(np.arange(len(FRACTIONS)) == 119, 0.8, FRACTIONS / 4)))
     if source == "shuffled stream":
         data = data.take(np.random.default_rng(1).permutation(len(data)))
     pq.write_table(data, tmp_path / "data.parquet", row_group_size=40)
-    given: Any = {
+    given = {
         "table": data,
         "rankings": fn.Rankings.from_arrow(data),
         "parquet": tmp_path / "data.parquet",
@@ -145,13 +141,13 @@ def test_measures_that_find_no_relevant_document_are_named_once(source: str, tmp
         (GRADES, "AP(rel=2)"),
     ],
 )
-def test_measures_that_find_one_are_not(grades: np.ndarray, measure: Any) -> None:
+def test_measures_that_find_one_are_not(grades, measure):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fn.evaluate(table(label=grades), measure)
 
 
-def test_whole_grades_that_are_too_low_are_named_where_queries_are_many() -> None:
+def test_whole_grades_that_are_too_low_are_named_where_queries_are_many():
     with pytest.warns(
         fn.FastndcgWarning,
         match=r"no grade reaches rel=3; the largest grade is 2, .* 1 other measure\. .* P\(rel=2\)",
@@ -163,7 +159,7 @@ def test_whole_grades_that_are_too_low_are_named_where_queries_are_many() -> Non
 
 
 @pytest.mark.parametrize("memory", [[], ["--memory", "1MB"]])
-def test_the_command_line_names_measures_once(tmp_path: Path, memory: list[str]) -> None:
+def test_the_command_line_names_measures_once(tmp_path, memory):
     copies = 1 + 2000 * bool(memory)
     columns = table(label=FRACTIONS) | {"qid": np.repeat(np.arange(QUERIES * copies), DOCUMENTS)}
     columns |= {name: np.tile(columns[name], copies) for name in ("label", "score")}

@@ -1,7 +1,5 @@
 """The oracle against itself and against the tools whose definitions it states: who checks with it must be able to trust it."""
 
-from __future__ import annotations
-
 import functools
 import math
 import random
@@ -13,7 +11,7 @@ import pytest
 from oracle import Document, Query
 
 
-def random_query(rng: random.Random, size: int = 6) -> Query:
+def random_query(rng, size=6):
     n = rng.randint(1, size)
     grades = [rng.choice([0, 0, 1, 2, 3, 4]) for _ in range(n)]
     return Query(
@@ -25,7 +23,7 @@ def random_query(rng: random.Random, size: int = 6) -> Query:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_closed_form_equals_listing_the_orders(seed: int) -> None:
+def test_closed_form_equals_listing_the_orders(seed):
     rng = random.Random(seed)
     query, cutoff = random_query(rng), rng.choice([None, 1, 2, 3, 9])
     words = {
@@ -43,7 +41,7 @@ def test_closed_form_equals_listing_the_orders(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_worst_and_best_are_the_bounds_over_all_orders(seed: int) -> None:
+def test_worst_and_best_are_the_bounds_over_all_orders(seed):
     rng = random.Random(seed)
     query, cutoff = random_query(rng), rng.choice([None, 1, 2, 3, 9])
     for name in ("nDCG", "DCG", "CG"):
@@ -61,7 +59,7 @@ def test_worst_and_best_are_the_bounds_over_all_orders(seed: int) -> None:
 
 
 @pytest.mark.parametrize("golden", cases.GOLDEN, ids=lambda golden: golden.system)
-def test_golden_values(golden: cases.Golden) -> None:
+def test_golden_values(golden):
     name, _, rest = golden.measure.partition("(")
     words, _, cutoff = rest.partition(")") if rest else ("", "", golden.measure.partition("@")[2])
     name = name.partition("@")[0]
@@ -75,7 +73,7 @@ def test_golden_values(golden: cases.Golden) -> None:
     assert value == pytest.approx(golden.expected, rel=1e-14)
 
 
-def test_literature() -> None:
+def test_literature():
     grades, values = cases.LITERATURE_LINEAR
     query = Query(grades, [5, 4, 3, 2, 1])
     for cutoff, value in values.items():
@@ -89,7 +87,7 @@ def test_literature() -> None:
     assert oracle.score("IDCG", query, 5, gain="exp2") == pytest.approx(best, rel=1e-15)
 
 
-def test_binary_measures_are_trec_eval_s() -> None:
+def test_binary_measures_are_trec_eval_s():
     """Random runs and judgments, with judged, unjudged and pooled but unjudged (-1) documents."""
     pytrec_eval = pytest.importorskip("pytrec_eval")
     asked = {"map", "map_cut.3,5", "recip_rank", "P.3,5,20", "recall.3", "Rprec", "success.1,5", "bpref", "infAP", "iprec_at_recall", "num_rel",
@@ -131,7 +129,7 @@ def test_binary_measures_are_trec_eval_s() -> None:
             assert (value or 0.0) == pytest.approx(theirs[name], rel=1e-12, abs=1e-15), name
 
 
-def test_average_precision_and_reciprocal_rank_under_ties_by_hand() -> None:
+def test_average_precision_and_reciprocal_rank_under_ties_by_hand():
     """One relevant and one not, tied: half of the orders find it first, half second."""
     query = Query([1, 0], [7, 7])
     assert oracle.score("AP", query) == oracle.score("RR", query) == 0.75
@@ -143,7 +141,7 @@ def test_average_precision_and_reciprocal_rank_under_ties_by_hand() -> None:
     assert oracle.score("Judged", Query([1, 0, 1], [3, 2, 1], [True, False, True]), 2) == 0.5
 
 
-def test_orders() -> None:
+def test_orders():
     assert oracle.tie_groups([0.5, 0.9, 0.5]) == [[1], [0, 2]]
     assert list(oracle.orders([0.5, 0.9, 0.5])) == [[1, 0, 2], [1, 2, 0]]
     assert oracle.number_of_orders([1, 1, 1, 2, 2]) == len(list(oracle.orders([1, 1, 1, 2, 2]))) == 12
@@ -152,7 +150,7 @@ def test_orders() -> None:
 
 
 @pytest.mark.parametrize("name", oracle.LINEAR)
-def test_turning_tied_groups_equals_listing_the_orders(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_turning_tied_groups_equals_listing_the_orders(name, monkeypatch):
     rng = random.Random(name)
     words = {"max_rel": 4} if name == "SDCG" else {}
     for _ in range(20):

@@ -1,10 +1,7 @@
 """Parameters by which one name has several numbers: laws, exact expectations of large ties, and the tools that divide so."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 import oracle
@@ -14,13 +11,10 @@ import pytest
 
 import fastndcg as fn
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 OVER = ("n_relevant", "cutoff", "returned", "hits", "k")
 
 
-def mean_of_hits(n: int, ones: int, places: int, hits: int = 0, total: Fraction = Fraction(0)) -> Fraction:
+def mean_of_hits(n, ones, places, hits=0, total=Fraction(0)):
     """AP over the hits where a tied group of n documents, `ones` of them relevant, has the last `places` ranks, after
     `hits` relevant documents on the first ranks.
     """
@@ -41,7 +35,7 @@ def mean_of_hits(n: int, ones: int, places: int, hits: int = 0, total: Fraction 
     ("n", "ones", "k"), [(5, 2, 3), (40, 7, 11), (300, 1, 20), (300, 299, 20), (400, 150, 399), (400, 200, 1), (1200, 300, 100)]
 )  # fmt: skip
 @pytest.mark.parametrize("first", [0, 3])
-def test_the_mean_of_hits_of_a_large_tie_across_the_cutoff(n: int, ones: int, k: int, first: int) -> None:
+def test_the_mean_of_hits_of_a_large_tie_across_the_cutoff(n, ones, k, first):
     grades = [1] * first + [1] * ones + [0] * (n - ones)
     scores = [2.0 + i for i in range(first)] + [1.0] * n
     got = fn.evaluate(
@@ -51,7 +45,7 @@ def test_the_mean_of_hits_of_a_large_tie_across_the_cutoff(n: int, ones: int, k:
 
 
 @pytest.mark.pure
-def test_the_exact_formula_of_this_file_is_the_mean_over_all_orders() -> None:
+def test_the_exact_formula_of_this_file_is_the_mean_over_all_orders():
     for n, ones, places, hits in ((5, 2, 3, 0), (5, 4, 2, 1), (6, 3, 5, 2), (4, 1, 1, 0)):
         query = oracle.Query([1] * hits + [1] * ones + [0] * (n - ones), [3] * hits + [0] * n)
         query = query._replace(scores=[9 - i for i in range(hits)] + [0] * n)
@@ -59,7 +53,7 @@ def test_the_exact_formula_of_this_file_is_the_mean_over_all_orders() -> None:
         assert float(mean_of_hits(n, ones, places, hits, Fraction(hits))) == pytest.approx(wanted, rel=1e-14)
 
 
-def test_a_million_tied_documents_over_the_cutoff() -> None:
+def test_a_million_tied_documents_over_the_cutoff():
     """The cost is that of a pass over the group; the law: only h of the first k count, whatever is below them."""
     n = 1_000_000
     rankings = fn.Rankings.from_offsets([0, n], np.arange(n) < 1000, np.zeros(n))
@@ -77,14 +71,14 @@ def test_a_million_tied_documents_over_the_cutoff() -> None:
     "name", ["AP(denominator='hits')", "AP(denominator='hits')@3", "RR(of='best')", "PFound"]
 )
 @pytest.mark.parametrize("pool", [None, [1, 1]])
-def test_nothing_returned(name: str, pool: list[int] | None) -> None:
+def test_nothing_returned(name, pool):
     judged = None if pool is None else ([0, len(pool)], pool)
     rankings = fn.Rankings.from_offsets([0, 0], [], [], judged=judged)
     assert fn.evaluate(rankings, name).values.tolist() == [[0.0]]
 
 
 @pytest.mark.pure
-def test_perfect_lists_have_the_value_1_where_they_can() -> None:
+def test_perfect_lists_have_the_value_1_where_they_can():
     rankings = fn.Rankings.from_lists(
         [[1] * 7, [1, 1, 0, 0], [1] * 30], [[0.5] * 7, [4, 3, 2, 1], [1, 2] * 15]
     )
@@ -94,7 +88,7 @@ def test_perfect_lists_have_the_value_1_where_they_can() -> None:
 
 
 @pytest.mark.pure
-def test_divisors_by_hand() -> None:
+def test_divisors_by_hand():
     """3 relevant documents of 6 judged, 4 returned, k = 5: hits on the ranks 1 and 3."""
     rankings = fn.Rankings.from_lists([[1, 0, 1, 0]], [[4, 3, 2, 1]], judged=([0, 6], [1, 0, 1, 0, 1, 0]))
     total = 1 + 2 / 3
@@ -116,7 +110,7 @@ def test_divisors_by_hand() -> None:
 
 
 @pytest.mark.pure
-def test_the_mean_of_precisions_far_beyond_the_list() -> None:
+def test_the_mean_of_precisions_far_beyond_the_list():
     """Ranks below the list count too, up to any cutoff."""
     rankings = fn.Rankings.from_lists([[0, 1, 1]], [[3, 2, 1]])
     for k in (1, 2, 3, 4, 100, 65_536, 65_537, 300_000):
@@ -129,7 +123,7 @@ def test_the_mean_of_precisions_far_beyond_the_list() -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("ties", ["average", "input", "worst", "best"])
-def test_negative_gains_between_the_worst_and_the_best_ranking(ties: str) -> None:
+def test_negative_gains_between_the_worst_and_the_best_ranking(ties):
     grades = np.array([2, -1, 0, 1, -2])
     measures = [fn.nDCG(floor="worst", ties=ties), fn.nDCG(floor="worst", ties=ties) @ 3]
     best, worst, tied = (
@@ -156,7 +150,7 @@ def test_negative_gains_between_the_worst_and_the_best_ranking(ties: str) -> Non
 
 
 @pytest.mark.pure
-def test_counts_are_empty_only_where_asked() -> None:
+def test_counts_are_empty_only_where_asked():
     rankings = fn.Rankings.from_lists([[0, 0], [], [1]])
     measures = [fn.NumRel, fn.NumRel(empty="skip"), fn.NumRet(empty=-1), fn.NumRet]
     scores = fn.evaluate(rankings, measures)
@@ -165,7 +159,7 @@ def test_counts_are_empty_only_where_asked() -> None:
 
 
 @pytest.mark.pure
-def test_one_discount_is_not_a_power() -> None:
+def test_one_discount_is_not_a_power():
     """A list of one discount and the base of a power were equal tuples, and so shared a table."""
     rankings = fn.Rankings.from_lists([[1]])
     assert fn.evaluate(rankings, [fn.DCG(discount=[0.8]), fn.RBP(p=0.8)]).values.tolist() == [
@@ -178,7 +172,7 @@ def test_one_discount_is_not_a_power() -> None:
 
 
 @pytest.mark.pure
-def test_values_have_one_name() -> None:
+def test_values_have_one_name():
     assert fn.AP(denominator="min(n_relevant, k)") == fn.parse("AP(denominator='cutoff')")
     assert str(fn.AP(denominator=None) @ 3) == "AP(denominator='none')@3"
     assert fn.parse("AP(denominator=None)@3") == fn.AP(denominator="none") @ 3
@@ -210,13 +204,13 @@ def test_values_have_one_name() -> None:
         (lambda: fn.IPrec(rounding="even"), r"rounding is one of 'up', 'nearest'"),
     ],
 )  # fmt: skip
-def test_values_that_are_not_known(make: object, message: str) -> None:
+def test_values_that_are_not_known(make, message):
     with pytest.raises(fn.MeasureError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 @pytest.mark.pure
-def test_measures_that_cannot_be_computed() -> None:
+def test_measures_that_cannot_be_computed():
     rankings = fn.Rankings.from_lists([[3, 0, 1]], [[3, 2, 1]])
     with pytest.raises(fn.MeasureError, match=r"up to a cutoff; name one, as in AP\(denominator='none'\)@10"):
         fn.evaluate(rankings, fn.AP(denominator="none"))
@@ -232,7 +226,7 @@ def test_measures_that_cannot_be_computed() -> None:
 
 
 @pytest.fixture
-def ragged() -> tuple[list[np.ndarray], list[np.ndarray]]:
+def ragged():
     rng = np.random.default_rng(5)
     lengths = rng.integers(1, 30, 60)
     grades = [(rng.random(n) < rng.choice([0.05, 0.3, 0.8])).astype(np.int64) for n in lengths]
@@ -241,7 +235,7 @@ def ragged() -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 @pytest.mark.parametrize("k", [1, 5, 10, 100])
-def test_torchmetrics(ragged: tuple[list[np.ndarray], list[np.ndarray]], k: int) -> None:
+def test_torchmetrics(ragged, k):
     torch = pytest.importorskip("torch")
     retrieval = pytest.importorskip("torchmetrics.functional.retrieval")
     rankings = fn.Rankings.from_lists(*ragged)
@@ -265,7 +259,7 @@ def test_torchmetrics(ragged: tuple[list[np.ndarray], list[np.ndarray]], k: int)
 
 
 @pytest.mark.parametrize("top", [None, 1, 5])
-def test_catboost(ragged: tuple[list[np.ndarray], list[np.ndarray]], top: int | None) -> None:
+def test_catboost(ragged, top):
     catboost = pytest.importorskip("catboost.utils")
     rng = np.random.default_rng(6)
     grades = [rng.choice([0, 0.25, 0.5, 1], len(one)) for one in ragged[0]]
@@ -297,7 +291,7 @@ ASKED = [
 ]  # fmt: skip
 
 
-def test_streams_files_and_threads_have_the_same_bits(tmp_path: Path) -> None:
+def test_streams_files_and_threads_have_the_same_bits(tmp_path):
     rng = np.random.default_rng(9)
     query = np.repeat(np.arange(300), rng.integers(1, 40, 300))
     columns = {
@@ -318,7 +312,7 @@ def test_streams_files_and_threads_have_the_same_bits(tmp_path: Path) -> None:
     assert [fn.parse(name) for name in whole.to_arrow().column_names[1:]] == ASKED
 
 
-def test_a_column_of_cutoffs() -> None:
+def test_a_column_of_cutoffs():
     rankings = fn.Rankings.from_lists(
         [[1, 0, 1], [0, 1, 1, 1]], [[3, 2, 2], [1, 1, 1, 0]], queries=pa.table({"slots": [2, 3]})
     )
@@ -332,7 +326,7 @@ def test_a_column_of_cutoffs() -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("measure", ASKED, ids=str)
-def test_ties_have_a_range_and_explanations_add_up(measure: fn.Measure) -> None:
+def test_ties_have_a_range_and_explanations_add_up(measure):
     rankings = fn.Rankings.from_lists([[1, 0, 2, 1, 0, 3]], [[5, 4, 3, 2, 1, 0]])
     low, value, high = (each[0] for each in fn.tie_range(rankings, measure)[measure])
     assert low == value == high
@@ -348,7 +342,7 @@ def test_ties_have_a_range_and_explanations_add_up(measure: fn.Measure) -> None:
 
 
 @pytest.mark.pure
-def test_an_explanation_of_hits_that_ties_decide() -> None:
+def test_an_explanation_of_hits_that_ties_decide():
     rankings = fn.Rankings.from_lists([[1, 0, 1]], [[2, 1, 1]])
     with pytest.raises(fn.MeasureError, match="which changes with the order of tied documents"):
         fn.explain(rankings, fn.AP(denominator="hits") @ 2, query=0)
@@ -357,7 +351,7 @@ def test_an_explanation_of_hits_that_ties_decide() -> None:
         fn.judgment_range(unjudged, fn.AP(denominator="hits") @ 2)
 
 
-def test_the_share_of_all_false_positives_is_all_and_the_number_1_is_one() -> None:
+def test_the_share_of_all_false_positives_is_all_and_the_number_1_is_one():
     assert fn.AUC(max_fp=1.0) == fn.AUC(max_fp=np.float32(1)) == fn.parse("AUC(max_fp=1.0)") == fn.AUC
     one = fn.AUC(max_fp=1)
     assert str(one) == "AUC(max_fp=1)" and fn.parse(str(one)) == one == one(empty=1)(empty=0) != fn.AUC
@@ -367,14 +361,14 @@ def test_the_share_of_all_false_positives_is_all_and_the_number_1_is_one() -> No
 @pytest.mark.parametrize(
     ("least", "found"), [(2**53, 1), (2**53 + 2, 0), (2**53 - 1, 2), (-1.5, 2), (1e300, 0), (-1e300, 2)]
 )
-def test_whole_scores_are_compared_with_score_above_as_whole_numbers(least: float, found: int) -> None:
+def test_whole_scores_are_compared_with_score_above_as_whole_numbers(least, found):
     for dtype in (np.int64, np.uint64):
         rankings = fn.Rankings.from_lists([[1, 1]], [np.array([2**53 + 1, 2**53], dtype)])
         assert fn.evaluate(rankings, fn.P(score_above=least) @ 2).values[0, 0] == found / 2
 
 
 @pytest.mark.parametrize("text", [["AP@10"], ("AP@10",), None, 3, b"AP@10", fn.AP])
-def test_what_is_no_text_is_no_notation(text: object) -> None:
+def test_what_is_no_text_is_no_notation(text):
     for read in (fn.parse, fn.parse_many):
         with pytest.raises(fn.InputTypeError, match="text is a .*; wanted the notation of measures"):
             read(text)

@@ -1,7 +1,5 @@
 """Rows brought together by query: ids of any kind, in any order, compiled and not."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np
@@ -34,8 +32,8 @@ IDS = {
 }
 
 
-def wanted(ids: list[object]) -> tuple[list[object], list[int], list[int]]:
-    rows_of: dict[object, list[int]] = {}
+def wanted(ids):
+    rows_of = {}
     for row, value in enumerate(ids):
         rows_of.setdefault(value, []).append(row)
     rows = [row for each in rows_of.values() for row in each]
@@ -43,7 +41,7 @@ def wanted(ids: list[object]) -> tuple[list[object], list[int], list[int]]:
 
 
 @pytest.fixture(params=["plain", "as it is"])
-def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def world(request, monkeypatch):
     """Arrow's and NumPy's way, and the kernels."""
     if request.param == "plain":
         monkeypatch.setattr(grouping.worlds, "compiled_driver", lambda name, size, arguments: None)
@@ -53,7 +51,7 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 @pytest.mark.parametrize("kind", IDS)
 @pytest.mark.parametrize("n", [0, 1, 2, 300])
 @pytest.mark.parametrize("first", [0, 3])
-def test_rows_are_grouped(kind: str, n: int, first: int, world: str) -> None:
+def test_rows_are_grouped(kind, n, first, world):
     rng = np.random.default_rng(n)
     values = pa.array(IDS[kind])
     ids = values.take(pa.array(rng.integers(0, len(values), n + first)))[first:]
@@ -72,7 +70,7 @@ def test_rows_are_grouped(kind: str, n: int, first: int, world: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["numbers", "texts"])
-def test_more_ids_than_a_first_table_has_room_for(kind: str) -> None:
+def test_more_ids_than_a_first_table_has_room_for(kind):
     rng = np.random.default_rng(0)
     n = 1 << 17 if worlds.world() == "compiled" else 1 << 12
     numbers = np.append(rng.permutation(n) * 10**9, rng.integers(0, n, n) * 10**9)
@@ -86,7 +84,7 @@ def test_more_ids_than_a_first_table_has_room_for(kind: str) -> None:
     assert np.array_equal(grouped.in_order(scores, scores)[0], scores[rows])
 
 
-def test_a_product_says_the_bucket_of_every_code() -> None:
+def test_a_product_says_the_bucket_of_every_code():
     """Of up to 2**31 codes, at the edges of their buckets; from 300,000 codes on some were placed in the next bucket."""
     random = np.random.default_rng(6)
     for n_codes in [
@@ -103,7 +101,7 @@ def test_a_product_says_the_bucket_of_every_code() -> None:
 
 
 @pytest.mark.parametrize("n_queries", [322_034, 1_000_003])
-def test_many_queries_in_any_order(n_queries: int) -> None:
+def test_many_queries_in_any_order(n_queries):
     random = np.random.default_rng(n_queries)
     ids = np.append(np.arange(n_queries), random.integers(0, n_queries, n_queries // 2))
     random.shuffle(ids)
@@ -122,7 +120,7 @@ _OLD_FACTOR, _ARROWS = 0x9E3779B97F4A7C15, (11400714785074694791, 14029467366897
 _SECRETS = [grouping.SECRET, *((np.uint64(start), np.uint64(key)) for start, key in ((0, 1 | 1 << 63), (1 << 40, 12345)))]  # fmt: skip
 
 
-def made(n: int) -> dict[str, np.ndarray]:
+def made(n):
     """Whole numbers that differ in few bits, that lie in steps, and that had one hash before hashes had a secret."""
     i = np.arange(n)
     words = i.astype(np.uint64) << np.uint64(32) | i.astype(np.uint64)
@@ -138,7 +136,7 @@ def made(n: int) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def made_texts(n: int) -> pa.Array:
+def made_texts(n):
     """ASCII texts of 16 characters that all have one hash for Arrow, which multiplies each half and adds them up."""
     rng, found = np.random.default_rng(0), np.empty((0, 16), np.uint8)
     while len(found) < n:
@@ -150,19 +148,19 @@ def made_texts(n: int) -> pa.Array:
     return pa.array([row.tobytes().decode("ascii") for row in found[:n]])
 
 
-def arrows_hashes(texts: pa.Array) -> np.ndarray:
+def arrows_hashes(texts):
     words = np.frombuffer(b"".join(texts.cast(pa.large_binary()).to_pylist()), "<u8").reshape(-1, 2)
     return (words[:, 1] * np.uint64(_ARROWS[0])).byteswap() ^ (words[:, 0] * np.uint64(_ARROWS[1])).byteswap()
 
 
-def probes(homes: np.ndarray) -> float:
+def probes(homes):
     """Places looked at for each of these distinct ids, on average, in a table of twice as many places or more."""
     order, counted = np.sort(homes.astype(np.int64)), np.arange(len(homes))
     return float((np.maximum.accumulate(order - counted) + counted - order).mean()) + 1
 
 
 @pytest.mark.parametrize("n", [1 << 10, 1 << 16])
-def test_a_table_of_any_ids_is_linear(n: int) -> None:
+def test_a_table_of_any_ids_is_linear(n):
     """Half full, it needs 1.5 looks at each; ids that differ in high bits needed half as many as there are ids."""
     low, secret = np.uint64(2 * n - 1), grouping.SECRET
     for name, numbers in made(n).items():
@@ -180,7 +178,7 @@ def test_a_table_of_any_ids_is_linear(n: int) -> None:
                 assert probes(hashes & np.int64(low)) < 2, name
 
 
-def test_the_tables_of_the_kernels_are_linear() -> None:
+def test_the_tables_of_the_kernels_are_linear():
     is_compiled = worlds.world() == "compiled"
     kernels = import_module(f"fastndcg.{'compiled' if is_compiled else 'kernels'}.reading.rows")
     n = 1 << (16 if is_compiled else 10)
@@ -198,7 +196,7 @@ def test_the_tables_of_the_kernels_are_linear() -> None:
         assert ((taken - homes.astype(np.int64)) % (2 * n)).mean() < 1, name
 
 
-def test_arrow_gets_ids_of_many_hashes() -> None:
+def test_arrow_gets_ids_of_many_hashes():
     """It compared each of 40,000 such texts with each: 2 s, where others took 2 ms."""
     texts = made_texts(5000)
     assert len(set(arrows_hashes(texts).tolist())) == 1
@@ -214,7 +212,7 @@ def test_arrow_gets_ids_of_many_hashes() -> None:
 
 
 @given(st.data())
-def test_any_ids_are_grouped_as_by_a_dict(data: st.DataObject) -> None:
+def test_any_ids_are_grouped_as_by_a_dict(data):
     kinds = {
         pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9).map(lambda i: i << 48),
         pa.uint64(): st.integers(0, 2**64 - 1),
@@ -234,7 +232,7 @@ def test_any_ids_are_grouped_as_by_a_dict(data: st.DataObject) -> None:
         assert grouped.rows is None or grouped.rows.tolist() == rows
 
 
-def test_nothing_depends_on_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_depends_on_the_secret(monkeypatch):
     """Queries keep their order of first appearance, and each of these secrets gives the same numbers."""
     rng = np.random.default_rng(3)
     for ids in (pa.array(rng.integers(-(2**60), 2**60, 50)), made_texts(50)):

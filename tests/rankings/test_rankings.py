@@ -1,12 +1,8 @@
 """`Rankings` and its constructors: what they hold, what they copy, in which order, and what they refuse."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +13,6 @@ import pytest
 import strategies as ours
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import Ragged
 
 import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings
@@ -25,14 +20,14 @@ from fastndcg import InputError, InputTypeError, Rankings
 OFFSETS, RELEVANCE, SCORES = [0, 2, 2, 5], [1, 0, 2, 0, 1], [0.3, 0.9, 0.8, 0.7, 0.1]
 
 
-def columns(rankings: Rankings) -> tuple[Any, ...]:
+def columns(rankings):
     return rankings.offsets.tolist(), rankings.relevance.tolist(), rankings.scores.tolist()
 
 
 # ---- every constructor ----
 
 
-def test_from_offsets() -> None:
+def test_from_offsets():
     rankings = Rankings.from_offsets(OFFSETS, RELEVANCE, SCORES)
     assert columns(rankings) == (OFFSETS, RELEVANCE, SCORES)
     assert (rankings.n_queries, rankings.n_docs, rankings.lengths.tolist()) == (3, 5, [2, 0, 3])
@@ -41,7 +36,7 @@ def test_from_offsets() -> None:
     assert rankings.queries.to_pydict() == {"query_id": [0, 1, 2]}
 
 
-def test_from_groups() -> None:
+def test_from_groups():
     assert columns(Rankings.from_groups([2, 0, 3], RELEVANCE, SCORES)) == (OFFSETS, RELEVANCE, SCORES)
     assert columns(Rankings.from_groups(np.array([2, 0, 3], np.uint8), RELEVANCE, SCORES)) == (
         OFFSETS,
@@ -51,7 +46,7 @@ def test_from_groups() -> None:
     assert columns(Rankings.from_groups([], [], [])) == ([0], [], [])
 
 
-def test_from_dense() -> None:
+def test_from_dense():
     rankings = Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
     assert columns(rankings) == ([0, 3, 6], [1, 0, 2, 0, 1, 0], [0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
     assert columns(Rankings.from_dense(np.empty((0, 4)), np.empty((0, 4)))) == ([0], [], [])
@@ -60,7 +55,7 @@ def test_from_dense() -> None:
     assert Rankings.from_dense(transposed, transposed).relevance.tolist() == [1, 2, 0, 3]
 
 
-def test_from_lists() -> None:
+def test_from_lists():
     rankings = Rankings.from_lists([[1, 0], [], [2, 0, 1]], [[0.3, 0.9], [], [0.8, 0.7, 0.1]])
     assert columns(rankings) == (OFFSETS, RELEVANCE, SCORES)
     arrow = Rankings.from_lists(
@@ -73,7 +68,7 @@ def test_from_lists() -> None:
 
 
 @pytest.mark.pure
-def test_from_lists_in_rank_order() -> None:
+def test_from_lists_in_rank_order():
     rankings = Rankings.from_lists([[3, 0], [], [1, 2, 0]])
     assert rankings.relevance.tolist() == [3, 0, 1, 2, 0]
     for start, stop in zip(rankings.offsets[:-1], rankings.offsets[1:], strict=True):
@@ -81,7 +76,7 @@ def test_from_lists_in_rank_order() -> None:
     assert fn.evaluate(rankings, "CG@1").values.tolist() == [[3.0, 0.0, 1.0]]
 
 
-def test_from_lists_keeps_a_whole_array_of_large_integers() -> None:
+def test_from_lists_keeps_a_whole_array_of_large_integers():
     lists = [[2**53, 2**53 + 1], [], [2**53 + 2]]
     assert Rankings.from_lists([[0, 1], [], [1]], lists).scores.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
 
@@ -89,7 +84,7 @@ def test_from_lists_keeps_a_whole_array_of_large_integers() -> None:
 @pytest.mark.parametrize(
     "other", [np.array([0.5]), np.array([2**64 - 1], np.uint64)], ids=["float64", "uint64"]
 )
-def test_from_lists_of_several_dtypes_narrows_no_score_in_silence(other: np.ndarray) -> None:
+def test_from_lists_of_several_dtypes_narrows_no_score_in_silence(other):
     """No dtype holds both exactly: refused, or still told apart."""
     try:
         rankings = Rankings.from_lists([[0, 1], [1]], [np.array([2**53, 2**53 + 1]), other])
@@ -99,14 +94,14 @@ def test_from_lists_of_several_dtypes_narrows_no_score_in_silence(other: np.ndar
     assert fn.evaluate(rankings, "nDCG@1").values.tolist() == [[1.0, 1.0]]
 
 
-def test_from_arrow_long_form() -> None:
+def test_from_arrow_long_form():
     table = pa.table({"qid": [7, 7, 8], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
     rankings = Rankings.from_arrow(table)
     assert columns(rankings) == ([0, 2, 3], [1, 0, 2], [0.5, 0.1, 0.9])
     assert rankings.queries.to_pydict() == {"qid": [7, 8]}
 
 
-IDS: dict[str, Any] = {
+IDS = {
     "integers": np.array([5, 3, 5, 9, 3, 5]),
     "unsigned": np.array([5, 3, 5, 9, 3, 5], np.uint64),
     "big-endian": np.array([5, 3, 5, 9, 3, 5], ">i4"),
@@ -137,7 +132,7 @@ IDS: dict[str, Any] = {
 
 @pytest.mark.pure
 @pytest.mark.parametrize("kind", IDS)
-def test_from_query_ids_in_order_of_first_appearance(kind: str) -> None:
+def test_from_query_ids_in_order_of_first_appearance(kind):
     ids = IDS[kind]
     relevance, scores = [10, 20, 11, 30, 21, 12], [1.0, 2.0, 1.1, 3.0, 2.1, 1.2]
     rankings = Rankings.from_query_ids(
@@ -166,7 +161,7 @@ def test_from_query_ids_in_order_of_first_appearance(kind: str) -> None:
     assert list(table) == ["query_id", "n", "weight"]
 
 
-def test_from_query_ids_of_pandas_and_polars() -> None:
+def test_from_query_ids_of_pandas_and_polars():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"q": ["b", "a", "b"], "r": [1, 2, 0], "s": [0.5, 0.1, 0.9]}, index=[9, 4, 7])
     wanted = ([0, 2, 3], [1, 0, 2], [0.5, 0.9, 0.1])
@@ -184,9 +179,9 @@ def test_from_query_ids_of_pandas_and_polars() -> None:
     st.sampled_from([1, 10**6, 2**60]),
     st.booleans(),
 )
-def test_grouping_is_what_a_dict_would_do(ids: list[int], middle: int, step: int, as_text: bool) -> None:
+def test_grouping_is_what_a_dict_would_do(ids, middle, step, as_text):
     ids = [middle + (name * step if abs(middle) < 2**62 else name) for name in ids]
-    wanted: dict[int, list[int]] = {}
+    wanted = {}
     for row, name in enumerate(ids):
         wanted.setdefault(name, []).append(row)
     given_ids = [f"q{name}" for name in ids] if as_text else np.array(ids, np.int64)
@@ -199,7 +194,7 @@ def test_grouping_is_what_a_dict_would_do(ids: list[int], middle: int, step: int
 
 
 @pytest.mark.pure
-def test_many_shuffled_ids() -> None:
+def test_many_shuffled_ids():
     rng = np.random.default_rng(0)
     ids = rng.integers(-(2**62), 2**62, 1000)[rng.integers(0, 1000, 20_000)]
     rows = np.arange(len(ids))
@@ -211,7 +206,7 @@ def test_many_shuffled_ids() -> None:
 
 
 @pytest.mark.pure
-def test_the_same_rankings_from_every_constructor() -> None:
+def test_the_same_rankings_from_every_constructor():
     wanted = columns(Rankings.from_offsets([0, 2, 4], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7]))
     assert columns(Rankings.from_groups([2, 2], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7])) == wanted
     assert columns(Rankings.from_query_ids([4, 4, 1, 1], [1, 0, 2, 0], [0.3, 0.9, 0.8, 0.7])) == wanted
@@ -219,7 +214,7 @@ def test_the_same_rankings_from_every_constructor() -> None:
     assert columns(Rankings.from_lists([[1, 0], [2, 0]], [[0.3, 0.9], [0.8, 0.7]])) == wanted
 
 
-def test_there_is_no_constructor_without_a_name() -> None:
+def test_there_is_no_constructor_without_a_name():
     with pytest.raises(InputTypeError, match="from_offsets, from_groups, from_query_ids"):
         Rankings(OFFSETS, RELEVANCE, SCORES)
 
@@ -227,7 +222,7 @@ def test_there_is_no_constructor_without_a_name() -> None:
 # ---- optional columns ----
 
 
-def test_queries_hold_ids_then_kept_columns_then_weight() -> None:
+def test_queries_hold_ids_then_kept_columns_then_weight():
     rankings = Rankings.from_groups(
         [1, 1],
         [1, 0],
@@ -243,7 +238,7 @@ def test_queries_hold_ids_then_kept_columns_then_weight() -> None:
 
 @pytest.mark.pure
 @given(ours.ragged())
-def test_with_scores_is_what_a_constructor_would_make(table: Ragged) -> None:
+def test_with_scores_is_what_a_constructor_would_make(table):
     rankings = table.rankings()
     scores = np.random.default_rng(len(table.scores)).random(rankings.n_docs)
     other = rankings.with_scores(scores)
@@ -257,7 +252,7 @@ def test_with_scores_is_what_a_constructor_would_make(table: Ragged) -> None:
     assert np.shares_memory(rankings.with_scores(scores).scores, scores) or not len(scores)
 
 
-def test_with_scores_refuses_what_constructors_refuse() -> None:
+def test_with_scores_refuses_what_constructors_refuse():
     rankings = Rankings.from_lists([[1, 0], [2]], query_ids=["a", "b"])
     with pytest.raises(InputError, match="scores has 2 values for 3 documents"):
         rankings.with_scores([0.1, 0.2])
@@ -269,7 +264,7 @@ def test_with_scores_refuses_what_constructors_refuse() -> None:
 
 
 @pytest.mark.pure
-def test_a_pool() -> None:
+def test_a_pool():
     rankings = Rankings.from_groups(
         [1, 0], [1], [1], judged=(np.array([0, 2, 3], np.int32), np.array([1, 2, 3], np.uint8))
     )
@@ -287,7 +282,7 @@ def test_a_pool() -> None:
 @pytest.mark.parametrize(
     "dtype", ["uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
 )
-def test_columns_are_not_copied(dtype: str) -> None:
+def test_columns_are_not_copied(dtype):
     relevance, scores = np.ones(5, dtype), np.arange(5).astype(dtype)
     offsets, flags = np.array(OFFSETS, np.int64), np.ones(5, bool)
     pool = np.ones(6, dtype)
@@ -308,7 +303,7 @@ def test_columns_are_not_copied(dtype: str) -> None:
     assert rankings.relevance.dtype == rankings.scores.dtype == np.dtype(dtype)
 
 
-def test_sorted_ids_dense_matrices_and_arrow_are_not_copied() -> None:
+def test_sorted_ids_dense_matrices_and_arrow_are_not_copied():
     relevance, scores = np.array([1, 0, 2, 1]), np.array([0.1, 0.2, 0.3, 0.4])
     for ids in ([3, 3, 1, 1], ["b", "b", "a", "a"]):
         rankings = Rankings.from_query_ids(ids, relevance, scores)
@@ -323,14 +318,14 @@ def test_sorted_ids_dense_matrices_and_arrow_are_not_copied() -> None:
 
 
 @given(ours.ragged())
-def test_any_layout_holds_the_same_values(table: Ragged) -> None:
+def test_any_layout_holds_the_same_values(table):
     rankings = table.rankings()
     assert columns(rankings) == (table.offsets, table.relevance.tolist(), table.scores.tolist())
     assert rankings.relevance.dtype.isnative and rankings.scores.dtype.isnative
     assert rankings.relevance.flags.c_contiguous and rankings.scores.flags.c_contiguous
 
 
-def test_the_input_is_not_changed() -> None:
+def test_the_input_is_not_changed():
     relevance, scores = np.array([1, 0, 2]), np.array([0.1, np.nan, 0.3])
     Rankings.from_groups([3], relevance, scores, nan="last")
     assert relevance.flags.writeable and scores.flags.writeable and np.isnan(scores[1])
@@ -341,7 +336,7 @@ def test_the_input_is_not_changed() -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float64"])
 @pytest.mark.parametrize("n", [1, 3000])
-def test_a_pool_that_lacks_relevant_documents_which_were_scored(dtype: str, n: int) -> None:
+def test_a_pool_that_lacks_relevant_documents_which_were_scored(dtype, n):
     """More would be found than there is, and R and nDCG may pass 1. What is not relevant need not be in it."""
     offsets, ends = np.arange(n + 1) * 5, np.arange(n + 1) * 3
     grades = np.tile(np.array([3, 1, 0, 1, 7], dtype), n)
@@ -364,7 +359,7 @@ def test_a_pool_that_lacks_relevant_documents_which_were_scored(dtype: str, n: i
 # ---- immutable ----
 
 
-def test_immutable() -> None:
+def test_immutable():
     relevance = np.array(RELEVANCE)
     rankings = Rankings.from_offsets(
         OFFSETS,
@@ -391,7 +386,7 @@ def test_immutable() -> None:
     relevance[0] = 5  # one's own array stays one's own
 
 
-def test_pickled_and_copied() -> None:
+def test_pickled_and_copied():
     rankings = Rankings.from_offsets(
         OFFSETS, RELEVANCE, SCORES, is_judged=[True, False] * 2 + [True], weight=[1, 2, 3], judged=([0, 1, 2, 4], [1, 1, 2, 1]), query_ids=list("abc"),
         doc_ids=list("vwxyz"), queries={"n": [1, 2, 3]},
@@ -406,7 +401,7 @@ def test_pickled_and_copied() -> None:
         )
 
 
-def test_repr_says_what_it_holds() -> None:
+def test_repr_says_what_it_holds():
     text = repr(
         Rankings.from_offsets(
             OFFSETS,
@@ -428,7 +423,7 @@ def test_repr_says_what_it_holds() -> None:
 
 
 @pytest.mark.pure
-def test_from_qrels_run() -> None:
+def test_from_qrels_run():
     if not hasattr(Rankings, "from_qrels_run"):
         pytest.skip("from_qrels_run is not part of this version")
     qrels = {"q1": {"d1": 3, "d2": 0, "d7": 2}, "q2": {"d1": 1}}
@@ -444,11 +439,11 @@ def test_from_qrels_run() -> None:
 # ---- what is refused, and the nearest thing that is not ----
 
 
-def refused(message: str, kind: type[Exception] = InputError) -> Any:
+def refused(message, kind=InputError):
     return pytest.raises(kind, match=message)
 
 
-def test_offsets_are_checked() -> None:
+def test_offsets_are_checked():
     with refused("offsets does not ascend: 3 then 2 at position 2"):
         Rankings.from_offsets([0, 3, 2, 5], RELEVANCE, SCORES)
     with refused("offsets begins with 1; wanted 0 first"):
@@ -466,7 +461,7 @@ def test_offsets_are_checked() -> None:
     assert Rankings.from_offsets([0, 0, 5, 5], RELEVANCE, SCORES).n_queries == 3
 
 
-def test_groups_are_checked() -> None:
+def test_groups_are_checked():
     with refused("group adds up to 4 documents, but relevance has 5"):
         Rankings.from_groups([2, 2], RELEVANCE, SCORES)
     with refused("group has a negative size, -1 at position 1"):
@@ -476,7 +471,7 @@ def test_groups_are_checked() -> None:
     assert Rankings.from_groups([0, 5, 0], RELEVANCE, SCORES).n_queries == 3
 
 
-def test_lengths_are_checked() -> None:
+def test_lengths_are_checked():
     with refused("relevance has 5 values and scores 4"):
         Rankings.from_groups([5], RELEVANCE, SCORES[:4])
     with refused("relevance has 4 values for 5 query ids"):
@@ -503,7 +498,7 @@ def test_lengths_are_checked() -> None:
         Rankings.from_groups([5], RELEVANCE, SCORES, judged=3)
 
 
-def test_shapes_are_checked() -> None:
+def test_shapes_are_checked():
     with refused(r"y_true has shape \(2, 2\) and y_score \(2, 3\)"):
         Rankings.from_dense([[1, 0], [0, 1]], [[1, 2, 3], [1, 2, 3]])
     with refused(r"y_true has shape \(2,\)"):
@@ -520,7 +515,7 @@ def test_shapes_are_checked() -> None:
         Rankings.from_lists("10")
 
 
-def test_6_nan_scores_are_refused_by_query_and_row() -> None:
+def test_6_nan_scores_are_refused_by_query_and_row():
     scores = np.array([0.1, 0.2, np.nan, 0.3, np.nan])
     message = (
         r'scores has 2 NaN values; the first is at row 2, query "q-204". Drop those rows or pass nan="last".'
@@ -538,7 +533,7 @@ def test_6_nan_scores_are_refused_by_query_and_row() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_grades_are_finite(bad: float) -> None:
+def test_grades_are_finite(bad):
     with refused(r"relevance has 1 (infinite or )?NaN value; the first is at row 3, query 1"):
         Rankings.from_groups([2, 3], [1.0, 0.0, 2.0, bad, 1.0], SCORES)
     with refused(r"judged relevance has 1 .*NaN value; the first is at row 1 of the pool"):
@@ -546,7 +541,7 @@ def test_grades_are_finite(bad: float) -> None:
     assert Rankings.from_groups([1], [1e300], [1]).n_docs == 1
 
 
-def test_9_nulls_are_refused() -> None:
+def test_9_nulls_are_refused():
     with refused("relevance has 1 null"):
         Rankings.from_groups([2], pa.array([1, None]), [1, 2])
     with refused("scores has 1 null"):
@@ -571,13 +566,13 @@ def test_9_nulls_are_refused() -> None:
     ],
     ids=lambda values: type(values[0]).__name__,
 )
-def test_what_is_no_number_is_refused(values: Any) -> None:
+def test_what_is_no_number_is_refused(values):
     for relevance, scores, name in ((values, [1, 2], "relevance"), ([1, 2], values, "scores")):
         with pytest.raises((InputError, InputTypeError), match=name):
             Rankings.from_groups([2], relevance, scores)
 
 
-def test_ids_flags_and_weights_are_checked() -> None:
+def test_ids_flags_and_weights_are_checked():
     with refused("query_ids is double, and not all of them are whole numbers; wanted", InputTypeError):
         Rankings.from_query_ids([1.0, 2.5], [1, 0], [1, 2])
     with refused("query_ids is list", InputTypeError):
@@ -592,7 +587,7 @@ def test_ids_flags_and_weights_are_checked() -> None:
     assert Rankings.from_groups([2], [1, 0], [1, 2], weight=[0]).weight is not None
 
 
-def test_from_query_ids_of_categoricals() -> None:
+def test_from_query_ids_of_categoricals():
     """Polars keeps categories as views of strings; a dictionary may name one value twice, or hold a null."""
     polars = pytest.importorskip("polars")
     repeated = pa.DictionaryArray.from_arrays([0, 1, 2], ["b", "a", "b"])
@@ -607,7 +602,7 @@ def test_from_query_ids_of_categoricals() -> None:
 
 
 # strings of types that few of Arrow's functions know; those of Polars are views
-VIEWS: dict[str, pa.Array] = {
+VIEWS = {
     "string view": pa.array(["q2", "q1", "q3"], pa.string_view()),
     "binary view": pa.array([b"q2", b"q1", b"q3"], pa.binary_view()),
     "dictionary of views": pa.DictionaryArray.from_arrays(
@@ -626,13 +621,13 @@ VIEWS: dict[str, pa.Array] = {
 @pytest.mark.pure
 @pytest.mark.parametrize("in_chunks", [False, True], ids=["array", "chunks"])
 @pytest.mark.parametrize("kind", VIEWS)
-def test_ids_and_kept_columns_of_types_that_few_functions_know(kind: str, in_chunks: bool) -> None:
+def test_ids_and_kept_columns_of_types_that_few_functions_know(kind, in_chunks):
     """Arrow's functions raised in `by`, `worst`, `explain`, `compare` and conventions that order ties by document id."""
     given = pa.chunked_array([VIEWS[kind][:1], VIEWS[kind][1:]]) if in_chunks else VIEWS[kind]
     plain = [str(value, "utf-8") if isinstance(value, bytes) else value for value in given.to_pylist()]
     plain = [value.encode() for value in plain] if "binary" in kind else plain
 
-    def results(values: Any, of: str) -> list[Any]:
+    def results(values, of):
         lists = [[1, 0, 2]] if of == "doc_ids" else [[1, 0], [0, 2], [1]]
         scores = [[0.5] * len(grades) for grades in lists]
         rankings = Rankings.from_lists(lists, scores, **{of: {"c": values} if of == "queries" else values})
@@ -655,7 +650,7 @@ def test_ids_and_kept_columns_of_types_that_few_functions_know(kind: str, in_chu
 
 @pytest.mark.pure
 @pytest.mark.parametrize("kind", VIEWS)
-def test_ids_of_rows_of_types_that_few_functions_know(kind: str) -> None:
+def test_ids_of_rows_of_types_that_few_functions_know(kind):
     ids = pa.chunked_array([VIEWS[kind][:2], VIEWS[kind][:1]])
     rankings = Rankings.from_query_ids(ids, [1, 2, 0], [3, 2, 1], doc_ids=VIEWS[kind])
     assert rankings.offsets.tolist() == [0, 2, 3] and rankings.relevance.tolist() == [1, 0, 2]
@@ -665,14 +660,14 @@ def test_ids_of_rows_of_types_that_few_functions_know(kind: str) -> None:
 
 
 @pytest.mark.pure
-def test_ids_of_a_dictionary_without_values() -> None:
+def test_ids_of_a_dictionary_without_values():
     """Pandas makes one of an empty categorical column."""
     for empty in (pa.array([]).dictionary_encode(), pd.Categorical([])):
         assert Rankings.from_query_ids(empty, [], []).n_queries == 0
 
 
 @pytest.mark.pure
-def test_no_queries_have_ids_of_a_type() -> None:
+def test_no_queries_have_ids_of_a_type():
     """Ids of Arrow's type null cannot be compared."""
     for rankings in (Rankings.from_query_ids([], [], []), Rankings.from_lists([], query_ids=[])):
         assert rankings.queries.schema.field("query_id").type == pa.int64()
@@ -683,7 +678,7 @@ def test_no_queries_have_ids_of_a_type() -> None:
 
 
 @pytest.mark.pure
-def test_a_document_twice_is_refused_by_every_constructor() -> None:
+def test_a_document_twice_is_refused_by_every_constructor():
     """Three copies of one document counted as three: R@2 was 0.5, and nDCG@2 1.0."""
     ids, long = ["a", "b", "a"], {"query_id": ["q"] * 3, "doc_id": ["a", "b", "a"]}
     long |= {"relevance": [1, 0, 1], "score": [3.0, 2.0, 1.0]}
@@ -723,7 +718,7 @@ def test_a_document_twice_is_refused_by_every_constructor() -> None:
 
 
 @pytest.mark.pure
-def test_a_document_twice_is_refused_by_readers_and_streams(tmp_path: Path) -> None:
+def test_a_document_twice_is_refused_by_readers_and_streams(tmp_path):
     columns = {
         "query_id": ["p", "q", "q"],
         "doc_id": ["a", "b", "b"],
@@ -737,7 +732,7 @@ def test_a_document_twice_is_refused_by_readers_and_streams(tmp_path: Path) -> N
 
 
 @pytest.mark.pure
-def test_a_document_twice_among_many() -> None:
+def test_a_document_twice_among_many():
     n = 200_000
     ids = np.arange(n) % 1000
     fn.Rankings.from_groups([1000] * 200, np.zeros(n, int), np.zeros(n), doc_ids=ids)
@@ -747,7 +742,7 @@ def test_a_document_twice_among_many() -> None:
 
 
 @pytest.mark.pure
-def test_two_rows_of_lists_of_one_query_are_refused() -> None:
+def test_two_rows_of_lists_of_one_query_are_refused():
     table = pa.table(
         {"qid": ["b", "a", "a"], "label": [[1], [1, 0], [1]], "score": [[0.3], [0.2, 0.1], [0.3]]}
     )
@@ -759,12 +754,12 @@ def test_two_rows_of_lists_of_one_query_are_refused() -> None:
 
 
 @pytest.mark.pure
-def test_no_queries_have_no_mean() -> None:
+def test_no_queries_have_no_mean():
     scores = fn.evaluate(fn.Rankings.from_lists([], []), "nDCG@10")
     assert "no queries" in repr(scores) and "nan" not in repr(scores)
 
 
-def test_a_column_of_ids_among_kept_columns_is_that_of_ids() -> None:
+def test_a_column_of_ids_among_kept_columns_is_that_of_ids():
     """It was left out, and queries were numbered, so that systems were compared by position."""
     kept = {"query_id": ["b", "a"], "country": ["de", "fr"]}
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries=kept)

@@ -1,11 +1,8 @@
 """A cutoff of each query from a column, against the oracle and query by query."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle
-from pathlib import Path
 
 import numpy as np
 import oracle
@@ -24,7 +21,7 @@ CUT = tuple(name for name in ours.OF_QUERIES if DEFINITIONS[name].cut == "rank")
 
 
 @pytest.mark.parametrize("name", CUT)
-def test_each_query_has_its_own_cutoff(name: str) -> None:
+def test_each_query_has_its_own_cutoff(name):
     for seed in range(7000, 7004):
         table = ours.crossed_table(seed)
         slots = np.random.default_rng(seed).choice([1, 2, 3, 5, 40], len(table.lengths))
@@ -42,7 +39,7 @@ def test_each_query_has_its_own_cutoff(name: str) -> None:
                     assert same or (math.isnan(got[row]) and math.isnan(wanted)), (seed, str(measure), row)
 
 
-def example(n: int = 60) -> fn.Rankings:
+def example(n=60):
     random = np.random.default_rng(1)
     return fn.Rankings.from_dense(
         random.integers(0, 3, (n, 50)),
@@ -51,7 +48,7 @@ def example(n: int = 60) -> fn.Rankings:
     )
 
 
-def test_bits_are_those_of_the_cutoff_itself() -> None:
+def test_bits_are_those_of_the_cutoff_itself():
     rankings = example()
     measures = ["nDCG@slots", "AP@slots", "RR@10"]
     scores = fn.evaluate(rankings, measures)
@@ -60,7 +57,7 @@ def test_bits_are_those_of_the_cutoff_itself() -> None:
         assert alone.values[:, 0].tobytes() == scores.values[:, row].tobytes()
 
 
-def test_the_notation() -> None:
+def test_the_notation():
     measure = fn.nDCG(gain="exp2") @ "slots"
     assert str(measure) == "nDCG(gain='exp2')@slots" and fn.parse(str(measure)) == measure
     assert (measure.cutoff, measure.cutoff_column) == (None, "slots")
@@ -75,7 +72,7 @@ def test_the_notation() -> None:
         fn.Bpref @ "slots"
 
 
-def test_a_column_for_those_measures_that_have_no_cutoff() -> None:
+def test_a_column_for_those_measures_that_have_no_cutoff():
     scores = fn.evaluate(example(), ["nDCG", "AP@5", "Bpref", "IPrec@0.5"], cutoff="slots")
     assert [str(measure) for measure in scores] == ["nDCG@slots", "AP@5", "Bpref", "IPrec@0.5"]
     assert fn.evaluate(example(), "P", cutoff=3).measures == (fn.P @ 3,)
@@ -91,13 +88,13 @@ def test_a_column_for_those_measures_that_have_no_cutoff() -> None:
         ({"slots": [1.5, 2]}, fn.InputError, 'column "slots" is of double and holds no cutoffs'),
     ],
 )  # fmt: skip
-def test_columns_that_hold_no_cutoffs(column: dict, error: type[Exception], wanted: str) -> None:
+def test_columns_that_hold_no_cutoffs(column, error, wanted):
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries=column)
     with pytest.raises(error, match=wanted):
         fn.evaluate(rankings, "nDCG@slots")
 
 
-def test_where_a_column_of_cutoffs_has_no_place() -> None:
+def test_where_a_column_of_cutoffs_has_no_place():
     with pytest.raises(
         fn.MeasureError, match="nDCG@slots has a cutoff for each query, which no convention has"
     ):
@@ -106,7 +103,7 @@ def test_where_a_column_of_cutoffs_has_no_place() -> None:
         fn.judgment_range(example(), "nDCG@slots")
 
 
-def test_everything_else_takes_it() -> None:
+def test_everything_else_takes_it():
     rankings = example()
     scores = fn.evaluate(rankings, "nDCG@slots")
     assert scores.by("country").column_names == ["country", "queries", "nDCG@slots"]
@@ -124,7 +121,7 @@ def test_everything_else_takes_it() -> None:
     assert fn.compare({"a": rankings, "b": rerank}, measures="nDCG@slots").rows[0]["queries"] == 60
 
 
-def test_files_and_streams(tmp_path: Path) -> None:
+def test_files_and_streams(tmp_path):
     rankings, path = example(), tmp_path / "predictions.parquet"
     query = np.repeat(np.arange(60), 50)
     table = pa.table(

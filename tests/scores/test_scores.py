@@ -1,13 +1,10 @@
 """`Scores` as a value: it cannot be changed, and changes nothing that its maker holds."""
 
-from __future__ import annotations
-
 import copy
 import datetime as dt
 import json
 import pickle
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,20 +22,20 @@ from fastndcg.statistics.exact_sums import Moments
 MEASURES = (fn.nDCG @ 10, fn.RR)
 
 
-def made(values: np.ndarray, weight: np.ndarray | None = None) -> Scores:
+def made(values, weight=None):
     queries = pa.table({"query_id": pa.array(range(values.shape[1]))})
     return Scores(MEASURES, values, np.zeros(values.shape, np.bool_), queries, weight)
 
 
 @pytest.fixture(params=[None, "lightgbm"])
-def scores(request: pytest.FixtureRequest) -> fn.Scores:
+def scores(request):
     weighted = fn.Rankings.from_lists(
         [[3, 2, 0], [0, 1]], weight=[1.0, 2.0], queries={"country": ["de", "fr"]}
     )
     return fn.evaluate(weighted, "nDCG@2", convention=request.param)
 
 
-def test_arrays_of_the_caller_stay_writeable() -> None:
+def test_arrays_of_the_caller_stay_writeable():
     values, weight = np.array([[0.5, 1.0], [1.0, 0.25]]), np.array([1.0, 3.0])
     scores = made(values, weight)
     values[0, 0] = 0.75  # the caller's own, which is shared and not copied
@@ -50,7 +47,7 @@ def test_arrays_of_the_caller_stay_writeable() -> None:
 
 
 @pytest.mark.parametrize("name", ["values", "measures", "weight", "queries", "other"])
-def test_attributes_cannot_be_set(scores: fn.Scores, name: str) -> None:
+def test_attributes_cannot_be_set(scores, name):
     with pytest.raises(AttributeError, match=f"{type(scores).__name__} is immutable; .* change {name}"):
         setattr(scores, name, None)
     with pytest.raises(AttributeError, match="is immutable"):
@@ -60,14 +57,14 @@ def test_attributes_cannot_be_set(scores: fn.Scores, name: str) -> None:
 @pytest.mark.parametrize(
     "again", [copy.copy, copy.deepcopy, lambda scores: pickle.loads(pickle.dumps(scores))]
 )
-def test_copies_are_the_same_and_cannot_be_written_to(scores: fn.Scores, again) -> None:
+def test_copies_are_the_same_and_cannot_be_written_to(scores, again):
     other = again(scores)
     assert other.to_arrow().equals(scores.to_arrow()) and other.mean() == scores.mean()
     assert repr(other) == repr(scores)
     assert not other.values.flags.writeable and not other.weight.flags.writeable
 
 
-def test_the_mapping_has_measures_by_any_of_their_names(scores: fn.Scores) -> None:
+def test_the_mapping_has_measures_by_any_of_their_names(scores):
     assert list(scores) == [fn.nDCG @ 2] and len(scores) == scores.n_queries == 2
     assert np.array_equal(scores["nDCG@2"], scores[fn.nDCG @ 2])
     with pytest.raises(fn.MeasureError, match=r'nDGC@2|no measure|Did you mean "nDCG"'):
@@ -87,7 +84,7 @@ def test_the_mapping_has_measures_by_any_of_their_names(scores: fn.Scores) -> No
         ([Decimal("10.5"), Decimal("9.5")], [Decimal("9.5"), Decimal("10.5")]),
     ],
 )  # fmt: skip
-def test_groups_ascend_by_value_wherever_they_are_shown(values: list[Any], ascending: list[Any]) -> None:
+def test_groups_ascend_by_value_wherever_they_are_shown(values, ascending):
     """`by`, slices of a comparison and pictures have one order, which is that of engines."""
     column = pa.chunked_array([values])
     for given in (column, column.dictionary_encode()):
@@ -101,12 +98,12 @@ def test_groups_ascend_by_value_wherever_they_are_shown(values: list[Any], ascen
         assert texts == [row[0] for row in by._texts()[1:]]
 
 
-def test_what_cannot_be_grouped_is_refused() -> None:
+def test_what_cannot_be_grouped_is_refused():
     with pytest.raises(fn.ColumnError, match="cannot be grouped by values of type list"):
         groups_of([pa.chunked_array([[[1], [2]]])])
 
 
-def test_groups_of_several_columns() -> None:
+def test_groups_of_several_columns():
     columns = [pa.chunked_array([["b", "a", None], ["b", None]]), pa.chunked_array([[1, 1, 2, 1, 2]])]
     distinct, rows = groups_of(columns)
     assert [column.to_pylist() for column in distinct] == [["a", "b", None], [1, 1, 2]]
@@ -114,7 +111,7 @@ def test_groups_of_several_columns() -> None:
     assert groups_of([pa.chunked_array([pa.array([], pa.string())])])[1] == []
 
 
-def test_rows_of_one_measure_take_no_other_queries() -> None:
+def test_rows_of_one_measure_take_no_other_queries():
     values = np.array([[0.5, np.nan, 0.25], [1.0, 0.5, 0.5]])
     scores = made(values)
     assert scores.worst("nDCG@10").to_pydict() == {"query_id": [2, 0], "nDCG@10": [0.25, 0.5]}
@@ -123,7 +120,7 @@ def test_rows_of_one_measure_take_no_other_queries() -> None:
 
 
 @pytest.mark.parametrize("empty", [0.0, 1.0, "nan", "skip"])
-def test_undefined_queries_are_neither_worst_nor_best(empty: object) -> None:
+def test_undefined_queries_are_neither_worst_nor_best(empty):
     rankings = fn.Rankings.from_lists([[0, 0], [0, 1], [1, 0], [], [0, 2, 1]], query_ids=list("abcde"))
     scores = fn.evaluate(rankings, fn.nDCG(empty=empty))
     assert scores.worst(fn.nDCG(empty=empty))["query_id"].to_pylist() == ["b", "e", "c"]
@@ -132,7 +129,7 @@ def test_undefined_queries_are_neither_worst_nor_best(empty: object) -> None:
     assert fn.evaluate(rankings, "P@2").worst("P@2")["query_id"].to_pylist() == ["a", "b", "c", "e"]
 
 
-def test_means_are_found_by_any_spelling(scores: fn.Scores) -> None:
+def test_means_are_found_by_any_spelling(scores):
     means = scores.mean()
     assert means.get("ndcg@2") == means["nDCG@2"] and "NDCG@2" in means
     assert means.get("RR") is None and means.get("no measure", 7) == 7 and "RR" not in means
@@ -140,7 +137,7 @@ def test_means_are_found_by_any_spelling(scores: fn.Scores) -> None:
         means["RR"]
 
 
-def test_columns_that_were_not_kept_are_refused(scores: fn.Scores) -> None:
+def test_columns_that_were_not_kept_are_refused(scores):
     check_kept(["country"], ["country", "lang"])
     for use in (lambda: check_kept(["contry"], ["country", "lang"]), lambda: scores.by("contry")):
         with pytest.raises(
@@ -151,7 +148,7 @@ def test_columns_that_were_not_kept_are_refused(scores: fn.Scores) -> None:
         scores.by([])
 
 
-def test_groups_have_the_means_and_intervals_of_their_queries() -> None:
+def test_groups_have_the_means_and_intervals_of_their_queries():
     values, n = np.array([[0.5, 1.0, 0.25, 0.75]] * 2), 4
     queries = pa.table({"query_id": range(n), "lang": ["de", "fr", "de", None]})
     scores = Scores(MEASURES, values, np.zeros(values.shape, np.bool_), queries, None)
@@ -166,7 +163,7 @@ def test_groups_have_the_means_and_intervals_of_their_queries() -> None:
     assert (row["measure"], row["mean"], row["queries"]) == ("RR", 0.625, 4)
 
 
-def test_tables_have_a_column_for_each_measure(scores: fn.Scores, tmp_path) -> None:
+def test_tables_have_a_column_for_each_measure(scores, tmp_path):
     table = scores.to_arrow()
     assert table.column_names == ["query_id", "country", "weight", "nDCG@2"]
     assert scores.to_pandas().equals(table.to_pandas()) and pa.table(scores.to_polars()).num_rows == 2
@@ -176,7 +173,7 @@ def test_tables_have_a_column_for_each_measure(scores: fn.Scores, tmp_path) -> N
         scores.write_parquet(tmp_path / "no folder" / "out.parquet")
 
 
-def test_json_has_a_row_for_each_query() -> None:
+def test_json_has_a_row_for_each_query():
     """What JSON lacks is null or text, and every table of results has it."""
     kept = {
         "day": [dt.date(2026, 11, 24), None],
@@ -198,7 +195,7 @@ def test_json_has_a_row_for_each_query() -> None:
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-def test_results_that_are_begun_again_are_those_of_the_second_time(tmp_path, ending: str) -> None:
+def test_results_that_are_begun_again_are_those_of_the_second_time(tmp_path, ending):
     path, table = tmp_path / f"out.{ending}", pa.table({"query_id": range(7), "RR": np.arange(7.0)})
     with results_file(path, at_once=2) as file:
         for part in (table, table[:3]):
@@ -214,8 +211,8 @@ def test_results_that_are_begun_again_are_those_of_the_second_time(tmp_path, end
         assert len(path.read_text().splitlines()) == 7 + (ending == "csv")
 
 
-def test_results_of_a_call_that_fails_are_not_there(tmp_path) -> None:
-    def fail() -> None:
+def test_results_of_a_call_that_fails_are_not_there(tmp_path):
+    def fail():
         with results_file(tmp_path / "out.parquet", at_once=1) as file:
             file.write(pa.table({"query_id": [1]}))
             raise ZeroDivisionError

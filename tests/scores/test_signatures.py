@@ -1,12 +1,8 @@
 """Signatures: what they say, what changes them and what does not, and what is refused by them."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import struct
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +19,7 @@ QUERIES = 60
 M64 = (1 << 64) - 1
 
 
-def table_of(seed: int = 0, **columns: Any) -> pa.Table:
+def table_of(seed=0, **columns):
     random = np.random.default_rng(seed)
     lengths = random.integers(1, 9, QUERIES)
     ids = np.repeat([f"q{number}" for number in range(QUERIES)], lengths)
@@ -32,31 +28,31 @@ def table_of(seed: int = 0, **columns: Any) -> pa.Table:
     )
 
 
-def signed(given: Any, measure: str = "nDCG@5", **options: Any) -> dict[str, str]:
+def signed(given, measure="nDCG@5", **options):
     return fields_of(fn.evaluate(given, measure, **options).signature(measure))
 
 
 # ---- the definition, in slow Python ----
 
 
-def mixed(value: int) -> int:
+def mixed(value):
     value = value + 0x9E3779B97F4A7C15 & M64
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & M64
     value = (value ^ value >> 27) * 0x94D049BB133111EB & M64
     return value ^ value >> 31
 
 
-def hash_of_text(text: str | None) -> int:
+def hash_of_text(text):
     data = (text or "").encode()
     length = -1 if text is None else len(data)
     return mixed(sum(mixed(place << 8 | byte) for place, byte in enumerate(data)) & M64 ^ mixed(length & M64))
 
 
-def hash_of_grade(grade: float) -> int:
+def hash_of_grade(grade):
     return mixed(struct.unpack("<Q", struct.pack("<d", grade + 0.0))[0])
 
 
-def slow(judged: dict[str, list[float]]) -> tuple[int, int]:
+def slow(judged):
     ids, both = 0, 0
     for query, grades in judged.items():
         ids += hash_of_text(query)
@@ -64,7 +60,7 @@ def slow(judged: dict[str, list[float]]) -> tuple[int, int]:
     return ids & M64, both & M64
 
 
-def test_digests_are_those_of_the_definition() -> None:
+def test_digests_are_those_of_the_definition():
     judged = {"a": [3, 0, 1], "": [], "long \u00e9\u4e16": [2.5, -0.0, 2.5], "7": [1e300]}
     rankings = fn.Rankings.from_lists(list(judged.values()), query_ids=list(judged))
     found = digests_of(rankings)
@@ -77,7 +73,7 @@ def test_digests_are_those_of_the_definition() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 7, 1 << 18])
-def test_blocks_and_types_change_no_digest(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_and_types_change_no_digest(block, monkeypatch):
     table = table_of(3)
     whole = digests_of(fn.Rankings.from_arrow(table))
     monkeypatch.setattr("fastndcg.scores.digests._BLOCK", block)
@@ -94,7 +90,7 @@ def test_blocks_and_types_change_no_digest(block: int, monkeypatch: pytest.Monke
 # ---- what it says ----
 
 
-def test_a_signature_says_how_a_number_was_made() -> None:
+def test_a_signature_says_how_a_number_was_made():
     scores = fn.evaluate(table_of(), ["nDCG(gain='exp2')@5", "RR"])
     line = scores.signature("nDCG(gain='exp2')@5")
     assert "\n" not in line and line.startswith("nDCG@5|gain:exp2|discount:log2|ties:average|ideal:judged|")
@@ -125,7 +121,7 @@ def test_a_signature_says_how_a_number_was_made() -> None:
     assert signed(some, is_judged="judged")["judgments"].split(":")[1] == str(judged.sum())
 
 
-def test_what_changes_a_signature_and_what_does_not(tmp_path: Path) -> None:
+def test_what_changes_a_signature_and_what_does_not(tmp_path):
     table = table_of()
     path, other, apart = tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "c.csv"
     pq.write_table(table, path)
@@ -162,7 +158,7 @@ def test_what_changes_a_signature_and_what_does_not(tmp_path: Path) -> None:
     assert fields_of(pickle.loads(pickle.dumps(streamed)).signature("nDCG@5"))["judgments"] == "unknown"
 
 
-def test_a_pool_of_judgments_is_the_same_for_all_runs() -> None:
+def test_a_pool_of_judgments_is_the_same_for_all_runs():
     qrels = {f"q{query}": {f"d{place}": place % 3 for place in range(6)} for query in range(5)}
     runs = [
         {query: {f"d{place}": place * sign for place in range(2 + sign)} for query in qrels}
@@ -176,13 +172,13 @@ def test_a_pool_of_judgments_is_the_same_for_all_runs() -> None:
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather"])
-def test_results_are_stored_with_signatures(tmp_path: Path, ending: str) -> None:
+def test_results_are_stored_with_signatures(tmp_path, ending):
     path, out = tmp_path / "a.parquet", tmp_path / f"out.{ending}"
     pq.write_table(table_of(), path)
     scores = fn.evaluate(path, ["nDCG@5", "RR@5"])
     expected = {str(measure): scores.signature(measure) for measure in scores}
 
-    def stored() -> Any:
+    def stored():
         table = pq.read_table(out) if ending == "parquet" else feather.read_table(out)
         return json.loads((table.schema.metadata or {}).get(b"fastndcg.signatures", b"null"))
 
@@ -200,7 +196,7 @@ def test_results_are_stored_with_signatures(tmp_path: Path, ending: str) -> None
         assert told["judgments"] == "unknown" and told["queries"].startswith("20:")
 
 
-def test_a_stream_is_signed_while_it_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_is_signed_while_it_is_stored(tmp_path, monkeypatch):
     path, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
     pq.write_table(
         table_of().take(pa.array(np.random.default_rng(0).permutation(len(table_of())))),
@@ -215,7 +211,7 @@ def test_a_stream_is_signed_while_it_is_stored(tmp_path: Path, monkeypatch: pyte
     assert json.loads(run("score", path, "-m", "nDCG@5", "--format", "json").stdout)["signatures"] == [line]
 
 
-def write_runs(folder: Path, grades: int) -> tuple[Path, list[Path]]:
+def write_runs(folder, grades):
     qrels, runs = folder / f"qrels{grades}.txt", [folder / "one.txt", folder / "two.txt"]
     qrels.write_text(
         "".join(f"q{query} 0 d{place} {place % grades}\n" for query in range(40) for place in range(6))
@@ -230,7 +226,7 @@ def write_runs(folder: Path, grades: int) -> tuple[Path, list[Path]]:
     return qrels, runs
 
 
-def test_results_of_other_judgments_are_refused(tmp_path: Path) -> None:
+def test_results_of_other_judgments_are_refused(tmp_path):
     """Stored or not, by files of predictions and by runs; unless they are to be ignored, or nothing is known of them."""
     pytest.importorskip("scipy")
     table = table_of(1)
@@ -281,7 +277,7 @@ def test_results_of_other_judgments_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_pools_that_differ_are_refused(tmp_path: Path) -> None:
+def test_pools_that_differ_are_refused(tmp_path):
     pytest.importorskip("scipy")
     qrels, runs = write_runs(tmp_path, 2)
     other, _ = write_runs(tmp_path, 3)

@@ -1,10 +1,7 @@
 """Means weighted by relevant documents, by returned documents, by a column or not at all."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +15,7 @@ import fastndcg as fn
 pytestmark = pytest.mark.pure
 
 
-def table(seed: int, queries: int = 40) -> pa.Table:
+def table(seed, queries=40):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 9, queries)
     own = rng.choice([0, 0.5, 1, 3], queries)
@@ -33,14 +30,14 @@ def table(seed: int, queries: int = 40) -> pa.Table:
     )
 
 
-def wanted(scores: fn.Scores, measure: str, weights: list[float], empty: object) -> float:
+def wanted(scores, measure, weights, empty):
     return oracle.weighted_mean(scores[measure].tolist(), weights, empty)
 
 
 @pytest.mark.filterwarnings("ignore:judged lacks")
 @pytest.mark.parametrize("empty", ["'skip'", "1", "'nan'"])
 @pytest.mark.parametrize("pool", [False, True])
-def test_each_weighting_against_fractions(empty: str, pool: bool) -> None:
+def test_each_weighting_against_fractions(empty, pool):
     for seed in range(5):
         rankings = fn.Rankings.from_arrow(table(seed), keep=["clicks", "country"])
         if pool:
@@ -77,7 +74,7 @@ def test_each_weighting_against_fractions(empty: str, pool: bool) -> None:
                 np.testing.assert_equal(got, part)
 
 
-def test_gauc_of_recbole() -> None:
+def test_gauc_of_recbole():
     """Sum over users of R * AUC / sum of R, users of one class left out (recbole/evaluator/metrics.py GAUC)."""
     rankings = fn.Rankings.from_arrow(table(7))
     total = weight = Fraction(0)
@@ -93,7 +90,7 @@ def test_gauc_of_recbole() -> None:
     assert list(found.values()) == [pytest.approx(float(total / weight), rel=1e-15)]
 
 
-def test_streams_and_stored_results_need_the_counts(tmp_path: Path) -> None:
+def test_streams_and_stored_results_need_the_counts(tmp_path):
     path = tmp_path / "data.parquet"
     pq.write_table(table(3, 500), path, row_group_size=300)
     whole = fn.evaluate(fn.read_parquet(path), "AUC")
@@ -106,7 +103,7 @@ def test_streams_and_stored_results_need_the_counts(tmp_path: Path) -> None:
             fn.evaluate(fn.scan_parquet(path), "AUC").mean(weights)
 
 
-def test_what_is_refused() -> None:
+def test_what_is_refused():
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries={"name": ["a", "b"], "w": [1.0, -1.0]})
     scores = fn.evaluate(rankings, ["AUC", "AUC(rel=2)"])
     with pytest.raises(
@@ -127,14 +124,14 @@ def test_what_is_refused() -> None:
         fn.evaluate(rankings, "nDCG", convention="lightgbm").mean("n_docs")
 
 
-def test_the_own_weights_are_the_default() -> None:
+def test_the_own_weights_are_the_default():
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], weight=[3, 1])
     scores = fn.evaluate(rankings, "AUC")
     assert scores.mean() == scores.mean("weight") == {"AUC": 0.75}
     assert scores.mean(None) == {"AUC": 0.5}
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path):
     path = tmp_path / "data.parquet"
     pq.write_table(table(4), path)
     scores = fn.evaluate(fn.read_parquet(path, keep=["clicks"]), "AUC")
@@ -153,7 +150,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert 'no column "click"' in refused.output
 
 
-def test_systems_are_compared_with_these_weights(tmp_path: Path) -> None:
+def test_systems_are_compared_with_these_weights(tmp_path):
     path = tmp_path / "data.parquet"
     rows = table(8)
     pq.write_table(rows.append_column("other", pa.array(rows["score"].to_numpy()[::-1])), path)
@@ -202,7 +199,7 @@ def test_systems_are_compared_with_these_weights(tmp_path: Path) -> None:
     assert run("compare", path, "--weights", "n_docs", "--convention", "lightgbm").exit_code == 2
 
 
-def test_parts_of_an_engine_merge() -> None:
+def test_parts_of_an_engine_merge():
     """Results of queries hold the counts as values of NumRel and NumRet, by which means of parts are weighted."""
     from fastndcg.adapters import totals
 

@@ -1,17 +1,12 @@
 """Measures of several intents: against the oracle and ndeval, by identities, in groups too large to list, and what is refused."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math
 import pickle
 from collections import namedtuple
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import commands
 import numpy as np
@@ -27,7 +22,7 @@ from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureErro
 
 pytestmark = pytest.mark.compiled
 
-VARIANTS: list[tuple[str, dict[str, Any]]] = [
+VARIANTS = [
     ("alpha_DCG", {}),
     ("alpha_DCG", {"alpha": 0.25, "denominator": "none"}),
     ("alpha_DCG", {"alpha": 0, "denominator": "none"}),
@@ -56,12 +51,12 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def measure_of(name: str, words: dict[str, Any], cutoff: int | None, **more: Any) -> fn.Measure:
+def measure_of(name, words, cutoff, **more):
     measure = fn.parse(name)(**words | more)
     return measure if cutoff is None else measure @ cutoff
 
 
-def rules(name: str) -> tuple[str, ...]:
+def rules(name):
     return ("average", "input", "worst", "best") if name == "nDCG_IA" else ("average", "input")
 
 
@@ -71,7 +66,7 @@ class Table:
 
     queries: list[oracle.IntentQuery]
 
-    def rankings(self, **columns: Any) -> fn.Rankings:
+    def rankings(self, **columns):
         first = self.queries[0] if self.queries else oracle.IntentQuery([], [])
         if first.is_judged is not None:
             columns.setdefault(
@@ -96,14 +91,14 @@ class Table:
         )
 
 
-def grades_of(documents: Sequence[dict[int, Any]]) -> list[list[Any]]:
+def grades_of(documents):
     return [
         [document.get(intent) for intent in range(max(document, default=-1) + 1)] for document in documents
     ]
 
 
 @st.composite
-def tables(draw: st.DrawFn, longest: int = 5) -> Table:
+def tables(draw, longest=5):
     """Few intents, grades and scores, so that gains, documents and scores are tied everywhere."""
     n_intents = draw(st.integers(1, 4))
     document = st.dictionaries(
@@ -129,9 +124,7 @@ def tables(draw: st.DrawFn, longest: int = 5) -> Table:
     return Table(queries)
 
 
-def check(
-    table: Table, variants: Sequence[tuple[str, dict[str, Any]]], cutoffs: Sequence[int | None]
-) -> None:
+def check(table, variants, cutoffs):
     asked = [
         (name, words | {"ties": ties}, cutoff)
         for name, words in variants
@@ -149,10 +142,10 @@ def check(
             assert got == pytest.approx(wanted, rel=1e-12, abs=1e-15, nan_ok=True), (measure, query)
 
 
-def in_order_of_entries(query: oracle.IntentQuery, measure: fn.Measure) -> list[dict[int, Any]]:
+def in_order_of_entries(query, measure):
     """The judged documents in the order by which ties of the greedy ideal are broken where they have no other."""
 
-    def worthy(document: dict[int, Any]) -> list[tuple[int, float]]:
+    def worthy(document):
         graded = measure.params.get("max_rel") is not None
         least = 1 if graded else measure.rel
         entries = sorted((t, -grade if graded else -1) for t, grade in document.items() if grade >= least)
@@ -166,13 +159,13 @@ def in_order_of_entries(query: oracle.IntentQuery, measure: fn.Measure) -> list[
 
 @pytest.mark.pure
 @given(tables(), st.lists(st.sampled_from(VARIANTS), min_size=6, max_size=6))
-def test_oracle(table: Table, variants: list[tuple[str, dict[str, Any]]]) -> None:
+def test_oracle(table, variants):
     check(table, variants, (None, 1, 3))
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize(("name", "words"), VARIANTS)
-def test_oracle_of_every_parameter(name: str, words: dict[str, Any]) -> None:
+def test_oracle_of_every_parameter(name, words):
     """One table of many queries, so that no value of a parameter depends on what is drawn."""
     rng = np.random.default_rng(5)
     for pooled in (False, True):
@@ -199,7 +192,7 @@ def test_oracle_of_every_parameter(name: str, words: dict[str, Any]) -> None:
 @pytest.mark.pure
 @settings(max_examples=30)
 @given(tables(longest=4), st.data())
-def test_bits_do_not_depend_on_what_else_is_there(table: Table, data: st.DataObject) -> None:
+def test_bits_do_not_depend_on_what_else_is_there(table, data):
     """The order of rows, of measures and of queries, a slice, a pickle, threads."""
     asked = [measure_of(name, words, 3) for name, words in VARIANTS]
     rankings = table.rankings()
@@ -230,7 +223,7 @@ def test_bits_do_not_depend_on_what_else_is_there(table: Table, data: st.DataObj
 
 @pytest.mark.pure
 @pytest.mark.parametrize("ties", ["worst", "best"])
-def test_bits_where_other_documents_are_as_good_or_bad(ties: str) -> None:
+def test_bits_where_other_documents_are_as_good_or_bad(ties):
     """Documents of one score that add as much to the sum, to other intents: whichever comes first, it is rounded alike."""
     rng = np.random.default_rng(4)
     measures = [fn.nDCG_IA(ties=ties, gain=gain) @ k for gain in ("linear", "exp2") for k in (2, 3, 100)]
@@ -244,13 +237,13 @@ def test_bits_where_other_documents_are_as_good_or_bad(ties: str) -> None:
         assert len(found) == 1
 
 
-def test_rows_in_any_order() -> None:
+def test_rows_in_any_order():
     rng = np.random.default_rng(3)
     queries, grades = rng.integers(0, 20, 400), rng.integers(-1, 3, (400, 4))
     lists = [[grade if grade >= 0 else None for grade in row] for row in grades.tolist()]
     scores = rng.random(400)
 
-    def values(rows: np.ndarray) -> dict[int, float]:
+    def values(rows):
         rankings = fn.Rankings.from_query_ids(
             queries[rows], grades.max(axis=1)[rows].clip(0), scores[rows], intents=[lists[i] for i in rows]
         )
@@ -263,7 +256,7 @@ def test_rows_in_any_order() -> None:
 # ---- identities ----
 
 
-def random_rankings(seed: int, n_intents: int, queries: int = 50, longest: int = 60) -> fn.Rankings:
+def random_rankings(seed, n_intents, queries=50, longest=60):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest, queries)
     size = int(lengths.sum())
@@ -274,26 +267,26 @@ def random_rankings(seed: int, n_intents: int, queries: int = 50, longest: int =
 @pytest.mark.parametrize(
     "words", [{}, {"gain": "exp2"}, {"ties": "worst"}, {"ties": "best"}, {"ties": "input"}]
 )
-def test_one_intent_is_plain_ndcg_to_the_last_bit(words: dict[str, Any]) -> None:
+def test_one_intent_is_plain_ndcg_to_the_last_bit(words):
     rankings = random_rankings(1, 1)
     for cutoff in (1, 5, 1000):
         values = fn.evaluate(rankings, [fn.nDCG_IA(**words) @ cutoff, fn.nDCG(**words) @ cutoff]).values
         assert np.array_equal(*values)
 
 
-def test_one_intent_without_decay_is_plain_ndcg_of_binary_gains() -> None:
+def test_one_intent_without_decay_is_plain_ndcg_of_binary_gains():
     rankings = random_rankings(2, 1)
     values = fn.evaluate(rankings, ["alpha_nDCG(alpha=0)@10", "nDCG(gain='binary')@10"]).values
     assert np.array_equal(*values)
 
 
-def test_one_graded_intent_is_plain_err() -> None:
+def test_one_graded_intent_is_plain_err():
     rankings = random_rankings(3, 1)
     values = fn.evaluate(rankings, ["ERR_IA(max_rel=4, denominator='none')@20", "ERR@20"]).values
     assert values[0].tolist() == pytest.approx(values[1].tolist(), rel=1e-12)
 
 
-def test_the_greedy_ideal_itself_is_exactly_one() -> None:
+def test_the_greedy_ideal_itself_is_exactly_one():
     for seed in range(20):
         rankings = random_rankings(seed, 3, queries=1, longest=30)
         documents = rankings.intents.grades.reshape(-1, 3)
@@ -311,7 +304,7 @@ def test_the_greedy_ideal_itself_is_exactly_one() -> None:
         assert (values == 1.0).all(), (seed, values)
 
 
-def test_document_ids_break_ties_of_the_ideal_as_ndeval_does() -> None:
+def test_document_ids_break_ties_of_the_ideal_as_ndeval_does():
     """Whichever pair comes first, the second rank gains 2 only where it is not the one that shares an intent with both."""
     intents = [[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]]
     found = {}
@@ -326,7 +319,7 @@ def test_document_ids_break_ties_of_the_ideal_as_ndeval_does() -> None:
     )
 
 
-def test_large_groups_by_sampling() -> None:
+def test_large_groups_by_sampling():
     """The expectation lies within five standard errors of the mean over 4,000 sampled orders."""
     rng = np.random.default_rng(12)
     scores = np.repeat([3.0, 2.0, 1.0], [5, 45, 30])
@@ -358,11 +351,11 @@ Judgments = list[tuple[str, str, str, int]]
 Results = list[tuple[str, str, float]]
 
 
-def invented(seed: int, queries: int = 30) -> tuple[Judgments, Results]:
+def invented(seed, queries=30):
     """Ragged and tied, with documents that are unjudged or were not retrieved, and queries without a relevant one."""
     rng = np.random.default_rng(seed)
-    judgments: Judgments = []
-    results: Results = []
+    judgments = []
+    results = []
     for query in range(queries):
         ids = [f"d{i}" for i in rng.permutation(int(rng.integers(2, 50)))]
         n_intents, top = int(rng.integers(1, 7)), 1 if query % 10 == 0 else 5
@@ -376,13 +369,13 @@ def invented(seed: int, queries: int = 30) -> tuple[Judgments, Results]:
     return judgments, results
 
 
-def as_rankings(judgments: Judgments, results: Results) -> tuple[list[str], fn.Rankings]:
+def as_rankings(judgments, results):
     """Rows by falling score and rising id, which is ndeval's order of the run; the pool by falling id."""
     queries = list(dict.fromkeys(query for query, *_ in judgments))
     table = []
     for query in queries:
         numbers = {name: i for i, name in enumerate(sorted({t for q, t, *_ in judgments if q == query}))}
-        graded: dict[str, dict[int, int]] = {}
+        graded = {}
         for q, intent, name, grade in judgments:
             if q == query:
                 document = graded.setdefault(name, {})
@@ -410,7 +403,7 @@ NDEVAL = {
 
 
 @pytest.mark.parametrize(("alpha", "rel"), [(0.5, 1), (0.5, 2), (0.25, 1), (0.0, 1), (1.0, 3)])
-def test_ndeval(alpha: float, rel: int) -> None:
+def test_ndeval(alpha, rel):
     pyndeval = pytest.importorskip("pyndeval", reason="pyndeval is not installed")
     compared = 0
     for seed in range(3):
@@ -421,7 +414,7 @@ def test_ndeval(alpha: float, rel: int) -> None:
         queries, rankings = as_rankings(judgments, results)
         for each in names:
             name, _, cutoff = each.partition("@")
-            words: dict[str, Any] = {"ties": "input", "rel": rel}
+            words = {"ties": "input", "rel": rel}
             if name.startswith("alpha"):
                 words["alpha"] = alpha
             if int(cutoff) == 1 and name in ("ERR-IA", "alpha-DCG"):
@@ -440,7 +433,7 @@ def test_ndeval(alpha: float, rel: int) -> None:
     assert compared > 500
 
 
-def relevant_intents(judgments: Judgments, query: str, rel: int) -> set[str]:
+def relevant_intents(judgments, query, rel):
     return {intent for q, intent, _, grade in judgments if q == query and grade >= rel}
 
 
@@ -456,7 +449,7 @@ def relevant_intents(judgments: Judgments, query: str, rel: int) -> set[str]:
         "StRecall@5",
     ],
 )
-def test_ir_measures(notation: str) -> None:
+def test_ir_measures(notation):
     """The same words mean the same numbers there; of a query that the run lacks, 0."""
     ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
     pytest.importorskip("pyndeval", reason="pyndeval is not installed")
@@ -476,7 +469,7 @@ def test_ir_measures(notation: str) -> None:
 # ---- ways in ----
 
 
-def write_trec(folder: Path, judgments: Judgments, results: Results) -> tuple[Path, Path]:
+def write_trec(folder, judgments, results):
     """As messy as real files are: a byte-order mark, comments, blank lines, tabs, more blanks than one."""
     lines = [f"{query} \t{intent}  {name} {grade}" for query, intent, name, grade in judgments]
     lines[3:3] = ["", "# 1 0 d1 1", "   "]
@@ -490,7 +483,7 @@ def write_trec(folder: Path, judgments: Judgments, results: Results) -> tuple[Pa
 WAYS = ["alpha_nDCG(ties='input')@20", "nERR_IA(ties='input')", "nDCG_IA@10", "StRecall@3", "nDCG@10"]
 
 
-def test_every_way_in_is_the_same(tmp_path: Path) -> None:
+def test_every_way_in_is_the_same(tmp_path):
     """TREC files, plain and packed, Parquet, tables, dicts and tuples, lines in any order: the bits of rankings made by hand."""
     judgments, results = invented(11)
     queries, by_hand = as_rankings(judgments, results)
@@ -506,15 +499,15 @@ def test_every_way_in_is_the_same(tmp_path: Path) -> None:
     run_table = pa.table(
         dict(zip(("query_id", "docid", "score"), map(list, zip(*results, strict=True)), strict=True))
     )
-    nested: dict[str, dict[str, dict[str, int]]] = {}
+    nested = {}
     for query, intent, name, grade in judgments:
         nested.setdefault(query, {}).setdefault(name, {})[intent] = grade
-    by_dict: dict[str, dict[str, float]] = {query: {} for query in queries}
+    by_dict = {query: {} for query in queries}
     for query, name, score in results:
         by_dict[query][name] = score
     shuffled = [judgments[i] for i in np.random.default_rng(0).permutation(len(judgments))]
     shuffled.sort(key=lambda row: queries.index(row[0]))
-    words: dict[str, Any] = {"ties": "docid_asc"}
+    words = {"ties": "docid_asc"}
     Judgment = namedtuple("Judgment", "query_id iteration doc_id relevance")
     found = {
         "trec": fn.read_trec(qrels, run, intents=True, **words),
@@ -529,7 +522,7 @@ def test_every_way_in_is_the_same(tmp_path: Path) -> None:
         assert np.array_equal(fn.evaluate(rankings, WAYS).values, wanted), way
 
 
-def test_judgments_of_a_query_need_not_stand_together(tmp_path: Path) -> None:
+def test_judgments_of_a_query_need_not_stand_together(tmp_path):
     judgments = ["b 1 d2 1", "a 1 d1 1", "b 2 d1 2", "a 2 d3 1", "b 1 d3 1", "a 1 d2 2"]
     (tmp_path / "run").write_text(
         "".join(f"{query} Q0 d{rank} {rank} {1 / rank} tag\n" for query in "ab" for rank in (1, 2, 3))
@@ -543,7 +536,7 @@ def test_judgments_of_a_query_need_not_stand_together(tmp_path: Path) -> None:
     assert values[0] == values[1]
 
 
-def test_refused_judgments(tmp_path: Path) -> None:
+def test_refused_judgments(tmp_path):
     qrels, run = write_trec(
         tmp_path, [("1", "a", "d", 1), ("1", "b", "d", 0), ("1", "b", "d", 2)], [("1", "d", 0.5)]
     )
@@ -567,7 +560,7 @@ def test_refused_judgments(tmp_path: Path) -> None:
         fn.Rankings.from_qrels_run(table, table, intents=True)
 
 
-def test_parquet_and_streams(tmp_path: Path) -> None:
+def test_parquet_and_streams(tmp_path):
     """Lists of grades, in long and list-column form, whole and a part at a time, grouped and not: the same bits."""
     rankings = random_rankings(21, 3, queries=1500)
     grades = rankings.intents.grades.reshape(-1, 3).tolist()
@@ -601,7 +594,7 @@ def test_parquet_and_streams(tmp_path: Path) -> None:
         fn.read_parquet(tmp_path / "grouped", intents="grade")
 
 
-def test_command_line(tmp_path: Path) -> None:
+def test_command_line(tmp_path):
     qrels, run = write_trec(tmp_path, *invented(11))
     result = commands.run("score", "--qrels", qrels, "--run", run, "-m", "alpha_nDCG@20", "--format", "json")
     assert result.exit_code == 0, result.output
@@ -627,11 +620,11 @@ def test_command_line(tmp_path: Path) -> None:
 # ---- what is refused ----
 
 
-def lists(**columns: Any) -> fn.Rankings:
+def lists(**columns):
     return fn.Rankings.from_lists([[1, 0]], [[0.9, 0.1]], **columns)
 
 
-def test_refused() -> None:
+def test_refused():
     with pytest.raises(
         InputError, match=r"alpha_nDCG@10 needs a grade of each document for each intent.*intents="
     ):
@@ -688,7 +681,7 @@ def test_refused() -> None:
         fn.evaluate(lists(intents=[[1], [0]]), "alpha_DCG@100000000")
 
 
-def test_unusual_input() -> None:
+def test_unusual_input():
     """No query, no document, no intent at all, intents that only the pool has, lists as Arrow has them."""
     assert fn.evaluate(fn.Rankings.from_lists([], [], intents=[]), "alpha_nDCG").values.shape == (1, 0)
     nothing = fn.Rankings.from_lists([[], [0]], [[], [1.0]], intents=[None])
@@ -717,10 +710,10 @@ def test_unusual_input() -> None:
     assert "intents" in repr(lists(intents=column))
 
 
-def test_functions_are_asked_for_the_ranks_that_exist() -> None:
-    asked: list[int] = []
+def test_functions_are_asked_for_the_ranks_that_exist():
+    asked = []
 
-    def discount(rank: int) -> float:
+    def discount(rank):
         asked.append(rank)
         return 1 / rank
 

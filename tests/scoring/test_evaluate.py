@@ -1,12 +1,8 @@
 """`evaluate` against the oracle, and the promises about bits: no thread, batch, order or company changes a value."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import cases
 import numpy as np
@@ -27,19 +23,19 @@ pytestmark = pytest.mark.compiled
 RELATIVE = 1e-12
 
 
-def evaluate(table: Ragged, asked: Sequence[Any], **options: Any) -> fn.Scores:
+def evaluate(table, asked, **options):
     return fn.evaluate(
         table.rankings(), [one.measure if isinstance(one, Asked) else one for one in asked], **options
     )
 
 
-def close(got: float, wanted: float, scale: float = 0.0) -> bool:
+def close(got, wanted, scale=0.0):
     if math.isnan(wanted) or math.isnan(got):
         return math.isnan(wanted) and math.isnan(got)
     return abs(got - wanted) <= RELATIVE * max(abs(wanted), scale)
 
 
-def agree(table: Ragged, asked: Sequence[Asked], scale: float = 0.0) -> None:
+def agree(table, asked, scale=0.0):
     scores, queries = evaluate(table, asked), table.queries()
     for one in asked:
         got, wanted = scores[one.measure].tolist(), one.expected(table)
@@ -49,7 +45,7 @@ def agree(table: Ragged, asked: Sequence[Asked], scale: float = 0.0) -> None:
             )
 
 
-def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+def same_bits(one, other):
     return one.shape == other.shape and np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
@@ -58,13 +54,13 @@ def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
 
 @pytest.mark.pure
 @given(ours.ragged(continuous=False), st.lists(ours.asked(), min_size=1, max_size=8))
-def test_oracle_small_grades(table: Ragged, asked: list[Asked]) -> None:
+def test_oracle_small_grades(table, asked):
     agree(table, asked)
 
 
 @pytest.mark.pure
 @given(ours.ragged(continuous=True), st.lists(ours.asked(coarse=False), min_size=1, max_size=8))
-def test_oracle_continuous_grades(table: Ragged, asked: list[Asked]) -> None:
+def test_oracle_continuous_grades(table, asked):
     agree(table, asked)
 
 
@@ -73,7 +69,7 @@ def test_oracle_continuous_grades(table: Ragged, asked: list[Asked]) -> None:
     ours.ragged(continuous=False, grades=(-2, -1, 0, 1, 2), grade_dtypes=("int8", "int64", "float32")),
     st.lists(ours.asked(coarse=False, names=("DCG", "IDCG", "CG", "NumRet")), min_size=1, max_size=6),
 )
-def test_oracle_negative_grades(table: Ragged, asked: list[Asked]) -> None:
+def test_oracle_negative_grades(table, asked):
     """Case 8: every measure but nDCG sums negative gains; sums may cancel, so the error is relative to what was summed."""
     asked = [one for one in asked if dict(one.parameters).get("gain") is not math.sqrt]
     assume(asked)
@@ -87,7 +83,7 @@ def test_oracle_negative_grades(table: Ragged, asked: list[Asked]) -> None:
     ),
     st.lists(ours.asked(coarse=False), max_size=5),
 )
-def test_oracle_grades_far_apart(table: Ragged, asked: list[Asked]) -> None:
+def test_oracle_grades_far_apart(table, asked):
     """Grades too far apart for a table of levels; 2^rel - 1 would overflow."""
     asked = [one for one in asked if dict(one.parameters).get("gain") != "exp2"]
     assume(asked)
@@ -110,7 +106,7 @@ CROSSED = [
 ]
 
 
-def crossed_tables() -> list[Ragged]:
+def crossed_tables():
     """Three layouts of the same heavily tied queries: no pool, flags only, flags and pool."""
     rng = np.random.default_rng(5)
     lengths = [0, 1, 2, 5, 6, 3]
@@ -129,7 +125,7 @@ def crossed_tables() -> list[Ragged]:
 
 @pytest.mark.parametrize("cutoff", [None, 1, 3])
 @pytest.mark.parametrize("judged_only", [False, True])
-def test_oracle_all_parameters_crossed(cutoff: int | None, judged_only: bool) -> None:
+def test_oracle_all_parameters_crossed(cutoff, judged_only):
     """Every gain with every discount, tie rule and ideal, in one call, over tables with and without unjudged documents."""
     for table in crossed_tables():
         asked = [
@@ -147,10 +143,10 @@ EDGES = [1, 2, 15, 16, 17, 24, 25, 31, 32, 33, 48, 63, 64, 65, 100, 128, 200, 25
 @pytest.mark.parametrize("score_dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("ties", [1, 3, 40, 10_000])
 @pytest.mark.parametrize("continuous", [False, True])
-def test_oracle_lengths_around_every_block_size(score_dtype: str, ties: int, continuous: bool) -> None:
+def test_oracle_lengths_around_every_block_size(score_dtype, ties, continuous):
     table = long_ragged(ties, EDGES, ties=ties, continuous=continuous, score_dtype=score_dtype)
     queries = table.queries()
-    gains: list[Any] = ["linear", "exp2"] if continuous else ["linear", "exp2", [0, 0.1, 0.3, 0.6, 0.7]]
+    gains = ["linear", "exp2"] if continuous else ["linear", "exp2", [0, 0.1, 0.3, 0.6, 0.7]]
     cutoffs = [None, 1, 5, 10, 16, 17, 100, 128, 129, 1000]
     asked = [
         fn.nDCG(gain=gain) if cutoff is None else fn.nDCG(gain=gain) @ cutoff
@@ -181,7 +177,7 @@ def test_oracle_lengths_around_every_block_size(score_dtype: str, ties: int, con
 
 @pytest.mark.parametrize("score_dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
-def test_oracle_ties_of_the_lowest_score_that_there_is(score_dtype: str, share: float) -> None:
+def test_oracle_ties_of_the_lowest_score_that_there_is(score_dtype, share):
     # what fills up the vectors of a short list has this score too
     lengths = [*range(1, 70), 100, 127, 128, 129, 300]
     table = long_ragged(5, lengths, ties=40, continuous=False, score_dtype=score_dtype)
@@ -199,7 +195,7 @@ def test_oracle_ties_of_the_lowest_score_that_there_is(score_dtype: str, share: 
 
 
 @pytest.mark.parametrize("continuous", [False, True])
-def test_oracle_long_pools_and_condensed_lists(continuous: bool) -> None:
+def test_oracle_long_pools_and_condensed_lists(continuous):
     table = long_ragged(7, [0, 40, 100, 300, 70, 1], ties=5, continuous=continuous, pool=True)
     queries = table.queries()
     for cutoff in (None, 1, 10, 50, 500):
@@ -229,7 +225,7 @@ def test_oracle_long_pools_and_condensed_lists(continuous: bool) -> None:
 
 
 @pytest.mark.parametrize("continuous", [False, True])
-def test_oracle_ten_thousand_documents_with_heavy_ties(continuous: bool) -> None:
+def test_oracle_ten_thousand_documents_with_heavy_ties(continuous):
     table = long_ragged(3, [10_000, 10_000], ties=500, continuous=continuous)
     scores = evaluate(table, ["nDCG", "nDCG@10", "nDCG@3000", "DCG(gain='exp2')@777"])
     for position, query in enumerate(table.queries()):
@@ -243,7 +239,7 @@ def test_oracle_ten_thousand_documents_with_heavy_ties(continuous: bool) -> None
 
 @pytest.mark.pure
 @pytest.mark.parametrize("case", cases.CASES, ids=lambda case: f"{case.number}-{case.title}-{case.measure}")
-def test_case(case: cases.Case) -> None:
+def test_case(case):
     rankings = fn.Rankings.from_lists(case.relevance, case.scores)
     values = fn.evaluate(rankings, case.measure)[case.measure].tolist()
     assert values == pytest.approx(case.expected, rel=1e-15, abs=0, nan_ok=True)
@@ -253,14 +249,14 @@ def test_case(case: cases.Case) -> None:
 @pytest.mark.parametrize(
     "case", cases.REFUSALS, ids=lambda case: f"{case.number}-{case.title}-{case.measure}"
 )
-def test_refused_case(case: cases.Refusal) -> None:
+def test_refused_case(case):
     with pytest.raises(fn.InputError, match=case.message):
         fn.evaluate(fn.Rankings.from_lists(case.relevance, case.scores), case.measure)
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize("golden", cases.GOLDEN, ids=lambda golden: golden.system)
-def test_golden_query_of_other_systems(golden: cases.Golden) -> None:
+def test_golden_query_of_other_systems(golden):
     rows = list(golden.order)
     rankings = fn.Rankings.from_lists(
         [np.array(cases.GOLDEN_GRADES)[rows]],
@@ -273,7 +269,7 @@ def test_golden_query_of_other_systems(golden: cases.Golden) -> None:
 
 
 @pytest.mark.pure
-def test_literature() -> None:
+def test_literature():
     grades, published = cases.LITERATURE_LINEAR
     scores = fn.evaluate(fn.Rankings.from_lists([grades]), "nDCG@1,2,3,4,5")
     assert {measure.cutoff: round(float(scores[measure][0]), 2) for measure in scores.measures} == published
@@ -284,7 +280,7 @@ def test_literature() -> None:
     assert scores.values[:, 0].tolist() == pytest.approx([got, best, got / best], rel=1e-15)
 
 
-def test_too_many_orders_for_an_exact_expectation() -> None:
+def test_too_many_orders_for_an_exact_expectation():
     """The ideal of what was returned differs between orders; with too many kinds of gain they cannot all be visited."""
     n = 400
     rankings = fn.Rankings.from_groups([n], np.arange(n) / 7, np.zeros(n))
@@ -299,7 +295,7 @@ def test_too_many_orders_for_an_exact_expectation() -> None:
 
 
 @pytest.mark.pure
-def test_float32_scores_tie_where_float64_scores_do_not() -> None:
+def test_float32_scores_tie_where_float64_scores_do_not():
     """1.0000000002 and 1.0000000001 are one float32."""
     wide = np.array([1.0000000001, 1.0000000002])
     assert fn.ndcg([0, 1], wide).tolist() == [1.0]
@@ -307,7 +303,7 @@ def test_float32_scores_tie_where_float64_scores_do_not() -> None:
 
 
 @pytest.mark.pure
-def test_float16_scores_keep_their_order() -> None:
+def test_float16_scores_keep_their_order():
     scores = np.array([1.0, 1.001], np.float16)
     assert scores[0] < scores[1]
     assert fn.ndcg([0, 1], scores).tolist() == [1.0]
@@ -330,7 +326,7 @@ def test_float16_scores_keep_their_order() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("order", ["=", ">", "<"])
-def test_integers_are_compared_as_integers(dtype: str, falling: list[Any], order: str) -> None:
+def test_integers_are_compared_as_integers(dtype, falling, order):
     """Cases 11 and 12: any two neighbours are told apart, in one direction and the other."""
     values = np.array(falling, np.dtype(dtype).newbyteorder(order))
     n = len(values)
@@ -344,7 +340,7 @@ def test_integers_are_compared_as_integers(dtype: str, falling: list[Any], order
 
 
 @pytest.mark.pure
-def test_zero_and_minus_zero_tie() -> None:
+def test_zero_and_minus_zero_tie():
     assert (
         fn.ndcg([1, 0], [-0.0, 0.0]).tolist()
         == fn.ndcg([1, 0], [0.0, -0.0]).tolist()
@@ -357,7 +353,7 @@ def test_zero_and_minus_zero_tie() -> None:
     ours.ragged(judgments=False, score_dtypes=("int8", "uint8", "int16")),
     st.sampled_from(["float32", "float64", "int64", "float16", ">i4", "uint64"]),
 )
-def test_the_dtype_of_scores_does_not_matter_where_it_holds_them(table: Ragged, dtype: str) -> None:
+def test_the_dtype_of_scores_does_not_matter_where_it_holds_them(table, dtype):
     assume(
         dtype not in ("float16", "uint64")
         or not table.scores.size
@@ -376,7 +372,7 @@ def test_the_dtype_of_scores_does_not_matter_where_it_holds_them(table: Ragged, 
     st.sampled_from(ours.GRADE_DTYPES),
     st.lists(ours.asked(), min_size=1, max_size=4),
 )
-def test_the_dtype_of_grades_does_not_matter(table: Ragged, dtype: str, asked: list[Asked]) -> None:
+def test_the_dtype_of_grades_does_not_matter(table, dtype, asked):
     pool = None if table.pool_relevance is None else table.pool_relevance.astype(dtype)
     other = Ragged(
         table.lengths, table.relevance.astype(dtype), table.scores, table.is_judged, table.pool_lengths, pool
@@ -385,7 +381,7 @@ def test_the_dtype_of_grades_does_not_matter(table: Ragged, dtype: str, asked: l
 
 
 @pytest.mark.pure
-def test_truth_values_as_grades() -> None:
+def test_truth_values_as_grades():
     assert fn.ndcg(np.array([False, True]), [0.1, 0.9]).tolist() == [1.0]
 
 
@@ -403,14 +399,14 @@ BITWISE = [
 ]
 
 
-def values_grades(table: Ragged) -> list[str]:
+def values_grades(table):
     return (
         [text for text in BITWISE if "gain=[" not in text] if table.relevance.dtype.kind == "f" else BITWISE
     )
 
 
 @pytest.mark.parametrize("measures", [["DCG", "CG"], ["NumRet", "NumRet@9"], ["DCG", "P@5", "RR"]])
-def test_an_empty_list_among_long_ones(measures: list[str]) -> None:
+def test_an_empty_list_among_long_ones(measures):
     """Few relevant documents, so that the long lists are ranked one by one; the lists before are ranked side by side."""
     lengths = [100] * 23 + [0] + [100] * 8
     grades = np.zeros(sum(lengths), np.uint8)
@@ -423,7 +419,7 @@ def test_an_empty_list_among_long_ones(measures: list[str]) -> None:
 
 @pytest.mark.parametrize("continuous", [False, True])
 @pytest.mark.parametrize("pool", [False, True])
-def test_one_thread_or_many(continuous: bool, pool: bool) -> None:
+def test_one_thread_or_many(continuous, pool):
     rng = np.random.default_rng(1)
     lengths = np.minimum(rng.lognormal(3, 1.2, 3000).astype(int), 2000).tolist()
     table = long_ragged(1, lengths, ties=4, continuous=continuous, pool=False)
@@ -438,7 +434,7 @@ def test_one_thread_or_many(continuous: bool, pool: bool) -> None:
 
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from(["float32", "float64", "int64"]))
 @settings(max_examples=20)
-def test_row_order_within_queries_does_not_matter(seed: int, continuous: bool, score_dtype: str) -> None:
+def test_row_order_within_queries_does_not_matter(seed, continuous, score_dtype):
     table = long_ragged(
         seed, [0, 1, 3, 17, 40, 90, 300], ties=6, continuous=continuous, score_dtype=score_dtype
     )
@@ -454,7 +450,7 @@ def test_row_order_within_queries_does_not_matter(seed: int, continuous: bool, s
 
 @given(st.integers(0, 2**32), st.booleans())
 @settings(max_examples=15)
-def test_row_order_across_queries_does_not_matter(seed: int, continuous: bool) -> None:
+def test_row_order_across_queries_does_not_matter(seed, continuous):
     """Rows in any order, as a shuffled file has them: values follow their query ids, and the mean has the same bits."""
     table = long_ragged(seed, [1, 3, 17, 40, 90], ties=6, continuous=continuous)
     ids = np.repeat(np.arange(5), table.lengths)
@@ -470,7 +466,7 @@ def test_row_order_across_queries_does_not_matter(seed: int, continuous: bool) -
 
 
 @pytest.mark.parametrize("continuous", [False, True])
-def test_batches_give_the_bits_of_the_whole(continuous: bool) -> None:
+def test_batches_give_the_bits_of_the_whole(continuous):
     table = long_ragged(2, [5, 0, 33, 300, 1, 2, 70, 12, 64, 9], ties=3, continuous=continuous, pool=True)
     whole = evaluate(table, values_grades(table)).values
     offsets, pool = table.offsets, table.pool
@@ -494,7 +490,7 @@ def test_batches_give_the_bits_of_the_whole(continuous: bool) -> None:
 
 @pytest.mark.pure
 @given(ours.ragged(continuous=False), st.lists(ours.asked(), min_size=2, max_size=8))
-def test_company_does_not_matter(table: Ragged, asked: list[Asked]) -> None:
+def test_company_does_not_matter(table, asked):
     """What else is evaluated in the same call, and in which order, changes no bit."""
     together, backwards = evaluate(table, asked), evaluate(table, asked[::-1])
     for one in asked:
@@ -505,7 +501,7 @@ def test_company_does_not_matter(table: Ragged, asked: list[Asked]) -> None:
 
 @given(st.integers(0, 2**32), st.booleans())
 @settings(max_examples=10)
-def test_cutoffs_in_company(seed: int, continuous: bool) -> None:
+def test_cutoffs_in_company(seed, continuous):
     table = long_ragged(seed, [3, 33, 260, 600], ties=2, continuous=continuous)
     together = evaluate(table, ["nDCG@1,2,3,5,10,16,17,50,128,129,1000", "nDCG"])
     for measure in together.measures:
@@ -514,7 +510,7 @@ def test_cutoffs_in_company(seed: int, continuous: bool) -> None:
 
 @pytest.mark.pure
 @given(ours.ragged(continuous=False), ours.asked(), st.integers(0, 4))
-def test_other_queries_do_not_matter(table: Ragged, asked: Asked, position: int) -> None:
+def test_other_queries_do_not_matter(table, asked, position):
     """One query by itself has the bits that it has among others, whatever grades and dtypes those bring."""
     assume(position < len(table.lengths))
     whole = evaluate(table, [asked]).values
@@ -529,7 +525,7 @@ def test_other_queries_do_not_matter(table: Ragged, asked: Asked, position: int)
 
 
 @pytest.mark.pure
-def test_a_continuous_query_does_not_change_its_neighbours() -> None:
+def test_a_continuous_query_does_not_change_its_neighbours():
     """Grades are coded to levels where all are small whole numbers, and not where one is a fraction: same bits both ways."""
     rng = np.random.default_rng(0)
     grades, scores = rng.integers(0, 5, 60).astype(float), rng.integers(0, 6, 60).astype(float)
@@ -557,9 +553,7 @@ GAINS_THAT_DO_NOT_ADD_UP = [[0, 0.1, 0.3, 0.6, 0.7], [0, 0.1, 0.2, 0.3, 1.1], [0
     st.integers(0, 2**32), st.integers(1, 400), st.sampled_from(["linear", "exp2", "binary", *GAINS_THAT_DO_NOT_ADD_UP]),
     st.sampled_from(ours.DISCOUNTS[:6]), st.sampled_from([None, 1, 3, 10, 100, 1000]), st.sampled_from(ours.TIES), st.sampled_from(["judged", "scored", "returned"]),
 )  # fmt: skip
-def test_a_perfect_ranking_is_exactly_one(
-    seed: int, n: int, gain: Any, discount: Any, cutoff: int | None, ties: str, ideal: str
-) -> None:
+def test_a_perfect_ranking_is_exactly_one(seed, n, gain, discount, cutoff, ties, ideal):
     """Documents ordered by gain, in random rows, documents of equal gain tied or not."""
     rng = np.random.default_rng(seed)
     grades = rng.integers(0, 5, n)
@@ -581,9 +575,7 @@ def test_a_perfect_ranking_is_exactly_one(
     st.sampled_from([None, 1, 3, 10, 100]),
     st.sampled_from(["float32", "float64"]),
 )
-def test_a_perfect_ranking_of_continuous_grades_is_exactly_one(
-    seed: int, n: int, cutoff: int | None, dtype: str
-) -> None:
+def test_a_perfect_ranking_of_continuous_grades_is_exactly_one(seed, n, cutoff, dtype):
     rng = np.random.default_rng(seed)
     grades = (
         rng.choice([0.1, 0.2, 0.3, 1 / 3, 0.7, 1.1], n).astype(dtype)
@@ -595,7 +587,7 @@ def test_a_perfect_ranking_of_continuous_grades_is_exactly_one(
         assert fn.evaluate(fn.Rankings.from_groups([n], grades, grades), measure).values.tolist() == [[1.0]]
 
 
-def test_two_thousand_perfect_rankings() -> None:
+def test_two_thousand_perfect_rankings():
     """Where a prefix sum of discounts stands in for the ideal's own sum, a quarter of these is not 1.0."""
     rng = np.random.default_rng(9)
     lengths = rng.integers(1, 120, 2000)
@@ -619,7 +611,7 @@ def test_two_thousand_perfect_rankings() -> None:
     ),
     st.data(),
 )
-def test_nothing_is_above_one(grades: list[float], data: st.DataObject) -> None:
+def test_nothing_is_above_one(grades, data):
     """Gains that differ in the last bit, tied: the rounding of a mean must not lift a value above 1."""
     scores = data.draw(st.lists(st.integers(0, 1), min_size=len(grades), max_size=len(grades)))
     rankings = fn.Rankings.from_lists([grades], [scores])
@@ -635,7 +627,7 @@ def test_nothing_is_above_one(grades: list[float], data: st.DataObject) -> None:
 @given(
     st.integers(0, 2**32), st.integers(2, 400), st.sampled_from(["linear", "exp2", *GAINS_THAT_DO_NOT_ADD_UP])
 )
-def test_nothing_is_above_one_in_nearly_perfect_long_lists(seed: int, n: int, gain: Any) -> None:
+def test_nothing_is_above_one_in_nearly_perfect_long_lists(seed, n, gain):
     """The scores of a perfect ranking, some made ties: values near 1."""
     rng = np.random.default_rng(seed)
     grades = rng.integers(0, 5, n)
@@ -652,13 +644,13 @@ def test_nothing_is_above_one_in_nearly_perfect_long_lists(seed: int, n: int, ga
 
 
 @pytest.mark.pure
-def test_one_query_of_one_document() -> None:
+def test_one_query_of_one_document():
     scores = fn.evaluate(fn.Rankings.from_lists([[2]], [[0.5]]), "nDCG, DCG, IDCG, CG, NumRet, nDCG@1")
     assert scores.values.tolist() == [[1.0], [2.0], [2.0], [2.0], [1.0], [1.0]]
 
 
 @pytest.mark.pure
-def test_zero_queries() -> None:
+def test_zero_queries():
     for relevance in (np.empty(0, np.uint8), np.empty(0), np.empty(0, np.int64)):
         scores = fn.evaluate(
             fn.Rankings.from_offsets([0], relevance, np.empty(0, np.float32)), "nDCG@10, DCG"
@@ -669,7 +661,7 @@ def test_zero_queries() -> None:
 
 
 @pytest.mark.pure
-def test_queries_without_documents_beside_others_and_alone() -> None:
+def test_queries_without_documents_beside_others_and_alone():
     scores = fn.evaluate(fn.Rankings.from_lists([[], [1, 0], []], [[], [1, 2], []]), "nDCG@1, NumRet")
     assert scores.values.tolist() == [[0.0, 0.0, 0.0], [0.0, 2.0, 0.0]]
     alone = fn.evaluate(fn.Rankings.from_offsets([0, 0, 0], [], []), "nDCG@1, NumRet")
@@ -677,7 +669,7 @@ def test_queries_without_documents_beside_others_and_alone() -> None:
 
 
 @pytest.mark.pure
-def test_a_pool_without_scored_documents() -> None:
+def test_a_pool_without_scored_documents():
     """Nothing was returned though something relevant is known: nDCG is 0, and not empty."""
     rankings = fn.Rankings.from_offsets([0, 0, 1], [1], [0.5], judged=([0, 2, 3], [1, 2, 1]))
     scores = fn.evaluate(
@@ -693,7 +685,7 @@ def test_a_pool_without_scored_documents() -> None:
 
 
 @pytest.mark.pure
-def test_the_top_of_a_scale_is_what_a_grade_can_gain() -> None:
+def test_the_top_of_a_scale_is_what_a_grade_can_gain():
     """`ideal="full"` takes the largest gain of the scale, of the grades that gain anything."""
     rankings = fn.Rankings.from_lists([[2, 1, 0]])
     asked = [fn.IDCG(gain=[0, 5, 1], ideal="full") @ 1, fn.IDCG(gain=[0, 5, 1], ideal="full", rel=2) @ 1, fn.IDCG(gain={1: 5, 2: 1}, ideal="full", rel=2) @ 1,
@@ -703,21 +695,21 @@ def test_the_top_of_a_scale_is_what_a_grade_can_gain() -> None:
 
 
 @pytest.mark.pure
-def test_huge_cutoffs() -> None:
+def test_huge_cutoffs():
     rankings = fn.Rankings.from_lists([[1, 2, 0]], [[3, 2, 1]])
     scores = fn.evaluate(rankings, [fn.nDCG, fn.nDCG @ 3, fn.nDCG @ 2**31, fn.nDCG @ 2**62, fn.nDCG @ 2**70])
     assert len(set(scores.values[:, 0].tolist())) == 1
 
 
 @pytest.mark.pure
-def test_a_gain_is_called_once_per_distinct_grade_and_a_discount_once_per_rank() -> None:
+def test_a_gain_is_called_once_per_distinct_grade_and_a_discount_once_per_rank():
     grades, ranks = [], []
 
-    def gain(grade: float) -> float:
+    def gain(grade):
         grades.append(grade)
         return float(grade)
 
-    def discount(rank: int) -> float:
+    def discount(rank):
         ranks.append(rank)
         return 1 / rank
 
@@ -732,11 +724,11 @@ def test_a_gain_is_called_once_per_distinct_grade_and_a_discount_once_per_rank()
 
 
 @pytest.mark.pure
-def test_a_gain_function_is_asked_again_in_a_later_call() -> None:
+def test_a_gain_function_is_asked_again_in_a_later_call():
     """A function may look at something that changed; a table kept from an earlier call would be stale."""
     factor = [1.0]
 
-    def gain(grade: float) -> float:
+    def gain(grade):
         return grade * factor[0]
 
     rankings = fn.Rankings.from_lists([[1, 2]], [[2, 1]])
@@ -748,7 +740,7 @@ def test_a_gain_function_is_asked_again_in_a_later_call() -> None:
 # ---- means ----
 
 
-def exact_mean(values: Sequence[float], weight: Sequence[float] | None = None) -> float:
+def exact_mean(values, weight=None):
     if weight is None:
         return float(sum(map(Fraction, values)) / len(values))
     return float(
@@ -759,7 +751,7 @@ def exact_mean(values: Sequence[float], weight: Sequence[float] | None = None) -
 
 @pytest.mark.pure
 @given(ours.ragged(judgments=False, most_queries=8), st.data())
-def test_the_mean_is_correctly_rounded(table: Ragged, data: st.DataObject) -> None:
+def test_the_mean_is_correctly_rounded(table, data):
     assume(table.lengths)
     weights = st.floats(0, 1e6) | st.sampled_from([0.1, 0.2, 0.3, 1e-300, 1e300, 5e-324])
     table.weight = data.draw(
@@ -774,7 +766,7 @@ def test_the_mean_is_correctly_rounded(table: Ragged, data: st.DataObject) -> No
             assert math.isclose(scores.mean()[str(measure)], math.fsum(values) / len(values), rel_tol=2.3e-16)
 
 
-def test_the_mean_of_many_is_correctly_rounded_and_independent_of_order() -> None:
+def test_the_mean_of_many_is_correctly_rounded_and_independent_of_order():
     rng = np.random.default_rng(4)
     n = 30_000
     grades, marks, weight = rng.integers(0, 4, 3 * n), rng.random(3 * n), rng.lognormal(0, 8, n)
@@ -790,7 +782,7 @@ def test_the_mean_of_many_is_correctly_rounded_and_independent_of_order() -> Non
 
 
 @pytest.mark.pure
-def test_the_mean_and_empty_queries() -> None:
+def test_the_mean_and_empty_queries():
     rankings = fn.Rankings.from_lists([[1], [0], []], [[1], [1], []])
     mean = fn.evaluate(rankings, [fn.nDCG(empty=empty) for empty in (0.0, 1.0, "nan", "skip")]).mean()
     assert mean["nDCG"] == 1 / 3
@@ -800,7 +792,7 @@ def test_the_mean_and_empty_queries() -> None:
 
 
 @pytest.mark.pure
-def test_skipped_queries_take_their_weight_with_them() -> None:
+def test_skipped_queries_take_their_weight_with_them():
     rankings = fn.Rankings.from_lists([[1], [0], [0, 1]], [[1], [1], [2, 1]], weight=[1.0, 5.0, 3.0])
     mean = fn.evaluate(rankings, ["nDCG(empty='skip')", "nDCG"]).mean()
     assert mean["nDCG(empty='skip')"] == exact_mean([1.0, cases.D[2]], [1, 3])
@@ -808,7 +800,7 @@ def test_skipped_queries_take_their_weight_with_them() -> None:
 
 
 @pytest.mark.pure
-def test_a_mean_over_nothing_is_nan() -> None:
+def test_a_mean_over_nothing_is_nan():
     rankings = fn.Rankings.from_lists([[1], [0]], [[1], [1]], weight=[0.0, 0.0])
     assert math.isnan(fn.evaluate(rankings, "nDCG").mean()["nDCG"])
     all_empty = fn.Rankings.from_lists([[0]], [[1]])
@@ -819,7 +811,7 @@ def test_a_mean_over_nothing_is_nan() -> None:
 
 
 @pytest.mark.pure
-def test_scores_are_found_by_name_and_by_measure() -> None:
+def test_scores_are_found_by_name_and_by_measure():
     scores = fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1]], [[2, 1], [2, 1]]), ["nDCG@1", fn.CG @ 2])
     assert scores.measures == (fn.nDCG @ 1, fn.CG @ 2)
     assert scores["nDCG@1"].tolist() == scores[fn.nDCG @ 1].tolist() == [1.0, 0.0]
@@ -833,7 +825,7 @@ def test_scores_are_found_by_name_and_by_measure() -> None:
 
 @pytest.mark.pure
 @pytest.mark.pure
-def test_the_worst_and_the_best_queries() -> None:
+def test_the_worst_and_the_best_queries():
     lists = [[1, 0], [0, 1], [0, 0], [0, 0, 1], [2, 1]]
     kept = {"country": ["at", "be", "cy", "de", "es"]}
     rankings = fn.Rankings.from_lists(lists, query_ids=list("abcde"), queries=kept)
@@ -848,7 +840,7 @@ def test_the_worst_and_the_best_queries() -> None:
         scores.best("P")
 
 
-def test_the_summary_counts_queries_and_empty_ones() -> None:
+def test_the_summary_counts_queries_and_empty_ones():
     rankings = fn.Rankings.from_lists([[1, 0], [0, 0], [], [0, 1]], [[2, 1], [2, 1], [], [2, 1]])
     scores = fn.evaluate(rankings, "nDCG, nDCG(empty='skip'), nDCG(empty=1.0), DCG, NumRet")
     rows = {row["measure"]: row for row in scores.summary().rows}
@@ -880,7 +872,7 @@ def test_the_summary_counts_queries_and_empty_ones() -> None:
 
 
 @pytest.mark.pure
-def test_means_by_a_kept_column() -> None:
+def test_means_by_a_kept_column():
     queries = {"country": ["de", "fr", "de"], "device": [1, 1, 2]}
     rankings = fn.Rankings.from_lists(
         [[1, 0], [0, 1], [0, 1]],
@@ -902,7 +894,7 @@ def test_means_by_a_kept_column() -> None:
 
 
 @pytest.mark.pure
-def test_tables(tmp_path: Any) -> None:
+def test_tables(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -933,15 +925,8 @@ def test_tables(tmp_path: Any) -> None:
 
 @pytest.mark.pure
 @given(ours.ragged(judgments=False, continuous=False))
-def test_ndcg_is_evaluate(table: Ragged) -> None:
-    words: dict[str, Any] = {
-        "k": 3,
-        "gain": "exp2",
-        "discount": "ln",
-        "ties": "worst",
-        "ideal": "full",
-        "empty": 1.0,
-    }
+def test_ndcg_is_evaluate(table):
+    words = {"k": 3, "gain": "exp2", "discount": "ln", "ties": "worst", "ideal": "full", "empty": 1.0}
     wanted = evaluate(
         table, [fn.nDCG(**{word: value for word, value in words.items() if word != "k"}) @ 3]
     ).values[0]
@@ -953,7 +938,7 @@ def test_ndcg_is_evaluate(table: Ragged) -> None:
 
 
 @pytest.mark.pure
-def test_ndcg_of_one_list_and_of_matrices() -> None:
+def test_ndcg_of_one_list_and_of_matrices():
     assert fn.ndcg([1, 0], [1, 2]).tolist() == [cases.D[2]]
     assert fn.ndcg([[1, 0], [0, 1]], [[1, 2], [1, 2]]).tolist() == [cases.D[2], 1.0]
     with pytest.raises(fn.InputError, match="offsets and group are given"):
@@ -971,9 +956,7 @@ def test_ndcg_of_one_list_and_of_matrices() -> None:
     st.integers(1, 5),
     st.data(),
 )
-def test_each_query_is_in_one_chunk(
-    lengths: list[int], size: int, of_long: int, threads: int, data: Any
-) -> None:
+def test_each_query_is_in_one_chunk(lengths, size, of_long, threads, data):
     rows = sum(lengths)
     rankings = fn.Rankings.from_groups(np.array(lengths, np.int64), np.zeros(rows), np.zeros(rows))
     first = data.draw(st.integers(0, len(lengths)))
@@ -986,7 +969,7 @@ def test_each_query_is_in_one_chunk(
     assert documents.max(initial=0) <= documents.sum() / parts + longest + 1
 
 
-def _of_short_lists(queries: int) -> fn.Rankings:
+def _of_short_lists(queries):
     random = np.random.default_rng(11)
     lengths = random.integers(0, 60, queries)
     rows = int(lengths.sum())
@@ -996,7 +979,7 @@ def _of_short_lists(queries: int) -> fn.Rankings:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_chunks_change_no_value(threads: int) -> None:
+def test_chunks_change_no_value(threads):
     rankings, measures = _of_short_lists(5000), as_measures("nDCG@10")
     wanted = launch.score(measures, rankings, threads)
     assert same_bits(launch.score(measures, rankings, threads, launch.Sizes(chunk=100)), wanted)
@@ -1007,7 +990,7 @@ def test_chunks_change_no_value(threads: int) -> None:
 @pytest.mark.parametrize(
     ("grades", "scores"), [("int64", "float64"), ("int8", "int16"), ("float64", "uint64")]
 )
-def test_parts_that_are_cast_together_change_no_value(grades: str, scores: str, threads: int) -> None:
+def test_parts_that_are_cast_together_change_no_value(grades, scores, threads):
     plain = _of_short_lists(300)
     wanted = launch.score(as_measures("nDCG@10"), plain, 1)
     for lowest in (0, -2):  # of which one is the level 0 already
@@ -1023,12 +1006,12 @@ def test_parts_that_are_cast_together_change_no_value(grades: str, scores: str, 
 
 @pytest.mark.pure
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_leave_no_chunk_out(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_leave_no_chunk_out(threads, monkeypatch):
     rankings, run = _of_short_lists(300), launch._run_parallel
     measures = as_measures("nDCG@10")
     wanted = launch.score(measures, rankings, 1)
 
-    def run_over_marks(serial: Any, threads: int, chunks: Any, documents: Any, plan: Any, out: Any) -> None:
+    def run_over_marks(serial, threads, chunks, documents, plan, out):
         out[:] = -1.0  # new memory may hold what an evaluation before has left there
         run(serial, threads, chunks, documents, plan, out)
         assert (out != -1.0).all()
@@ -1037,7 +1020,7 @@ def test_threads_leave_no_chunk_out(threads: int, monkeypatch: pytest.MonkeyPatc
     assert same_bits(launch.score(measures, rankings, threads, launch.Sizes(chunk=100)), wanted)
 
 
-def test_one_query_is_plain_floats() -> None:
+def test_one_query_is_plain_floats():
     rng = np.random.default_rng(3)
     measures = ["ndcg@3", "AP", fn.RR(empty="skip"), "ERR@5"]
     for n_docs in (0, 1, 2, 17, 300):

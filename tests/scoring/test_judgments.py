@@ -1,10 +1,6 @@
 """judgment_range: the least and the greatest value, against all assignments of grades to unjudged documents."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,21 +17,21 @@ GRADES = (0, 1, 2, 3)
 class Query:
     """A query in lists: grades of the returned documents, None where nobody judged, and of judged ones that were not."""
 
-    def __init__(self, returned: list[float | None], scores: list[float], missed: list[float]) -> None:
+    def __init__(self, returned, scores, missed):
         self.returned, self.scores, self.missed = returned, scores, missed
 
     @property
-    def judged(self) -> list[float]:
+    def judged(self):
         return [grade for grade in self.returned if grade is not None] + self.missed
 
-    def assigned(self, grades: tuple[float, ...] | list[float]) -> Query:
+    def assigned(self, grades):
         given = iter(grades)
         return Query(
             [next(given) if grade is None else grade for grade in self.returned], self.scores, self.missed
         )
 
 
-def rankings_of(queries: list[Query], *, pool: bool, propensity: bool = False) -> fn.Rankings:
+def rankings_of(queries, *, pool, propensity=False):
     returned = [query.returned for query in queries]
     offsets = np.cumsum([0, *map(len, returned)])
     flat = [grade for each in returned for grade in each]
@@ -56,15 +52,13 @@ def rankings_of(queries: list[Query], *, pool: bool, propensity: bool = False) -
     )
 
 
-def random_queries(
-    seed: int, n: int, grades: tuple[float, ...] = GRADES, *, longest: int = 7, most: int = 3
-) -> list[Query]:
+def random_queries(seed, n, grades=GRADES, *, longest=7, most=3):
     """Ragged, with heavy ties; some with nothing judged, with everything judged, or without a document."""
     random = np.random.default_rng(seed)
     queries = []
     for _ in range(n):
         length = int(random.integers(0, longest + 1))
-        returned: list[float | None] = random.choice(grades, length, p=None).tolist()
+        returned = random.choice(grades, length, p=None).tolist()
         if random.random() < 0.3:
             returned = [random.choice([0.0, grades[1]]) for _ in returned]
         for place in random.permutation(length)[: int(random.integers(0, most + 1))]:
@@ -76,14 +70,7 @@ def random_queries(
     return queries
 
 
-def enumerated(
-    queries: list[Query],
-    measures: list[Any],
-    grades: tuple[float, ...],
-    *,
-    pool: bool,
-    propensity: bool = False,
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def enumerated(queries, measures, grades, *, pool, propensity=False):
     every, of_query = [], []
     for place, query in enumerate(queries):
         for given in itertools.product(grades, repeat=query.returned.count(None)):
@@ -100,14 +87,14 @@ def enumerated(
 REFUSED = {"Judged", "RBPresidual", *(name for name in DEFINITIONS if DEFINITIONS[name].way == "intents")}
 
 
-def asked() -> Iterator[str]:
+def asked():
     """Every measure, and those of `listed` with every parameter that could change which grades are extreme."""
     yield from (chosen := list(listed()))
     for name in DEFINITIONS.keys() - REFUSED - {fn.parse(notation).name for notation in chosen}:
         yield f"{name}(empty='nan')@3" if DEFINITIONS[name].cut == "rank" else f"{name}(empty='nan')"
 
 
-def listed() -> Iterator[str]:
+def listed():
     gains = ("'linear'", "'exp2'", "'binary'", "[0, 3, 1, 2]", "{0: 0, 1: 0, 2: 5, 3: 5}")
     for ties, ideal in itertools.product(
         ("average", "input", "worst", "best"),
@@ -201,15 +188,7 @@ def listed() -> Iterator[str]:
     )
 
 
-def compare(
-    queries: list[Query],
-    measures: list[str],
-    grades: tuple[float, ...],
-    *,
-    pool: bool,
-    propensity: bool = False,
-    **top: float,
-) -> None:
+def compare(queries, measures, grades, *, pool, propensity=False, **top):
     rankings = rankings_of(queries, pool=pool, propensity=propensity)
     ranges = fn.judgment_range(rankings, measures, **top)
     low, high = enumerated(queries, list(ranges.measures), grades, pool=pool, propensity=propensity)
@@ -221,7 +200,7 @@ def compare(
 
 @pytest.mark.pure
 @pytest.mark.parametrize("pool", [True, False])
-def test_every_measure_against_all_assignments(pool: bool) -> None:
+def test_every_measure_against_all_assignments(pool):
     # a query of all grades comes first: they are the scale
     queries = [Query([3, 1, 2], [3, 2, 1], [0]), *random_queries(5 + pool, 40, most=3)]
     compare(queries, list(asked()), GRADES, pool=pool)
@@ -229,7 +208,7 @@ def test_every_measure_against_all_assignments(pool: bool) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("seed", range(2))
-def test_longer_lists_of_six_unjudged_documents(seed: int) -> None:
+def test_longer_lists_of_six_unjudged_documents(seed):
     queries = [Query([2, 1, 0], [3, 2, 1], []), *random_queries(40 + seed, 6, GRADES[:3], longest=12, most=6)]
     measures = [
         f"nDCG(ties='{ties}', ideal='{ideal}'){k}"
@@ -241,7 +220,7 @@ def test_longer_lists_of_six_unjudged_documents(seed: int) -> None:
 
 
 @pytest.mark.pure
-def test_grades_with_fractions_and_grades_that_the_scale_lacks() -> None:
+def test_grades_with_fractions_and_grades_that_the_scale_lacks():
     grades = (0, 0.3, 0.75, 1.5, 2.25)
     measures = [
         "nDCG",
@@ -261,7 +240,7 @@ def test_grades_with_fractions_and_grades_that_the_scale_lacks() -> None:
 
 
 @pytest.mark.pure
-def test_negative_grades() -> None:
+def test_negative_grades():
     grades = (-2, 0, 1, 2)
     queries = [Query([-2, 0, 1, 2], [4, 3, 2, 1], []), *random_queries(60, 40, grades, most=3)]
     compare(
@@ -284,9 +263,7 @@ COUNTED = [
 
 @pytest.mark.pure
 @pytest.mark.parametrize("seed", range(4))
-def test_one_pass_finds_the_numbers_that_trying_each_finds(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_pass_finds_the_numbers_that_trying_each_finds(seed, monkeypatch):
     """Longer lists than all of whose assignments could be listed, in parts of any size."""
     random = np.random.default_rng(seed)
     queries = random_queries(seed, 12, longest=(15, 40)[seed % 2], most=(5, 40)[seed // 2])
@@ -302,7 +279,7 @@ def test_one_pass_finds_the_numbers_that_trying_each_finds(
 
 
 @pytest.mark.pure
-def test_gains_over_propensities() -> None:
+def test_gains_over_propensities():
     queries = [Query([3, 1, 2], [3, 2, 1], []), *random_queries(70, 40, most=3)]
     measures = [
         f"{name}(ips={ips}, ties='{ties}', clip=0.3){k}"
@@ -314,7 +291,7 @@ def test_gains_over_propensities() -> None:
     compare(queries, measures, GRADES, pool=True, propensity=True)
 
 
-def test_the_queries_of_the_report() -> None:
+def test_the_queries_of_the_report():
     """A judged top ten above unjudged documents, where "worthless" was above "perfect"."""
     random = np.random.default_rng(0)
     grades = random.integers(0, 4, (200, 30))
@@ -328,7 +305,7 @@ def test_the_queries_of_the_report() -> None:
     assert ranges.summary()["moves"].to_pylist() == [True, True, True]
 
 
-def test_many_queries_of_many_grades() -> None:
+def test_many_queries_of_many_grades():
     """In parts, with about as many thresholds as documents: nothing random that was tried is beyond the bounds."""
     random = np.random.default_rng(8)
     lengths = random.integers(0, 60, 3000)
@@ -376,21 +353,21 @@ def test_many_queries_of_many_grades() -> None:
         ("nDCG(gain={1: 1, 2: 2})", "has no gain for grade 3, which an unjudged document may have"),
     ],
 )  # fmt: skip
-def test_what_has_no_exact_range_is_refused(measure: str, message: str) -> None:
+def test_what_has_no_exact_range_is_refused(measure, message):
     rankings = rankings_of([Query([2, None, None], [1, 0, 0], [1])], pool=True)
     with pytest.raises(fn.MeasureError, match=message):
         fn.judgment_range(rankings, measure, top=3)
 
 
 @pytest.mark.pure
-def test_what_no_grades_decide_is_refused() -> None:
+def test_what_no_grades_decide_is_refused():
     rankings = rankings_of([Query([2, None], [1, 0], [1])], pool=True)
     for name in REFUSED:
         with pytest.raises(fn.MeasureError):
             fn.judgment_range(rankings, name)
 
 
-def test_a_query_too_large_for_its_table_is_refused() -> None:
+def test_a_query_too_large_for_its_table_is_refused():
     n = 1 << 12
     grades = [*range(1, n), *[None] * n]
     rankings = rankings_of([Query(grades, list(range(len(grades))), [])], pool=True)
@@ -403,13 +380,13 @@ def test_a_query_too_large_for_its_table_is_refused() -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("top", [float("nan"), float("inf"), "3", True])
-def test_a_top_that_is_no_grade(top: Any) -> None:
+def test_a_top_that_is_no_grade(top):
     with pytest.raises(fn.InputError, match="is not a grade; wanted a finite number"):
         fn.judgment_range(rankings_of([Query([1, None], [3, 2], [])], pool=True), "nDCG", top=top)
 
 
 @pytest.mark.pure
-def test_nothing_judged_needs_a_top() -> None:
+def test_nothing_judged_needs_a_top():
     rankings = rankings_of([Query([None, None], [2, 1], [])], pool=True)
     with pytest.raises(fn.InputError, match="no document was judged, .* top=1"):
         fn.judgment_range(rankings, "nDCG")
@@ -421,7 +398,7 @@ def test_nothing_judged_needs_a_top() -> None:
 
 
 @pytest.mark.pure
-def test_where_everything_is_judged_nothing_moves() -> None:
+def test_where_everything_is_judged_nothing_moves():
     rankings = fn.Rankings.from_lists([[1, 0, 2], []])
     ranges = fn.judgment_range(rankings, ["nDCG", "AP"])
     assert all(values.tolist() == ranges["nDCG"].value.tolist() for values in ranges["nDCG"])

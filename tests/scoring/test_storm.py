@@ -1,10 +1,5 @@
 """The storm of random queries: its fast oracle against the slow one, a few of its gusts, and what it does with a failure."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import bulk
 import numpy as np
 import oracle
@@ -18,7 +13,7 @@ pytestmark = pytest.mark.compiled
 
 
 @pytest.mark.parametrize("name", [*bulk.LINEAR, *bulk.OTHERS, *OF_INTENTS])
-def test_the_oracle_of_many_queries_is_the_oracle(name: str) -> None:
+def test_the_oracle_of_many_queries_is_the_oracle(name):
     compared = 0
     for seed in range(20):
         table = crossed_table(seed)
@@ -35,12 +30,12 @@ def test_the_oracle_of_many_queries_is_the_oracle(name: str) -> None:
     assert compared > 5
 
 
-def orders_of(table: Ragged) -> list[int]:
+def orders_of(table):
     return [oracle.number_of_orders(query.scores) for query in table.queries()]
 
 
 @pytest.mark.parametrize("regime", [*REGIMES, "crossed"])
-def test_a_gust(regime: str) -> None:
+def test_a_gust(regime):
     rng = np.random.default_rng(len(regime))
     gust = draw(rng, regime)
     few = storm.join_queries(storm.queries_of(gust.table)[: 3 if regime == "thousands" else 40], gust.table)
@@ -49,11 +44,11 @@ def test_a_gust(regime: str) -> None:
         assert storm.complaint(gust, check) is None
 
 
-def test_a_failure_is_made_small_and_replays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_made_small_and_replays(tmp_path, monkeypatch):
     """Of a package that adds a millionth where a tied document has the grade 3."""
     evaluate = storm.evaluate
 
-    def wrong(gust: Gust, **options: Any) -> Any:
+    def wrong(gust, **options):
         values = evaluate(gust, **options)
         for query, (own, _, _) in enumerate(storm.queries_of(gust.table)):
             grades, scores = gust.table.relevance[own].tolist(), gust.table.scores[own].tolist()

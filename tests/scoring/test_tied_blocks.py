@@ -1,7 +1,5 @@
 """AP whose tied documents stand together: against the definition in plain Python, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,7 @@ import fastndcg as fn
 pytestmark = pytest.mark.pure
 
 
-def by_definition(rows: list[tuple[float, float]], relevant: int) -> float:
+def by_definition(rows, relevant):
     """1/R * sum over relevant documents of the precision of all documents whose score is at least theirs."""
     total = 0.0
     for score, is_relevant in rows:
@@ -22,7 +20,7 @@ def by_definition(rows: list[tuple[float, float]], relevant: int) -> float:
 
 
 @given(st.integers(0, 2**32), st.sampled_from([{}, {"judged_only": True}, {"unjudged": 2.0}, {"rel": 2.0}]))
-def test_the_definition(seed: int, words: dict[str, float]) -> None:
+def test_the_definition(seed, words):
     random, rel = np.random.default_rng(seed), words.get("rel", 1)
     lengths = random.integers(0, 12, 8)
     grades = [random.integers(0, 4, n) for n in lengths]
@@ -45,7 +43,7 @@ def test_the_definition(seed: int, words: dict[str, float]) -> None:
         assert value == pytest.approx(by_definition(rows, relevant), abs=1e-12)
 
 
-def test_without_ties_it_is_ap_and_the_order_of_rows_changes_no_bit() -> None:
+def test_without_ties_it_is_ap_and_the_order_of_rows_changes_no_bit():
     random = np.random.default_rng(2)
     grades, scores = random.integers(0, 2, 40), random.permutation(40)
     rankings = fn.Rankings.from_lists([grades], [scores])
@@ -67,7 +65,7 @@ def test_without_ties_it_is_ap_and_the_order_of_rows_changes_no_bit() -> None:
     "notation",
     ["AP(ties='block')@3", "AP(ties='block', denominator='hits')", "AP(ties='block', score_above=0)"],
 )
-def test_what_has_no_whole_groups_is_refused(notation: str) -> None:
+def test_what_has_no_whole_groups_is_refused(notation):
     rankings = fn.Rankings.from_lists([[1, 0]], [[1, 1]])
     with pytest.raises(fn.MeasureError, match="counts a tied group as a whole.*Leave them out"):
         fn.evaluate(rankings, notation)

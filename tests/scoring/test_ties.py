@@ -1,7 +1,5 @@
 """Ties in groups too large to list their orders, the promises about bits, and the ranges of ties and of judgments."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -32,7 +30,7 @@ SAMPLED = (
 )
 
 
-def sampled_orders(scores: np.ndarray, relevance: np.ndarray, flags: np.ndarray, orders: int) -> fn.Rankings:
+def sampled_orders(scores, relevance, flags, orders):
     """As many queries as orders: each an order of the same query that its scores allow."""
     rng = np.random.default_rng(11)
     ranked = np.lexsort((rng.random((orders, len(scores))), np.broadcast_to(-scores, (orders, len(scores)))))
@@ -40,7 +38,7 @@ def sampled_orders(scores: np.ndarray, relevance: np.ndarray, flags: np.ndarray,
     return fn.Rankings.from_dense(relevance[ranked], untied, is_judged=flags[ranked].ravel())
 
 
-def test_large_groups_by_sampling() -> None:
+def test_large_groups_by_sampling():
     """The expectation lies within five standard errors of the mean over 4,000 sampled orders."""
     rng = np.random.default_rng(12)
     scores = np.repeat([4.0, 3.0, 2.0, 1.0], [3, 40, 1, 60])
@@ -59,7 +57,7 @@ def test_large_groups_by_sampling() -> None:
 
 
 @pytest.mark.parametrize(("size", "relevant"), [(5, 2), (100, 7), (1000, 990), (3000, 1), (2000, 300)])
-def test_one_group_of_everything_by_closed_forms(size: int, relevant: int) -> None:
+def test_one_group_of_everything_by_closed_forms(size, relevant):
     """All documents tied: hypergeometric sums in exact fractions."""
     cutoffs = sorted({1, 2, min(10, size), size})
     grades = np.zeros(size, np.int64)
@@ -107,7 +105,7 @@ def test_one_group_of_everything_by_closed_forms(size: int, relevant: int) -> No
         assert scores[f"ERR(max_rel=1)@{min(size, 10)}"][0] == pytest.approx(float(stopping), rel=1e-12)
 
 
-def test_tied_alike_is_not_tied() -> None:
+def test_tied_alike_is_not_tied():
     """A group of documents that are worth the same has the bits of any order of it."""
     rankings = [
         fn.Rankings.from_lists([[2] * 37 + [0] * 11], [scores])
@@ -122,7 +120,7 @@ def test_tied_alike_is_not_tied() -> None:
     assert perfect.tolist() == [1.0] * 10
 
 
-def test_bits_do_not_depend_on_row_order_threads_or_company() -> None:
+def test_bits_do_not_depend_on_row_order_threads_or_company():
     table = tables(21, 400, longest=40)["pooled"]
     rankings = table.rankings()
     measures = [
@@ -154,7 +152,7 @@ def test_bits_do_not_depend_on_row_order_threads_or_company() -> None:
 # ---- ranges ----
 
 
-def test_tie_range() -> None:
+def test_tie_range():
     rankings = tables(31, 40)["pooled"].rankings()
     ranges = fn.tie_range(rankings, ["nDCG@3", "AP", "ERR@2", "NumRel", "SetR"])
     for measure in ranges.measures:
@@ -176,7 +174,7 @@ def test_tie_range() -> None:
         ranges["RR"]
 
 
-def test_judgment_range() -> None:
+def test_judgment_range():
     rankings = fn.Rankings.from_lists([[0, 2, 0]], [[3, 2, 1]], is_judged=[False, True, False])
     ranges = fn.judgment_range(rankings, ["nDCG@2", "RBP(p=0.5)@2", "P@2"])
     assert [values[0] for values in ranges["nDCG@2"]] == pytest.approx(
@@ -211,7 +209,7 @@ def test_judgment_range() -> None:
         ("AP(rel=None)", "rel=None is not known: rel is a grade"),
     ],
 )
-def test_refusals(notation: str, message: str) -> None:
+def test_refusals(notation, message):
     with pytest.raises((fn.MeasureError, fn.InputError), match=message):
         fn.evaluate(fn.Rankings.from_lists([[3, 0]]), notation)
 
@@ -227,9 +225,7 @@ def test_refusals(notation: str, message: str) -> None:
         (3, 5, 2, 4),
     ],
 )
-def test_an_ideal_of_returned_documents_of_large_tied_groups(
-    zeros: int, ones: int, twos: int, k: int
-) -> None:
+def test_an_ideal_of_returned_documents_of_large_tied_groups(zeros, ones, twos, k):
     """Numbers of ways beyond float64, against exact fractions."""
     discounts = [1 / math.log2(rank + 1) for rank in range(1, k + 1)]
     sums = [0.0, *itertools.accumulate(discounts)]

@@ -1,11 +1,8 @@
 """CSV and tab-separated files: the same rankings as from other sources, and every fault named with its row."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 from pathlib import Path
-from typing import Any
 
 import commands
 import numpy as np
@@ -25,17 +22,17 @@ pytestmark = pytest.mark.compiled
 TEXT = "qid,label,score\na,1,0.5\nb,0,0.25\na,2,0.75\n"
 
 
-def _written(folder: Path, text: str, name: str = "a.csv") -> Path:
+def _written(folder, text, name="a.csv"):
     path = folder / name
     path.write_bytes(text.encode())
     return path
 
 
-def _zstd(data: bytes) -> bytes:
+def _zstd(data):
     packed = pa.BufferOutputStream()
     with pa.CompressedOutputStream(packed, "zstd") as out:
         out.write(data)
-    return packed.getvalue().to_pybytes()  # type: ignore[no-any-return]
+    return packed.getvalue().to_pybytes()
 
 
 PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "zst": _zstd}
@@ -44,7 +41,7 @@ PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "zst": _zstd}
 @pytest.mark.parametrize("delimiter", [",", "\t", ";"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("name", ["a.csv", "A.TSV"])
-def test_rows_of_any_form(tmp_path: Path, delimiter: str, end: str, name: str) -> None:
+def test_rows_of_any_form(tmp_path, delimiter, end, name):
     text = "\ufeff" + TEXT.replace(",", delimiter).replace("\n", end)
     rankings = fn.read_csv(_written(tmp_path, text, name))
     assert rankings.query_ids.to_pylist() == ["a", "b"]
@@ -53,12 +50,12 @@ def test_rows_of_any_form(tmp_path: Path, delimiter: str, end: str, name: str) -
 
 
 @pytest.mark.parametrize("width", [200_000, 3_000_000])
-def test_a_long_header_and_a_first_line_without_end(tmp_path: Path, width: int) -> None:
+def test_a_long_header_and_a_first_line_without_end(tmp_path, width):
     wide = "qid,label,score," + "x" * width
     assert fn.read_csv(_written(tmp_path, f"{wide}\na,1,.5,{'y' * width}\n")).scores.tolist() == [0.5]
 
 
-def test_a_first_line_that_is_too_long(tmp_path: Path) -> None:
+def test_a_first_line_that_is_too_long(tmp_path):
     with pytest.raises(
         SourceError, match="begins with a line of more than 67,108,864 bytes; is it a text file"
     ):
@@ -67,7 +64,7 @@ def test_a_first_line_that_is_too_long(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packer", PACKERS)
 @pytest.mark.parametrize("name", ["a.csv.{}", "a.csv"])
-def test_packed_files_are_known_by_their_bytes(tmp_path: Path, packer: str, name: str) -> None:
+def test_packed_files_are_known_by_their_bytes(tmp_path, packer, name):
     path = tmp_path / name.format(packer)
     path.write_bytes(PACKERS[packer](TEXT.encode()))
     assert fn.read_csv(path).relevance.tolist() == [1, 2, 0]
@@ -84,11 +81,11 @@ def test_packed_files_are_known_by_their_bytes(tmp_path: Path, packer: str, name
         ("csv", False),
     ],
 )
-def test_names_of_csv(name: str, expected: bool) -> None:
+def test_names_of_csv(name, expected):
     assert (format_of_name(name) is CSV) is (format_of_name(Path(name)) is CSV) is expected
 
 
-def test_quoted_fields_and_empty_ones(tmp_path: Path) -> None:
+def test_quoted_fields_and_empty_ones(tmp_path):
     text = 'doc_id,qid,label,score,note\n"d,1","a ""b""",1,1e-3,"two\nlines"\nnull,"a ""b""",0,-inf,\n'
     rankings = fn.read_csv(_written(tmp_path, text), doc_id="doc_id")
     assert rankings.query_ids.to_pylist() == ['a "b"']
@@ -107,9 +104,7 @@ def test_quoted_fields_and_empty_ones(tmp_path: Path) -> None:
         (["-1", str(2**63)], ["-1", str(2**63)]),
     ],
 )
-def test_ids_are_integers_only_where_all_are_written_so(
-    tmp_path: Path, ids: list[str], read: list[object]
-) -> None:
+def test_ids_are_integers_only_where_all_are_written_so(tmp_path, ids, read):
     text = "qid,doc_id,region,label,score\n" + "".join(f"{each},{each},{each},1,0.5\n" for each in ids)
     rankings = fn.read_csv(_written(tmp_path, text), doc_id="doc_id", keep="region")
     assert rankings.doc_ids is not None
@@ -123,7 +118,7 @@ _ROWS = st.lists(
 
 
 @given(_ROWS)
-def test_csv_gives_what_parquet_does(tmp_path_factory: pytest.TempPathFactory, rows: list[Any]) -> None:
+def test_csv_gives_what_parquet_does(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("csv")
     text = "qid,label,score\n" + "".join(f"{query},{grade},{score!r}\n" for query, grade, score in rows)
     queries, grades, scores = zip(*rows, strict=True)
@@ -135,7 +130,7 @@ def test_csv_gives_what_parquet_does(tmp_path_factory: pytest.TempPathFactory, r
     assert mine.queries[0].to_pylist() == theirs.queries[0].to_pylist()
 
 
-def test_several_files_and_patterns(tmp_path: Path) -> None:
+def test_several_files_and_patterns(tmp_path):
     paths = [_written(tmp_path, TEXT, "1.csv"), _written(tmp_path, "score;label;qid\n2;0.5;c\n", "2.csv")]
     for path in (paths, str(tmp_path / "*.csv"), [path.as_uri() for path in paths]):
         rankings = fn.read_csv(path)
@@ -168,13 +163,13 @@ FAULTS = {
 
 @pytest.mark.parametrize("text", FAULTS)
 @pytest.mark.parametrize("threads", [1, None])
-def test_faulty_files(tmp_path: Path, text: str, threads: int | None) -> None:
+def test_faulty_files(tmp_path, text, threads):
     with pytest.raises(FastndcgError) as error:
         fn.read_csv(_written(tmp_path, text), threads=threads)
     assert FAULTS[text] in str(error.value)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read(tmp_path):
     _written(tmp_path, TEXT)
     with pytest.raises(SourceError, match=r"b\.csv does not exist\. Did you mean \"a\.csv\"\?"):
         fn.read_csv(tmp_path / "b.csv")
@@ -196,7 +191,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 QRELS, RUN = "qid,docno,rel\n1,A,1\n1,B,2\n02,A,1\n", "qid,docno,score\n1,C,2.5\n1,B,1.5\n02,A,0.5\n"
 
 
-def test_judgments_and_a_run(tmp_path: Path) -> None:
+def test_judgments_and_a_run(tmp_path):
     trec = read_trec(
         _written(tmp_path, "1 0 A 1\n1 0 B 2\n02 0 A 1\n", "qrels"),
         _written(tmp_path, "1 Q0 C 1 2.5 t\n1 Q0 B 1 1.5 t\n02 Q0 A 1 0.5 t\n", "run"),
@@ -220,13 +215,13 @@ def test_judgments_and_a_run(tmp_path: Path) -> None:
             assert both.scores.tolist() == trec.scores.tolist()
 
 
-def test_integers_of_csv_meet_integers_of_parquet(tmp_path: Path) -> None:
+def test_integers_of_csv_meet_integers_of_parquet(tmp_path):
     pq.write_table(pa.table({"qid": [7, 7], "docid": [1, 2], "rel": [1, 2]}), tmp_path / "q.parquet")
     run = _written(tmp_path, "qid,docid,score\n7,2,1\n7,3,0.5\n", "r.csv")
     assert read_qrels_run(tmp_path / "q.parquet", run).relevance.tolist() == [2, 0]
 
 
-def test_judgments_of_intents(tmp_path: Path) -> None:
+def test_judgments_of_intents(tmp_path):
     qrels = _written(tmp_path, "qid,intent,docno,rel\n1,i,A,1\n1,j,A,1\n1,i,B,1\n", "q.csv")
     rankings = read_qrels_run(qrels, _written(tmp_path, RUN, "r.csv"), intents=True)
     assert rankings.intents is not None
@@ -242,7 +237,7 @@ def test_judgments_of_intents(tmp_path: Path) -> None:
         (QRELS, "qid,docno,score\n1,A,1\n1,A,2\n", 'document "A" of query "1" is there twice'),
     ],
 )
-def test_faulty_pairs(tmp_path: Path, qrels: str, run: str, message: str) -> None:
+def test_faulty_pairs(tmp_path, qrels, run, message):
     with pytest.raises(FastndcgError) as error:
         read_qrels_run(_written(tmp_path, qrels, "q.csv"), _written(tmp_path, run, "r.csv"))
     assert message in str(error.value)
@@ -251,7 +246,7 @@ def test_faulty_pairs(tmp_path: Path, qrels: str, run: str, message: str) -> Non
 # ---- the command line ----
 
 
-def test_the_command_line_reads_csv(tmp_path: Path) -> None:
+def test_the_command_line_reads_csv(tmp_path):
     text = "qid,docno,label,score\n1,A,1,0.5\n1,B,0,0.5\n"
     for name in ("a.csv", "a.tsv", "a.csv.gz"):
         path = tmp_path / name
@@ -272,7 +267,7 @@ def test_the_command_line_reads_csv(tmp_path: Path) -> None:
     assert "columns: query=qid, doc_id=docno, relevance=rel, score=score" in result.stderr
 
 
-def test_rows_of_a_file_are_counted_as_its_lines(tmp_path: Path) -> None:
+def test_rows_of_a_file_are_counted_as_its_lines(tmp_path):
     """Whatever is wrong with a row, it has one number."""
     qrels = _written(tmp_path, "qid,docno,label\n1,A,1\n1,B,0\n", "q.csv")
     for text, wrong in (

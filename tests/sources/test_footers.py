@@ -1,11 +1,8 @@
 """Footers of Parquet: what is said in them twice must agree, and no damage to one ends the process."""
 
-from __future__ import annotations
-
 import io
 import os
 import warnings
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,20 +15,16 @@ from fastndcg.sources import footers
 from fastndcg.sources.footers import read_footer
 from scripts import fuzz, fuzz_parquet
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
 DAMAGED = sorted((fuzz.ROOT.parent / "shared" / "faults" / "files").glob("*.parquet"))
 
 
-def written(table: pa.Table, **options: Any) -> bytes:
+def written(table, **options):
     out = io.BytesIO()
     pq.write_table(table, out, **options)
     return out.getvalue()
 
 
-def rows(n: int = 30) -> pa.Table:
+def rows(n=30):
     return pa.table(
         {
             "qid": np.arange(n) // 10,
@@ -48,7 +41,7 @@ def rows(n: int = 30) -> pa.Table:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"])
-def test_texts_in_every_encoding(tmp_path: Path, encoding: str) -> None:
+def test_texts_in_every_encoding(tmp_path, encoding):
     """As query ids and kept columns, which are read as dictionaries where they can be."""
     table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))
     path = tmp_path / "a.parquet"
@@ -66,7 +59,7 @@ def test_texts_in_every_encoding(tmp_path: Path, encoding: str) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
 @pytest.mark.parametrize("in_lists", [False, True])
-def test_columns_of_views(tmp_path: Path, kind: pa.DataType, in_lists: bool) -> None:
+def test_columns_of_views(tmp_path, kind, in_lists):
     """As ids of queries and documents and as kept columns, in streams whose tables cut queries."""
     table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))
     for name in ("qid", "docid", "lang"):
@@ -99,7 +92,7 @@ def test_columns_of_views(tmp_path: Path, kind: pa.DataType, in_lists: bool) -> 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", ["qid", "docid", "lang"])
 @pytest.mark.parametrize("coded", [True, False])
-def test_texts_that_are_no_utf_8_are_refused(tmp_path: Path, name: str, coded: bool) -> None:
+def test_texts_that_are_no_utf_8_are_refused(tmp_path, name, coded):
     """As in CSV; pyarrow reads them, and fails where one is shown."""
     table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))
     path = tmp_path / "a.parquet"
@@ -113,7 +106,7 @@ def test_texts_that_are_no_utf_8_are_refused(tmp_path: Path, name: str, coded: b
 
 
 @pytest.mark.compiled
-def test_every_reader_verifies_checksums(tmp_path: Path) -> None:
+def test_every_reader_verifies_checksums(tmp_path):
     table = rows()
     pq.write_table(table, tmp_path / "good.parquet")
     data = written(table, write_page_checksum=True, compression="none", use_dictionary=False)
@@ -136,7 +129,7 @@ def test_every_reader_verifies_checksums(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"version": "1.0"}, {"compression": "zstd", "use_dictionary": False}]
 )
-def test_a_footer_says_what_pyarrow_reads_in_it(options: dict[str, Any]) -> None:
+def test_a_footer_says_what_pyarrow_reads_in_it(options):
     table = rows().append_column("parts", pa.array([[{"a": 1}, None]] * 30))
     data = written(table, row_group_size=7, write_page_index=True, **options)
     footer = read_footer(pa.BufferReader(data))
@@ -156,7 +149,7 @@ def test_a_footer_says_what_pyarrow_reads_in_it(options: dict[str, Any]) -> None
 
 
 @pytest.mark.compiled
-def test_footers_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
+def test_footers_longer_than_what_is_read_at_once(tmp_path):
     table = pa.table(
         {f"a column of features {i}": [1.0, 2.0] for i in range(900)}
         | {"qid": [1, 1], "label": [0, 1], "score": [1, 2]}
@@ -165,7 +158,7 @@ def test_footers_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
     assert read_parquet(tmp_path / "a.parquet").relevance.tolist() == [0, 1]
 
 
-def number(value: int) -> bytes:
+def number(value):
     """As Thrift's compact protocol has it."""
     groups = []
     value <<= 1
@@ -177,7 +170,7 @@ def number(value: int) -> bytes:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("more", [0, 1 << 30, 1 << 40])
-def test_rows_of_few_bytes_are_counted_before_there_is_memory_for_them(tmp_path: Path, more: int) -> None:
+def test_rows_of_few_bytes_are_counted_before_there_is_memory_for_them(tmp_path, more):
     """A footer that agrees with itself, and not with its pages."""
     n = 3_000_000
     ones = pa.array(np.ones(n, np.uint8))
@@ -196,7 +189,7 @@ def test_rows_of_few_bytes_are_counted_before_there_is_memory_for_them(tmp_path:
             read(path)
 
 
-def judged_in_a_child(paths: Iterable[Path], *how: Any) -> list[str]:
+def judged_in_a_child(paths, *how):
     """What is wrong with how files are read, by a process that may end, and that may not ask for much memory."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -215,7 +208,7 @@ def judged_in_a_child(paths: Iterable[Path], *how: Any) -> list[str]:
     return [*found, *([f"the process ended with {code}"] if code else [])]
 
 
-def flipped(data: bytes, places: range, folder: Path) -> Iterator[Path]:
+def flipped(data, places, folder):
     """Files with one bit that is another, one after the other."""
     for at in places:
         for bit in range(8):
@@ -226,7 +219,7 @@ def flipped(data: bytes, places: range, folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.compiled
-def test_every_bit_of_a_footer(tmp_path: Path) -> None:
+def test_every_bit_of_a_footer(tmp_path):
     """What is read then is what pyarrow reads, where the process used to end."""
     data = written(rows(12).select(["qid", "label"]), store_schema=False, write_statistics=False)
     options = {"query": "qid", "relevance": "label", "score": "label"}
@@ -236,12 +229,12 @@ def test_every_bit_of_a_footer(tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.skipif(not DAMAGED, reason="the damaged files of ../shared/faults are not there")
-def test_damaged_files_that_were_misread() -> None:
+def test_damaged_files_that_were_misread():
     options = {"query": "qid", "relevance": "label", "score": "score"}
     assert judged_in_a_child(DAMAGED, options) == []
 
 
-def test_a_damaged_dictionary_page_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_dictionary_page_is_refused(tmp_path):
     """pyarrow hands out indices beyond a dictionary whose header says that it has no values."""
     table = rows().set_column(0, "qid", pa.array([f"query-{i // 10}" for i in range(30)]))
     good, path, other = written(table), tmp_path / "a.parquet", tmp_path / "b.parquet"

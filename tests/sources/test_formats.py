@@ -1,7 +1,5 @@
 """Tables in every format, plain and packed: the same results as of Parquet, and every fault said."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json
@@ -11,7 +9,6 @@ import subprocess
 import sys
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
 
 import commands
 import numpy as np
@@ -23,10 +20,6 @@ import pytest
 import fastndcg as fn
 from fastndcg.errors import FastndcgError, SourceError
 from fastndcg.sources.formats import format_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 packed_by_gzip = partial(gzip.compress, mtime=0)  # so that tests have one name in every process
 _RNG = np.random.default_rng(3)
@@ -44,12 +37,12 @@ LONG = pa.table(
 )
 
 
-def _dumped(table: pa.Table) -> list[str]:
+def _dumped(table):
     return [json.dumps(row, ensure_ascii=False) for row in table.to_pylist()]
 
 
-def _in_memory(write: Callable[[pa.Table, pa.BufferOutputStream], Any]) -> Callable[[pa.Table], bytes]:
-    def written(table: pa.Table) -> bytes:
+def _in_memory(write):
+    def written(table):
         sink = pa.BufferOutputStream()
         write(table, sink)
         return sink.getvalue().to_pybytes()
@@ -57,12 +50,12 @@ def _in_memory(write: Callable[[pa.Table, pa.BufferOutputStream], Any]) -> Calla
     return written
 
 
-def _stream(table: pa.Table, sink: pa.BufferOutputStream) -> None:
+def _stream(table, sink):
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=100)
 
 
-def _csv(table: pa.Table, comma: str = ",") -> bytes:
+def _csv(table, comma=","):
     rows = [
         table.column_names,
         *(["" if each is None else str(each) for each in row.values()] for row in table.to_pylist()),
@@ -70,7 +63,7 @@ def _csv(table: pa.Table, comma: str = ",") -> bytes:
     return "".join(comma.join(row) + "\n" for row in rows).encode()
 
 
-WRITTEN: dict[str, Callable[[pa.Table], bytes]] = {
+WRITTEN = {
     "a.parquet": _in_memory(pq.write_table),
     "a.csv": _csv,
     "a.tsv": lambda table: _csv(table, "\t").replace(b"\n", b"\r\n"),
@@ -83,7 +76,7 @@ WRITTEN: dict[str, Callable[[pa.Table], bytes]] = {
     "a.arrows": _in_memory(_stream),
     "b.feather": _in_memory(lambda table, sink: pf.write_feather(_coded(table), sink, compression="zstd")),
 }
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
+PACKERS = {
     "": bytes,
     ".gz": packed_by_gzip,
     ".bz2": bz2.compress,
@@ -91,14 +84,14 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def _coded(table: pa.Table) -> pa.Table:
+def _coded(table):
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
             table = table.set_column(place, field.name, table[field.name].dictionary_encode())
     return table
 
 
-def scored(*words: Any, stdin: bytes | None = None, code: int = 0) -> Any:
+def scored(*words, stdin=None, code=0):
     result = commands.run("score", *words, input=stdin)
     assert result.exit_code == code, result.stderr
     return result
@@ -109,7 +102,7 @@ MEASURES = ["-m", "nDCG@10", "-m", "AP", "-m", "ERR", "-m", "nDCG(gain='exp2')@5
 
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("packed", PACKERS)
-def test_every_format_gives_the_values_of_parquet(tmp_path: Path, name: str, packed: str) -> None:
+def test_every_format_gives_the_values_of_parquet(tmp_path, name, packed):
     pq.write_table(LONG, tmp_path / "expected.parquet")
     (tmp_path / f"{name}{packed}").write_bytes(PACKERS[packed](WRITTEN[name](LONG)))
     tables, printed = [], []
@@ -137,7 +130,7 @@ LISTS = pa.table(
 
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN if "json" in name or name.startswith("a.arrow")])
-def test_rows_of_lists(tmp_path: Path, name: str) -> None:
+def test_rows_of_lists(tmp_path, name):
     (tmp_path / name).write_bytes(WRITTEN[name](LISTS))
     rankings = fn.Rankings.from_arrow(LISTS, doc_id="docno")
     for measure, convention in (("nDCG", "trec_eval"), ("AP", None)):
@@ -148,7 +141,7 @@ def test_rows_of_lists(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("packed", PACKERS)
-def test_standard_input_has_every_format(tmp_path: Path, name: str, packed: str) -> None:
+def test_standard_input_has_every_format(tmp_path, name, packed):
     pq.write_table(LONG, tmp_path / "standard input.parquet")
     content = PACKERS[packed](WRITTEN[name](LONG))
     words = [*MEASURES, "--by", "country", "--format", "json"]
@@ -158,7 +151,7 @@ def test_standard_input_has_every_format(tmp_path: Path, name: str, packed: str)
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv.gz", "a.jsonl", "a.arrows", "a.txt"])
 @pytest.mark.parametrize("side", ["--qrels", "--run"])
-def test_one_of_a_pair_from_standard_input(tmp_path: Path, name: str, side: str) -> None:
+def test_one_of_a_pair_from_standard_input(tmp_path, name, side):
     pair = {"--qrels": ["qid", "docno", "label"], "--run": ["qid", "docno", "score"]}
     for option, columns in pair.items():
         (tmp_path / option).write_bytes(WRITTEN["a.parquet"](LONG.select(columns)))
@@ -174,7 +167,7 @@ def test_one_of_a_pair_from_standard_input(tmp_path: Path, name: str, side: str)
         assert scored(*words, "--format", "csv", stdin=packed).stdout == expected.stdout
 
 
-def test_letor_with_scores(tmp_path: Path) -> None:
+def test_letor_with_scores(tmp_path):
     rows = LONG.to_pylist()
     (tmp_path / "t.txt").write_text("".join(f"{row['label']} qid:{row['qid']} 1:0.5 # x\n" for row in rows))
     (tmp_path / "s.txt").write_text("".join(f"{row['score']!r}\n" for row in rows))
@@ -212,7 +205,7 @@ def test_letor_with_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["compare", "explain", "report", "conventions"])
-def test_other_commands_take_standard_input(tmp_path: Path, command: str) -> None:
+def test_other_commands_take_standard_input(tmp_path, command):
     (tmp_path / "b.csv").write_bytes(WRITTEN["a.csv"](LONG))
     words = {
         "compare": ["-", str(tmp_path / "b.csv")],
@@ -240,14 +233,14 @@ def test_other_commands_take_standard_input(tmp_path: Path, command: str) -> Non
         (["score", "-"], b"qid,label\n1,1\n", 3, "standard input: no column has a usual name of the score"),
     ],
 )  # fmt: skip
-def test_faulty_standard_input(words: list[str], stdin: bytes, code: int, message: str) -> None:
+def test_faulty_standard_input(words, stdin, code, message):
     result = commands.run(*words, input=stdin)
     assert (result.exit_code, result.stdout) == (code, ""), result.output
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-def test_pipes_and_terminals(tmp_path: Path) -> None:
+def test_pipes_and_terminals(tmp_path):
     """Those of a shell, which Click's runner has not: a pipe by its name, a terminal, no standard input, a reader that is gone."""
     (tmp_path / "a.jsonl").write_bytes(WRITTEN["a.jsonl"](LONG))
     (tmp_path / "q.parquet").write_bytes(WRITTEN["a.parquet"](LONG.select(["qid", "docno", "label"])))
@@ -286,7 +279,7 @@ def test_pipes_and_terminals(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_judgments_and_runs_of_every_format(tmp_path: Path, name: str) -> None:
+def test_judgments_and_runs_of_every_format(tmp_path, name):
     qrels, run = LONG.select(["qid", "docno", "label"]), LONG.select(["qid", "docno", "score"])
     pq.write_table(qrels, tmp_path / "q.parquet")
     pq.write_table(run, tmp_path / "r.parquet")
@@ -329,7 +322,7 @@ def test_judgments_and_runs_of_every_format(tmp_path: Path, name: str) -> None:
         ("a.csv", b"", None, "CSV"),
     ],
 )
-def test_formats_by_first_bytes(name: str, start: bytes, has_rank: bool | None, expected: str) -> None:
+def test_formats_by_first_bytes(name, start, has_rank, expected):
     assert format_of(name, start, has_rank=has_rank).name == expected
 
 
@@ -360,7 +353,7 @@ def test_formats_by_first_bytes(name: str, start: bytes, has_rank: bool | None, 
         ("a.arrows", b"\xff\xff\xff\xff" * 9, "a.arrows cannot be read"),
     ],
 )  # fmt: skip
-def test_faulty_files_say_what_is_wrong(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_faulty_files_say_what_is_wrong(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FastndcgError, match=message):
         fn.evaluate(tmp_path / name, "nDCG")
@@ -368,7 +361,7 @@ def test_faulty_files_say_what_is_wrong(tmp_path: Path, name: str, content: byte
     assert line.count("\n") == 1
 
 
-def test_folders_and_patterns(tmp_path: Path) -> None:
+def test_folders_and_patterns(tmp_path):
     expected = fn.evaluate(LONG, "nDCG").values.tobytes()
     for name in ("a.jsonl", "a.feather", "a.csv", "a.parquet"):
         folder = tmp_path / f"of_{name}"
@@ -387,14 +380,14 @@ def test_folders_and_patterns(tmp_path: Path) -> None:
             fn.evaluate(folder, "nDCG")
 
 
-def test_rows_longer_than_a_block(tmp_path: Path) -> None:
+def test_rows_longer_than_a_block(tmp_path):
     rows = [{"qid": n, "label": [1] * 1_200_000, "score": [0.5] * 1_200_000} for n in range(3)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert fn.evaluate(tmp_path / "a.jsonl", "P@5").values.tolist() == [[1.0] * 3]
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_damaged_files_raise_errors_of_the_package(tmp_path: Path, name: str) -> None:
+def test_damaged_files_raise_errors_of_the_package(tmp_path, name):
     from scripts.fuzz import mutate
 
     data, path = WRITTEN[name](LONG.slice(0, 60)), tmp_path / name

@@ -1,9 +1,5 @@
 """Data frames and SQL: the namespace of Polars, the function of DuckDB, a metric of MLflow."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 import duckdb
 import engines
 import numpy as np
@@ -15,17 +11,14 @@ import fastndcg.adapters.polars
 from fastndcg.adapters import duckdb as fnd
 from fastndcg.errors import ColumnError, MeasureError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 TABLE = engines.documents(120)
 MEASURES = ["nDCG@10", "RR"]
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_polars(lazy: bool, tmp_path: Path) -> None:
+def test_polars(lazy, tmp_path):
     """Frames, lazy frames over files with a filter before, and list columns."""
-    frame: Any = pl.DataFrame(TABLE).with_columns(pl.col("qid").mod(3).alias("group"), other=1)
+    frame = pl.DataFrame(TABLE).with_columns(pl.col("qid").mod(3).alias("group"), other=1)
     wanted = fn.evaluate(fn.Rankings.from_arrow(frame.filter(pl.col("qid") > 0), keep="group"), MEASURES)
     if lazy:
         frame.write_parquet(tmp_path / "rows.parquet")
@@ -40,14 +33,14 @@ def test_polars(lazy: bool, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def connection() -> Any:
+def connection():
     with duckdb.connect() as connection:
         fnd.register(connection)
         yield connection
 
 
 @pytest.mark.parametrize("numbers", ["label::TINYINT", "label::DOUBLE", "label::DECIMAL(5, 1)"])
-def test_duckdb(connection: Any, numbers: str) -> None:
+def test_duckdb(connection, numbers):
     """Several cutoffs in one call, and rows of nulls between them."""
     rows = TABLE  # DuckDB finds it by its name
     found = connection.sql(
@@ -65,7 +58,7 @@ def test_duckdb(connection: Any, numbers: str) -> None:
     }
 
 
-def test_rows_of_duckdb_without_a_value(connection: Any) -> None:
+def test_rows_of_duckdb_without_a_value(connection):
     found = connection.sql(
         "SELECT ndcg(labels, scores, k) FROM (VALUES ([1, 0], [0.1, 0.9], 2), (NULL, [1], 2), ([1], [1], "
         "NULL), ([], [], 1)) AS rows(labels, scores, k)"
@@ -83,12 +76,12 @@ def test_rows_of_duckdb_without_a_value(connection: Any) -> None:
         ("[1, NULL], [0.5, 0.1], 1", "relevance has 1 null"),
     ],
 )
-def test_what_duckdb_is_told(connection: Any, arguments: str, message: str) -> None:
+def test_what_duckdb_is_told(connection, arguments, message):
     with pytest.raises(duckdb.Error, match=message):
         connection.sql(f"SELECT ndcg({arguments})").fetchall()
 
 
-def test_parameters_of_the_function(connection: Any) -> None:
+def test_parameters_of_the_function(connection):
     fnd.register(connection, name="burges", gain="exp2", empty="nan")
     ((value, empty),) = connection.sql("SELECT burges([0, 3], [0.9, 0.1], 2), burges([0], [1], 1)").fetchall()
     assert value == pytest.approx(1 / np.log2(3), rel=1e-15) and np.isnan(empty)
@@ -96,7 +89,7 @@ def test_parameters_of_the_function(connection: Any) -> None:
         fnd.register(connection, name="other", gian="exp2")
 
 
-def test_any_measure_is_a_function(connection: Any) -> None:
+def test_any_measure_is_a_function(connection):
     fnd.register(connection, name="ap", measure="AP", like="xgboost")
     fnd.register(connection, name="auc", measure="AUC", cutoff=None)
     fnd.register(connection, name="rr", measure="RR@2")
@@ -108,7 +101,7 @@ def test_any_measure_is_a_function(connection: Any) -> None:
         fnd.register(connection, name="nothing", measure="nothing")
 
 
-def test_polars_has_other_tools_numbers() -> None:
+def test_polars_has_other_tools_numbers():
     frame = pl.DataFrame(
         {"qid": [1, 1, 2], "label": [1, 0, 0], "score": [0.5, 0.5, 0.1], "doc_id": ["x", "y", "z"]}
     )
@@ -120,10 +113,10 @@ def test_polars_has_other_tools_numbers() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_mlflow() -> None:
+def test_mlflow():
     """The page's own lines."""
     engines.need("mlflow")
-    names: dict[str, Any] = {}
+    names = {}
     exec(engines.page_example("MLflow", "evaluators"), names)  # noqa: S102 - the page's own lines
     frame = names["predictions"]
     wanted = fn.evaluate(fn.Rankings.from_query_ids(frame["qid"], frame["label"], frame["score"]), "nDCG@10")

@@ -1,24 +1,18 @@
 """Damaged files: a mutant is known by its number, and a short run of each target finds nothing."""
 
-from __future__ import annotations
-
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from scripts import fuzz
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def test_a_mutant_is_known_by_its_number() -> None:
+def test_a_mutant_is_known_by_its_number():
     target = fuzz.targets()["parquet"]
     assert fuzz.mutant_of(target, 3, 17) == fuzz.mutant_of(target, 3, 17) != fuzz.mutant_of(target, 3, 18)
 
 
-def test_damage_begins_where_it_is_asked_for() -> None:
+def test_damage_begins_where_it_is_asked_for():
     whole = bytes(range(100))
     for number in range(200):
         changed = fuzz.mutate(whole, Random(number), 40)
@@ -26,7 +20,7 @@ def test_damage_begins_where_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", fuzz.targets())
-def test_a_short_run(name: str, tmp_path: Path) -> None:
+def test_a_short_run(name, tmp_path):
     """Of the kernels as plain Python, which find each index that is out of bounds."""
     found = fuzz.fuzz(fuzz.targets()[name], range(400), 0, tmp_path / "kept", seconds=2)
     assert found.read > 0
@@ -36,15 +30,13 @@ def test_a_short_run(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["parquet", "trec_run", "letor"])
-def test_a_short_run_of_compiled_kernels(name: str, tmp_path: Path) -> None:
+def test_a_short_run_of_compiled_kernels(name, tmp_path):
     found = fuzz.fuzz(fuzz.targets()[name], range(200), 0, tmp_path / "kept", seconds=3, kernels="compiled")
     assert found.failures == []
     assert found.missed == []
 
 
-def test_a_decoder_that_is_never_reached_fails_the_run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decoder_that_is_never_reached_fails_the_run(capsys, tmp_path, monkeypatch):
     """The pages of Parquet were never read: files are too small to be worth it, unless the fuzzer says so."""
     counted = fuzz.Counter(
         {"fastndcg.sources.pages:Runs._decode": 0, "fastndcg.sources.footers:read_footer": 7}

@@ -1,7 +1,5 @@
 """LETOR and svmlight files: labels and queries against the same data in tables, scores from everywhere, every fault named."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

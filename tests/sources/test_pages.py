@@ -1,10 +1,7 @@
 """Columns from the pages of Parquet: what pyarrow reads, value by value, and whatever else is left to it."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
@@ -26,9 +23,6 @@ from fastndcg.sources.columns import Roles
 from fastndcg.sources.footers import read_footer
 from fastndcg.sources.read import open_path
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = pytest.mark.compiled
 
 Array = npt.NDArray[Any]
@@ -38,18 +32,18 @@ NUMBERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32
 
 
 @pytest.fixture(autouse=True)
-def _any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def _any_number_of_rows(monkeypatch):
     monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
 
 
 @pytest.fixture
-def left(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def left(monkeypatch):
     """Columns that pyarrow was asked for."""
-    asked: set[str] = set()
+    asked = set()
 
     class Spy(row_groups._ByPyarrow):
         @staticmethod
-        def _decode(dataset: Any, span: Any, source: Any, names: list[str], most: int) -> Iterator[pa.Table]:
+        def _decode(dataset, span, source, names, most):
             asked.update(names)
             yield from parquet_decoded(dataset, span, source, names, most)
 
@@ -58,9 +52,7 @@ def left(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return asked
 
 
-def rows(
-    n_queries: int = 300, seed: int = 0, *, ids: pa.DataType | None = None, longest: int = 90
-) -> pa.Table:
+def rows(n_queries=300, seed=0, *, ids=None, longest=90):
     """Queries of many documents, most of them irrelevant, as in real data: runs of zeros among packed grades."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(20, longest, n_queries)
@@ -75,7 +67,7 @@ def rows(
     )
 
 
-def same(path: Path, table: pa.Table, **options: Any) -> None:
+def same(path, table, **options):
     """What is read is what was written, whole and as a stream."""
     wanted = fn.Rankings.from_arrow(table)
     found = read_parquet(path, **options)
@@ -96,9 +88,7 @@ def same(path: Path, table: pa.Table, **options: Any) -> None:
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize("dictionary", [True, False])
-def test_files_written_in_any_way(
-    tmp_path: Path, left: set[str], compression: str, version: str, nullable: bool, dictionary: bool
-) -> None:
+def test_files_written_in_any_way(tmp_path, left, compression, version, nullable, dictionary):
     table = rows()
     schema = pa.schema([pa.field(field.name, field.type, nullable=nullable) for field in table.schema])
     pq.write_table(
@@ -117,7 +107,7 @@ def test_files_written_in_any_way(
 
 @pytest.mark.parametrize("kind", NUMBERS, ids=str)
 @pytest.mark.parametrize("dictionary", [True, False])
-def test_every_integer(tmp_path: Path, left: set[str], kind: pa.DataType, dictionary: bool) -> None:
+def test_every_integer(tmp_path, left, kind, dictionary):
     """Ends of the range too, as ids and as grades; and the form that older files have."""
     info = np.iinfo(kind.to_pandas_dtype())
     ids = np.repeat(
@@ -136,7 +126,7 @@ def test_every_integer(tmp_path: Path, left: set[str], kind: pa.DataType, dictio
 @pytest.mark.filterwarnings("ignore:.*holds one value")  # codes of no bits are one value
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.uint16])
 @pytest.mark.parametrize("distinct", [1, 2, 3, 17, 255, 256, 257, 5000])
-def test_every_width_of_codes(tmp_path: Path, left: set[str], kind: Any, distinct: int) -> None:
+def test_every_width_of_codes(tmp_path, left, kind, distinct):
     rng = np.random.default_rng(distinct)
     n = 12_000
     values = (
@@ -148,7 +138,7 @@ def test_every_width_of_codes(tmp_path: Path, left: set[str], kind: Any, distinc
     assert left == set()
 
 
-def test_dictionaries_that_overflow(tmp_path: Path, left: set[str]) -> None:
+def test_dictionaries_that_overflow(tmp_path, left):
     """Pages of codes first, then of values themselves, in one column."""
     table = rows(3000)
     path = tmp_path / "a.parquet"
@@ -159,7 +149,7 @@ def test_dictionaries_that_overflow(tmp_path: Path, left: set[str]) -> None:
     assert left == set()
 
 
-def test_types_that_differ_from_file_to_file(tmp_path: Path, left: set[str]) -> None:
+def test_types_that_differ_from_file_to_file(tmp_path, left):
     tables = [rows(50, ids=pa.int32()), rows(50, ids=pa.int64())]
     tables[1] = tables[1].set_column(0, "qid", pc.add(tables[1]["qid"], 1000))
     tables[1] = tables[1].set_column(1, "label", tables[1]["label"].cast(pa.int64()))
@@ -177,9 +167,7 @@ def test_types_that_differ_from_file_to_file(tmp_path: Path, left: set[str]) -> 
     st.sampled_from([200, 3000, 1 << 20]),
     st.integers(0, 3),
 )
-def test_steps_of_any_length(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[int], name: str, page: int, seed: int
-) -> None:
+def test_steps_of_any_length(tmp_path_factory, steps, name, page, seed):
     table = rows(60, seed)
     path = tmp_path_factory.mktemp("steps") / "a.parquet"
     pq.write_table(table, path, data_page_size=page, row_group_size=701)
@@ -204,7 +192,7 @@ def test_steps_of_any_length(
                 column.read(len(table) - done + 1)
 
 
-def test_pages_that_windows_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: set[str]) -> None:
+def test_pages_that_windows_cut(tmp_path, monkeypatch, left):
     table = rows()
     pq.write_table(table, tmp_path / "a.parquet", data_page_size=3000)
     monkeypatch.setattr(pages, "_PAGES", 2)
@@ -214,7 +202,7 @@ def test_pages_that_windows_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert left == set()
 
 
-def test_row_groups_that_are_read_in_steps(tmp_path: Path, left: set[str]) -> None:
+def test_row_groups_that_are_read_in_steps(tmp_path, left):
     table = rows(3000)
     table = table.append_column("lang", pa.array(["de"] * len(table)))
     pq.write_table(table, tmp_path / "a.parquet", data_page_size=3000)
@@ -237,16 +225,14 @@ def test_row_groups_that_are_read_in_steps(tmp_path: Path, left: set[str]) -> No
         ({}, set()),
     ],
 )
-def test_what_is_rare_is_left(
-    tmp_path: Path, left: set[str], options: dict[str, Any], expected: set[str]
-) -> None:
+def test_what_is_rare_is_left(tmp_path, left, options, expected):
     table = rows()
     pq.write_table(table, tmp_path / "a.parquet", **options)
     same(tmp_path / "a.parquet", table)
     assert left == expected
 
 
-def test_a_column_is_left_in_the_middle(tmp_path: Path, left: set[str]) -> None:
+def test_a_column_is_left_in_the_middle(tmp_path, left):
     """Pages are read until the one that has a null; pyarrow goes on from there, and the message knows the row."""
     table = rows(3000)
     labels = [*table["label"].to_pylist()[:-1], None]
@@ -261,7 +247,7 @@ def test_a_column_is_left_in_the_middle(tmp_path: Path, left: set[str]) -> None:
     assert left == {"label"}
 
 
-def test_columns_within_columns_are_no_leaves(tmp_path: Path, left: set[str]) -> None:
+def test_columns_within_columns_are_no_leaves(tmp_path, left):
     table = rows()
     inner = pa.StructArray.from_arrays([table["score"].combine_chunks()], ["score"])
     table = table.append_column("parts", inner).append_column("qid.label", table["label"])
@@ -277,7 +263,7 @@ def test_columns_within_columns_are_no_leaves(tmp_path: Path, left: set[str]) ->
 
 @pytest.mark.parametrize("name", ["qid", "label", "score"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_nulls_are_refused_as_ever(tmp_path: Path, name: str, version: str) -> None:
+def test_nulls_are_refused_as_ever(tmp_path, name, version):
     table = rows()
     place = table.schema.get_field_index(name)
     values = table[name].to_pylist()
@@ -288,7 +274,7 @@ def test_nulls_are_refused_as_ever(tmp_path: Path, name: str, version: str) -> N
         read_parquet(tmp_path / "a.parquet")
 
 
-def test_ids_in_any_order_are_no_runs(tmp_path: Path, left: set[str]) -> None:
+def test_ids_in_any_order_are_no_runs(tmp_path, left):
     rng = np.random.default_rng(0)
     table = rows(2000).take(rng.permutation(len(rows(2000))))
     pq.write_table(table, tmp_path / "a.parquet")
@@ -302,7 +288,7 @@ def test_ids_in_any_order_are_no_runs(tmp_path: Path, left: set[str]) -> None:
 NAMES = ["", "é", *(letter * n for n in (1, 7, 8, 9, 16, 63, 64, 65, 300) for letter in "ab"), *(f"query-{i:09d}" for i in range(3000))]  # fmt: skip
 
 
-def texts_in_any_order(kind: pa.DataType, n: int = 40_000) -> pa.Table:
+def texts_in_any_order(kind, n=40_000):
     rng = np.random.default_rng(7)
     ids = pa.array(NAMES, kind).take(pa.array(rng.integers(0, len(NAMES), n)))
     labels, scores = rng.integers(0, 5, n).astype(np.uint8), rng.standard_normal(n).astype(np.float32)
@@ -313,15 +299,7 @@ def texts_in_any_order(kind: pa.DataType, n: int = 40_000) -> pa.Table:
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
-def test_texts_in_any_order(
-    tmp_path: Path,
-    left: set[str],
-    monkeypatch: pytest.MonkeyPatch,
-    compression: str,
-    version: str,
-    dictionary: bool,
-    kind: pa.DataType,
-) -> None:
+def test_texts_in_any_order(tmp_path, left, monkeypatch, compression, version, dictionary, kind):
     """Dictionaries that overflow into plain pages, and a table that grows."""
     monkeypatch.setattr(pages, "_TEXTS", 64)
     table, path = texts_in_any_order(kind), tmp_path / "a.parquet"
@@ -345,7 +323,7 @@ def test_texts_in_any_order(
     assert scored.values.tobytes() == fn.evaluate(wanted, "nDCG@5").values.tobytes()
 
 
-def test_texts_that_are_not_read(tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_are_not_read(tmp_path, left, monkeypatch):
     """More different texts than are held, and text that is not UTF-8: pyarrow reads it, or says what is wrong."""
     table, path = texts_in_any_order(pa.string()), tmp_path / "a.parquet"
     pq.write_table(table, path, use_dictionary=False)
@@ -360,7 +338,7 @@ def test_texts_that_are_not_read(tmp_path: Path, left: set[str], monkeypatch: py
         read_parquet(path)
 
 
-def test_short_row_groups_are_left(tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_row_groups_are_left(tmp_path, left, monkeypatch):
     monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1000)
     table = rows()
     for size, expected in ((900, {"qid", "label", "score"}), (5000, set[str]())):
@@ -370,9 +348,7 @@ def test_short_row_groups_are_left(tmp_path: Path, left: set[str], monkeypatch: 
         assert left == expected
 
 
-def test_few_rows_do_not_wait_for_kernels_to_be_compiled(
-    tmp_path: Path, left: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_rows_do_not_wait_for_kernels_to_be_compiled(tmp_path, left, monkeypatch):
     table = rows()
     pq.write_table(table, tmp_path / "a.parquet")
     values = 3 * len(table)
@@ -384,7 +360,7 @@ def test_few_rows_do_not_wait_for_kernels_to_be_compiled(
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-def test_what_is_compiled_is_known_in_the_next_process(tmp_path: Path) -> None:
+def test_what_is_compiled_is_known_in_the_next_process(tmp_path):
     code = """
         import numpy as np
         from fastndcg.common.arrays import read_only
@@ -397,7 +373,7 @@ def test_what_is_compiled_is_known_in_the_next_process(tmp_path: Path) -> None:
         assert printed(code, NUMBA_CACHE_DIR=str(tmp_path)) == expected
 
 
-def test_runs_that_return_are_regrouped(tmp_path: Path) -> None:
+def test_runs_that_return_are_regrouped(tmp_path):
     """Runs of ids that come again: grouped in memory, and on disk for a stream."""
     table = rows()
     table = pa.concat_tables([table, rows(seed=1)])
@@ -412,7 +388,7 @@ def test_runs_that_return_are_regrouped(tmp_path: Path) -> None:
         fn.evaluate(scan_parquet(tmp_path / "a.parquet", grouped=True), "nDCG@5")
 
 
-def test_the_query_may_play_two_roles(tmp_path: Path) -> None:
+def test_the_query_may_play_two_roles(tmp_path):
     table = rows()
     pq.write_table(table, tmp_path / "a.parquet")
     found = read_parquet(tmp_path / "a.parquet", keep="qid", weight="qid")
@@ -423,7 +399,7 @@ def test_the_query_may_play_two_roles(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
-def test_damage_under_a_checksum_is_found(tmp_path: Path, compression: str) -> None:
+def test_damage_under_a_checksum_is_found(tmp_path, compression):
     table = rows(30)
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, write_page_checksum=True, compression=compression)
@@ -441,9 +417,7 @@ def test_damage_under_a_checksum_is_found(tmp_path: Path, compression: str) -> N
 
 
 @given(st.data())
-def test_damage_never_reads_what_is_not_there(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_damage_never_reads_what_is_not_there(tmp_path_factory, data):
     """Without checksums much damage cannot be seen; what is read then is what pyarrow reads, or an error."""
     table = rows(12)
     path = tmp_path_factory.mktemp("damage") / "a.parquet"
@@ -482,16 +456,16 @@ def test_damage_never_reads_what_is_not_there(
 # ---- the kernels ----
 
 
-def varint(number: int) -> list[int]:
+def varint(number):
     return [number] if number < 128 else [number & 127 | 128, *varint(number >> 7)]
 
 
-def packed(codes: list[int], width: int) -> list[int]:
+def packed(codes, width):
     bits = sum(code << width * place for place, code in enumerate(codes))
     return list(bits.to_bytes((len(codes) * width + 7) // 8, "little"))
 
 
-def coded(codes: list[int], width: int, lengths: list[int]) -> Array:
+def coded(codes, width, lengths):
     """A page of codes: runs where all of a part are one code, else groups of eight."""
     page, done = [width], 0
     lengths = [*lengths, len(codes)]
@@ -515,7 +489,7 @@ def coded(codes: list[int], width: int, lengths: list[int]) -> Array:
 
 
 @st.composite
-def pages_of_codes(draw: st.DrawFn) -> tuple[Array, list[int], int]:
+def pages_of_codes(draw):
     width = draw(st.integers(0, 20))
     n_entries = draw(st.integers(1, min(1 << width, 3000)))
     parts = draw(
@@ -534,13 +508,13 @@ def pages_of_codes(draw: st.DrawFn) -> tuple[Array, list[int], int]:
     return coded(codes, width, [len(part) for part in parts]), codes, n_entries
 
 
-def entries(n: int, dtype: Any) -> Array:
+def entries(n, dtype):
     padded = np.zeros(max(n, page_headers.PADDED), dtype)
     padded[:n] = np.random.default_rng(n).permutation(n).astype(dtype)
     return padded
 
 
-def page_of(data: Array, n: int, **fields: int) -> Array:
+def page_of(data, n, **fields):
     """The header of a page of n codes that fills `data`, as `find_pages` gives it."""
     known = {
         "KIND": page_headers.DATA_PAGE,
@@ -555,21 +529,19 @@ def page_of(data: Array, n: int, **fields: int) -> Array:
     return row
 
 
-def values_of(data: Array, headers: Array, known: Array, n_entries: int, out: Array, stored: int = 4) -> int:
+def values_of(data, headers, known, n_entries, out, stored=4):
     scratch = np.full(int(headers[:, page_headers.PAGE_BYTES].max()) + page_headers.SPARE, 85, np.uint8)
     return int(kernels.values_of_pages(data, headers, scratch, stored, known, n_entries, out))
 
 
-def runs_in(
-    data: Array, headers: Array, known: Array, n_entries: int, ids: Array, ends: Array, stored: int = 8
-) -> int:
+def runs_in(data, headers, known, n_entries, ids, ends, stored=8):
     scratch = np.full(int(headers[:, page_headers.PAGE_BYTES].max()) + page_headers.SPARE, 85, np.uint8)
     return int(kernels.runs_of_pages(data, headers, scratch, stored, known, n_entries, ids, ends))
 
 
 @pytest.mark.pure
 @given(st.lists(pages_of_codes(), min_size=1, max_size=3), st.sampled_from([np.uint8, np.uint64]))
-def test_values_of_codes(parts: list[tuple[Array, list[int], int]], dtype: Any) -> None:
+def test_values_of_codes(parts, dtype):
     """Of several pages of one dictionary."""
     n_entries = max(n for _, _, n in parts)
     data = np.concatenate([part for part, _, _ in parts])
@@ -586,7 +558,7 @@ def test_values_of_codes(parts: list[tuple[Array, list[int], int]], dtype: Any) 
 
 @pytest.mark.pure
 @given(st.lists(pages_of_codes(), min_size=1, max_size=3))
-def test_runs_of_codes(parts: list[tuple[Array, list[int], int]]) -> None:
+def test_runs_of_codes(parts):
     """A run goes on from page to page."""
     n_entries = max(n for _, _, n in parts)
     data = np.concatenate([part for part, _, _ in parts])
@@ -607,7 +579,7 @@ def test_runs_of_codes(parts: list[tuple[Array, list[int], int]]) -> None:
 
 @pytest.mark.pure
 @given(pages_of_codes(), st.data())
-def test_codes_that_are_not_good(page: tuple[Array, list[int], int], data: st.DataObject) -> None:
+def test_codes_that_are_not_good(page, data):
     """Pages that are cut, and codes beyond the dictionary, are refused."""
     bytes_, codes, n_entries = page
     n, highest = len(codes), max(codes)
@@ -624,14 +596,14 @@ def test_codes_that_are_not_good(page: tuple[Array, list[int], int], data: st.Da
 
 @pytest.mark.pure
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.lists(st.integers(1, 30), max_size=4))
-def test_levels_tell_what_is_null(present: list[bool], lengths: list[int]) -> None:
+def test_levels_tell_what_is_null(present, lengths):
     levels = coded([int(flag) for flag in present], 1, lengths)[1:]
     n = len(present)
     numbers = np.arange(n, dtype=np.int32)
     data = np.concatenate([np.array([len(levels), 0, 0, 0, *levels], np.uint8), numbers.view(np.uint8)])
     none, out = entries(1, np.uint32), np.zeros(n + 8, np.uint32)
 
-    def read(count: int = n, **fields: int) -> int:
+    def read(count=n, **fields):
         return values_of(
             data, page_of(data, count, ENCODING=page_headers.PLAIN, NULLABLE=1, **fields), none, 0, out
         )
@@ -652,7 +624,7 @@ def test_levels_tell_what_is_null(present: list[bool], lengths: list[int]) -> No
     ),
     st.integers(0, 9),
 )
-def test_plain_numbers(values: list[int], kinds: tuple[Any, Any], before: int) -> None:
+def test_plain_numbers(values, kinds, before):
     """At any place of the bytes, up to the last one of them."""
     stored, kept = np.array(values).astype(kinds[0]), kinds[1]
     data = np.concatenate([np.full(before, 7, np.uint8), stored.view(np.uint8)])
@@ -671,7 +643,7 @@ def test_plain_numbers(values: list[int], kinds: tuple[Any, Any], before: int) -
 
 
 @st.composite
-def texts(draw: st.DrawFn) -> bytes:
+def texts(draw):
     """Bytes of which many stood before, near and far."""
     parts = draw(st.lists(st.binary(min_size=1, max_size=90), min_size=1, max_size=6))
     order = draw(st.lists(st.tuples(st.sampled_from(parts), st.integers(1, 30)), min_size=1, max_size=12))
@@ -680,12 +652,13 @@ def texts(draw: st.DrawFn) -> bytes:
 
 @pytest.mark.pure
 @given(texts(), st.data())
-def test_snappy(text: bytes, data: st.DataObject) -> None:
+def test_snappy(text, data):
     text += bytes(-len(text) % 4)
     packed_text = np.frombuffer(pa.compress(text, "snappy", asbytes=True), np.uint8).copy()
     none, out = entries(1, np.uint32), np.zeros(len(text) // 4, np.uint32)
 
-    def read(stored: Array, size: int = len(text)) -> int:
+    def read(stored, size=None):
+        size = len(text) if size is None else size
         fields = {"ENCODING": page_headers.PLAIN, "COMPRESSED": 1, "BYTES": size}
         return values_of(stored, page_of(stored, len(out), **fields), none, 0, out)
 
@@ -706,7 +679,7 @@ def test_snappy(text: bytes, data: st.DataObject) -> None:
 
 
 @pytest.mark.pure
-def test_snappy_in_all_its_forms() -> None:
+def test_snappy_in_all_its_forms():
     """Each way to say how long a part is, and how far back it was."""
     rng = np.random.default_rng(0)
     far = bytes(rng.integers(0, 256, 70_000, np.uint8))
@@ -732,7 +705,7 @@ def test_snappy_in_all_its_forms() -> None:
         assert values_of(bad, headers, entries(1, np.uint32), 0, out) == -1
 
 
-def header(kind: int, size: int, fields: list[int]) -> list[int]:
+def header(kind, size, fields):
     """A page's header in Thrift's compact protocol, up to what describes the values."""
     return [0x15, kind << 1, 0x15, *varint(size << 1), 0x15, *varint(size << 1), *fields]
 
@@ -755,7 +728,7 @@ V1 = [0x2C, 0x15, *varint(5 << 1), 0x15, 0, 0x15, 6, 0x15, 6, 0]  # field 5: fiv
         ([], 0),
     ],
 )
-def test_headers(after: list[int], expected: int) -> None:
+def test_headers(after, expected):
     data = np.array([*header(0, 20, V1), *after, *[0] * 20], np.uint8)
     if not after:
         data = data[: len(header(0, 20, V1))].copy()

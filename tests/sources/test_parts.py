@@ -1,13 +1,10 @@
 """Parts of data, without an engine: cutting and joining queries, sums that merge exactly, messages that name queries."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import random
 import statistics as python_statistics
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
 
 import engines
 import numpy as np
@@ -24,13 +21,8 @@ from fastndcg.measures import DEFINITIONS
 from fastndcg.scores.summary import Summary
 from fastndcg.statistics import Moments
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-
-def task_for(
-    table: pa.Table, measures: Any = "nDCG@3", *, order: Any = None, convention: Any = None, **roles: Any
-) -> parts.Task:
+def task_for(table, measures="nDCG@3", *, order=None, convention=None, **roles):
     return parts.make_task(table.schema, measures, parts.Options(**roles, order=order, convention=convention))
 
 
@@ -38,7 +30,7 @@ def task_for(
 
 
 @st.composite
-def cut_rows(draw: st.DrawFn) -> tuple[pa.Table, list[pa.RecordBatch]]:
+def cut_rows(draw):
     """Rows in order of their query, and the same in batches that end anywhere, some of them empty."""
     lengths = draw(st.lists(st.integers(1, 6), min_size=0, max_size=8))
     ids = [f"q{query}" for query, length in enumerate(lengths) for _ in range(length)]
@@ -58,15 +50,13 @@ def cut_rows(draw: st.DrawFn) -> tuple[pa.Table, list[pa.RecordBatch]]:
     return table, batches
 
 
-def _batch(table: pa.Table, first: int, end: int) -> list[pa.RecordBatch]:
+def _batch(table, first, end):
     cut = table.slice(first, end - first)
     return cut.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
 
 
 @given(cut_rows(), st.integers(1, 12))
-def test_queries_that_batches_cut_are_joined(
-    rows: tuple[pa.Table, list[pa.RecordBatch]], at_once: int
-) -> None:
+def test_queries_that_batches_cut_are_joined(rows, at_once):
     table, batches = rows
     task = task_for(table)
     found = list(parts.whole_queries(task, batches, at_once))
@@ -75,14 +65,14 @@ def test_queries_that_batches_cut_are_joined(
     assert [row for part in found for row in part.to_pylist()] == table.to_pylist()
 
 
-def test_a_part_is_no_longer_than_it_must_be() -> None:
+def test_a_part_is_no_longer_than_it_must_be():
     table = pa.table({"qid": np.arange(5000) // 3, "label": np.ones(5000), "score": np.ones(5000)})
     task = task_for(table)
     sizes = [len(part) for part in parts.whole_queries(task, table.to_batches(max_chunksize=10), 100)]
     assert max(sizes) <= 112 and sum(sizes) == 5000
 
 
-def test_batches_are_joined_to_tables_of_some_size() -> None:
+def test_batches_are_joined_to_tables_of_some_size():
     table = pa.table({"n": np.arange(57)})
     found = list(parts.join_batches(table.to_batches(max_chunksize=4), 10))
     assert [len(part) for part in found] == [12, 12, 12, 12, 9]
@@ -90,19 +80,19 @@ def test_batches_are_joined_to_tables_of_some_size() -> None:
     assert list(parts.join_batches([])) == []
 
 
-def test_lists_are_scored_batch_by_batch() -> None:
+def test_lists_are_scored_batch_by_batch():
     lists = pa.table({"qid": [1, 1, 2, 3], "label": [[1, 0]] * 4, "score": [[0.5, 0.4]] * 4})
     task = task_for(lists)
     assert [len(part) for part in parts.whole_queries(task, lists.to_batches(max_chunksize=3))] == [3, 1]
 
 
-def packed(task: parts.Task, table: pa.Table) -> pa.RecordBatch:
+def packed(task, table):
     """Lists as Spark collects them: without nulls, but for those of structures. Of columns of queries the ends."""
-    found: dict[Any, list[dict[str, Any]]] = {}
+    found = {}
     for row in table.select(task.names).to_pylist():
         found.setdefault(row[task.query], []).append(row)
     ids, counts, *names = parts.packed_names(task)
-    columns: dict[str, pa.Array] = {
+    columns = {
         ids: pa.array(found, table.schema.field(ids).type),
         counts: pa.array(map(len, found.values()), pa.int64()),
     }
@@ -125,7 +115,7 @@ def packed(task: parts.Task, table: pa.Table) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("text", [False, True])
-def test_lists_of_each_query_are_unpacked(text: bool) -> None:
+def test_lists_of_each_query_are_unpacked(text):
     table = engines.clicked(engines.documents(50, text=text))
     roles = engines.OF_CLICKS | {"doc_id": "position", "nan": "last"}
     task = task_for(table, engines.CLICKED, order="position", **roles)
@@ -141,7 +131,7 @@ def test_lists_of_each_query_are_unpacked(text: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["label", "score", "traffic", "judged", "position"])
-def test_nulls_that_lists_leave_out_are_refused(name: str) -> None:
+def test_nulls_that_lists_leave_out_are_refused(name):
     table = engines.documents(20, text=True)
     query = table["qid"][3].as_py()
     bad = pc.if_else(pc.equal(table["qid"], query), None, table[name])
@@ -153,14 +143,14 @@ def test_nulls_that_lists_leave_out_are_refused(name: str) -> None:
         parts.results(task, parts.unpack(task, packed(task, table)))
 
 
-def test_kept_nulls_are_unpacked() -> None:
+def test_kept_nulls_are_unpacked():
     table = engines.documents(20)
     task = task_for(table, "nDCG", **engines.COLUMNS)
     assert parts.results(task, parts.unpack(task, packed(task, table)))["country"].null_count == 5
 
 
 @given(cut_rows())
-def test_results_of_parts_are_those_of_the_whole(rows: tuple[pa.Table, list[pa.RecordBatch]]) -> None:
+def test_results_of_parts_are_those_of_the_whole(rows):
     table, batches = rows
     task = task_for(table, engines.MEASURES[:-1])
     found = [
@@ -170,14 +160,14 @@ def test_results_of_parts_are_those_of_the_whole(rows: tuple[pa.Table, list[pa.R
     assert engines.rows_of(found) == engines.rows_of(expected)
 
 
-def test_propensities_and_intents_are_read() -> None:
+def test_propensities_and_intents_are_read():
     table = engines.clicked(engines.documents(50))
     task = task_for(table, engines.CLICKED, **engines.OF_CLICKS)
     expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
     assert engines.rows_of(parts.results(task, table)) == engines.rows_of(expected.to_arrow())
 
 
-def test_order_numbers_the_documents_of_a_query() -> None:
+def test_order_numbers_the_documents_of_a_query():
     table = engines.documents(50)
     columns = {**engines.COLUMNS, "keep": ["country", "traffic"]}
     task = task_for(table, [engines.BY_ORDER, "AP"], order="position", **columns)
@@ -190,7 +180,7 @@ def test_order_numbers_the_documents_of_a_query() -> None:
     assert engines.rows_of(by_rows) != engines.rows_of(expected.drop_columns("AP"))
 
 
-def test_order_is_refused_where_it_is_none() -> None:
+def test_order_is_refused_where_it_is_none():
     table = pa.table({"qid": [1, 1, 2], "label": [1, 0, 1], "score": [0.5, 0.5, 0.5], "rank": [1, 1, 1]})
     task = task_for(table, "AP(ties='input')", order="rank")
     with pytest.raises(
@@ -207,9 +197,7 @@ def test_order_is_refused_where_it_is_none() -> None:
 # ---- queries that stand together ----
 
 
-def brought_together(
-    task: parts.Task, tables: list[pa.Table], results: pa.Schema | None, values: bool = False
-) -> list[pa.Table]:
+def brought_together(task, tables, results, values=False):
     """What three blocks make of the parcels of all partitions, which reach them in any order."""
     job = parcels.Job(task, 3, results, values, compares=True)
     found = [
@@ -223,7 +211,7 @@ def brought_together(
 
 
 @pytest.mark.parametrize("name", engines.PARTITIONS)
-def test_queries_that_stand_together_in_any_partitions(name: str) -> None:
+def test_queries_that_stand_together_in_any_partitions(name):
     tables = engines.PARTITIONS[name]
     task = task_for(tables[0], engines.CLICKED, **engines.OF_PARTITIONS | {"keep": ("country",)})
     expected = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
@@ -240,14 +228,14 @@ def test_queries_that_stand_together_in_any_partitions(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
-def test_queries_that_do_not_stand_together_are_refused(name: str) -> None:
+def test_queries_that_do_not_stand_together_are_refused(name):
     tables, message = engines.BAD_PARTITIONS[name]
     task = task_for(tables[0], "nDCG", query="qid", relevance="label", score="score", nan="last")
     with pytest.raises(InputError, match=message):
         brought_together(task, tables, None)
 
 
-def test_workers_that_cannot_keep_kernels_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_cannot_keep_kernels_are_told_once(monkeypatch):
     """In the driver, from the first parts that say so, through blocks too."""
     monkeypatch.setattr(totals, "_told", [])
     task = task_for(engines.documents(20), "AP", query="qid")
@@ -273,7 +261,7 @@ numbers = st.floats(allow_nan=False, allow_infinity=False, width=64).filter(lamb
 @given(
     st.lists(st.tuples(numbers, st.floats(0, 1e150)), max_size=30), st.lists(st.integers(0, 30), max_size=4)
 )
-def test_moments_of_parts_merge_exactly(pairs: list[tuple[float, float]], cuts: list[int]) -> None:
+def test_moments_of_parts_merge_exactly(pairs, cuts):
     values, weight = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
     merged = Moments.of(np.empty(0), np.empty(0))
     for first, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(pairs)], strict=True):
@@ -291,7 +279,7 @@ def test_moments_of_parts_merge_exactly(pairs: list[tuple[float, float]], cuts: 
         assert merged.std() == pytest.approx(python_statistics.stdev(exact), rel=1e-12)
 
 
-def test_moments_know_what_is_undefined() -> None:
+def test_moments_know_what_is_undefined():
     nothing = Moments.of(np.empty(0))
     assert all(map(math.isnan, [nothing.mean(), nothing.std(), *nothing.range()]))
     assert math.isnan(Moments.of(np.array([1.0, 2.0]), np.zeros(2)).mean(weighted=True))
@@ -301,7 +289,7 @@ def test_moments_know_what_is_undefined() -> None:
 
 
 @given(st.integers(0, 60), st.integers(1, 7), st.booleans())
-def test_summaries_of_parts_are_that_of_the_whole(n_queries: int, n_parts: int, weighted: bool) -> None:
+def test_summaries_of_parts_are_that_of_the_whole(n_queries, n_parts, weighted):
     table = engines.documents(n_queries, seed=n_parts)
     weight = "traffic" if weighted else None
     columns = {**engines.COLUMNS, "weight": weight, "keep": ()}
@@ -317,7 +305,7 @@ def test_summaries_of_parts_are_that_of_the_whole(n_queries: int, n_parts: int, 
         assert ("median" in summary.column_names) == values
 
 
-def measures_of(name: str) -> list[str]:
+def measures_of(name):
     """All measures of a tool, cut at 3 where it has them so."""
     rule = fn.conventions[name]
     return [
@@ -328,7 +316,7 @@ def measures_of(name: str) -> list[str]:
 
 @pytest.mark.parametrize("weight", [None, "steps"])
 @pytest.mark.parametrize("name", fn.conventions)
-def test_conventions(name: str, weight: str | None) -> None:
+def test_conventions(name, weight):
     """Every tool's values and its summary, by all rules for weights, 0 among them."""
     table = engines.documents(80)
     table = table.append_column("steps", pa.array(table["qid"].to_numpy() % 3 * 0.75))
@@ -358,7 +346,7 @@ def test_conventions(name: str, weight: str | None) -> None:
     assert engines.rows_of(totals.summary_of(task, sums, values=True).to_arrow()) == engines.rows_of(summary)
 
 
-def test_conventions_that_need_an_order() -> None:
+def test_conventions_that_need_an_order():
     table = engines.documents(5)
     for name in ("lightgbm", "ranx", "allrank"):
         with pytest.raises(
@@ -376,7 +364,7 @@ def test_conventions_that_need_an_order() -> None:
         task_for(table, "RR", convention="sklearn", **engines.COLUMNS)
 
 
-def test_summaries_without_quartiles_show_none() -> None:
+def test_summaries_without_quartiles_show_none():
     summary = Summary([{"measure": "AP", "mean": 0.5, "queries": 2, "empty": 0}])
     assert repr(summary) == "measure      mean  queries  empty\nAP       0.500000        2      0"
     assert "median" not in summary._repr_html_()
@@ -388,9 +376,7 @@ def test_summaries_without_quartiles_show_none() -> None:
     st.sampled_from([None, "country", "traffic", ("traffic", "country")]),
     st.booleans(),
 )
-def test_means_of_parts_are_those_of_the_whole(
-    n_queries: int, n_parts: int, by: str | tuple[str, ...] | None, weighted: bool
-) -> None:
+def test_means_of_parts_are_those_of_the_whole(n_queries, n_parts, by, weighted):
     measures = ["nDCG@10", "nDCG(ties='worst', empty='nan')@3", "RR(empty='skip')"]
     weight = "weight" if weighted else None
     table = engines.documents(n_queries)
@@ -414,11 +400,11 @@ def test_means_of_parts_are_those_of_the_whole(
     assert [_exact(row) for row in found.to_pylist()] == [_exact(row) for row in expected]
 
 
-def _exact(row: dict[str, Any]) -> dict[str, Any]:
+def _exact(row):
     return {name: value.hex() if isinstance(value, float) else value for name, value in row.items()}
 
 
-def test_means_of_no_part() -> None:
+def test_means_of_no_part():
     asked = totals.check_means(["AP", "country"], "AP", by=None, weight=None)
     assert totals.means_of(asked, [], [])["queries"].to_pylist() == [0]
     asked = totals.check_means(["AP", "country"], "AP", by="country", weight=None)
@@ -429,7 +415,7 @@ def test_means_of_no_part() -> None:
     pa.dictionary(pa.int32(), pa.string()), pa.bool_(), pa.date32(), pa.binary(), pa.timestamp("us", tz="UTC"),
     pa.timestamp("ns"), pa.decimal128(12, 2), pa.uint64(), pa.large_string(),
 ])  # fmt: skip
-def test_groups_of_every_type(kind: pa.DataType) -> None:
+def test_groups_of_every_type(kind):
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     between = pa.string() if kind in (pa.binary(), pa.large_string()) or plain != kind else pa.int32()
     if pa.types.is_timestamp(kind):
@@ -444,14 +430,14 @@ def test_groups_of_every_type(kind: pa.DataType) -> None:
     assert found["queries"].to_pylist() == [1, 2, 1] and found["AP"].to_pylist() == [0.5, 0.625, 0.75]
 
 
-def test_groups_of_nan_are_one() -> None:
+def test_groups_of_nan_are_one():
     asked = totals.check_means(["AP", "price"], "AP", by="price", weight=None)
     part = pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]})
     found = totals.means_of(asked, [pa.float64()], [totals.sums_by(asked, part), totals.sums_by(asked, part)])
     assert found["queries"].to_pylist() == [2, 2]
 
 
-def test_names_are_those_of_the_driver() -> None:
+def test_names_are_those_of_the_driver():
     """A process numbers functions of one name, and another process may number them otherwise."""
     table = engines.documents(5)
     measures = [fn.CG(gain=lambda grade, factor=factor: grade * factor) for factor in (1, 2)]
@@ -490,13 +476,13 @@ TABLE = pa.table({"qid": ["a"], "label": [1], "score": [0.5], "NDCG@3": ["x"], "
         ),
     ],
 )  # fmt: skip
-def test_refused_at_once(options: dict[str, Any], kind: type[Exception], message: str) -> None:
+def test_refused_at_once(options, kind, message):
     measures = options.pop("measures", "nDCG@3")
     with pytest.raises(kind, match=message):
         task_for(TABLE, measures, **options)
 
 
-def test_lists_need_a_name_for_their_queries_and_no_order() -> None:
+def test_lists_need_a_name_for_their_queries_and_no_order():
     lists = pa.table({"label": [[1, 0]], "score": [[0.5, 0.1]], "rank": [1]})
     with pytest.raises(ColumnError, match="name the column of query ids, as in query="):
         task_for(lists)
@@ -511,7 +497,7 @@ def test_lists_need_a_name_for_their_queries_and_no_order() -> None:
 # ---- what is refused by a worker ----
 
 
-def messages() -> Iterator[tuple[dict[str, Any], str, str]]:
+def messages():
     """Changed columns, a measure, and what is said."""
     part = " This is the count of one part of the data."
     yield (
@@ -549,8 +535,8 @@ def messages() -> Iterator[tuple[dict[str, Any], str, str]]:
 
 
 @pytest.mark.parametrize(("changed", "measure", "message"), list(messages()))
-def test_errors_of_a_part_name_queries(changed: dict[str, Any], measure: str, message: str) -> None:
-    columns: dict[str, Any] = {
+def test_errors_of_a_part_name_queries(changed, measure, message):
+    columns = {
         "qid": ["a", "a", "b", "b"],
         "label": [1, 0, 1, 1],
         "score": [0.5, 0.4, 0.3, 0.2],
@@ -563,6 +549,6 @@ def test_errors_of_a_part_name_queries(changed: dict[str, Any], measure: str, me
     assert str(pickle.loads(pickle.dumps(caught.value))) == message
 
 
-def test_a_function_has_one_measure() -> None:
+def test_a_function_has_one_measure():
     with pytest.raises(MeasureError, match="2 measures are given, but a function has one value"):
         parts.one_measure(["AP", "RR"])

@@ -1,7 +1,5 @@
 """Kinds of paths crossed with commands and outputs: nothing is read twice, no input and no link is replaced."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os
@@ -26,7 +24,7 @@ TABLE = pa.table({"qid": [1, 1, 2, 2], "label": [1, 0, 0, 1], "score": [0.9, 0.1
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """The current folder, with an input under several names."""
     data = tmp_path / "data"
     (data / "sub").mkdir(parents=True)
@@ -38,8 +36,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def command(*words: object, **options: object) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(  # type: ignore[call-overload,no-any-return]
+def command(*words, **options):
+    return subprocess.run(
         [sys.executable, "-m", "fastndcg", *map(str, words)],
         check=False, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 120} | options,
     )  # fmt: skip
@@ -63,7 +61,7 @@ NAMES = {
 
 @pytest.mark.parametrize("other", NAMES)
 @pytest.mark.parametrize("one", NAMES)
-def test_a_file_under_two_names_is_refused(one: str, other: str, folder: Path) -> None:
+def test_a_file_under_two_names_is_refused(one, other, folder):
     paths = [NAMES[each].format(here=folder) for each in (one, other)]
     assert fn.read_parquet(paths[0]).n_docs == 4
     with pytest.raises(
@@ -74,7 +72,7 @@ def test_a_file_under_two_names_is_refused(one: str, other: str, folder: Path) -
         fn.evaluate(paths, "nDCG")
 
 
-def test_a_file_counts_once_in_a_folder_however_many_links_lead_to_it(folder: Path) -> None:
+def test_a_file_counts_once_in_a_folder_however_many_links_lead_to_it(folder):
     data = folder / "data"
     (data / "latest.parquet").symlink_to("a.parquet")
     (data / "z.parquet").hardlink_to(data / "a.parquet")
@@ -86,7 +84,7 @@ def test_a_file_counts_once_in_a_folder_however_many_links_lead_to_it(folder: Pa
         assert fn.evaluate(path, "CG").n_queries == 2
 
 
-def test_formats_that_are_mixed_are_named(folder: Path) -> None:
+def test_formats_that_are_mixed_are_named(folder):
     (folder / "data" / "b.csv").write_text("qid,label,score\n3,1,0.5\n")
     for paths in ("data", "data/*", ["data/a.parquet", "data/b.csv"], ["link.parquet", "data"]):
         with pytest.raises(SourceError) as caught:
@@ -103,7 +101,7 @@ def test_formats_that_are_mixed_are_named(folder: Path) -> None:
 
 # ---- outputs ----
 
-WRITERS: dict[str, list[str]] = {
+WRITERS = {
     "score": ["score", "data", "-m", "CG", "--out"],
     "score of a pattern": ["score", "data/*.parquet", "--out"],
     "report": ["report", "data", "-o"],
@@ -114,7 +112,7 @@ WRITERS: dict[str, list[str]] = {
     "out", ["data/a.parquet", "link.parquet", "hard.parquet", "through/a.parquet", "{here}/data/a.parquet"]
 )
 @pytest.mark.parametrize("writer", WRITERS)
-def test_no_output_replaces_an_input(writer: str, out: str, folder: Path) -> None:
+def test_no_output_replaces_an_input(writer, out, folder):
     before = Path("data/a.parquet").read_bytes()
     done = command(*WRITERS[writer], out.format(here=folder))
     assert (done.returncode, done.stdout) == (2, b"")
@@ -123,7 +121,7 @@ def test_no_output_replaces_an_input(writer: str, out: str, folder: Path) -> Non
     assert Path("link.parquet").is_symlink()
 
 
-def test_no_output_replaces_judgments(folder: Path) -> None:
+def test_no_output_replaces_judgments(folder):
     Path("qrels").write_text("1 0 a 1\n")
     Path("run").write_text("1 Q0 a 1 0.5 me\n")
     Path("scores.parquet").symlink_to("qrels")
@@ -139,7 +137,7 @@ def test_no_output_replaces_judgments(folder: Path) -> None:
     "words",
     [["score", "data", "--out"], ["report", "data", "-m", "CG", "-o"], ["demo", "--queries", "5", "--out"]],
 )
-def test_links_stay_and_what_they_lead_to_is_written(words: list[str], folder: Path) -> None:
+def test_links_stay_and_what_they_lead_to_is_written(words, folder):
     Path("old.csv").write_text("OLD")
     Path("old.csv").chmod(0o640)
     Path("one.csv").symlink_to("two.csv")
@@ -171,7 +169,7 @@ class TestStreams:
     WORDS = ("score", "data", "-m", "CG", "--out")
 
     @pytest.mark.parametrize("where", ["/proc/self/fd/1", "/dev/fd/1", "/proc/thread-self/fd/1"])
-    def test_standard_output(self, where: str) -> None:
+    def test_standard_output(self, where):
         Path("stdout.csv").symlink_to(where)
         with Path("got").open("wb") as got:
             got.write(b"before\n")
@@ -183,7 +181,7 @@ class TestStreams:
         assert Path("stdout.csv").is_symlink()
         assert command(*self.WORDS, "stdout.csv").stdout == self.CSV
 
-    def test_an_open_file_and_a_pipe_with_a_name(self) -> None:
+    def test_an_open_file_and_a_pipe_with_a_name(self):
         reader, writer = os.pipe()
         Path("open.csv").symlink_to(f"/dev/fd/{writer}")
         done = command(*self.WORDS, "open.csv", pass_fds=[writer])
@@ -191,7 +189,7 @@ class TestStreams:
         with os.fdopen(reader, "rb") as pipe:
             assert (done.returncode, pipe.read()) == (0, self.CSV)
         os.mkfifo("fifo.csv")
-        got: list[bytes] = []
+        got = []
         thread = threading.Thread(target=lambda: got.append(Path("fifo.csv").read_bytes()))
         thread.start()
         assert command(*self.WORDS, "fifo.csv").returncode == 0
@@ -210,7 +208,7 @@ class TestStreams:
             "/dev/zero",
         ],
     )
-    def test_what_belongs_to_the_system(self, target: str) -> None:
+    def test_what_belongs_to_the_system(self, target):
         Path("out.csv").symlink_to(target)
         with Path("/dev/null").open("rb") as stdin:
             done = command(*self.WORDS, "out.csv", stdin=stdin)
@@ -218,7 +216,7 @@ class TestStreams:
         assert b"out.csv" in done.stderr
         assert not (target.startswith("/dev/new") and Path(target).exists())
 
-    def test_devices_of_text(self) -> None:
+    def test_devices_of_text(self):
         Path("null").symlink_to("/dev/null")
         Path("full").symlink_to("/dev/full")
         assert command(*self.WORDS, "null").returncode == 0
@@ -229,7 +227,7 @@ class TestStreams:
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
-def test_text_is_written_a_part_at_a_time(name: str, tmp_path: Path) -> None:
+def test_text_is_written_a_part_at_a_time(name, tmp_path):
     import tracemalloc
 
     table = pa.table({"qid": range(200_000), "nDCG": [0.5] * 200_000})
@@ -243,7 +241,7 @@ def test_text_is_written_a_part_at_a_time(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission(folder: Path) -> None:
+def test_a_folder_without_permission(folder):
     (folder / "data" / "sub").chmod(0o500)
     done = command("score", "data", "--out", "data/sub/a.csv")
     assert (done.returncode, b"Permission denied" in done.stderr) == (3, True)
@@ -262,16 +260,14 @@ DOUBLED = pa.table(
 IN_ANY_ORDER = [3, 0, 2, 4, 1]
 
 
-def write(table: pa.Table, path: Path) -> None:
+def write(table, path):
     with results_file(path) as file:
         file.write(table)
 
 
 @pytest.mark.parametrize("order", [range(5), IN_ANY_ORDER])
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl", "a.feather"])
-def test_a_document_that_two_files_hold_is_refused(
-    name: str, order: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_that_two_files_hold_is_refused(name, order, tmp_path, monkeypatch):
     monkeypatch.setattr(scan, "_LEAST_MEMORY", 1)
     table, other = DOUBLED.take(pa.array(order)), DOUBLED.filter(pa.compute.equal(DOUBLED["qid"], "b"))
     write(table, tmp_path / f"1{name}")
@@ -301,7 +297,7 @@ def test_a_document_that_two_files_hold_is_refused(
                 fn.evaluate(fn.scan_parquet(folders["doubled"], memory=memory), "CG")
 
 
-def test_a_query_that_files_cut_is_looked_at_in_streams(tmp_path: Path) -> None:
+def test_a_query_that_files_cut_is_looked_at_in_streams(tmp_path):
     table = pa.table({"qid": [1, 1, 1, 2], "label": [1, 0, 1, 1], "score": [0.1, 0.2, 0.3, 0.4]})
     for ids, doubled in ((["x", "y", "z", "x"], False), (["x", "y", "x", "x"], True)):
         whole = table.append_column("docno", [ids])
@@ -309,12 +305,10 @@ def test_a_query_that_files_cut_is_looked_at_in_streams(tmp_path: Path) -> None:
             pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=1)
         for read in (fn.read_parquet, fn.scan_parquet):
             with pytest.raises(fn.InputError, match="twice") if doubled else nullcontext():
-                assert fn.evaluate(read(tmp_path), "CG").values.tolist() == [[2.0, 1.0]]  # type: ignore[operator]
+                assert fn.evaluate(read(tmp_path), "CG").values.tolist() == [[2.0, 1.0]]
 
 
-def test_csv_has_texts_as_they_are_or_none_that_a_spreadsheet_computes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_csv_has_texts_as_they_are_or_none_that_a_spreadsheet_computes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ids = ["=cmd|' /C calc'!A0", "+1", "-1+1", "@a", "\t=a", "a,b\n"]
     table = {"qid": ids, "label": [1] * 6, "score": [0.5] * 6, "=city": ids}

@@ -1,7 +1,5 @@
 """Judgments and runs as people have them: every shape by every way in gives the same values, or says what is wrong."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import gzip
@@ -11,7 +9,6 @@ import re
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import commands
 import numpy as np
@@ -37,21 +34,21 @@ RETURNED = [(q, d, s, place) for q, docs in RUN.items() for place, (d, s) in enu
 HELD_OUT = [(q, d) for q, docs in RELEVANT.items() for d in docs]
 
 
-def wanted(*, binary: bool = False) -> dict[str, float]:
+def wanted(*, binary=False):
     qrels = {q: dict.fromkeys(docs, 1) for q, docs in RELEVANT.items()} if binary else QRELS
     return dict(fn.evaluate(fn.Rankings.from_qrels_run(qrels, RUN), MEASURES).mean())
 
 
-def frame(rows: list[tuple[Any, ...]], names: str, kind: Any = str) -> pd.DataFrame:
+def frame(rows, names, kind=str):
     table = pd.DataFrame([row[: len(names.split())] for row in rows], columns=names.split())
     return table.astype(dict.fromkeys(names.split()[:2], kind))
 
 
-def tsv(table: pd.DataFrame) -> bytes:
+def tsv(table):
     return table.to_csv(sep="\t", index=False).encode()
 
 
-def parquet(table: pd.DataFrame) -> bytes:
+def parquet(table):
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pandas(table, preserve_index=False), sink)
     return sink.getvalue().to_pybytes()
@@ -59,7 +56,7 @@ def parquet(table: pd.DataFrame) -> bytes:
 
 RANKED = [(q, d, place) for q, d, _, place in RETURNED]
 # name: what it is in Python, the name of its file, and what stands in it
-JUDGMENTS: dict[str, tuple[Any, str, bytes | None]] = {
+JUDGMENTS = {
     "TREC": (None, "qrels.txt", "".join(f"{q} 0 {d} {g}\n" for q, d, g in ROWS).encode()),
     "BEIR": (frame(ROWS, "query-id corpus-id score", int), "test.tsv", tsv(frame(ROWS, "query-id corpus-id score"))),
     "BEIR as text": (None, "qrels", tsv(frame(ROWS, "query-id corpus-id score"))),
@@ -74,7 +71,7 @@ JUDGMENTS: dict[str, tuple[Any, str, bytes | None]] = {
     "dict of columns": (frame(ROWS, "qid docid rel").to_dict("list"), "", None),
     "tuples": ([SimpleNamespace(query_id=q, doc_id=d, relevance=g) for q, d, g in ROWS], "", None),
 }  # fmt: skip
-HOLDOUTS: dict[str, tuple[Any, str, bytes | None]] = {
+HOLDOUTS = {
     "lists": (RELEVANT, "h.json", json.dumps(RELEVANT).encode()),
     "lists of numbers": ({int(u): [int(i) for i in items] for u, items in RELEVANT.items()}, "h.json",
                          json.dumps({u: [int(i) for i in items] for u, items in RELEVANT.items()}, indent=1).encode()),
@@ -83,7 +80,7 @@ HOLDOUTS: dict[str, tuple[Any, str, bytes | None]] = {
     "rows without grades": (frame(HELD_OUT, "user item"), "h.csv", tsv(frame(HELD_OUT, "user item"))),
     "numbers without grades": (frame(HELD_OUT, "user_id item_id", int), "h.parquet", parquet(frame(HELD_OUT, "user_id item_id", int))),
 }  # fmt: skip
-RUNS: dict[str, tuple[Any, str, bytes | None]] = {
+RUNS = {
     "TREC": (None, "run.txt", "".join(f"{q} Q0 {d} {p} {s} me\n" for q, d, s, p in RETURNED).encode()),
     "MS MARCO": (None, "run", "".join(f"{q}\t{d}\t{p}\n" for q, d, p in RANKED).encode()),
     "BEIR results": (RUN, "results.json", json.dumps(RUN).encode()),
@@ -99,7 +96,7 @@ RUNS: dict[str, tuple[Any, str, bytes | None]] = {
 IN_PYTHON, IN_FILES = ("evaluate", "from_qrels_run"), ("path", "command line", "standard input")
 
 
-def ways(shapes: dict[str, tuple[Any, str, bytes | None]]) -> list[tuple[str, str]]:
+def ways(shapes):
     """Each shape, with each way to read it."""
     of_python = [
         (shape, way) for shape, (made, _, _) in shapes.items() if made is not None for way in IN_PYTHON
@@ -107,9 +104,7 @@ def ways(shapes: dict[str, tuple[Any, str, bytes | None]]) -> list[tuple[str, st
     return of_python + [(shape, way) for shape, (_, name, _) in shapes.items() if name for way in IN_FILES]
 
 
-def mean_of(
-    folder: Path, way: str, judged: Any, returned: Any, stdin: int, **options: Any
-) -> dict[str, float]:
+def mean_of(folder, way, judged, returned, stdin, **options):
     """Means of judgments and a run; `stdin` says which of the two comes through standard input."""
     sides = []
     for made, name, content in (judged, returned):
@@ -133,24 +128,24 @@ def mean_of(
 
 
 @pytest.mark.parametrize(("shape", "way"), ways(JUDGMENTS))
-def test_judgments(shape: str, way: str, tmp_path: Path) -> None:
+def test_judgments(shape, way, tmp_path):
     run = RUNS["BEIR results" if shape != "numbers" else "only ranks, shuffled"]
     assert mean_of(tmp_path, way, JUDGMENTS[shape], run, 0) == wanted()
 
 
 @pytest.mark.parametrize(("shape", "way"), ways(HOLDOUTS))
-def test_holdouts(shape: str, way: str, tmp_path: Path) -> None:
+def test_holdouts(shape, way, tmp_path):
     options = {"grades": 1} if "without" in shape else {}
     assert mean_of(tmp_path, way, HOLDOUTS[shape], RUNS["BEIR results"], 0, **options) == wanted(binary=True)
 
 
 @pytest.mark.parametrize(("shape", "way"), ways(RUNS))
-def test_runs(shape: str, way: str, tmp_path: Path) -> None:
+def test_runs(shape, way, tmp_path):
     qrels = JUDGMENTS["ranx JSON" if shape != "floats" else "numbers"]
     assert mean_of(tmp_path, way, qrels, RUNS[shape], 1) == wanted()
 
 
-def test_files_of_ranx_and_values_of_other_tools(tmp_path: Path) -> None:
+def test_files_of_ranx_and_values_of_other_tools(tmp_path):
     """In a process of its own, since importing ranx sets Numba's threads for good."""
     pytest.importorskip("ranx")
     pytrec_eval = pytest.importorskip("pytrec_eval")
@@ -187,7 +182,7 @@ print(dict(ranx.evaluate(qrels, run, ["ndcg@10", "map"])))
     assert {str(measure): value for measure, value in theirs.items()} == pytest.approx(dict(ours), rel=1e-12)
 
 
-def test_a_fresh_process_reads_json_and_beir(tmp_path: Path) -> None:
+def test_a_fresh_process_reads_json_and_beir(tmp_path):
     for shape, (_, name, content) in (("q", JUDGMENTS["BEIR"]), ("r", RUNS["BEIR results"])):
         (tmp_path / (shape + name)).write_bytes(content or b"")
     environment = {
@@ -227,7 +222,7 @@ def test_a_fresh_process_reads_json_and_beir(tmp_path: Path) -> None:
         ('{"q1": {"\\ud800": 1}}', "qrels.json"),
     ],
 )  # fmt: skip
-def test_faulty_json(tmp_path: Path, text: str, message: str) -> None:
+def test_faulty_json(tmp_path, text, message):
     (tmp_path / "qrels.json").write_text(text)
     with pytest.raises(fn.errors.FastndcgError, match=message):
         fn.evaluate(tmp_path / "qrels.json", {"q1": {"a": 1.0}}, "nDCG")
@@ -236,7 +231,7 @@ def test_faulty_json(tmp_path: Path, text: str, message: str) -> None:
     assert ran.exit_code == 3 and ran.stderr.count("\n") == 1, ran.stderr
 
 
-def test_one_file_of_two_is_told_what_to_give(tmp_path: Path) -> None:
+def test_one_file_of_two_is_told_what_to_give(tmp_path):
     (tmp_path / "a.json").write_bytes(RUNS["BEIR results"][2] or b"")
     ran = run("score", tmp_path / "a.json")
     assert ran.exit_code == 3
@@ -248,7 +243,7 @@ def test_one_file_of_two_is_told_what_to_give(tmp_path: Path) -> None:
         fn.evaluate(tmp_path / "a.json", "nDCG")
 
 
-def test_a_table_without_grades_is_told_of_the_option(tmp_path: Path) -> None:
+def test_a_table_without_grades_is_told_of_the_option(tmp_path):
     table, name, content = HOLDOUTS["rows without grades"]
     with pytest.raises(fn.ColumnError, match=r"if every row is a relevant document, pass grades=1$"):
         fn.evaluate(table, RUN, "nDCG")
@@ -266,14 +261,14 @@ def test_a_table_without_grades_is_told_of_the_option(tmp_path: Path) -> None:
     assert ran.exit_code == 2 and "wanted WORD=GRADE" in ran.stderr
 
 
-def test_sets_and_lists_of_a_run() -> None:
+def test_sets_and_lists_of_a_run():
     with pytest.raises(fn.InputTypeError, match=r"run\['q'\] is a set, which has no order; wanted a list"):
         fn.evaluate({"q": {"a"}}, {"q": {"a", "b"}}, "nDCG")
     with pytest.raises(fn.InputError, match="ascending=True is for scores, and run has lists"):
         fn.evaluate({"q": {"a"}}, {"q": ["a", "b"]}, "nDCG", ascending=True)
 
 
-def test_many_queries_of_json_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_queries_of_json_are_read_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr("fastndcg.sources.nested_sides._AT_ONCE", 7)
     assert mean_of(tmp_path, "path", JUDGMENTS["indented JSON"], RUNS["ranked lists"], 0) == wanted()
     with pytest.raises(fn.InputTypeError, match="document ids of mixed or unknown types: int64 and string"):
@@ -282,7 +277,7 @@ def test_many_queries_of_json_are_read_in_parts(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("kind", ["int64", "float64", "float32", "float16"])
 @pytest.mark.parametrize("source", ["table", "arrays", "parquet", "stream", "shuffled stream", "lists"])
-def test_whole_floats_are_ids(source: str, kind: str, tmp_path: Path) -> None:
+def test_whole_floats_are_ids(source, kind, tmp_path):
     table = pa.table(
         {
             "qid": pa.array(np.repeat(np.arange(40), 3).astype(kind)),
@@ -314,7 +309,7 @@ def test_whole_floats_are_ids(source: str, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [1.5, 2.0**53, np.inf])
-def test_other_floats_are_not(bad: float, tmp_path: Path) -> None:
+def test_other_floats_are_not(bad, tmp_path):
     columns = {"qid": np.array([1.0, bad]), "label": [1, 0], "score": [0.5, 0.1]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     for give in (columns, tmp_path / "a.parquet", fn.scan_parquet(tmp_path / "a.parquet")):
@@ -331,7 +326,7 @@ def test_other_floats_are_not(bad: float, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["evaluate", "from_qrels_run", "path", "command line", "standard input"])
 @pytest.mark.parametrize("shape", ["TREC", "indented JSON", "floats"])
-def test_no_document_in_common_is_refused(shape: str, way: str, tmp_path: Path) -> None:
+def test_no_document_in_common_is_refused(shape, way, tmp_path):
     """Each measure was 0, and comparisons of such runs had p = 2e-308."""
     _, name, content = RUNS[shape]
     other = {q: {f"doc-{d}": g for d, g in docs.items()} for q, docs in QRELS.items()}
@@ -365,7 +360,7 @@ def test_no_document_in_common_is_refused(shape: str, way: str, tmp_path: Path) 
         )
 
 
-def test_few_documents_in_common_are_warned_of() -> None:
+def test_few_documents_in_common_are_warned_of():
     many = {str(q): {"a": 1.0} for q in range(201)}
     qrels = {q: {"b": 1} for q in many} | {"0": {"a": 1}}
     message = 'of 201 queries of run only 1 have a document that qrels judges: documents of query "1" are "b" there, "a" here'
@@ -390,9 +385,7 @@ def test_few_documents_in_common_are_warned_of() -> None:
         ("no grade", "BEIR results", {}, "the grade of .*: no grade is above 0"),
     ],
 )  # fmt: skip
-def test_runs_are_looked_at_as_tables_are(
-    judged: str, returned: str, options: dict[str, str], message: str, way: str, tmp_path: Path
-) -> None:
+def test_runs_are_looked_at_as_tables_are(judged, returned, options, message, way, tmp_path):
     of_scores = {
         "rank in TREC": lambda s, p: p,
         "whole numbers": lambda s, p: p % 4,
@@ -433,7 +426,7 @@ def test_runs_are_looked_at_as_tables_are(
         (np.zeros(120), RANDOM.random(120), "relevance: no grade is above 0"),
     ],
 )
-def test_arrays_are_looked_at_as_tables_are(grades: Any, scores: Any, message: str, way: str) -> None:
+def test_arrays_are_looked_at_as_tables_are(grades, scores, message, way):
     make = {
         "offsets": lambda: fn.Rankings.from_offsets(np.arange(31) * 4, grades, scores),
         "groups": lambda: fn.Rankings.from_groups([4] * 30, grades, scores),
@@ -452,7 +445,7 @@ def test_arrays_are_looked_at_as_tables_are(grades: Any, scores: Any, message: s
     assert found and len(told) <= 2 and all(each.filename == __file__ for each in told)
 
 
-def test_what_is_said_to_be_ranks_is_not_warned_of() -> None:
+def test_what_is_said_to_be_ranks_is_not_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fn.Rankings.from_groups([4] * 30, np.arange(120) % 3, np.arange(120) % 4 + 1, ascending=True)
@@ -474,7 +467,7 @@ def test_what_is_said_to_be_ranks_is_not_warned_of() -> None:
 # ---- what is given in another order ----
 
 
-def test_evaluate_takes_judgments_and_a_run() -> None:
+def test_evaluate_takes_judgments_and_a_run():
     rankings = fn.Rankings.from_qrels_run(QRELS, RUN)
     scores = fn.evaluate(QRELS, RUN, "nDCG", cutoff=10, convention="sklearn")
     assert scores.mean() == fn.evaluate(rankings, "nDCG@10", convention="sklearn").mean()
@@ -483,7 +476,7 @@ def test_evaluate_takes_judgments_and_a_run() -> None:
     with pytest.raises(
         fn.InputTypeError, match=r'measures come last, as in evaluate\(qrels, run, \["nDCG@10"\]\)'
     ):
-        fn.evaluate(QRELS, RUN)  # type: ignore[call-overload]
+        fn.evaluate(QRELS, RUN)
     with pytest.raises(
         fn.InputTypeError, match=r"rankings is a dict of dicts, .* evaluate\(qrels, run, measures\)"
     ):
@@ -494,10 +487,10 @@ def test_evaluate_takes_judgments_and_a_run() -> None:
         ):
             fn.evaluate(systems, "nDCG")
     with pytest.raises(fn.InputTypeError, match="has no argument is_judged="):
-        fn.evaluate(QRELS, RUN, "nDCG", is_judged="x")  # type: ignore[call-overload]
+        fn.evaluate(QRELS, RUN, "nDCG", is_judged="x")
 
 
-def test_compare_takes_measures_second() -> None:
+def test_compare_takes_measures_second():
     pytest.importorskip("scipy")
     one = fn.Rankings.from_qrels_run(QRELS, RUN)
     two = one.with_scores(one.scores * RANDOM.random(one.n_docs))
@@ -519,7 +512,7 @@ def test_compare_takes_measures_second() -> None:
         fn.compare(systems, ["nDGC@10"])
 
 
-def test_nulls_of_a_left_join_name_the_join(tmp_path: Path) -> None:
+def test_nulls_of_a_left_join_name_the_join(tmp_path):
     joined = frame(RETURNED, "qid docid score").merge(frame(ROWS, "qid docid label"), how="left")
     assert joined["label"].isna().any()
     message = (
@@ -537,7 +530,7 @@ def test_nulls_of_a_left_join_name_the_join(tmp_path: Path) -> None:
         fn.evaluate(frame([(q, "100", None) for q in RUN], "qid docid label"), RUN, "nDCG")
 
 
-def test_conventions_take_judgments_and_a_run(tmp_path: Path) -> None:
+def test_conventions_take_judgments_and_a_run(tmp_path):
     """The values of the join, as of the same rows in one table."""
     (tmp_path / "q.json").write_text(json.dumps(QRELS))
     (tmp_path / "run.txt").write_bytes(RUNS["TREC"][2] or b"")
@@ -612,9 +605,7 @@ def test_conventions_take_judgments_and_a_run(tmp_path: Path) -> None:
         ("conventions", ["--relevance", "nope"], "--relevance"),
     ],
 )
-def test_a_message_names_the_option_that_was_typed(
-    command: str, words: list[str], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_message_names_the_option_that_was_typed(command, words, option, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = pa.table({"qid": [1, 1], "label": [1, 0], "score": [0.5, 0.1], "day": ["a", "a"]})
     pq.write_table(table, "a.parquet")
@@ -639,9 +630,7 @@ def test_a_message_names_the_option_that_was_typed(
         (["compare", "good.parquet", "nan.parquet"], 'nan.parquet: column "score" has 1 NaN value'),
     ],
 )  # fmt: skip
-def test_a_message_names_the_file_that_is_bad(
-    words: list[str], start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_message_names_the_file_that_is_bad(words, start, tmp_path, monkeypatch):
     """Messages of measures named a row and a query, of no file."""
     monkeypatch.chdir(tmp_path)
     good = {"qid": np.repeat(np.arange(50), 4), "label": np.arange(200) % 3, "score": RANDOM.random(200)}
@@ -654,7 +643,7 @@ def test_a_message_names_the_file_that_is_bad(
     assert not Path("out.csv").exists()
 
 
-def test_flags_are_advised_without_a_value(tmp_path: Path) -> None:
+def test_flags_are_advised_without_a_value(tmp_path):
     pq.write_table(pa.table({"qid": [1, 1], "label": [1, 0], "distance": [0.5, 0.1]}), tmp_path / "a.parquet")
     ran = run("score", tmp_path / "a.parquet", "--score", "distance", "-m", "RR", "--format", "csv")
     assert "if its lowest value is best, pass --ascending or, for ranks, --rank\n" in ran.stderr

@@ -1,11 +1,8 @@
 """CSV as a stream: the bits, ids and types of reading it whole, in bounded memory, whatever turns up after the first rows."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import sys
-from typing import TYPE_CHECKING, Any
 
 import commands
 import numpy as np
@@ -15,33 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fastndcg as fn
 from fastndcg import FastndcgError, InputError, SourceError, evaluate, read_csv, scan_csv
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.opened import OfText
 from fastndcg.sources.read import open_path
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 SMALL = 1 << 20
 MEASURES = ["nDCG@10", "NumRet"]
 
 
-def _zstd(data: bytes) -> bytes:
-    return pa.compress(data, "zstd", asbytes=True)  # type: ignore[no-any-return]
+def _zstd(data):
+    return pa.compress(data, "zstd", asbytes=True)
 
 
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "": lambda data: data,
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".zst": _zstd,
-}
+PACKERS = {"": lambda data: data, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": _zstd}
 
 
-def _table(rows: int, *, ids: str = "number", shuffled: bool = False) -> pa.Table:
+def _table(rows, *, ids="number", shuffled=False):
     rng = np.random.default_rng(rows)
     queries = np.sort(rng.integers(0, rows // 20 + 1, rows))
     if shuffled:
@@ -62,14 +49,14 @@ def _table(rows: int, *, ids: str = "number", shuffled: bool = False) -> pa.Tabl
     )
 
 
-def _write(path: Path, table: pa.Table) -> Path:
+def _write(path, table):
     sink = pa.BufferOutputStream()
     pa_csv.write_csv(table, sink)
     path.write_bytes(PACKERS[path.suffix if path.suffix in PACKERS else ""](sink.getvalue().to_pybytes()))
     return path
 
 
-def _same(path: Any, **options: Any) -> fn.Scores:
+def _same(path, **options):
     whole = evaluate(read_csv(path, **options), MEASURES)
     parts = evaluate(scan_csv(path, memory=SMALL, **options), MEASURES)
     assert parts.values.tobytes() == whole.values.tobytes()
@@ -82,7 +69,7 @@ def _same(path: Any, **options: Any) -> fn.Scores:
 @pytest.mark.parametrize(
     ("ids", "suffix"), [("number", ""), ("text", ".gz"), ("padded", ".bz2"), ("number", ".zst")]
 )
-def test_the_same_as_whole(tmp_path: Path, ids: str, shuffled: bool, suffix: str) -> None:
+def test_the_same_as_whole(tmp_path, ids, shuffled, suffix):
     path = _write(tmp_path / f"a.csv{suffix}", _table(60_000, ids=ids, shuffled=shuffled))
     _same(path, keep="lang", doc_id="docid")
 
@@ -99,7 +86,7 @@ def test_the_same_as_whole(tmp_path: Path, ids: str, shuffled: bool, suffix: str
         ("lang", "7"),
     ],
 )
-def test_a_type_that_shows_late(tmp_path: Path, column: str, late: str) -> None:
+def test_a_type_that_shows_late(tmp_path, column, late):
     rows = 70_000
     table = _table(rows).set_column(2, "score", pa.array(np.arange(rows) % 97))
     if column == "lang":
@@ -121,7 +108,7 @@ def test_a_type_that_shows_late(tmp_path: Path, column: str, late: str) -> None:
     _same(path, **options)
 
 
-def test_several_files_and_a_query_cut_by_them(tmp_path: Path) -> None:
+def test_several_files_and_a_query_cut_by_them(tmp_path):
     table = _table(50_000)
     for number, (start, end) in enumerate([(0, 20_011), (20_011, 20_011), (20_011, 50_000)]):
         _write(tmp_path / f"{number}.csv", table.slice(start, end - start))
@@ -129,17 +116,17 @@ def test_several_files_and_a_query_cut_by_them(tmp_path: Path) -> None:
     _same(str(tmp_path / "*.csv"))
 
 
-def test_results_are_written_once_though_reading_begins_anew(tmp_path: Path) -> None:
+def test_results_are_written_once_though_reading_begins_anew(tmp_path):
     from fastndcg.sources.streams import evaluate_stream
 
     class Sink:
-        def __init__(self) -> None:
+        def __init__(self):
             self.rows = 0
 
-        def write(self, results: pa.Table) -> None:
+        def write(self, results):
             self.rows += len(results)
 
-        def restart(self) -> None:
+        def restart(self):
             self.rows = 0
 
     table = _table(60_000)
@@ -165,7 +152,7 @@ BAD = {
 
 @pytest.mark.parametrize("threads", [1, None])
 @pytest.mark.parametrize("line", BAD)
-def test_a_bad_row_far_down_has_its_number(tmp_path: Path, line: str, threads: int | None) -> None:
+def test_a_bad_row_far_down_has_its_number(tmp_path, line, threads):
     path = _write(tmp_path / "a.csv", _table(60_000))
     text, message = BAD[line]
     with path.open("a") as file:
@@ -177,7 +164,7 @@ def test_a_bad_row_far_down_has_its_number(tmp_path: Path, line: str, threads: i
     assert str(of_parts.value) == str(of_whole.value)
 
 
-def test_a_row_longer_than_a_block(tmp_path: Path) -> None:
+def test_a_row_longer_than_a_block(tmp_path):
     path = _write(tmp_path / "a.csv", _table(30_000, ids="text"))
     with path.open("a") as file:
         file.write(f"{'q' * 400_000},1,0.5,en,1\nq,1,0.5,en,1\n")
@@ -192,7 +179,7 @@ def test_a_row_longer_than_a_block(tmp_path: Path) -> None:
     assert errors[0] == errors[1]
 
 
-def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
+def test_text_that_is_not_utf_8(tmp_path):
     path = _write(tmp_path / "a.csv", _table(60_000, ids="text"))
     path.write_bytes(path.read_bytes() + b"q\xff,1,0.5,en,1\n")
     with pytest.raises(SourceError, match=r"row 60,002 .*column .qid. cannot be read.*wanted UTF-8"):
@@ -200,7 +187,7 @@ def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-def test_a_packed_file_that_is_damaged(tmp_path: Path, suffix: str) -> None:
+def test_a_packed_file_that_is_damaged(tmp_path, suffix):
     path = _write(tmp_path / f"a.csv{suffix}", _table(60_000))
     data = path.read_bytes()
     path.write_bytes(data[: len(data) * 2 // 3])
@@ -208,7 +195,7 @@ def test_a_packed_file_that_is_damaged(tmp_path: Path, suffix: str) -> None:
         evaluate(scan_csv(path, memory=SMALL), "nDCG")
 
 
-def test_a_query_that_returns(tmp_path: Path) -> None:
+def test_a_query_that_returns(tmp_path):
     path = _write(tmp_path / "a.csv", _table(60_000))
     with path.open("a") as file:
         file.write("0,3,2.5,en,1\n")
@@ -218,10 +205,10 @@ def test_a_query_that_returns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_a_file_that_is_written_to_between_two_passes(tmp_path: Path, suffix: str) -> None:
+def test_a_file_that_is_written_to_between_two_passes(tmp_path, suffix):
     path = _write(tmp_path / f"a.csv{suffix}", _table(2000, shuffled=True))
     for read in (list, lambda each: evaluate(each, MEASURES)):
-        stream: Any = scan_csv(path)
+        stream = scan_csv(path)
         read(stream)
         _write(path, _table(3000, shuffled=True))
         with pytest.raises(
@@ -231,17 +218,17 @@ def test_a_file_that_is_written_to_between_two_passes(tmp_path: Path, suffix: st
     changed = scan_csv(path)
     passes = changed._set_aside
 
-    def after_a_write() -> Any:
+    def after_a_write():
         _write(path, _table(4000, shuffled=True))  # after the pass in which a query returned
         return passes()
 
-    changed._set_aside = after_a_write  # type: ignore[method-assign]
+    changed._set_aside = after_a_write
     with pytest.raises(SourceError, match="was replaced or written to"):
         evaluate(changed, MEASURES)
 
 
 @pytest.mark.parametrize("text", ["qid,label,score\n", "qid,label,score\n\n\n"])
-def test_no_rows(tmp_path: Path, text: str) -> None:
+def test_no_rows(tmp_path, text):
     path = tmp_path / "a.csv"
     path.write_text(text)
     assert evaluate(scan_csv(path), "nDCG").n_queries == read_csv(path).n_queries == 0
@@ -259,7 +246,7 @@ def test_no_rows(tmp_path: Path, text: str) -> None:
         max_size=8,
     )
 )
-def test_any_few_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]) -> None:
+def test_any_few_rows(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("few") / "a.csv"
     path.write_text("\n".join(["qid,label,score", *map(",".join, rows)]) + "\n")
     try:
@@ -273,7 +260,7 @@ def test_any_few_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple
     assert parts.queries.equals(whole.queries)
 
 
-def test_rows_that_grow_narrower_than_the_first(tmp_path: Path) -> None:
+def test_rows_that_grow_narrower_than_the_first(tmp_path):
     path = tmp_path / "a.csv.gz"
     noise = np.random.default_rng(0).integers(0, 1 << 62, 9_000).astype(str).tolist()
     wide = "".join(f"{row},1,0.5,{each * 60}\n" for row, each in enumerate(noise))
@@ -285,7 +272,7 @@ def test_rows_that_grow_narrower_than_the_first(tmp_path: Path) -> None:
     assert stream.n_rows == 109_000
 
 
-def test_the_command_scores_a_large_csv_in_parts(tmp_path: Path) -> None:
+def test_the_command_scores_a_large_csv_in_parts(tmp_path):
     path = _write(tmp_path / "a.csv.gz", _table(60_000, shuffled=True))
     words = ["score", str(path), "-m", "nDCG@10", "--format", "csv"]
     whole, parts = (commands.run(*words, *more) for more in ([], ["--memory", "1MB"]))
@@ -305,7 +292,7 @@ print(int(peak) >> 10, rows, stream.nbytes >> 20)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/status")
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_memory_does_not_grow_with_the_file(tmp_path: Path, shuffled: bool) -> None:
+def test_memory_does_not_grow_with_the_file(tmp_path, shuffled):
     peaks = []
     for rows in (300_000, 1_200_000):
         table = _table(rows, shuffled=shuffled)
@@ -318,7 +305,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, shuffled: bool) -> N
     assert peaks[1] - peaks[0] < 50
 
 
-def test_a_row_that_is_longer_than_every_block_is_refused_as_where_it_is_read_whole(tmp_path: Path) -> None:
+def test_a_row_that_is_longer_than_every_block_is_refused_as_where_it_is_read_whole(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"qid,label,score,text\na,1,0.5,{'x' * 3_000_000}\nb,0,0.25,y\n")
     for read in (read_csv, scan_csv):
@@ -328,9 +315,7 @@ def test_a_row_that_is_longer_than_every_block_is_refused_as_where_it_is_read_wh
 
 @pytest.mark.parametrize("days", [["2026-01-01"], [""], ["12:30:00"], ["2026-01-01 10:00:00"]])
 @pytest.mark.parametrize("late", ["soon", "2026-01-02T10:00:00", "0.5"])
-def test_types_of_a_file_read_whole_are_those_that_fit_all_rows(
-    tmp_path: Path, days: list[str], late: str
-) -> None:
+def test_types_of_a_file_read_whole_are_those_that_fit_all_rows(tmp_path, days, late):
     path, n = tmp_path / "a.csv", 60_000
     path.write_text("qid,label,score,day\n" + f"7,1,1,{days[0]}\n" * n + f"007,0.5,0.25,{late}\n")
     names = ["qid", "label", "score", "day"]

@@ -1,13 +1,10 @@
 """Sources: Arrow and Parquet in every form become the same `Rankings`; what is copied, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import decimal
 import inspect
 import io
 import json
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,9 +32,6 @@ from fastndcg.sources.columns import USUAL_NAMES, Roles, find_columns
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.read import open_path, read_parquet
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 QUERY, LABEL, SCORE = ["b", "b", "a", "c", "c", "c"], [1, 0, 2, 0, 3, 1], [0.5, 0.1, 0.9, 0.3, 0.2, 0.8]
 OFFSETS, LANG = [0, 2, 3, 6], ["en", "en", "de", "fr", "fr", "fr"]
 SHUFFLE = [3, 0, 2, 4, 1, 5]  # queries c b a; each keeps the order of its rows
@@ -49,12 +43,12 @@ LISTS = {
 SHUFFLED = (["c", "b", "a"], [0, 3, 5, 6], [0, 3, 1, 1, 0, 2], [0.3, 0.2, 0.8, 0.5, 0.1, 0.9])
 
 
-def table(**changed: Any) -> pa.Table:
+def table(**changed):
     columns = {"qid": QUERY, "label": LABEL, "score": SCORE, "lang": LANG} | changed
     return pa.table({name: values for name, values in columns.items() if values is not None})
 
 
-def columns_of(rankings: Rankings) -> tuple[list[Any], ...]:
+def columns_of(rankings):
     ids = rankings.queries[0].to_pylist()
     return ids, rankings.offsets.tolist(), rankings.relevance.tolist(), rankings.scores.tolist()
 
@@ -62,18 +56,18 @@ def columns_of(rankings: Rankings) -> tuple[list[Any], ...]:
 EXPECTED = (["b", "a", "c"], OFFSETS, LABEL, SCORE)
 
 
-def address(array: np.ndarray[Any, Any]) -> int:
+def address(array):
     return int(array.ctypes.data)
 
 
-def value_address(array: pa.Array) -> int:
+def value_address(array):
     return int(array.buffers()[-1].address) + array.offset * array.type.bit_width // 8
 
 
 # ---- containers ----
 
 
-def frame() -> Any:
+def frame():
     return pytest.importorskip("pandas").DataFrame(table().to_pydict(), index=[9, 8, 7, 6, 5, 4])
 
 
@@ -110,25 +104,25 @@ CONTAINERS = {
 class Stream:
     """Nothing but Arrow's stream protocol."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data):
         self._data = data
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+    def __arrow_c_stream__(self, requested_schema=None):
         return self._data.__arrow_c_stream__(requested_schema)
 
 
-def polars() -> Any:
+def polars():
     return pytest.importorskip("polars")
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
-def test_every_container_gives_the_same_rankings(name: str) -> None:
+def test_every_container_gives_the_same_rankings(name):
     rankings = Rankings.from_arrow(CONTAINERS[name]())
     assert columns_of(rankings) == EXPECTED
     assert rankings.queries.column_names == ["qid"]
 
 
-def test_containers_of_list_columns() -> None:
+def test_containers_of_list_columns():
     containers = [pa.table(LISTS), LISTS, Stream(pa.table(LISTS))]
     containers.append(polars().DataFrame(LISTS))
     containers.append(pytest.importorskip("pandas").DataFrame(LISTS))
@@ -136,14 +130,14 @@ def test_containers_of_list_columns() -> None:
         assert columns_of(Rankings.from_arrow(data)) == EXPECTED
 
 
-def test_matrices_in_a_mapping_are_list_columns() -> None:
+def test_matrices_in_a_mapping_are_list_columns():
     rankings = Rankings.from_arrow(
         {"label": np.array([[1, 0], [2, 3]]), "score": np.array([[1.0, 2.0], [3.0, 4.0]])}
     )
     assert (rankings.offsets.tolist(), rankings.relevance.tolist()) == ([0, 2, 4], [1, 0, 2, 3])
 
 
-def test_big_endian_and_strided_arrays() -> None:
+def test_big_endian_and_strided_arrays():
     scores = np.repeat(SCORE, 2).astype(">f4")[::2]
     rankings = Rankings.from_arrow(
         {"qid": np.array([5, 5, 7, 9, 9, 9], ">i4"), "label": LABEL, "score": scores}
@@ -152,14 +146,14 @@ def test_big_endian_and_strided_arrays() -> None:
     assert rankings.queries[0].to_pylist() == [5, 7, 9]
 
 
-def test_other_columns_are_not_touched() -> None:
+def test_other_columns_are_not_touched():
     pandas = pytest.importorskip("pandas")
     mixed = pandas.DataFrame(table().to_pydict())
     mixed["junk"] = [1, "two", None, [3], {4}, 5.0]  # no Arrow type
     assert columns_of(Rankings.from_arrow(mixed)) == EXPECTED
 
 
-def test_pandas_index_does_not_leak_and_is_named_in_the_error() -> None:
+def test_pandas_index_does_not_leak_and_is_named_in_the_error():
     frame_of_ids = frame().set_index("qid")
     with pytest.raises(
         ColumnError, match=r"no column has a usual name of the query.*index has 'qid': call reset_index\(\)"
@@ -167,7 +161,7 @@ def test_pandas_index_does_not_leak_and_is_named_in_the_error() -> None:
         Rankings.from_arrow(frame_of_ids)
 
 
-def test_pandas_nan_stays_nan() -> None:
+def test_pandas_nan_stays_nan():
     broken = frame()
     broken["score"] = [0.5, np.nan, 0.9, 0.3, np.nan, 0.8]
     with pytest.raises(
@@ -176,7 +170,7 @@ def test_pandas_nan_stays_nan() -> None:
         Rankings.from_arrow(broken)
 
 
-def test_other_libraries_are_not_imported() -> None:
+def test_other_libraries_are_not_imported():
     # pandas is missing from the list: pyarrow itself imports it, where it is installed, to make arrays
     program = (
         "import sys, pyarrow as pa; from fastndcg import Rankings;"
@@ -197,23 +191,23 @@ def test_other_libraries_are_not_imported() -> None:
         ({"qid": [1], "label": [object()], "score": [1]}, r'column "label" is not an array that Arrow can hold'),
     ],
 )  # fmt: skip
-def test_what_is_no_table(data: Any, message: str) -> None:
+def test_what_is_no_table(data, message):
     with pytest.raises(InputTypeError, match=message):
         Rankings.from_arrow(data)
 
 
-def test_lazy_frames_are_collected() -> None:
+def test_lazy_frames_are_collected():
     lazy = polars().LazyFrame(LISTS | {"more": [1, 2, 3]})
     assert columns_of(Rankings.from_arrow(lazy, keep="more")) == EXPECTED
 
 
-def test_columns_of_a_mapping_have_one_length() -> None:
+def test_columns_of_a_mapping_have_one_length():
     with pytest.raises(InputError, match=r'column "score" has 1 value and column "qid" 2; wanted one length'):
         Rankings.from_arrow({"qid": [1, 1], "label": [1, 0], "score": [0.5]})
 
 
-def test_a_stream_that_fails_says_so() -> None:
-    def batches() -> Any:
+def test_a_stream_that_fails_says_so():
+    def batches():
         yield table().to_batches()[0]
         raise pa.ArrowInvalid("the source went away\nmore")
 
@@ -245,7 +239,7 @@ ID_TYPES = {
 @pytest.mark.pure
 @pytest.mark.parametrize("name", ID_TYPES)
 @pytest.mark.parametrize("chunks", [1, 3])
-def test_ids_of_every_type(name: str, chunks: int) -> None:
+def test_ids_of_every_type(name, chunks):
     ids, rows = ID_TYPES[name], len(ID_TYPES[name])
     step = -(-rows // chunks)
     chunked = pa.chunked_array([ids[at : at + step] for at in range(0, rows, step)])
@@ -258,7 +252,7 @@ def test_ids_of_every_type(name: str, chunks: int) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("name", [name for name, ids in ID_TYPES.items() if len(ids) == len(QUERY)])
-def test_shuffled_rows_of_every_type_of_id(name: str) -> None:
+def test_shuffled_rows_of_every_type_of_id(name):
     data = table().set_column(0, "qid", _plain(ID_TYPES[name]).take(pa.array(SHUFFLE)))
     data = data.set_column(1, "label", data["label"].take(pa.array(SHUFFLE)))
     data = data.set_column(2, "score", data["score"].take(pa.array(SHUFFLE)))
@@ -267,14 +261,14 @@ def test_shuffled_rows_of_every_type_of_id(name: str) -> None:
     assert rankings.queries[0].to_pylist() == list(dict.fromkeys(data["qid"].to_pylist()))
 
 
-def _plain(ids: pa.Array) -> pa.Array:
+def _plain(ids):
     if pa.types.is_string_view(ids.type):
         return ids.cast(pa.string())
     return pc.run_end_decode(ids) if pa.types.is_run_end_encoded(ids.type) else ids
 
 
 @pytest.mark.pure
-def test_shuffled_rows_bring_all_their_columns() -> None:
+def test_shuffled_rows_bring_all_their_columns():
     data = table(doc=list("uvwxyz"), seen=[True, False, True, True, False, True], w=[2, 2, 0.5, 1, 1, 1])
     rankings = Rankings.from_arrow(
         data.take(pa.array(SHUFFLE)), doc_id="doc", is_judged="seen", weight="w", keep="lang"
@@ -294,9 +288,7 @@ runs = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9)), max_size=12)
 
 @pytest.mark.pure
 @given(runs, st.integers(1, 40), st.sampled_from(["int", "string", "dictionary"]))
-def test_grouping_by_runs_equals_grouping_by_rows(
-    pieces: list[tuple[int, int]], step: int, kind: str
-) -> None:
+def test_grouping_by_runs_equals_grouping_by_rows(pieces, step, kind):
     codes = [code for code, length in pieces for _ in range(length)]
     ids = pa.array(codes, pa.int64())
     if kind != "int":
@@ -317,7 +309,7 @@ def test_grouping_by_runs_equals_grouping_by_rows(
     assert rankings.lengths.tolist() == [codes.count(code) for code in dict.fromkeys(codes)]
 
 
-def test_no_rows_are_no_queries() -> None:
+def test_no_rows_are_no_queries():
     for empty in (table()[:0], pa.table({"qid": [], "label": [], "score": []}), pa.table(LISTS)[:0]):
         rankings = Rankings.from_arrow(empty)
         assert (rankings.n_queries, rankings.n_docs) == (0, 0)
@@ -332,7 +324,7 @@ def test_no_rows_are_no_queries() -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int64(), pa.float32(), pa.float64()])
-def test_grouped_rows_of_one_chunk_are_views(kind: pa.DataType) -> None:
+def test_grouped_rows_of_one_chunk_are_views(kind):
     data = table(label=pa.array(LABEL, kind), score=pa.array(SCORE, pa.float32()))[
         2:
     ]  # sliced: not the buffer's start
@@ -342,13 +334,13 @@ def test_grouped_rows_of_one_chunk_are_views(kind: pa.DataType) -> None:
     assert not rankings.scores.flags.writeable
 
 
-def test_a_validity_bitmap_without_nulls_does_not_hinder() -> None:
+def test_a_validity_bitmap_without_nulls_does_not_hinder():
     scores = pa.array([*SCORE, None])[:6]
     assert scores.buffers()[0] is not None
     assert address(Rankings.from_arrow(table(score=scores)).scores) == value_address(scores)
 
 
-def test_polars_and_pandas_and_numpy_are_views() -> None:
+def test_polars_and_pandas_and_numpy_are_views():
     relevance, scores = np.array(LABEL), np.array(SCORE)
     rankings = Rankings.from_arrow({"qid": QUERY, "label": relevance, "score": scores})
     assert (address(rankings.relevance), address(rankings.scores)) == (address(relevance), address(scores))
@@ -358,7 +350,7 @@ def test_polars_and_pandas_and_numpy_are_views() -> None:
     assert address(Rankings.from_arrow(series).scores) == address(series["score"].to_numpy())
 
 
-def test_large_lists_are_views_with_their_offsets() -> None:
+def test_large_lists_are_views_with_their_offsets():
     data = pa.table({
         "label": pa.array(LISTS["label"], pa.large_list(pa.int8())),
         "score": pa.array(LISTS["score"], pa.large_list(pa.float32())),
@@ -370,14 +362,14 @@ def test_large_lists_are_views_with_their_offsets() -> None:
     assert address(rankings.scores) == value_address(score.values)
 
 
-def test_sliced_lists_are_views_from_their_first_offset() -> None:
+def test_sliced_lists_are_views_from_their_first_offset():
     data = pa.table(LISTS)[1:]
     rankings = Rankings.from_arrow(data)
     assert columns_of(rankings) == (["a", "c"], [0, 1, 4], [2, 0, 3, 1], [0.9, 0.3, 0.2, 0.8])
     assert address(rankings.scores) == value_address(data["score"].chunk(0).values) + 2 * 8
 
 
-def test_fixed_size_lists_are_views() -> None:
+def test_fixed_size_lists_are_views():
     data = pa.table({
         "label": pa.array([[1, 0], [2, 1], [0, 3]], pa.list_(pa.int8(), 2)),
         "score": pa.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], pa.list_(pa.float32(), 2)),
@@ -396,7 +388,7 @@ def test_fixed_size_lists_are_views() -> None:
 
 @pytest.mark.parametrize("kind", [pa.list_, pa.large_list, pa.list_view, pa.large_list_view])
 @pytest.mark.parametrize("chunks", [1, 2, 3])
-def test_lists_of_every_kind(kind: Any, chunks: int) -> None:
+def test_lists_of_every_kind(kind, chunks):
     whole = pa.table({
         "qid": LISTS["qid"], "label": pa.array(LISTS["label"], kind(pa.int16())), "score": pa.array(LISTS["score"], kind(pa.float64())),
     })  # fmt: skip
@@ -406,19 +398,19 @@ def test_lists_of_every_kind(kind: Any, chunks: int) -> None:
     assert columns_of(Rankings.from_arrow(data)) == EXPECTED
 
 
-def test_list_and_large_list_together() -> None:
+def test_list_and_large_list_together():
     data = pa.table(
         {"label": pa.array(LISTS["label"]), "score": pa.array(LISTS["score"], pa.large_list(pa.float32()))}
     )
     assert Rankings.from_arrow(data).offsets.tolist() == OFFSETS
 
 
-def test_list_columns_without_ids_are_numbered() -> None:
+def test_list_columns_without_ids_are_numbered():
     rankings = Rankings.from_arrow(pa.table({"label": LISTS["label"], "score": LISTS["score"]}))
     assert rankings.queries[0].to_pylist() == [0, 1, 2]
 
 
-def test_list_columns_bring_all_their_columns() -> None:
+def test_list_columns_bring_all_their_columns():
     data = pa.table(
         LISTS
         | {
@@ -439,7 +431,7 @@ def test_list_columns_bring_all_their_columns() -> None:
     }  # fmt: skip
 
 
-def test_empty_lists_are_empty_queries() -> None:
+def test_empty_lists_are_empty_queries():
     rankings = Rankings.from_arrow(pa.table({"label": [[], [1]], "score": [[], [0.5]]}))
     assert rankings.offsets.tolist() == [0, 0, 1]
     assert (
@@ -462,12 +454,12 @@ def test_empty_lists_are_empty_queries() -> None:
          r'column "score" has 1 NaN value; the first is at position 1 of query "c"'),
     ],
 )  # fmt: skip
-def test_lists_that_are_refused(changed: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_lists_that_are_refused(changed, error, message):
     with pytest.raises(error, match=message):
         Rankings.from_arrow(pa.table(LISTS | changed))
 
 
-def test_doc_ids_and_flags_are_lists_too() -> None:
+def test_doc_ids_and_flags_are_lists_too():
     with pytest.raises(InputTypeError, match=r'column "doc" is string; wanted a list for each query'):
         Rankings.from_arrow(pa.table(LISTS | {"doc": ["u", "v", "w"]}), doc_id="doc")
     with pytest.raises(InputError, match=r'query "a" has 1 value in column "label" and 0 in column "seen"'):
@@ -486,7 +478,7 @@ def test_doc_ids_and_flags_are_lists_too() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("chunks", [1, 2])
-def test_numbers_of_every_type(kind: pa.DataType, dtype: type, chunks: int) -> None:
+def test_numbers_of_every_type(kind, dtype, chunks):
     values = [1, 0, 0, 1, 0, 1]
     if pa.types.is_decimal(kind):
         column = pa.array([decimal.Decimal(value) for value in values], kind)
@@ -509,7 +501,7 @@ decimals = st.integers(-(10**15) + 1, 10**15 - 1)
     st.sampled_from([128, 256]),
     st.integers(0, 5),
 )
-def test_decimals_become_the_nearest_floats(unscaled: list[int], scale: int, bits: int, skipped: int) -> None:
+def test_decimals_become_the_nearest_floats(unscaled, scale, bits, skipped):
     kind = {128: pa.decimal128(38, scale), 256: pa.decimal256(60, scale)}[bits]
     values = [decimal.Decimal(value).scaleb(-scale) for value in unscaled]
     column = pa.array([decimal.Decimal(0)] * skipped + values, kind)[skipped:]
@@ -517,7 +509,7 @@ def test_decimals_become_the_nearest_floats(unscaled: list[int], scale: int, bit
     assert Rankings.from_arrow(data).scores.tolist() == [float(value) for value in values]
 
 
-def test_decimals_with_negative_scale_are_integers() -> None:
+def test_decimals_with_negative_scale_are_integers():
     column = pa.array([decimal.Decimal(value) for value in (1500, -300)], pa.decimal128(5, -2))
     assert Rankings.from_arrow({"qid": [1, 1], "label": [0, 1], "score": column}).scores.tolist() == [
         1500,
@@ -537,13 +529,13 @@ def test_decimals_with_negative_scale_are_integers() -> None:
         ("9" * 18 + "00", pa.decimal128(20, -2), r"with values beyond int64"),
     ],
 )
-def test_decimals_that_would_lose_digits(value: str, kind: pa.DataType, message: str) -> None:
+def test_decimals_that_would_lose_digits(value, kind, message):
     data = {"qid": [1], "label": [1], "score": pa.array([decimal.Decimal(value)], kind)}
     with pytest.raises(InputError, match=message):
         Rankings.from_arrow(data)
 
 
-def test_boundary_of_decimals() -> None:
+def test_boundary_of_decimals():
     kind = pa.decimal128(38, 20)
     fits = decimal.Decimal(10**15 - 1).scaleb(-20)
     assert Rankings.from_arrow({"qid": [1], "label": [1], "score": pa.array([fits], kind)}).scores[
@@ -567,12 +559,12 @@ def test_boundary_of_decimals() -> None:
         ("qid", [["b"]] * 6, r'column "qid" is list<'),
     ],
 )  # fmt: skip
-def test_types_without_meaning(column: str, values: Any, message: str) -> None:
+def test_types_without_meaning(column, values, message):
     with pytest.raises(InputTypeError, match=message):
         Rankings.from_arrow(table(**{column: values}))
 
 
-def test_flags_are_bool() -> None:
+def test_flags_are_bool():
     with pytest.raises(InputTypeError, match=r'column "seen" is int64; wanted bool'):
         Rankings.from_arrow(table(seen=[1, 0, 1, 0, 1, 0]), is_judged="seen")
 
@@ -594,20 +586,20 @@ def test_flags_are_bool() -> None:
         ("label", [1, 0, 2, 0, float("nan"), 1], r'column "label" has 1 NaN value; the first is at row 4, query "c"'),
     ],
 )  # fmt: skip
-def test_nulls_and_nan_are_refused(column: str, values: Any, message: str) -> None:
+def test_nulls_and_nan_are_refused(column, values, message):
     with pytest.raises(InputError, match=message):
         Rankings.from_arrow(table(**{column: values}))
 
 
 @pytest.mark.pure
-def test_shuffled_rows_are_named_as_they_came() -> None:
+def test_shuffled_rows_are_named_as_they_came():
     data = table(score=[0.5, 0.1, 0.9, 0.3, float("nan"), 0.8]).take(pa.array(SHUFFLE))
     with pytest.raises(InputError, match=r'the first is at row 3, query "c"'):
         Rankings.from_arrow(data)
 
 
 @pytest.mark.parametrize("name", ["doc", "seen", "w"])
-def test_nulls_in_optional_columns(name: str) -> None:
+def test_nulls_in_optional_columns(name):
     data = table(
         doc=["u", None, "w", "x", "y", "z"],
         seen=[True, None, True, True, True, True],
@@ -618,7 +610,7 @@ def test_nulls_in_optional_columns(name: str) -> None:
         Rankings.from_arrow(data, **{roles[name]: name})
 
 
-def test_nan_last() -> None:
+def test_nan_last():
     data = table(score=[0.5, float("nan"), 0.9, 0.3, 0.2, 0.8])
     assert Rankings.from_arrow(data, nan="last").scores.tolist() == [0.5, float("-inf"), 0.9, 0.3, 0.2, 0.8]
 
@@ -641,9 +633,7 @@ def test_nan_last() -> None:
         ([1.0, 1.0, 2.0, 3.0, 3.0, float("nan")], r'column "lang" differs within query "c": 3.0 at row \d, nan at row 5'),
     ],
 )  # fmt: skip
-def test_kept_columns_have_one_value_within_a_query(
-    values: list[Any], message: str, shuffled: bool, encode: bool
-) -> None:
+def test_kept_columns_have_one_value_within_a_query(values, message, shuffled, encode):
     column = pa.array(values)
     data = table(lang=column.dictionary_encode() if encode else column)
     with pytest.raises(InputError, match=message):
@@ -664,7 +654,7 @@ def test_kept_columns_have_one_value_within_a_query(
         pa.array(["x", "x", "y", "z", "z", "z"], pa.string_view()),
     ],
 )  # fmt: skip
-def test_kept_columns_of_every_kind(values: Any, shuffled: bool) -> None:
+def test_kept_columns_of_every_kind(values, shuffled):
     data = table(lang=values)
     plain = data["lang"].to_pylist()
     expected = [plain[3], plain[0], plain[2]] if shuffled else [plain[0], plain[2], plain[3]]
@@ -674,18 +664,18 @@ def test_kept_columns_of_every_kind(values: Any, shuffled: bool) -> None:
     assert kept == expected or all(value != value for value in kept + expected)
 
 
-def _taken(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _taken(column):
     return (column.cast(pa.string()) if pa.types.is_string_view(column.type) else column).take(
         pa.array(SHUFFLE)
     )
 
 
-def test_kept_categories_stay_categories() -> None:
+def test_kept_categories_stay_categories():
     data = table(lang=pa.array(LANG).dictionary_encode())
     assert pa.types.is_dictionary(Rankings.from_arrow(data, keep=["lang"]).queries["lang"].type)
 
 
-def test_weight_is_a_value_for_each_query() -> None:
+def test_weight_is_a_value_for_each_query():
     data = table(w=pa.array([2, 2, 1, 3, 3, 3], pa.int8()))
     rankings = Rankings.from_arrow(data, weight="w")
     assert rankings.weight is not None
@@ -696,7 +686,7 @@ def test_weight_is_a_value_for_each_query() -> None:
         Rankings.from_arrow(table(w=[-1, -1, 1, 3, 3, 3]), weight="w")
 
 
-def test_names_that_collide_in_the_results() -> None:
+def test_names_that_collide_in_the_results():
     named = Rankings.from_arrow(table(query_id=LANG), query="qid", keep="query_id").queries
     assert named.column_names == ["qid", "query_id"]
     with pytest.raises(
@@ -708,13 +698,13 @@ def test_names_that_collide_in_the_results() -> None:
     assert rankings.queries.column_names == ["qid", "lang", "weight"]
 
 
-def test_keep_is_a_name_or_names() -> None:
+def test_keep_is_a_name_or_names():
     with pytest.raises(
         InputTypeError, match=r"keep is a int; wanted the name of a column or a sequence of names"
     ):
-        Rankings.from_arrow(table(), keep=3)  # type: ignore[arg-type]
+        Rankings.from_arrow(table(), keep=3)
     with pytest.raises(InputTypeError, match=r"keep=3 is a int; wanted the name of a column"):
-        Rankings.from_arrow(table(), keep=[3])  # type: ignore[list-item]
+        Rankings.from_arrow(table(), keep=[3])
     with pytest.raises(InputTypeError, match=r'column "tags" is list<.*keep and weight take one plain value'):
         Rankings.from_arrow(table(tags=[["x"]] * 6), keep="tags")
 
@@ -723,7 +713,7 @@ def test_keep_is_a_name_or_names() -> None:
 
 
 @pytest.mark.parametrize("role", ["query", "relevance", "score"])
-def test_usual_names_are_found_in_any_case(role: str) -> None:
+def test_usual_names_are_found_in_any_case(role):
     others = {"query": "qid", "relevance": "label", "score": "score"}
     for name in USUAL_NAMES[role]:
         for spelt in (name, name.upper(), name.title()):
@@ -748,7 +738,7 @@ doc_id: doc_id DocID docid docno DOCNO item_id itemId document_id product_id pas
     ("role", "spelt"),
     [(line.split(":")[0], name) for line in SPELLINGS.strip().splitlines() for name in line.split()[1:]],
 )
-def test_spellings_of_columns(role: str, spelt: str) -> None:
+def test_spellings_of_columns(role, spelt):
     others = {"query": "qid", "relevance": "label", "score": "score", "doc_id": "docid"}
     names = [*(other for key, other in others.items() if key != role), "feature_1", spelt]
     columns = find_columns(names, Roles(), with_doc_id=True)
@@ -765,7 +755,7 @@ def test_spellings_of_columns(role: str, spelt: str) -> None:
         (["qid", "label", "relevance_score"], ["qid", "label", "relevance_score"]),
     ],
 )
-def test_names_that_say_less_count_where_no_usual_one_is_there(names: list[str], found: list[str]) -> None:
+def test_names_that_say_less_count_where_no_usual_one_is_there(names, found):
     columns = find_columns(names, Roles())
     assert [columns.query, columns.relevance, columns.score] == found
 
@@ -778,19 +768,19 @@ def test_names_that_say_less_count_where_no_usual_one_is_there(names: list[str],
         (["qid", "relevance_score"], '"relevance_score" could be the relevance and the score; name'),
     ],
 )  # fmt: skip
-def test_nothing_is_guessed(names: list[str], message: str) -> None:
+def test_nothing_is_guessed(names, message):
     with pytest.raises(ColumnError, match=message):
         find_columns(names, Roles())
 
 
-def test_what_is_named_plays_one_role() -> None:
+def test_what_is_named_plays_one_role():
     with pytest.raises(ColumnError, match="no column has a usual name of the score"):
         find_columns(["qid", "relevance_score"], Roles(relevance="relevance_score"))
     columns = find_columns(["qid", "label"], Roles(relevance="label", score="label"))
     assert columns.score == "label"
 
 
-def test_document_ids_are_read_only_when_named() -> None:
+def test_document_ids_are_read_only_when_named():
     names = ["qid", "doc_id", "label", "score"]
     assert find_columns(names, Roles()).doc_id is None
     assert find_columns(names, Roles(), with_doc_id=True).doc_id == "doc_id"
@@ -811,17 +801,17 @@ def test_document_ids_are_read_only_when_named() -> None:
         ([f"feature_{i}" for i in range(40)], {}, r'"feature_11" and 28 more'),
     ],
 )  # fmt: skip
-def test_columns_that_are_missing_or_ambiguous(names: list[str], given: dict[str, str], message: str) -> None:
+def test_columns_that_are_missing_or_ambiguous(names, given, message):
     with pytest.raises(ColumnError, match=message):
         find_columns(names, Roles(**given))
 
 
-def test_a_name_is_a_string() -> None:
+def test_a_name_is_a_string():
     with pytest.raises(InputTypeError, match=r"query=0 is a int; wanted the name of a column"):
-        find_columns(["qid", "label", "score"], Roles(query=0))  # type: ignore[arg-type]
+        find_columns(["qid", "label", "score"], Roles(query=0))
 
 
-def test_kept_columns_are_no_candidates() -> None:
+def test_kept_columns_are_no_candidates():
     data = table(user_id=LANG)
     with pytest.raises(ColumnError, match=r'"qid" and "user_id" could each be the query'):
         Rankings.from_arrow(data)
@@ -834,13 +824,13 @@ def test_kept_columns_are_no_candidates() -> None:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     path = tmp_path / "predictions.parquet"
     pq.write_table(table(), path, row_group_size=2)
     return path
 
 
-def test_a_file(file: Path) -> None:
+def test_a_file(file):
     for path in (file, str(file), [file], iter([file]), file.as_uri(), file.parent, f"{file.parent}/"):
         rankings = read_parquet(path, keep="lang")
         assert columns_of(rankings) == EXPECTED
@@ -849,7 +839,7 @@ def test_a_file(file: Path) -> None:
 
 
 @pytest.mark.parametrize("threads", [None, 1, 2, 7])
-def test_threads_change_nothing(tmp_path: Path, threads: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_change_nothing(tmp_path, threads, monkeypatch):
     from fastndcg.sources import row_groups
 
     monkeypatch.setattr(row_groups, "_FEWEST_ROWS", 3)
@@ -864,7 +854,7 @@ def test_threads_change_nothing(tmp_path: Path, threads: int | None, monkeypatch
     assert (pa.cpu_count(), pa.io_thread_count()) == pools
 
 
-def _ragged_table(rng: np.random.Generator, n_queries: int, first: int = 0) -> pa.Table:
+def _ragged_table(rng, n_queries, first=0):
     lengths = rng.integers(1, 9, n_queries)
     ids = np.repeat(np.arange(first, first + n_queries), lengths)
     texts = pa.array([f"query {number}" for number in ids])
@@ -880,7 +870,7 @@ def _ragged_table(rng: np.random.Generator, n_queries: int, first: int = 0) -> p
 
 
 @pytest.mark.pure
-def test_shuffled_files(tmp_path: Path) -> None:
+def test_shuffled_files(tmp_path):
     rng = np.random.default_rng(8)
     data = _ragged_table(rng, 60)
     data = data.take(pa.array(rng.permutation(len(data))))
@@ -898,7 +888,7 @@ def test_shuffled_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "kind", [pa.list_(pa.float32()), pa.large_list(pa.float64()), pa.list_(pa.float32(), 2)]
 )
-def test_list_column_files(tmp_path: Path, kind: pa.DataType, version: str) -> None:
+def test_list_column_files(tmp_path, kind, version):
     values = [[0.5, 0.25], [1.5, 2.0], [4.0, 8.0]]
     data = pa.table({
         "query_id": ["x", "y", "z"], "rel": pa.array([[1, 0], [2, 0], [0, 1]], pa.list_(pa.int8())), "pred": pa.array(values, kind),
@@ -916,11 +906,11 @@ def test_list_column_files(tmp_path: Path, kind: pa.DataType, version: str) -> N
     )
 
 
-def test_only_needed_columns_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_only_needed_columns_are_read(file, monkeypatch):
+    asked = []
     read = pq.ParquetFile.read_row_groups
 
-    def spy(self: Any, groups: Any, columns: Any = None, **rest: Any) -> Any:
+    def spy(self, groups, columns=None, **rest):
         asked.extend(columns)
         return read(self, groups, columns=columns, **rest)
 
@@ -929,13 +919,13 @@ def test_only_needed_columns_are_read(file: Path, monkeypatch: pytest.MonkeyPatc
     assert sorted(set(asked)) == ["label", "qid", "score"]
 
 
-def test_names_with_dots(tmp_path: Path) -> None:
+def test_names_with_dots(tmp_path):
     path = tmp_path / "dots.parquet"
     pq.write_table(pa.table({"q.id": QUERY, "a.label": LABEL, "a": [{"label": 1}] * 6, "score": SCORE}), path)
     assert columns_of(read_parquet(path, query="q.id", relevance="a.label")) == EXPECTED
 
 
-def test_stored_categories_and_polars_files(tmp_path: Path) -> None:
+def test_stored_categories_and_polars_files(tmp_path):
     pq.write_table(
         table(qid=pa.array(QUERY).dictionary_encode(), lang=pa.array(LANG).dictionary_encode()),
         tmp_path / "a.parquet",
@@ -952,7 +942,7 @@ def test_stored_categories_and_polars_files(tmp_path: Path) -> None:
     assert columns_of(read_parquet(tmp_path / "c.parquet", keep="lang")) == EXPECTED
 
 
-def test_a_file_without_rows(tmp_path: Path) -> None:
+def test_a_file_without_rows(tmp_path):
     for name, data in {
         "none": table()[:0],
         "untyped": pa.table({"qid": [], "label": [], "score": []}),
@@ -964,25 +954,25 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
     assert columns_of(read_parquet(tmp_path)) == EXPECTED
 
 
-def test_progress_counts_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_counts_rows(tmp_path, monkeypatch):
     from fastndcg.sources import row_groups
 
     monkeypatch.setattr(row_groups, "_FEWEST_ROWS", 2)
     monkeypatch.setattr(row_groups, "_MOST_ROWS", 2)
     pq.write_table(table(), tmp_path / "a.parquet", row_group_size=2)
     pq.write_table(table(qid=["x", "x", "y", "y", "y", "y"]), tmp_path / "b.parquet", row_group_size=3)
-    seen: list[tuple[int, int]] = []
+    seen = []
     read_parquet(tmp_path, threads=2, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(0, 12), (2, 12), (4, 12), (6, 12), (9, 12), (12, 12)]
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
-def test_threads_that_are_no_number_of_threads(file: Path, threads: Any) -> None:
+def test_threads_that_are_no_number_of_threads(file, threads):
     with pytest.raises(InputError, match=f"threads must be a positive integer or None; got {threads!r}"):
         read_parquet(file, threads=threads)
 
 
-def test_columns_are_chosen_from_the_footer(file: Path) -> None:
+def test_columns_are_chosen_from_the_footer(file):
     opened = open_path(PARQUET, file, None)
     columns = opened.choose(Roles()).columns
     assert columns.taken == {"query": "qid", "relevance": "label", "score": "score"}
@@ -1005,8 +995,8 @@ READERS_OF_TABLES = {
 
 
 @pytest.mark.parametrize("name", READERS_OF_TABLES)
-def test_roles_are_keywords_of_every_reader(name: str, file: Path) -> None:
-    reader: Any = READERS_OF_TABLES[name]
+def test_roles_are_keywords_of_every_reader(name, file):
+    reader = READERS_OF_TABLES[name]
     roles = [field.name for field in dataclasses.fields(Roles)]
     assert roles == list(typing.RoleKeywords.__annotations__)
     shown = inspect.signature(reader).parameters
@@ -1024,7 +1014,7 @@ def test_roles_are_keywords_of_every_reader(name: str, file: Path) -> None:
 
 
 @pytest.mark.pure
-def test_files_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_files_are_read_in_the_order_of_their_names(tmp_path):
     for name, query in (("b", 2), ("a", 1), ("c/x", 3)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         pq.write_table(pa.table({"qid": [query], "label": [1], "score": [0.5]}), tmp_path / f"{name}.parquet")
@@ -1034,8 +1024,8 @@ def test_files_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
     (tmp_path / "_temporary").mkdir()
     (tmp_path / "_temporary" / "half.parquet").touch()
 
-    def ids(path: Any) -> list[int]:
-        return read_parquet(path).queries[0].to_pylist()  # type: ignore[no-any-return]
+    def ids(path):
+        return read_parquet(path).queries[0].to_pylist()
 
     assert ids(tmp_path) == [1, 2, 3]
     assert ids(tmp_path / "*.parquet") == [1, 2]
@@ -1048,14 +1038,14 @@ def test_files_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
     assert ids([tmp_path / "c", tmp_path / "a.parquet"]) == [3, 1]
 
 
-def test_relative_patterns_and_names_with_wildcards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_patterns_and_names_with_wildcards(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pq.write_table(table(), "run[1].parquet")
     for path in ("run[1].parquet", "*.parquet", "./*.parquet", ".", "**/*.parquet"):
         assert columns_of(read_parquet(path)) == EXPECTED
 
 
-def test_files_without_a_suffix(tmp_path: Path) -> None:
+def test_files_without_a_suffix(tmp_path):
     pq.write_table(table(), tmp_path / "000000_0")  # as Hive and Trino write them
     (tmp_path / "README").write_text("x")
     assert columns_of(read_parquet(tmp_path)) == EXPECTED
@@ -1063,7 +1053,7 @@ def test_files_without_a_suffix(tmp_path: Path) -> None:
     assert columns_of(read_parquet(tmp_path / "preds.dat")) == EXPECTED
 
 
-def test_hive_partitions_are_columns(tmp_path: Path) -> None:
+def test_hive_partitions_are_columns(tmp_path):
     scheme = ds.partitioning(pa.schema([("lang", pa.string()), ("shard", pa.int64())]), flavor="hive")
     data = table(shard=[4, 4, 4, 7, 7, 7])
     ds.write_dataset(data, tmp_path, format="parquet", partitioning=scheme)
@@ -1091,7 +1081,7 @@ def test_hive_partitions_are_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.pure
-def test_partition_values_are_unquoted_and_typed_without_loss(tmp_path: Path) -> None:
+def test_partition_values_are_unquoted_and_typed_without_loss(tmp_path):
     for number, folder in enumerate(("tag=01", "tag=a%20b", "tag=__HIVE_DEFAULT_PARTITION__")):
         (tmp_path / folder).mkdir()
         pq.write_table(
@@ -1102,7 +1092,7 @@ def test_partition_values_are_unquoted_and_typed_without_loss(tmp_path: Path) ->
         read_parquet(tmp_path, query="tag")
 
 
-def test_a_partition_key_is_a_role_only_if_no_column_is(tmp_path: Path) -> None:
+def test_a_partition_key_is_a_role_only_if_no_column_is(tmp_path):
     folder = tmp_path / "score=bm25"
     folder.mkdir()
     pq.write_table(pa.table({"qid": QUERY, "label": LABEL, "pred": SCORE}), folder / "x.parquet")
@@ -1123,11 +1113,9 @@ def test_a_partition_key_is_a_role_only_if_no_column_is(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("listed", [False, True])
-def test_numbers_that_fit_together(
-    tmp_path: Path, one: pa.DataType, other: pa.DataType, joined: type, listed: bool
-) -> None:
+def test_numbers_that_fit_together(tmp_path, one, other, joined, listed):
     for name, kind in (("a", one), ("b", other)):
-        label: Any = pa.array([1, 0], kind)
+        label = pa.array([1, 0], kind)
         if listed:
             data = pa.table(
                 {"qid": [name], "label": pa.array([[1, 0]], pa.list_(kind)), "score": [[0.5, 0.1]]}
@@ -1140,7 +1128,7 @@ def test_numbers_that_fit_together(
 
 
 @pytest.mark.parametrize("column", ["qid", "lang"])
-def test_strings_that_fit_together(tmp_path: Path, column: str) -> None:
+def test_strings_that_fit_together(tmp_path, column):
     kinds = [
         pa.string(),
         pa.large_string(),
@@ -1156,7 +1144,7 @@ def test_strings_that_fit_together(tmp_path: Path, column: str) -> None:
     assert rankings.queries[0].to_pylist() == [f"{number}{query}" for number in range(4) for query in "bac"]
 
 
-def test_files_with_bytes_of_several_types(tmp_path: Path) -> None:
+def test_files_with_bytes_of_several_types(tmp_path):
     for number, kind in enumerate([pa.binary(), pa.large_binary(), pa.binary_view()]):
         ids = pa.array([f"{number}{text}".encode() for text in QUERY]).cast(kind)
         pq.write_table(table(qid=ids), tmp_path / f"{number}.parquet")
@@ -1175,14 +1163,14 @@ def test_files_with_bytes_of_several_types(tmp_path: Path) -> None:
         ("score", None, r'column "score" is in .*a\.parquet but not in .*b\.parquet; wanted it in all files'),
     ],
 )  # fmt: skip
-def test_schemas_that_do_not_fit(tmp_path: Path, column: str, values: Any, message: str) -> None:
+def test_schemas_that_do_not_fit(tmp_path, column, values, message):
     pq.write_table(table(), tmp_path / "a.parquet")
     pq.write_table(table(**{column: values}), tmp_path / "b.parquet")
     with pytest.raises(SourceError, match=message):
         read_parquet(tmp_path)
 
 
-def test_other_columns_need_not_fit(tmp_path: Path) -> None:
+def test_other_columns_need_not_fit(tmp_path):
     pq.write_table(table(), tmp_path / "a.parquet")
     pq.write_table(table(qid=["x"] * 6, lang=None, text=["t"] * 6), tmp_path / "b.parquet")
     assert read_parquet(tmp_path).n_queries == 4
@@ -1191,7 +1179,7 @@ def test_other_columns_need_not_fit(tmp_path: Path) -> None:
 # ---- Parquet: what cannot be read ----
 
 
-def test_paths_that_lead_nowhere(file: Path) -> None:
+def test_paths_that_lead_nowhere(file):
     folder = file.parent
     (folder / "empty").mkdir()
     (folder / "texts").mkdir()
@@ -1214,7 +1202,7 @@ def test_paths_that_lead_nowhere(file: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cut", "cut early", "empty", "text", "damaged"])
-def test_files_that_are_damaged(file: Path, kind: str) -> None:
+def test_files_that_are_damaged(file, kind):
     whole = file.read_bytes()
     file.write_bytes(
         {
@@ -1233,7 +1221,7 @@ def test_files_that_are_damaged(file: Path, kind: str) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_a_damaged_file_among_good_ones_is_named(tmp_path: Path) -> None:
+def test_a_damaged_file_among_good_ones_is_named(tmp_path):
     for name in "abcd":
         pq.write_table(table(), tmp_path / f"{name}.parquet")
     (tmp_path / "c.parquet").write_bytes(b"PAR1")
@@ -1241,7 +1229,7 @@ def test_a_damaged_file_among_good_ones_is_named(tmp_path: Path) -> None:
         read_parquet(tmp_path, threads=4)
 
 
-def test_a_file_without_permission(file: Path) -> None:
+def test_a_file_without_permission(file):
     file.chmod(0)
     try:
         file.read_bytes()
@@ -1254,7 +1242,7 @@ def test_a_file_without_permission(file: Path) -> None:
         pytest.skip("this user may read every file")
 
 
-def test_what_is_no_path(file: Path) -> None:
+def test_what_is_no_path(file):
     for path, error, message in (
         (b"PAR1", InputTypeError, r"path is a bytes; wanted a path or a list of them"),
         (file.open("rb"), InputTypeError, r"path is a BufferedReader; .*For an open file"),
@@ -1264,12 +1252,12 @@ def test_what_is_no_path(file: Path) -> None:
         ([file, file], SourceError, r"predictions\.parquet is named twice"),
     ):
         with pytest.raises(error, match=message):
-            read_parquet(path)  # type: ignore[arg-type]
+            read_parquet(path)
         if hasattr(path, "close"):
             path.close()
 
 
-def test_messages_about_the_content_name_the_path(tmp_path: Path) -> None:
+def test_messages_about_the_content_name_the_path(tmp_path):
     path = tmp_path / "preds.parquet"
     pq.write_table(table(score=[0.5, None, 0.9, 0.3, 0.2, 0.8]), path)
     with pytest.raises(
@@ -1298,7 +1286,7 @@ def test_messages_about_the_content_name_the_path(tmp_path: Path) -> None:
 @pytest.mark.pure
 @pytest.mark.parametrize("name", ["lightgbm_lambdarank/scored_test.parquet", "mq2008/scored.parquet"])
 @pytest.mark.parametrize("score", ["score", "score_1dp"])
-def test_real_files_agree_with_scikit_learn(data: Path, name: str, score: str) -> None:
+def test_real_files_agree_with_scikit_learn(data, name, score):
     path = data / name
     references = json.loads((path.parent / "reference_means.json").read_text())
     assert references
@@ -1325,7 +1313,7 @@ CSV = (
 
 
 @pytest.mark.parametrize("read", ["read_csv", "open_csv"])
-def test_csv(read: str) -> None:
+def test_csv(read):
     """Quotes, a byte-order mark, breaks of lines within values; ids are text where they are asked for as text."""
     import pyarrow.csv as pa_csv
 
@@ -1351,7 +1339,7 @@ def test_csv(read: str) -> None:
         ("qid;label;score\na;1;0.5\n", 'the columns are "qid;label;score"'),
     ],
 )  # fmt: skip
-def test_csv_that_is_not_what_it_seems(text: str, message: str) -> None:
+def test_csv_that_is_not_what_it_seems(text, message):
     import pyarrow.csv as pa_csv
 
     with pytest.raises((InputError, InputTypeError)) as error:
@@ -1365,7 +1353,7 @@ def test_csv_that_is_not_what_it_seems(text: str, message: str) -> None:
 @pytest.mark.pure
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int32, np.uint32, np.int16, np.uint8])
 @pytest.mark.parametrize("longest", [1, 2, 70])
-def test_rows_where_values_change(dtype: Any, longest: int) -> None:
+def test_rows_where_values_change(dtype, longest):
     rng = np.random.default_rng(longest)
     values = np.repeat(rng.permutation(60), rng.integers(1, longest + 1, 60)).astype(dtype)
     column = pa.chunked_array([values[:0], values[:50], values[50:]])

@@ -1,7 +1,5 @@
 """Streams: the same bits as in memory, whatever cuts the rows; and what happens when files or disks fail."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os
@@ -11,7 +9,6 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import commands
 import numpy as np
@@ -37,19 +34,19 @@ SMALL = 4000  # bytes: some ten rows at a time
 
 
 @pytest.fixture(autouse=True)
-def _little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def _little_memory(monkeypatch):
     monkeypatch.setattr(scan, "_LEAST_MEMORY", 1)
 
 
 @pytest.fixture
-def spool(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def spool(tmp_path_factory, monkeypatch):
     """The folder of temporary files."""
     folder = tmp_path_factory.mktemp("spool")
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
 
 
-def rows(n_queries: int = 60, *, text: bool = False, seed: int = 0, longest: int = 12) -> pa.Table:
+def rows(n_queries=60, *, text=False, seed=0, longest=12):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest, n_queries)
     numbers = np.repeat(rng.permutation(n_queries) + 10 * seed, lengths)
@@ -66,16 +63,16 @@ def rows(n_queries: int = 60, *, text: bool = False, seed: int = 0, longest: int
     return pa.table(columns)
 
 
-def shuffled(table: pa.Table, seed: int = 1) -> pa.Table:
+def shuffled(table, seed=1):
     return table.take(pa.array(np.random.default_rng(seed).permutation(len(table))))
 
 
-def write(table: pa.Table, path: Path, **options: Any) -> Path:
+def write(table, path, **options):
     pq.write_table(table, path, **({"row_group_size": 17} | options))
     return path
 
 
-def assert_same(stream: Any, whole: Rankings) -> None:
+def assert_same(stream, whole):
     """The same values to the last bit, for the same queries in the same order, with the same columns."""
     got, wanted = fn.evaluate(stream, MEASURES), fn.evaluate(whole, MEASURES)
     assert got.values.tobytes() == wanted.values.tobytes()
@@ -90,13 +87,13 @@ def assert_same(stream: Any, whole: Rankings) -> None:
 
 # ---- the same bits ----
 
-OPTIONS: dict[str, Any] = {"keep": ["lang", "kind"], "weight": "traffic"}
+OPTIONS = {"keep": ["lang", "kind"], "weight": "traffic"}
 
 
 @pytest.mark.parametrize("memory", [300, SMALL, 60_000, None])
 @pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
 @pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "shuffled"])
-def test_a_file(tmp_path: Path, spool: Path, memory: int | None, text: bool, mixed: bool) -> None:
+def test_a_file(tmp_path, spool, memory, text, mixed):
     table = shuffled(rows(text=text)) if mixed else rows(text=text)
     path = write(table, tmp_path / "a.parquet")
     stream = scan_parquet(path, **OPTIONS, memory=memory, threads=2)
@@ -117,14 +114,12 @@ def test_a_file(tmp_path: Path, spool: Path, memory: int | None, text: bool, mix
 
 
 @pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
-def test_rows_in_any_order_are_decoded_once_where_they_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bool
-) -> None:
+def test_rows_in_any_order_are_decoded_once_where_they_fit(tmp_path, monkeypatch, text):
     table = shuffled(rows(400, text=text)).select(["qid", "label", "score"])
     path = write(table, tmp_path / "a.parquet", row_group_size=1000)
     decoded, readers = [], parquet.ParquetFiles.readers
 
-    def counted(reader: Any) -> Any:
+    def counted(reader):
         for part in reader:
             decoded.append(len(part))
             yield part
@@ -139,7 +134,7 @@ def test_rows_in_any_order_are_decoded_once_where_they_fit(
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_queries_cut_by_row_groups_and_files(tmp_path: Path, size: int) -> None:
+def test_queries_cut_by_row_groups_and_files(tmp_path, size):
     table = rows(20, text=True, longest=40)
     for part, start in enumerate(range(0, len(table), 13)):
         write(table.slice(start, 13), tmp_path / f"{part:03d}.parquet", row_group_size=size)
@@ -157,16 +152,7 @@ def test_queries_cut_by_row_groups_and_files(tmp_path: Path, size: int) -> None:
     files=st.integers(1, 4),
     paged=st.booleans(),
 )
-def test_any_layout(
-    lengths: list[int],
-    order: Any,
-    mixed: bool,
-    text: bool,
-    memory: int,
-    size: int,
-    files: int,
-    paged: bool,
-) -> None:
+def test_any_layout(lengths, order, mixed, text, memory, size, files, paged):
     """Where `paged`, numbers and runs of ids are taken from pages, as in large files; otherwise by pyarrow."""
     numbers = [number for number, length in enumerate(lengths) for _ in range(length)]
     if mixed:
@@ -190,7 +176,7 @@ def test_any_layout(
             assert_same(scan_parquet(folder, memory=memory, threads=2), Rankings.from_arrow(table))
 
 
-def test_row_groups_larger_than_the_memory(tmp_path: Path) -> None:
+def test_row_groups_larger_than_the_memory(tmp_path):
     for name, table in {"grouped": rows(300, text=True), "shuffled": shuffled(rows(300, text=True))}.items():
         path = write(table, tmp_path / f"{name}.parquet", row_group_size=1 << 20, data_page_size=500)
         assert pq.read_metadata(path).num_row_groups == 1
@@ -198,7 +184,7 @@ def test_row_groups_larger_than_the_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ids", [True, False], ids=["ids", "row numbers"])
-def test_list_columns(tmp_path: Path, ids: bool) -> None:
+def test_list_columns(tmp_path, ids):
     whole = Rankings.from_arrow(rows())
     lists = {
         "label": pa.ListArray.from_arrays(whole.offsets.astype(np.int32), pa.array(whole.relevance)),
@@ -211,7 +197,7 @@ def test_list_columns(tmp_path: Path, ids: bool) -> None:
     assert len(list(scan_parquet(path, memory=SMALL))) > 2
 
 
-def test_two_rows_of_lists_of_one_query(tmp_path: Path) -> None:
+def test_two_rows_of_lists_of_one_query(tmp_path):
     """Wherever they stand: the same error as in memory."""
     table = pa.table(
         {
@@ -226,7 +212,7 @@ def test_two_rows_of_lists_of_one_query(tmp_path: Path) -> None:
             list(scan_parquet(path, memory=memory)._in_order())
 
 
-def test_hive_partitions_and_types_that_differ(tmp_path: Path) -> None:
+def test_hive_partitions_and_types_that_differ(tmp_path):
     table = rows(text=True)
     cut = int(Rankings.from_arrow(table).offsets[30])
     for part, (start, stop, kind) in enumerate([(0, cut, pa.int8()), (cut, len(table), pa.int64())]):
@@ -250,7 +236,7 @@ def test_hive_partitions_and_types_that_differ(tmp_path: Path) -> None:
         pa.array(["a", "b", "a"]).dictionary_encode(),
     ],
 )
-def test_ids_of_every_type_return(tmp_path: Path, ids: Any) -> None:
+def test_ids_of_every_type_return(tmp_path, ids):
     path = write(
         pa.table({"qid": ids, "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]}),
         tmp_path / "a.parquet",
@@ -262,7 +248,7 @@ def test_ids_of_every_type_return(tmp_path: Path, ids: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:there are no more documents than queries")
-def test_many_queries_of_one_document_and_one_of_many(tmp_path: Path) -> None:
+def test_many_queries_of_one_document_and_one_of_many(tmp_path):
     n = 20_000
     rng = np.random.default_rng(3)
     for name, ids in {"single": rng.permutation(n), "whole": np.zeros(n, np.int64)}.items():
@@ -273,7 +259,7 @@ def test_many_queries_of_one_document_and_one_of_many(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("grouped", [None, True])
-def test_no_rows(tmp_path: Path, grouped: bool | None) -> None:
+def test_no_rows(tmp_path, grouped):
     path = write(rows()[:0], tmp_path / "a.parquet")
     stream = scan_parquet(path, **OPTIONS, grouped=grouped)
     assert list(stream) == []
@@ -282,7 +268,7 @@ def test_no_rows(tmp_path: Path, grouped: bool | None) -> None:
     assert_same(scan_parquet(tmp_path, **OPTIONS), fn.read_parquet(tmp_path, **OPTIONS))
 
 
-def test_scores_of_a_stream_are_like_any_other(tmp_path: Path) -> None:
+def test_scores_of_a_stream_are_like_any_other(tmp_path):
     path = write(rows(), tmp_path / "a.parquet")
     got = fn.evaluate(scan_parquet(path, **OPTIONS, memory=SMALL), "nDCG@3")
     wanted = fn.evaluate(fn.read_parquet(path, **OPTIONS), "nDCG@3")
@@ -292,18 +278,18 @@ def test_scores_of_a_stream_are_like_any_other(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out.parquet").to_pylist() == wanted.to_arrow().to_pylist()
 
 
-def test_threads_change_nothing_and_are_gone(tmp_path: Path) -> None:
+def test_threads_change_nothing_and_are_gone(tmp_path):
     path = write(rows(400), tmp_path / "a.parquet")
     whole = fn.read_parquet(path)
     for threads in (1, 2, 5):
         assert_same(scan_parquet(path, memory=SMALL, threads=threads), whole)
     half_way = iter(scan_parquet(path, memory=SMALL, grouped=True))
     next(half_way)
-    half_way.close()  # type: ignore[attr-defined]
+    half_way.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "fastndcg-scan"]
 
 
-def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path):
     path = write(rows(400), tmp_path / "a.parquet")
     code = f"""
         import fastndcg as fn
@@ -318,7 +304,7 @@ def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path: Path) -> None
 # ---- queries that return ----
 
 
-def test_grouped_rows_are_demanded(tmp_path: Path) -> None:
+def test_grouped_rows_are_demanded(tmp_path):
     table = pa.table(
         {"qid": ["b", "a", "a", "b", "c"], "label": [1, 0, 2, 1, 0], "score": [0.5, 0.1, 0.9, 0.2, 0.3]}
     )
@@ -330,7 +316,7 @@ def test_grouped_rows_are_demanded(tmp_path: Path) -> None:
             fn.evaluate(scan_parquet(path, grouped=True, memory=300), "nDCG")
 
 
-def test_a_query_that_returns_at_the_very_end(tmp_path: Path, spool: Path) -> None:
+def test_a_query_that_returns_at_the_very_end(tmp_path, spool):
     table = rows(300, text=True)
     again = pa.concat_tables([table, table.slice(0, 1)])
     path = write(again, tmp_path / "a.parquet")
@@ -341,9 +327,7 @@ def test_a_query_that_returns_at_the_very_end(tmp_path: Path, spool: Path) -> No
 
 
 @pytest.mark.parametrize("pages", [False, True])
-def test_dictionaries_do_not_grow_with_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: bool
-) -> None:
+def test_dictionaries_do_not_grow_with_the_file(tmp_path, monkeypatch, pages):
     """Each table had all ids of its row group so far, and 1 M of them took 3.3 us each."""
     n, lengths = 60_000, []
     rng = np.random.default_rng(0)
@@ -358,7 +342,7 @@ def test_dictionaries_do_not_grow_with_the_file(
         monkeypatch.setattr("fastndcg.sources.pages._TEXTS", 1 << 10)
     grouped_rows = groups.grouped_rows
 
-    def spy(table: pa.Table, *more: Any) -> Any:
+    def spy(table, *more):
         lengths.append((len(table), max(len(chunk.dictionary) for chunk in table["qid"].chunks)))
         return grouped_rows(table, *more)
 
@@ -369,7 +353,7 @@ def test_dictionaries_do_not_grow_with_the_file(
     assert max(length for _, length in lengths) <= 3 * rows
 
 
-def test_equal_hashes_are_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_hashes_are_no_proof(tmp_path, monkeypatch):
     monkeypatch.setattr(groups, "keys_of", lambda *ids: keys_of(*ids) % np.uint64(7))
     path = write(rows(100, text=True), tmp_path / "a.parquet")
     assert_same(scan_parquet(path, memory=SMALL, grouped=True), fn.read_parquet(path))
@@ -377,7 +361,7 @@ def test_equal_hashes_are_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @given(st.lists(st.text(max_size=40) | st.sampled_from(["", "a", "aaaaaaaa", "aaaaaaaab"]), max_size=60))
-def test_hashes_tell_texts_apart(texts: list[str]) -> None:
+def test_hashes_tell_texts_apart(texts):
     keys = keys_of(pa.array(texts, pa.string()))
     assert len(set(keys.tolist())) == len(set(texts))
     part = keys_of(pa.array(["x", *texts, "y"]).slice(1, len(texts)))
@@ -385,7 +369,7 @@ def test_hashes_tell_texts_apart(texts: list[str]) -> None:
 
 
 @given(st.lists(st.lists(st.integers(-50, 50), max_size=20), max_size=12))
-def test_seen_keys(batches: list[list[int]]) -> None:
+def test_seen_keys(batches):
     seen, known = SeenKeys(), set()
     for batch in batches:
         wanted = []
@@ -402,12 +386,12 @@ def test_seen_keys(batches: list[list[int]]) -> None:
 @pytest.mark.parametrize(
     ("text", "size"), [("1MB", 1 << 20), (" 2 GiB ", 2 << 30), ("1.5g", 3 << 29), (5e6, 5_000_000)]
 )
-def test_memory(text: Any, size: int) -> None:
+def test_memory(text, size):
     assert bytes_of(text) == size
 
 
 @pytest.mark.parametrize("memory", ["much", "-1MB", "1 XB", 10, True, [1]])
-def test_memory_that_is_none(tmp_path: Path, memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_none(tmp_path, memory, monkeypatch):
     monkeypatch.setattr(scan, "_LEAST_MEMORY", 1 << 20)
     path = write(rows(), tmp_path / "a.parquet")
     with pytest.raises((InputError, InputTypeError), match="memory="):
@@ -415,7 +399,7 @@ def test_memory_that_is_none(tmp_path: Path, memory: Any, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
-def test_ids_that_rise_and_then_do_not(tmp_path: Path, spool: Path, text: bool) -> None:
+def test_ids_that_rise_and_then_do_not(tmp_path, spool, text):
     """Rising ids are not remembered, and looked up again when one returns, at the end of a part or within one."""
     ids = [f"q{number:04d}" if text else number for number in range(400)]
     for back in (0, 1, 250, 398, None):
@@ -439,7 +423,7 @@ def test_ids_that_rise_and_then_do_not(tmp_path: Path, spool: Path, text: bool) 
 
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "not grouped"])
-def test_conventions(tmp_path: Path, spool: Path, mixed: bool) -> None:
+def test_conventions(tmp_path, spool, mixed):
     """Every tool's values, its mean, its summary and its segments, with weights and document ids."""
     table = rows(50, text=True)
     table = table.append_column("docid", pa.array([f"d{row * 7919 % 100_003}" for row in range(len(table))]))
@@ -466,17 +450,17 @@ def test_conventions(tmp_path: Path, spool: Path, mixed: bool) -> None:
     assert scored > 20
 
 
-def test_functions_are_asked_once(tmp_path: Path, spool: Path) -> None:
+def test_functions_are_asked_once(tmp_path, spool):
     """Once for each grade and each rank of the whole stream, as in memory, and anew in the next call."""
     table = rows(200)
     path = write(table, tmp_path / "a.parquet")
-    asked: list[tuple[str, float]] = []
+    asked = []
 
-    def gain(grade: float) -> float:
+    def gain(grade):
         asked.append(("gain", grade))
         return grade**3 / 7
 
-    def discount(rank: int) -> float:
+    def discount(rank):
         asked.append(("discount", rank))
         return 1 / (rank + 1)
 
@@ -498,10 +482,10 @@ def test_functions_are_asked_once(tmp_path: Path, spool: Path) -> None:
     assert sorted(asked) == [("gain", grade) for grade in range(5)]
 
 
-def test_options_that_are_refused(tmp_path: Path) -> None:
+def test_options_that_are_refused(tmp_path):
     path = write(rows(), tmp_path / "a.parquet")
     with pytest.raises(InputTypeError, match="grouped='yes' is not known; wanted True, or None"):
-        scan_parquet(path, grouped="yes")  # type: ignore[arg-type]
+        scan_parquet(path, grouped="yes")
     with pytest.raises(InputError, match="nan='first' is not known"):
         scan_parquet(path, nan="first")
     with pytest.raises(fn.ColumnError, match=r'a\.parquet: there is no column "labl"'):
@@ -512,10 +496,10 @@ def test_options_that_are_refused(tmp_path: Path) -> None:
         fn.evaluate(scan_parquet(path), "RR", convention="lightgbm")
 
 
-def test_progress(tmp_path: Path) -> None:
+def test_progress(tmp_path):
     table = rows(100)
     for name, data in {"grouped": table, "shuffled": shuffled(table)}.items():
-        seen: list[tuple[int, int]] = []
+        seen = []
         path = write(data, tmp_path / f"{name}.parquet")
         fn.evaluate(scan_parquet(path, memory=SMALL, progress=lambda *now: seen.append(now)), "nDCG")  # noqa: B023
         assert seen[0] == (0, len(table))
@@ -537,9 +521,7 @@ def test_progress(tmp_path: Path) -> None:
         ("qid", None, r'column "qid" has 1 null; the first is at row {row}'),
     ],
 )
-def test_rows_are_named_as_they_stand_in_the_file(
-    tmp_path: Path, spool: Path, mixed: bool, column: str, value: Any, message: str
-) -> None:
+def test_rows_are_named_as_they_stand_in_the_file(tmp_path, spool, mixed, column, value, message):
     table = shuffled(rows(100)) if mixed else rows(100)
     row = 3 * len(table) // 4
     values = table[column].to_pylist()
@@ -560,9 +542,7 @@ def test_rows_are_named_as_they_stand_in_the_file(
         ("label", None, "null; the first is at row 3, query"),
     ],
 )
-def test_the_first_row_is_named_where_rows_are_set_aside(
-    tmp_path: Path, spool: Path, column: str, bad: Any, message: str
-) -> None:
+def test_the_first_row_is_named_where_rows_are_set_aside(tmp_path, spool, column, bad, message):
     """Parts are read in the order of hashes: the first part with a fault may hold a later row."""
     table = shuffled(rows(300))
     values = table[column].to_pylist()
@@ -573,7 +553,7 @@ def test_the_first_row_is_named_where_rows_are_set_aside(
         fn.evaluate(scan_parquet(write(table, tmp_path / "a.parquet"), memory=SMALL), "nDCG")
 
 
-def test_grades_are_named_as_they_stand_in_the_file(tmp_path: Path) -> None:
+def test_grades_are_named_as_they_stand_in_the_file(tmp_path):
     table = rows(100)
     grades = table["label"].to_numpy().copy()
     grades[400] = -1
@@ -585,7 +565,7 @@ def test_grades_are_named_as_they_stand_in_the_file(tmp_path: Path) -> None:
 # ---- faults ----
 
 
-def start_then(path: Path, change: Any, **options: Any) -> None:
+def start_then(path, change, **options):
     """Iterate; change the file once the first rankings are there; go on to the end."""
     stream = iter(scan_parquet(path, memory=SMALL, grouped=True, threads=1, **options))
     next(stream)
@@ -593,21 +573,21 @@ def start_then(path: Path, change: Any, **options: Any) -> None:
     list(stream)
 
 
-def test_a_file_that_is_truncated(tmp_path: Path) -> None:
+def test_a_file_that_is_truncated(tmp_path):
     path = write(rows(), tmp_path / "cut.parquet")
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(SourceError, match=r"cut\.parquet cannot be read"):
         scan_parquet(path)
 
 
-def test_a_file_that_is_truncated_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_is_truncated_while_it_is_read(tmp_path):
     path = write(rows(2000), tmp_path / "cut.parquet", row_group_size=200)
     with pytest.raises(SourceError, match=r"cut\.parquet was replaced or written to while it was read"):
         start_then(path, lambda: os.truncate(path, path.stat().st_size // 2))
 
 
 @pytest.mark.parametrize("checksums", [False, True])
-def test_a_row_group_with_a_corrupt_page(tmp_path: Path, checksums: bool) -> None:
+def test_a_row_group_with_a_corrupt_page(tmp_path, checksums):
     path = tmp_path / "corrupt.parquet"
     write(rows(2000), path, row_group_size=500, write_page_checksum=checksums, compression="snappy")
     chunk = pq.read_metadata(path).row_group(7).column(2)
@@ -626,7 +606,7 @@ def test_a_row_group_with_a_corrupt_page(tmp_path: Path, checksums: bool) -> Non
         fn.read_parquet(path)
 
 
-def _unreadable(path: Path) -> bool:
+def _unreadable(path):
     try:
         pq.read_table(path)
     except (OSError, pa.ArrowException):
@@ -634,13 +614,13 @@ def _unreadable(path: Path) -> bool:
     return False
 
 
-def _nothing() -> Any:
+def _nothing():
     from contextlib import nullcontext
 
     return nullcontext()
 
 
-def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_while_it_is_read(tmp_path):
     path = write(rows(2000), tmp_path / "a.parquet", row_group_size=200)
     other = write(rows(2000, seed=5), tmp_path / "other", row_group_size=200)
     with pytest.raises(
@@ -649,7 +629,7 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
         start_then(path, lambda: other.replace(path))
 
 
-def test_a_file_that_is_replaced_before_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_before_it_is_read(tmp_path):
     path = write(rows(), tmp_path / "a.parquet")
     stream = scan_parquet(path)
     write(rows(seed=5), path)
@@ -657,7 +637,7 @@ def test_a_file_that_is_replaced_before_it_is_read(tmp_path: Path) -> None:
         fn.evaluate(stream, "nDCG")
 
 
-def test_a_file_that_is_deleted_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_is_deleted_while_it_is_read(tmp_path):
     first = write(rows(200), tmp_path / "a.parquet")
     last = write(rows(200, seed=50), tmp_path / "b.parquet")
     for path in (last, first):
@@ -666,7 +646,7 @@ def test_a_file_that_is_deleted_while_it_is_read(tmp_path: Path) -> None:
         write(rows(200, seed=50), path)
 
 
-def test_a_column_that_changes_type_between_files(tmp_path: Path) -> None:
+def test_a_column_that_changes_type_between_files(tmp_path):
     table = rows()
     write(table, tmp_path / "a.parquet")
     write(table.set_column(0, "qid", table["qid"].cast(pa.string())), tmp_path / "b.parquet")
@@ -679,19 +659,17 @@ def test_a_column_that_changes_type_between_files(tmp_path: Path) -> None:
 class FullDisk(io.RawIOBase):
     """A temporary file on a disk that soon is full."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size):
         self.left = size
 
-    def write(self, data: Any) -> int:
+    def write(self, data):
         self.left -= len(memoryview(data))
         if self.left < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return len(memoryview(data))
 
 
-def test_a_disk_that_is_full_while_rows_are_set_aside(
-    tmp_path: Path, spool: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_is_full_while_rows_are_set_aside(tmp_path, spool, monkeypatch):
     path = write(shuffled(rows(500)), tmp_path / "a.parquet")
     out = tmp_path / "out.parquet"
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: FullDisk(5000))
@@ -716,7 +694,7 @@ LIMITED = """
 
 @pytest.mark.skipif(os.name != "posix", reason="limits as POSIX has them")
 @pytest.mark.parametrize(("mixed", "limit"), [(True, 5_000), (False, 5_000)], ids=["spilling", "writing"])
-def test_files_that_may_not_grow(tmp_path: Path, spool: Path, mixed: bool, limit: int) -> None:
+def test_files_that_may_not_grow(tmp_path, spool, mixed, limit):
     """The limit on the size of files stands for a full disk."""
     table = rows(3000)
     path = write(shuffled(table) if mixed else table, tmp_path / "a.parquet", row_group_size=1000)
@@ -739,9 +717,7 @@ def test_files_that_may_not_grow(tmp_path: Path, spool: Path, mixed: bool, limit
 @pytest.mark.parametrize(
     ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
-def test_interrupted_leaves_nothing(
-    tmp_path: Path, spool: Path, mixed: bool, sent: signal.Signals, code: int
-) -> None:
+def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
     table = rows(4000)
     path = write(shuffled(table) if mixed else table, tmp_path / "a.parquet")
     slow = """
@@ -786,7 +762,7 @@ PEAK = """
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is measured as Linux tells it")
 @pytest.mark.parametrize("text", [False, True], ids=["int", "string"])
-def test_memory_is_flat(tmp_path: Path, text: bool) -> None:
+def test_memory_is_flat(tmp_path, text):
     peaks = []
     for n_rows in (1_000_000, 16_000_000):  # 13 bytes a row: what is held of all rows would be 195 MB more
         numbers = np.arange(n_rows) // 100
@@ -810,7 +786,7 @@ def test_memory_is_flat(tmp_path: Path, text: bool) -> None:
 # ---- command line ----
 
 
-def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
+def test_command_line_streams_what_is_large(tmp_path):
 
     for name, table in {"grouped": rows(300), "shuffled": shuffled(rows(300))}.items():
         docs = pa.array([f"d{row * 7919 % 100_003}" for row in range(len(table))])
@@ -836,14 +812,14 @@ def test_command_line_streams_what_is_large(tmp_path: Path) -> None:
     assert '--memory: memory="lots" is not an amount of memory' in result.stderr
 
 
-def test_results_are_written_as_they_come(tmp_path: Path) -> None:
+def test_results_are_written_as_they_come(tmp_path):
     from fastndcg.sources import streams
 
     path = write(rows(300), tmp_path / "a.parquet")
     out, seen = tmp_path / "out.parquet", []
     with results_file(out, at_once=20) as file:
 
-        def score(rankings: Rankings) -> fn.Scores:
+        def score(rankings):
             seen.append(Path(file._path).stat().st_size)
             return fn.evaluate(rankings, "nDCG@3")
 
@@ -857,27 +833,27 @@ def test_results_are_written_as_they_come(tmp_path: Path) -> None:
 class Kept:
     """A sink that keeps what it is given."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.tables: list[pa.Table] = []
         self.restarts = 0
 
-    def write(self, table: pa.Table) -> None:
+    def write(self, table):
         self.tables.append(table)
 
-    def restart(self) -> None:
+    def restart(self):
         self.tables.clear()
         self.restarts += 1
 
 
 @pytest.mark.parametrize("convention", [None, "lightgbm", "xgboost"])
 @pytest.mark.parametrize("order", ["grouped", "scattered", "nothing"])
-def test_a_sink_is_given_what_evaluate_returns(tmp_path: Path, order: str, convention: str | None) -> None:
+def test_a_sink_is_given_what_evaluate_returns(tmp_path, order, convention):
     table = rows(0 if order == "nothing" else 300)
     if order == "scattered":
         table = table.take(np.random.default_rng(0).permutation(len(table)))
     path = write(table, tmp_path / "a.parquet")
     whole, parts, stored = Kept(), Kept(), tmp_path / "out.parquet"
-    asked: dict[str, Any] = {"convention": convention}
+    asked = {"convention": convention}
     fn.evaluate(fn.read_parquet(path, keep="lang"), "nDCG@3", sink=whole, **asked)
     assert len(whole.tables) == 1 and not whole.restarts
     stream = scan_parquet(path, keep="lang", memory=SMALL)
@@ -890,19 +866,17 @@ def test_a_sink_is_given_what_evaluate_returns(tmp_path: Path, order: str, conve
     assert pq.read_table(stored).equals(scores.to_arrow().drop_columns("lang"))
 
 
-def test_the_error_of_a_sink_ends_the_evaluation(tmp_path: Path) -> None:
+def test_the_error_of_a_sink_ends_the_evaluation(tmp_path):
     path = write(rows(300), tmp_path / "a.parquet")
     sink = Kept()
-    sink.write = lambda table: sink.tables.append(table) or 1 / 0  # type: ignore[method-assign, func-returns-value]
+    sink.write = lambda table: sink.tables.append(table) or 1 / 0
     for source in (str(path), scan_parquet(path, memory=SMALL)):
         with pytest.raises(ZeroDivisionError):
             fn.evaluate(source, "nDCG@3", sink=sink)
     assert len(sink.tables) == 2
 
 
-def test_a_kept_value_is_null_before_a_file_ends_and_not_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kept_value_is_null_before_a_file_ends_and_not_after(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
     for part, kept in enumerate(([5, None], [7, 7])):
         columns = {"qid": [part, 1], "label": [1, 0], "score": [0.5, 0.1], "kept": pa.array(kept, pa.int64())}

@@ -1,7 +1,5 @@
 """TREC files and joined tables: what trec_eval and pytrec_eval make of them, in every form, and every fault named."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json
@@ -272,7 +270,7 @@ def test_progress(both, write, packed):
     qrels, run = both("301 0 d7 1\n", gzip.compress(text.encode()) if packed else text)
     total = qrels.stat().st_size + run.stat().st_size
     for threads in (1, 4):
-        told: list[tuple[int, int]] = []
+        told = []
         rankings = read_trec(qrels, run, threads=threads, progress=lambda *each, told=told: told.append(each))
         assert rankings.n_docs == 3000
         assert {each for _, each in told} == {total}
@@ -350,7 +348,7 @@ def stored(tmp_path, monkeypatch):
 @pytest.mark.parametrize("qrels", ["qrels.txt", "qrels.parquet", "qrels.csv", "qrels%20of%20two", "qrels%20of*/?.parquet"])  # fmt: skip
 @pytest.mark.parametrize("run", ["run.txt", "run.gz", "run.parquet"])
 def test_two_tables_as_uris(stored, scheme, qrels, run):
-    told: list[tuple[int, int]] = []
+    told = []
     both = (f"{stored[scheme]}/{qrels}", f"{stored[scheme]}/{run}")
     rankings = read_qrels_run(*both, progress=lambda *each: told.append(each))
     assert facts(rankings) == PLAIN
@@ -419,7 +417,7 @@ def test_order_of_rows_is_a_sort_by_score_and_id(data):
 
 @pytest.mark.pure
 @pytest.mark.parametrize("of", ["query_id", "doc_id"])
-def test_ids_of_tables_in_types_that_few_functions_of_arrow_know(of: str) -> None:
+def test_ids_of_tables_in_types_that_few_functions_of_arrow_know(of):
     """Dictionaries of views, which Polars makes of categories, raised; a null in a dictionary or in runs was an id like others."""
     ids = {"query_id": ["q", "q", "q"], "doc_id": ["b", "a", "c"]} | {of: ["b", "a", "c"]}
     rest = {"rel": [1, 0, 2], "score": [1.0, 1.0, 1.0]}
@@ -525,7 +523,7 @@ def test_no_query_in_common(both, missing):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.uint64])
-def test_the_lowest_score_is_the_best_of_distances(kind: type) -> None:
+def test_the_lowest_score_is_the_best_of_distances(kind):
     qrels = {"q": {"a": 3, "b": 1, "c": 0}, "r": {"a": 1}}
     table = pa.table(
         {
@@ -543,7 +541,7 @@ def test_the_lowest_score_is_the_best_of_distances(kind: type) -> None:
             wanted = fn.evaluate(Rankings.from_qrels_run(qrels, opposite), measure)
             np.testing.assert_array_equal(fn.evaluate(rankings, measure)[measure], wanted[measure])
     with pytest.raises(InputTypeError, match="ascending='yes' is not known"):
-        Rankings.from_qrels_run(qrels, dicts, ascending="yes")  # type: ignore[arg-type]
+        Rankings.from_qrels_run(qrels, dicts, ascending="yes")
 
 
 @pytest.mark.pure
@@ -1058,10 +1056,7 @@ def test_faulty_files(both, qrels, run, message):
 
 def test_the_line_of_a_fault_in_a_later_part(write):
     rows = [f"q Q0 d{i} 1 0.5 t" for i in range(100)]
-    for line, text, message in (
-        (77, "q Q0 d", "3 fields"),
-        (90, "q Q0 d 1 x t", "not a number"),
-    ):
+    for line, text, message in ((77, "q Q0 d", "3 fields"), (90, "q Q0 d 1 x t", "not a number")):
         broken = [*rows[: line - 1], text, *rows[line:]]
         with pytest.raises(InputError, match=rf"run, line {line}: .*{message}"):
             lines.read_lines(

@@ -1,10 +1,7 @@
 """Agreement of rankings and of judges, against SciPy, scikit-learn, all orders of ties, and published examples."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +13,7 @@ import fastndcg as fn
 GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=7)
 
 
-def orders(scores: dict[Any, float]) -> list[list[Any]]:
+def orders(scores):
     """All orders of the items, best first, that their scores allow."""
     return [
         list(order)
@@ -29,26 +26,26 @@ def orders(scores: dict[Any, float]) -> list[list[Any]]:
 
 
 @given(GRADES)
-def test_tau_b_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
+def test_tau_b_is_that_of_scipy(pairs):
     stats = pytest.importorskip("scipy.stats")
     a, b = zip(*pairs, strict=True)
     assert fn.rank_agreement(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, rel=1e-12, nan_ok=True)
 
 
-def plain_tau_ap(truth: list[Any], ranked: list[Any]) -> float:
+def plain_tau_ap(truth, ranked):
     n = len(ranked)
     shares = [sum(truth.index(x) < truth.index(ranked[i]) for x in ranked[:i]) / i for i in range(1, n)]
     return 2 * sum(shares) / (n - 1) - 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=5))
-def test_tau_ap_is_the_mean_over_all_orders_of_ties(pairs: list[tuple[int, int]]) -> None:
+def test_tau_ap_is_the_mean_over_all_orders_of_ties(pairs):
     a, b = (dict(enumerate(side)) for side in zip(*pairs, strict=True))
     wanted = np.mean([plain_tau_ap(truth, ranked) for truth in orders(a) for ranked in orders(b)])
     assert fn.rank_agreement(a, b, "tau_ap") == pytest.approx(wanted, abs=1e-12)
 
 
-def plain_rbo(a: list[Any], b: list[Any], p: float) -> float:
+def plain_rbo(a, b, p):
     """Equation 32 of Webber, Moffat and Zobel, as it is written."""
     short, long = sorted((a, b), key=len)
     s, l = len(short), len(long)  # noqa: E741
@@ -63,14 +60,14 @@ def plain_rbo(a: list[Any], b: list[Any], p: float) -> float:
     st.dictionaries(st.sampled_from("abcdefg"), st.integers(0, 2), min_size=1, max_size=5),
     st.sampled_from([0.5, 0.9, 0.99]),
 )
-def test_rbo_is_the_mean_over_all_orders_of_ties(a: dict[str, int], b: dict[str, int], p: float) -> None:
+def test_rbo_is_the_mean_over_all_orders_of_ties(a, b, p):
     wanted = np.mean([plain_rbo(one, other, p) for one in orders(a) for other in orders(b)])
     found = fn.rank_agreement(a, b, "rbo", p)
     assert found == pytest.approx(wanted, abs=1e-12) and 0 <= found <= 1 + 1e-12
     assert fn.rank_agreement(b, a, "rbo", p) == pytest.approx(found, abs=1e-14)
 
 
-def test_rbo_of_equal_and_of_different_rankings() -> None:
+def test_rbo_of_equal_and_of_different_rankings():
     items = [f"d{i}" for i in range(1000)]
     assert fn.rank_agreement(items, items, "rbo") == pytest.approx(1)
     assert fn.rank_agreement(items, [f"e{i}" for i in range(10)], "rbo") == 0
@@ -79,7 +76,7 @@ def test_rbo_of_equal_and_of_different_rankings() -> None:
 
 
 @pytest.mark.parametrize("method", ["tau_b", "tau_ap", "rbo"])
-def test_ends_of_agreement(method: str) -> None:
+def test_ends_of_agreement(method):
     if method == "tau_b":
         pytest.importorskip("scipy")
     up = np.arange(2**62, 2**62 + 20)  # which as float64 would all be tied
@@ -90,7 +87,7 @@ def test_ends_of_agreement(method: str) -> None:
     assert math.isnan(fn.rank_agreement([], [], method))
 
 
-def test_rankings_query_by_query() -> None:
+def test_rankings_query_by_query():
     pytest.importorskip("scipy")
     rankings = fn.Rankings.from_lists([[1, 0, 2], [0, 1]], [[3, 2, 1], [2, 1]])
     other = rankings.with_scores([3, 1, 2, 1, 2])
@@ -123,7 +120,7 @@ def test_rankings_query_by_query() -> None:
         ("xy", "yx", {"method": "rbo"}, "a is a str"),
     ],
 )
-def test_what_is_refused(a: Any, b: Any, options: dict[str, Any], message: str) -> None:
+def test_what_is_refused(a, b, options, message):
     with pytest.raises(fn.FastndcgError, match=message):
         fn.rank_agreement(a, b, **options)
 
@@ -142,7 +139,7 @@ OBSERVERS = [
 @pytest.mark.parametrize(
     ("metric", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
 )
-def test_krippendorffs_own_example(metric: str, alpha: float) -> None:
+def test_krippendorffs_own_example(metric, alpha):
     assert fn.krippendorff_alpha(OBSERVERS, metric) == pytest.approx(alpha, abs=0.0006)
     assert fn.krippendorff_alpha(OBSERVERS[::-1], metric) == pytest.approx(
         fn.krippendorff_alpha(OBSERVERS, metric)
@@ -150,7 +147,7 @@ def test_krippendorffs_own_example(metric: str, alpha: float) -> None:
 
 
 @given(GRADES, st.sampled_from([None, "linear", "quadratic"]))
-def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]], weights: str | None) -> None:
+def test_kappa_is_that_of_scikit_learn(pairs, weights):
     metrics = pytest.importorskip("sklearn.metrics")
     a, b = zip(*pairs, strict=True)
     if len({*a, *b}) == 1:
@@ -160,7 +157,7 @@ def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]], weights: st
     assert fn.cohen_kappa(a, b, weights) == pytest.approx(wanted, abs=1e-12, nan_ok=True)
 
 
-def test_agreement_of_judges_at_its_ends() -> None:
+def test_agreement_of_judges_at_its_ends():
     words = ["good", "bad", "good", "fair"]
     assert fn.cohen_kappa(words, words) == 1
     # the table of Cohen's paper as textbooks have it: 45 and 15, 25 and 15
@@ -198,7 +195,7 @@ FOURTEEN = [
 ]
 
 
-def test_fleiss_own_example_and_its_ends() -> None:
+def test_fleiss_own_example_and_its_ends():
     assert fn.fleiss_kappa(FOURTEEN) == pytest.approx(0.210, abs=0.0005)
     assert fn.fleiss_kappa(np.array(FOURTEEN)[::-1, ::-1]) == pytest.approx(fn.fleiss_kappa(FOURTEEN))
     assert fn.fleiss_kappa([[3, 0], [0, 3]]) == 1
@@ -207,7 +204,7 @@ def test_fleiss_own_example_and_its_ends() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=2, max_size=8))
-def test_fleiss_is_the_share_of_pairs_that_agree_beyond_chance(grades: list[list[int]]) -> None:
+def test_fleiss_is_the_share_of_pairs_that_agree_beyond_chance(grades):
     """Pair by pair, in plain Python; and nominal alpha, which differs by a term of 1 / judgments."""
     counts = [[row.count(level) for level in range(3)] for row in grades]
     pairs = [one == other for row in grades for one, other in permutations(row, 2)]
@@ -222,7 +219,7 @@ def test_fleiss_is_the_share_of_pairs_that_agree_beyond_chance(grades: list[list
     assert alpha == pytest.approx(1 - (1 - found) * (1 - 1 / len(every)))
 
 
-def test_fleiss_refuses() -> None:
+def test_fleiss_refuses():
     with pytest.raises(fn.InputError, match="item 1 has 2 judgments and item 0 3; wanted 2 or more"):
         fn.fleiss_kappa([[3, 0], [1, 1]])
     with pytest.raises(fn.InputError, match="item 0 has 1 judgments"):
@@ -238,7 +235,7 @@ def test_fleiss_refuses() -> None:
 
 
 @pytest.mark.parametrize("method", ["tau_b", "tau_ap", "rbo"])
-def test_large_unsigned_scores_are_not_rounded(method: str) -> None:
+def test_large_unsigned_scores_are_not_rounded(method):
     pytest.importorskip("scipy")
     scores = np.array([2**64 - 1, 2**64 - 2, 0], np.uint64)
     assert fn.rank_agreement(scores, [3, 2, 1], method) == pytest.approx(1)
@@ -247,7 +244,7 @@ def test_large_unsigned_scores_are_not_rounded(method: str) -> None:
         fn.rank_agreement(np.ma.masked_array([1.0, 2, 3], mask=[0, 0, 1]), [1, 2, 3], method)
 
 
-def test_large_unsigned_grades_are_not_rounded() -> None:
+def test_large_unsigned_grades_are_not_rounded():
     """Grades that float64 cannot tell apart, in arrays, lists and beside signed ones, agree as small ones do."""
     small = np.array([[2, 1, 0, 2], [1, 1, 0, 2], [2, 0, 0, 1]])
     for large in (small.astype(np.uint64) + np.uint64(2**64 - 3), small + 2**62):
@@ -260,7 +257,7 @@ def test_large_unsigned_grades_are_not_rounded() -> None:
     assert fn.cohen_kappa(np.array([2**53 + 1, 2**53, 5], np.uint64), np.array([2**53, 2**53 + 1, 5])) == 0.0
 
 
-def test_masked_grades_are_missing() -> None:
+def test_masked_grades_are_missing():
     masked = np.ma.masked_array([[1.0, 2], [1, 3]], mask=[[0, 0], [0, 1]])
     assert math.isnan(fn.krippendorff_alpha(masked))  # one item has two grades, and all of them are equal
     counts = np.ma.masked_array([[1, 2, 3], [1, 2, 9], [2, 9, 3]], mask=[[0, 0, 0], [0, 0, 1], [0, 1, 0]])
@@ -271,7 +268,7 @@ def test_masked_grades_are_missing() -> None:
         fn.cohen_kappa(counts[1], [1, 2, 3])
 
 
-def test_grades_in_series_and_of_several_kinds() -> None:
+def test_grades_in_series_and_of_several_kinds():
     pandas = pytest.importorskip("pandas")
     words = ["a", "b", "b"]
     for dtype in (object, "string", "category"):

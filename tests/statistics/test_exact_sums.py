@@ -1,7 +1,5 @@
 """Sums without rounding: the same as those of fractions, whatever the values."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from unittest.mock import patch
@@ -17,7 +15,7 @@ from fastndcg.statistics import exact_sums
 pytestmark = pytest.mark.compiled
 
 
-def drawn(seed: int, n: int) -> np.ndarray:
+def drawn(seed, n):
     """Values as measures and differences of them have, and very large and small ones."""
     random = np.random.default_rng(seed)
     kind = seed % 9
@@ -41,13 +39,13 @@ def drawn(seed: int, n: int) -> np.ndarray:
     return values
 
 
-def in_fractions(*factors: np.ndarray) -> Fraction:
+def in_fractions(*factors):
     products = zip(*(map(Fraction, factor.tolist()) for factor in factors), strict=True)
     return sum(map(math.prod, products), Fraction(0))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60), st.sampled_from([3, 1 << 28]), st.booleans())
-def test_sums_are_those_of_fractions(seed: int, n: int, between_carries: int, compiled: bool) -> None:
+def test_sums_are_those_of_fractions(seed, n, between_carries, compiled):
     """By kernels and by NumPy, whatever the values, in one part or in many."""
     values, others = drawn(seed, n), drawn(seed // 9, n)
     with (
@@ -60,7 +58,7 @@ def test_sums_are_those_of_fractions(seed: int, n: int, between_carries: int, co
 
 
 @pytest.mark.parametrize("seed", range(9))
-def test_many_values(seed: int) -> None:
+def test_many_values(seed):
     """More than NumPy and kernels add up at a time."""
     values = drawn(seed, (1 << 18) + 5)
     totals, squares = [], []
@@ -80,7 +78,7 @@ def test_many_values(seed: int) -> None:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("values", [[], [1.0, math.inf], [math.nan]])
-def test_what_is_not_finite_has_no_sum(values: list[float]) -> None:
+def test_what_is_not_finite_has_no_sum(values):
     found = exact_sums.quartiles(np.array(values))
     assert all(map(math.isnan, found))
     if values:

@@ -1,10 +1,7 @@
 """Intervals of means: Student's distribution against SciPy, coverage by simulation, slices of queries."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ from fastndcg.statistics.intervals import t_quantile, t_two_sided
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
-def reciprocal_ranks(random: np.random.Generator, size: Any) -> np.ndarray:
+def reciprocal_ranks(random, size):
     """RR@10 as it often is: 0 in most queries."""
     return np.where(random.random(size) < 0.7, 0.0, 1 / random.integers(1, 11, size))
 
@@ -28,7 +25,7 @@ def reciprocal_ranks(random: np.random.Generator, size: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("freedom", [0.3, 1, 1.5, 2, 9, 29.3, 49, 999, 99_999, 1e6, 1e8])
-def test_students_distribution_is_that_of_scipy(freedom: float) -> None:
+def test_students_distribution_is_that_of_scipy(freedom):
     special = pytest.importorskip("scipy.special")
     for t in (1e-3, 0.1, 0.5, 1, 1.3, 2, 3, 5, 10, 20):
         assert t_two_sided(t, freedom) == pytest.approx(2 * special.stdtr(freedom, -t), rel=1e-12)
@@ -39,7 +36,7 @@ def test_students_distribution_is_that_of_scipy(freedom: float) -> None:
         )
 
 
-def test_students_distribution_at_its_ends() -> None:
+def test_students_distribution_at_its_ends():
     assert t_two_sided(0, 5) == pytest.approx(1, rel=1e-15)
     assert 0 < t_two_sided(1e6, 1e6) == t_two_sided(math.inf, 5) < 1e-300
     assert (
@@ -58,7 +55,7 @@ def test_students_distribution_at_its_ends() -> None:
 # ---- of all queries ----
 
 
-def test_an_interval_is_that_of_scipy() -> None:
+def test_an_interval_is_that_of_scipy():
     stats = pytest.importorskip("scipy.stats")
     values = np.random.default_rng(0).beta(0.5, 0.3, 57)
     row = scores_of(values).summary(confidence=0.9).rows[0]
@@ -67,14 +64,14 @@ def test_an_interval_is_that_of_scipy() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30), st.floats(0.1, 10))
-def test_equal_weights_are_none(values: list[float], weight: float) -> None:
+def test_equal_weights_are_none(values, weight):
     found = [scores_of(values, weight=w).summary(0.95).rows[0] for w in (None, [weight] * len(values))]
     for end in ("low", "high"):
         assert found[0][end] == pytest.approx(found[1][end], rel=1e-6, abs=1e-6)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40))
-def test_a_weighted_error_is_that_of_a_ratio(seed: int, n: int) -> None:
+def test_a_weighted_error_is_that_of_a_ratio(seed, n):
     random = np.random.default_rng(seed)
     values, weight = random.random(n), random.exponential(size=n)
     weight[random.random(n) < 0.2] = 0
@@ -89,7 +86,7 @@ def test_a_weighted_error_is_that_of_a_ratio(seed: int, n: int) -> None:
     assert Moments.of(values, weight).error(weighted=True) == pytest.approx((error, freedom), rel=1e-12)
 
 
-def test_an_interval_of_few_or_equal_values() -> None:
+def test_an_interval_of_few_or_equal_values():
     for values in ([], [0.5]):
         row = scores_of(np.array(values)).summary(0.95).rows[0]
         assert math.isnan(row["low"]) and math.isnan(row["high"])
@@ -98,7 +95,7 @@ def test_an_interval_of_few_or_equal_values() -> None:
     assert math.isnan(scores_of([0.5, np.nan, 0.1]).summary(0.95).rows[0]["low"])
 
 
-def test_without_confidence_there_is_no_interval() -> None:
+def test_without_confidence_there_is_no_interval():
     scores = scores_of([0.1, 0.5])
     assert "low" not in scores.summary().to_arrow().column_names
     table = scores.summary(confidence=0.95).to_arrow()
@@ -117,7 +114,7 @@ def test_without_confidence_there_is_no_interval() -> None:
         (True, "confidence=True is not a number"),
     ],
 )  # fmt: skip
-def test_a_confidence_that_is_none(confidence: Any, message: str) -> None:
+def test_a_confidence_that_is_none(confidence, message):
     scores = scores_of([0.1, 0.5], queries={"a": [1, 1]})
     with pytest.raises(fn.FastndcgError, match=message):
         scores.summary(confidence)
@@ -133,7 +130,7 @@ def test_a_confidence_that_is_none(confidence: Any, message: str) -> None:
         (lambda random, size: reciprocal_ranks(random, size) - reciprocal_ranks(random, size), 50, 0.065),
     ],
 )
-def test_intervals_cover_as_often_as_they_say(draw: Any, n: int, most: float) -> None:
+def test_intervals_cover_as_often_as_they_say(draw, n, most):
     random = np.random.default_rng(1)
     truth = draw(random, 2_000_000).mean()
     samples = draw(random, (4000, n))
@@ -147,7 +144,7 @@ def test_intervals_cover_as_often_as_they_say(draw: Any, n: int, most: float) ->
 # ---- of slices ----
 
 
-def test_slices_by_several_columns() -> None:
+def test_slices_by_several_columns():
     countries, devices = ["de", None, "de", "fr", None, "de"], ["tv", "pc", "tv", "pc", "pc", "pc"]
     lists = [[1, 0], [0, 1], [0, 1], [0, 0], [1], [0, 0]]
     rankings = fn.Rankings.from_lists(
@@ -179,7 +176,7 @@ def test_slices_by_several_columns() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 80))
-def test_slices_are_those_queries_alone(seed: int, n: int) -> None:
+def test_slices_are_those_queries_alone(seed, n):
     random = np.random.default_rng(seed)
     values = random.random((2, n))
     kept = {name: random.choice(list("xyz"), n) for name in "abc"}
@@ -196,7 +193,7 @@ def test_slices_are_those_queries_alone(seed: int, n: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_the_order_of_queries_changes_no_bit(seed: int) -> None:
+def test_the_order_of_queries_changes_no_bit(seed):
     random = np.random.default_rng(seed)
     values, weight = random.random(50), random.random(50)
     order = random.permutation(50)

@@ -1,11 +1,8 @@
 """Randomisation, randomised Tukey and the bootstrap: against SciPy, against all signs, and the same bits in any order."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import permutations, product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +25,7 @@ FEW, MANY = (300, 1000) if PURE else (2000, 100_000)
 # ---- random words ----
 
 
-def test_words_are_those_of_splitmix() -> None:
+def test_words_are_those_of_splitmix():
     """The first of the generator from 0 and from 1234567, as its authors' C has them."""
     for start, words in (
         (0, [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]),
@@ -43,7 +40,7 @@ def test_words_are_those_of_splitmix() -> None:
                 assert kernels.random_word(start, number) == expected
 
 
-def test_signs_and_draws_are_fair() -> None:
+def test_signs_and_draws_are_fair():
     sums = np.empty(FEW, np.int64)
     kernels.flip_signs(7, 0, np.array([1, 1 << 10, 1 << 20, 1 << 30], np.int64), sums)
     for place in range(4):
@@ -58,7 +55,7 @@ def test_signs_and_draws_are_fair() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9))
-def test_all_signs_are_tried_of_few_differences(seed: int, n: int) -> None:
+def test_all_signs_are_tried_of_few_differences(seed, n):
     """Of differences in hundredths, many of whose sums are equal."""
     random = np.random.default_rng(seed)
     hundredths = random.integers(-5, 6, n).tolist()
@@ -71,18 +68,18 @@ def test_all_signs_are_tried_of_few_differences(seed: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 8, 12])
-def test_exact_signs_are_those_of_scipy(n: int) -> None:
+def test_exact_signs_are_those_of_scipy(n):
     a, b = drawn(n, n)
     wanted = stats.permutation_test((b - a,), np.sum, permutation_type="samples", vectorized=False)
     assert row_of(a, b, test="randomisation")["p"] == pytest.approx(wanted.pvalue, rel=1e-12)
 
 
-def test_students_own_example() -> None:
+def test_students_own_example():
     """Nine differences are not 0 and all have one sign: 2 of 512."""
     assert row_of(DEXTRO, LAEVO, test="randomisation")["p"] == 2 / 512
 
 
-def test_random_signs_are_near_all_signs() -> None:
+def test_random_signs_are_near_all_signs():
     differences = np.random.default_rng(5).normal(0.05, 0.1, 14)
     exact = resampling.sign_flips(differences, None, 100, 0)
     p = resampling.sign_flips(differences, None, MANY, 3, exact=0)
@@ -90,7 +87,7 @@ def test_random_signs_are_near_all_signs() -> None:
     assert p != resampling.sign_flips(differences, None, MANY, 4, exact=0)
 
 
-def test_p_is_never_0() -> None:
+def test_p_is_never_0():
     assert resampling.sign_flips(np.full(80, 0.5), None, 999, 0) == 1 / 1000
     assert resampling.sign_flips(np.zeros(80), None, 999, 0) == 1
     assert resampling.sign_flips(np.empty(0), None, 999, 0) == 1
@@ -99,7 +96,7 @@ def test_p_is_never_0() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 70), st.integers(1, 3))
-def test_threads_order_and_zeros_change_no_bit(seed: int, n: int, threads: int) -> None:
+def test_threads_order_and_zeros_change_no_bit(seed, n, threads):
     random = np.random.default_rng(seed)
     differences = random.normal(0, 0.1, n) * (random.random(n) < 0.8)
     clusters = random.integers(0, 30, n) if seed % 2 else None
@@ -121,7 +118,7 @@ def test_threads_order_and_zeros_change_no_bit(seed: int, n: int, threads: int) 
     ]
 
 
-def test_whole_clusters_are_flipped() -> None:
+def test_whole_clusters_are_flipped():
     """The queries of a user who always does alike are one difference."""
     differences = np.repeat([0.3, 0.1, 0.2, -0.1], 25)
     users = np.repeat(np.arange(4), 25)
@@ -134,7 +131,7 @@ def test_whole_clusters_are_flipped() -> None:
 # ---- Tukey ----
 
 
-def test_permuted_systems_are_near_all_permutations() -> None:
+def test_permuted_systems_are_near_all_permutations():
     values = np.random.default_rng(1).random((3, 4))
     orders = list(permutations(range(3)))
     ranges = []
@@ -147,7 +144,7 @@ def test_permuted_systems_are_near_all_permutations() -> None:
         assert p(i, j) == pytest.approx(wanted, abs=5 / math.sqrt(MANY))
 
 
-def test_of_two_systems_it_is_the_randomisation_test() -> None:
+def test_of_two_systems_it_is_the_randomisation_test():
     values = drawn(4, 40)
     flips = resampling.sign_flips(values[1] - values[0], None, MANY, 0)
     assert resampling.tukey(values, None, None, MANY, 0)(0, 1) == pytest.approx(
@@ -156,7 +153,7 @@ def test_of_two_systems_it_is_the_randomisation_test() -> None:
 
 
 @pytest.mark.parametrize("systems", [2, 8, 14])
-def test_every_system_takes_every_place_as_often(systems: int) -> None:
+def test_every_system_takes_every_place_as_often(systems):
     """Of the queries, each has one value of its own: two are given to one system in 1 of so many orders."""
     values = np.zeros((2, systems), np.int64)
     values[:, -1] = 1
@@ -167,7 +164,7 @@ def test_every_system_takes_every_place_as_often(systems: int) -> None:
 
 
 @pytest.mark.skipif(PURE, reason="too slow without compiling")
-def test_tukey_rejects_as_often_as_it_says() -> None:
+def test_tukey_rejects_as_often_as_it_says():
     """Type I error over five systems that do not differ: of any pair, in 5 % of experiments."""
     rejected = 0
     for seed in range(400):
@@ -176,7 +173,7 @@ def test_tukey_rejects_as_often_as_it_says() -> None:
     assert 0.02 < rejected / 400 < 0.085
 
 
-def test_tukey_where_tests_for_independent_groups_fail() -> None:
+def test_tukey_where_tests_for_independent_groups_fail():
     """A small difference in every query, beside queries that vary much."""
     level = np.random.default_rng(0).random(60)
     values = np.stack([level, level + 0.01 + np.random.default_rng(1).normal(0, 0.005, 60), level])
@@ -192,14 +189,14 @@ def test_tukey_where_tests_for_independent_groups_fail() -> None:
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_bootstrap_intervals_are_near_those_of_scipy(method: str) -> None:
+def test_bootstrap_intervals_are_near_those_of_scipy(method):
     values = np.random.default_rng(2).beta(0.4, 1.2, 60)
     wanted = stats.bootstrap((values,), np.mean, method=method, n_resamples=20_000, rng=1).confidence_interval
     row = scores_of(values).summary(0.95, method, resamples=FEW * 5).rows[0]
     assert (row["low"], row["high"]) == pytest.approx((wanted.low, wanted.high), abs=0.02 if PURE else 0.005)
 
 
-def test_a_studentised_interval_is_that_of_its_definition() -> None:
+def test_a_studentised_interval_is_that_of_its_definition():
     random = np.random.default_rng(3)
     values = random.beta(0.4, 1.2, 60)
     draws = values[random.integers(0, 60, (50_000, 60))]
@@ -211,7 +208,7 @@ def test_a_studentised_interval_is_that_of_its_definition() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(resampling.METHODS), st.booleans())
-def test_bootstrap_intervals_know_no_order_nor_threads(seed: int, method: str, weighted: bool) -> None:
+def test_bootstrap_intervals_know_no_order_nor_threads(seed, method, weighted):
     random = np.random.default_rng(seed)
     values = random.random(20).round(1)
     weight = random.exponential(size=20) if weighted else None
@@ -224,7 +221,7 @@ def test_bootstrap_intervals_know_no_order_nor_threads(seed: int, method: str, w
     assert one.low <= one.high
 
 
-def test_equal_weights_are_none() -> None:
+def test_equal_weights_are_none():
     values = np.random.default_rng(2).random(30)
     for method in resampling.METHODS:
         found = [
@@ -234,7 +231,7 @@ def test_equal_weights_are_none() -> None:
 
 
 @pytest.mark.parametrize("method", resampling.METHODS)
-def test_bootstrap_of_few_or_equal_values(method: str) -> None:
+def test_bootstrap_of_few_or_equal_values(method):
     for values in ([], [0.5], [0.5, math.nan, 0.1]):
         row = scores_of(np.array(values)).summary(0.95, method, resamples=100).rows[0]
         assert math.isnan(row["low"]) and math.isnan(row["high"])
@@ -251,13 +248,13 @@ def test_bootstrap_of_few_or_equal_values(method: str) -> None:
         ({"method": "bca", "seed": 2**63}, "seed=9223372036854775808 is out of range"),
     ],
 )
-def test_options_of_resampling(options: dict[str, Any], message: str) -> None:
+def test_options_of_resampling(options, message):
     with pytest.raises(fn.FastndcgError, match=message):
         scores_of([0.1, 0.2]).summary(0.95, **options)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_resampling_says_how_far_it_is(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resampling_says_how_far_it_is(threads, monkeypatch):
     advanced = []
     monkeypatch.setattr(Task, "advance", lambda task, done, total: advanced.append((task.name, done, total)))
     resampling._run("flip_signs", np.arange(1, 40), 5.0, 1000, 0, threads, at_once=100)

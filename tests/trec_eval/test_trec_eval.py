@@ -1,7 +1,5 @@
 """trec_eval's output, byte for byte: its own files, pytrec_eval to the last bit, and slow loops for what that lacks."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,14 +1,9 @@
 """What a message advises works where it is advised; scores that are missing are NaN or null, whoever wrote them."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re
 import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,19 +23,19 @@ TABLE = pa.table({"qid": QUERIES, "docid": DOCS, "label": GRADES, "score": SCORE
 WITH_NAN = TABLE.set_column(3, "score", pa.array([0.5, np.nan, 0.25, 1.0], from_pandas=False))
 
 
-def _lists(table: pa.Table) -> pa.Table:
+def _lists(table):
     columns = {
         name: [table[name].to_pylist()[:3], table[name].to_pylist()[3:]] for name in ("label", "score")
     }
     return pa.table({"qid": ["a", "b"]} | columns)
 
 
-def _parquet(folder: Path, table: pa.Table) -> Path:
+def _parquet(folder, table):
     pq.write_table(table, folder / "a.parquet")
     return folder / "a.parquet"
 
 
-def _csv(folder: Path, table: pa.Table) -> Path:
+def _csv(folder, table):
     rows = [
         ",".join("" if value is None else str(value) for value in row.values()) for row in table.to_pylist()
     ]
@@ -48,7 +43,7 @@ def _csv(folder: Path, table: pa.Table) -> Path:
     return folder / "a.csv"
 
 
-def _ltr(folder: Path, table: pa.Table, **options: Any) -> fn.Rankings:
+def _ltr(folder, table, **options):
     (folder / "l").write_text(
         "".join(f"{grade} qid:{query} 1:1\n" for grade, query in zip(GRADES, QUERIES, strict=True))
     )
@@ -56,7 +51,7 @@ def _ltr(folder: Path, table: pa.Table, **options: Any) -> fn.Rankings:
     return fn.read_ltr(folder / "l", scores=folder / "s.parquet", **options)
 
 
-def _joined(folder: Path, table: pa.Table, **options: Any) -> fn.Rankings:
+def _joined(folder, table, **options):
     qrels, run = folder / "q.parquet", folder / "r.parquet"
     pq.write_table(TABLE.drop_columns("score"), qrels)
     pq.write_table(table.drop_columns("label"), run)
@@ -79,7 +74,7 @@ READERS = {
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("table", [TABLE, WITH_NAN], ids=["null", "nan"])
-def test_missing_scores(tmp_path: Path, reader: str, table: pa.Table) -> None:
+def test_missing_scores(tmp_path, reader, table):
     read = READERS[reader]
     with pytest.raises(InputError, match=r'pass nan="last"'):
         read(tmp_path, table)
@@ -99,20 +94,20 @@ def test_missing_scores(tmp_path: Path, reader: str, table: pa.Table) -> None:
         (pa.chunked_array([[5.0, None], [2.0, 9.0]]), np.float64),
     ],
 )
-def test_nulls_of_every_type_rank_last(scores: pa.Array, kind: type) -> None:
+def test_nulls_of_every_type_rank_last(scores, kind):
     rankings = fn.Rankings.from_arrow(TABLE.set_column(3, "score", scores), nan="last")
     assert rankings.scores.dtype == kind
     expected = [-np.inf if value is None else float(value) for value in scores.to_pylist()]
     assert rankings.scores.tolist() == expected
 
 
-def test_integers_that_floats_cannot_tell_apart() -> None:
+def test_integers_that_floats_cannot_tell_apart():
     table = TABLE.set_column(3, "score", pa.array([2**53 + 1, None, 2**53, 1]))
     with pytest.raises(InputError, match='"score" has 1 null and whole numbers beyond'):
         fn.Rankings.from_arrow(table, nan="last")
 
 
-def test_what_pandas_writes(tmp_path: Path) -> None:
+def test_what_pandas_writes(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"qid": QUERIES, "label": GRADES, "score": [0.5, np.nan, 0.25, 1.0]})
     frame.to_parquet(tmp_path / "p.parquet")
@@ -122,7 +117,7 @@ def test_what_pandas_writes(tmp_path: Path) -> None:
     assert fn.ndcg(GRADES[:3], [0.5, np.nan, 0.25], nan="last") == fn.ndcg(GRADES[:3], LAST[:3])
 
 
-def test_advice_of_the_command_line_is_an_option_of_it(tmp_path: Path) -> None:
+def test_advice_of_the_command_line_is_an_option_of_it(tmp_path):
     path = _parquet(tmp_path, TABLE)
     refused = run("score", path)
     assert "or pass --nan last." in refused.stderr
@@ -157,7 +152,7 @@ def test_advice_of_the_command_line_is_an_option_of_it(tmp_path: Path) -> None:
     assert run("score", path, *advised.groups(), "--nan", "last").exit_code == 0
 
 
-def test_keep_needs_a_file(tmp_path: Path) -> None:
+def test_keep_needs_a_file(tmp_path):
     path = _parquet(tmp_path, WITH_NAN)
     refused = run("score", path, "--keep", "docid")
     assert refused.exit_code == 2
@@ -192,7 +187,7 @@ ONE_CALL = dict.fromkeys(
     "the values of nDCG alone are returned",
 )
 SHARED = dict.fromkeys(KEYWORDS - {"nan", "ascending"}, "everything is shared but the scores")
-HOLES: dict[Callable[..., Any], dict[str, str]] = {
+HOLES = {
     fn.Rankings.from_offsets: ARRAYS,
     fn.Rankings.from_groups: ARRAYS,
     fn.Rankings.from_query_ids: ARRAYS,
@@ -212,21 +207,21 @@ HOLES: dict[Callable[..., Any], dict[str, str]] = {
 }
 
 
-def keywords_of(function: Callable[..., Any]) -> set[str]:
+def keywords_of(function):
     """Keywords of a function, those of `**columns` by the type that names them."""
     names = set()
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             names |= getattr(
                 typing, re.fullmatch(r"Unpack\[(\w+)\]", parameter.annotation)[1]
-            ).__optional_keys__  # type: ignore[index]
+            ).__optional_keys__
         else:
             names.add(name)
     return {OF_ARRAYS.get(name, name) for name in names}
 
 
 @pytest.mark.parametrize("function", HOLES, ids=lambda function: function.__qualname__)
-def test_each_constructor_takes_all_keywords_that_have_a_meaning_there(function: Callable[..., Any]) -> None:
+def test_each_constructor_takes_all_keywords_that_have_a_meaning_there(function):
     assert KEYWORDS - keywords_of(function) == HOLES[function].keys()
 
 
@@ -240,8 +235,8 @@ MISSING = {
 
 
 @pytest.mark.parametrize("grades", MISSING)
-def test_missing_grades_of_arrays_are_no_judgments(grades: str) -> None:
-    given: Any = MISSING[grades]
+def test_missing_grades_of_arrays_are_no_judgments(grades):
+    given = MISSING[grades]
     offsets, query_ids, flags = [0, 2, 3], ["b", "a", "b"], [True, True, False]
     made = {
         "offsets": lambda **words: fn.Rankings.from_offsets(offsets, given, [3, 2, 1], **words),
@@ -264,7 +259,7 @@ def test_missing_grades_of_arrays_are_no_judgments(grades: str) -> None:
         assert both.is_judged.tolist() == [True, False, False]
 
 
-def test_missing_grades_that_floats_cannot_hold() -> None:
+def test_missing_grades_that_floats_cannot_hold():
     for given in (pa.array([2**53 + 1, None]), [2**53 + 1, None], np.ma.masked_equal([2**53 + 1, 0], 0)):
         with pytest.raises(InputError, match="relevance has nulls and whole numbers beyond 2\\^53"):
             fn.Rankings.from_offsets([0, 2], given, [1, 2], unjudged="null")
@@ -273,7 +268,7 @@ def test_missing_grades_that_floats_cannot_hold() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32])
-def test_the_lowest_score_of_arrays_is_the_best(dtype: type) -> None:
+def test_the_lowest_score_of_arrays_is_the_best(dtype):
     distances = np.array([3, 200, 3, 0], dtype)
     rankings = fn.Rankings.from_lists([[1, 0], [0, 2]], [distances[:2], distances[2:]], ascending=True)
     assert fn.evaluate(rankings, "RR").mean() == {"RR": 1.0}
@@ -282,12 +277,12 @@ def test_the_lowest_score_of_arrays_is_the_best(dtype: type) -> None:
     np.testing.assert_array_equal(fn.ndcg([1, 0, 0, 2], distances, group=[2, 2], ascending=True), 1.0)
     for wrong in (1, "yes", None):
         with pytest.raises(fn.errors.InputTypeError, match="ascending=.* is not known; wanted True or False"):
-            rankings.with_scores(distances, ascending=wrong)  # type: ignore[arg-type]
+            rankings.with_scores(distances, ascending=wrong)
     with pytest.raises(InputError, match="ascending is True and there are no scores"):
         fn.Rankings.from_lists([[1, 0]], ascending=True)
 
 
-def test_letor_files_take_the_keywords_of_arrays(tmp_path: Path) -> None:
+def test_letor_files_take_the_keywords_of_arrays(tmp_path):
     (tmp_path / "l").write_text("1 qid:b 1:1\nnan qid:a 1:1\n0 qid:b 1:1\n")
     with pytest.raises(InputError, match='unjudged="null"'):
         fn.read_ltr(tmp_path / "l", scores=[1, 2, 3])
@@ -322,12 +317,12 @@ RETURNED = {
     "distance": [0.1, None, 0.2, 0.7],
 }
 WORDS = {"good": 2, "fair": 1, "bad": 0}
-OPTIONS: dict[str, Any] = {
+OPTIONS = {
     "unjudged": "null", "grades": WORDS, "keep": "lang", "weight": "importance", "missing": "skip", "ties": "input"
 }  # fmt: skip
 
 
-def _text_tables(folder: Path, kind: str) -> tuple[Path, Path]:
+def _text_tables(folder, kind):
     paths = folder / f"qrels.{kind}", folder / f"run.{kind}"
     for path, columns in zip(paths, (JUDGED, RETURNED), strict=True):
         table = pa.table(columns)
@@ -344,8 +339,8 @@ def _text_tables(folder: Path, kind: str) -> tuple[Path, Path]:
     return paths
 
 
-def _joins(folder: Path) -> dict[str, Callable[..., fn.Rankings]]:
-    def of_tables(make: Callable[[Any], Any]) -> Callable[..., fn.Rankings]:
+def _joins(folder):
+    def of_tables(make):
         return lambda **words: fn.Rankings.from_qrels_run(make(JUDGED), make(RETURNED), **words)
 
     found = {"arrow": of_tables(pa.table), "reader": of_tables(lambda columns: pa.table(columns).to_reader())}
@@ -367,7 +362,7 @@ def _joins(folder: Path) -> dict[str, Callable[..., fn.Rankings]]:
     return found
 
 
-def test_judgments_and_a_run_take_the_keywords_of_tables(tmp_path: Path) -> None:
+def test_judgments_and_a_run_take_the_keywords_of_tables(tmp_path):
     for name, read in _joins(tmp_path).items():
         rankings = read(rank="place", **OPTIONS)
         assert rankings.queries.to_pydict() == {"qid": ["b", "a"], "lang": ["de", "en"], "weight": [1, 3]}, (
@@ -395,7 +390,7 @@ def test_judgments_and_a_run_take_the_keywords_of_tables(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "options", [{"keep": "lang"}, {"weight": "w"}, {"rank": "r"}, {"grades": {"good": 1}}]
 )
-def test_what_has_no_columns_is_asked_for_none(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_what_has_no_columns_is_asked_for_none(tmp_path, options):
     (tmp_path / "q").write_text("1 0 a 1\n")
     (tmp_path / "r").write_text("1 Q0 a 1 0.5 me\n")
     name = next(iter(options))
@@ -410,10 +405,10 @@ def test_what_has_no_columns_is_asked_for_none(tmp_path: Path, options: dict[str
             read()
     for keyword in ("is_judged", "propensity"):
         with pytest.raises(fn.errors.InputTypeError, match=f"from_qrels_run has no argument {keyword}="):
-            fn.Rankings.from_qrels_run({}, {}, **{keyword: "c"})  # type: ignore[arg-type]
+            fn.Rankings.from_qrels_run({}, {}, **{keyword: "c"})
 
 
-def test_distances_of_runs(tmp_path: Path) -> None:
+def test_distances_of_runs(tmp_path):
     (tmp_path / "q").write_text("1 0 a 1\n")
     (tmp_path / "r").write_text("1 Q0 b 1 0.5 me\n1 Q0 a 1 0.25 me\n")
     (tmp_path / "ranks").write_text("1\ta\t1\n1\tb\t2\n")
@@ -426,7 +421,7 @@ def test_distances_of_runs(tmp_path: Path) -> None:
         assert fn.evaluate(rankings, "RR").mean() == {"RR": 1.0}
 
 
-def test_the_command_line_takes_them_too(tmp_path: Path) -> None:
+def test_the_command_line_takes_them_too(tmp_path):
     qrels, returned = _text_tables(tmp_path, "parquet")
     words = "good=2,fair=1,bad=0"
     both = ["--qrels", qrels, "--run", returned, "--rank", "place"]
@@ -449,7 +444,7 @@ def test_the_command_line_takes_them_too(tmp_path: Path) -> None:
 
 # ---- what is advised exists ----
 
-FAULTS: dict[str, dict[str, Any]] = {
+FAULTS = {
     "none": {},
     "null scores": {"score": [0.5, None, 0.25, 1.0]},
     "NaN scores": {"score": [0.5, float("nan"), 0.25, 1.0]},
@@ -468,7 +463,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-def _two(columns: dict[str, Any]) -> tuple[Any, Any]:
+def _two(columns):
     return (
         pa.table(
             {name: values for name, values in columns.items() if name not in ("score", "pred", "distance")}
@@ -477,11 +472,11 @@ def _two(columns: dict[str, Any]) -> tuple[Any, Any]:
     )
 
 
-def _arrays(make: Callable[..., Any]) -> Callable[..., Any]:
+def _arrays(make):
     return lambda folder, columns, **words: make(columns["label"], columns["score"], **words)
 
 
-ADVISED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+ADVISED = {
     "arrow": (fn.Rankings.from_arrow, lambda folder, columns: fn.Rankings.from_arrow(pa.table(columns), doc_id="docid")),
     "evaluate": (fn.evaluate, lambda folder, columns: fn.evaluate(pa.table(columns), "nDCG")),
     "parquet": (fn.read_parquet, lambda folder, columns: fn.read_parquet(_parquet(folder, pa.table(columns)))),
@@ -506,7 +501,7 @@ ADVISED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("name", ADVISED)
-def test_every_argument_that_a_message_advises_is_one_of_the_function(name: str, tmp_path: Path) -> None:
+def test_every_argument_that_a_message_advises_is_one_of_the_function(name, tmp_path):
     """Of the errors and warnings of wrong data; the command line leaves out what it has no option for."""
     function, call = ADVISED[name]
     known, advised = set(inspect.signature(function).parameters) | keywords_of(function), set()
@@ -528,14 +523,14 @@ def test_every_argument_that_a_message_advises_is_one_of_the_function(name: str,
         for message in messages:
             named = {
                 found.name
-                for part in message.parts  # type: ignore[union-attr]
+                for part in message.parts
                 for found in (getattr(part, "proposed", part),)
                 if isinstance(found, Argument)
             }
             assert named <= known, (fault, str(message))
             # what is written in no part of its own can neither be left out nor be put into the words of a
             # command
-            plain = "".join(part for part in message.parts if isinstance(part, str))  # type: ignore[union-attr]
+            plain = "".join(part for part in message.parts if isinstance(part, str))
             plain = re.sub(r"\w+\([^)]*\)", "", plain)  # a measure, or a call
             assert set(re.findall(r"\b([a-z_]+)=", plain)) <= known, (fault, plain)
             advised |= named

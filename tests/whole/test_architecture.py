@@ -1,7 +1,5 @@
 """What the package promises about itself: imports do nothing, arrows point one way, compiled code lives in one folder."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect
@@ -20,7 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 @functools.cache
-def tree_of(path: Path) -> ast.Module:
+def tree_of(path):
     """Parsed once it is asked for, since every worker imports this file."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -53,7 +51,7 @@ COMPILER = ("numba", "llvmlite")
 SLOW = ("asyncio", "difflib", "email", "hashlib", "logging", "random", "ssl", "tempfile", "unittest")
 
 
-def name_of(path: Path) -> str:
+def name_of(path):
     parts = ("fastndcg", *path.relative_to(PACKAGE).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -61,11 +59,11 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in FILES}
 
 
-def imported(path: Path, *, at_import: bool = False) -> set[str]:
+def imported(path, *, at_import=False):
     """Names of modules that a file imports; `at_import`: only those that run when the file itself is imported."""
-    found: set[str] = set()
+    found = set()
 
-    def visit(node: ast.AST) -> None:
+    def visit(node):
         for child in ast.iter_child_nodes(node):
             if at_import and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 continue
@@ -95,7 +93,7 @@ def imported(path: Path, *, at_import: bool = False) -> set[str]:
 ALL = "import sys, json, fastndcg; [getattr(fastndcg, name) for name in (*fastndcg.__all__, 'plot')]"
 
 
-def test_import_pulls_in_nothing() -> None:
+def test_import_pulls_in_nothing():
     loaded = set(json.loads(printed("import sys, json, fastndcg; print(json.dumps(sorted(sys.modules)))")))
     assert "fastndcg" in loaded
     for name in ("numpy", "pyarrow", *EXTRAS, *COMPILER, *SLOW):
@@ -103,7 +101,7 @@ def test_import_pulls_in_nothing() -> None:
     assert {name for name in loaded if name.startswith("fastndcg.")} == {"fastndcg._version"}
 
 
-def test_scoring_arrays_imports_little() -> None:
+def test_scoring_arrays_imports_little():
     """The first call of a process needs neither pyarrow nor what sources, results and conventions need."""
     code = "import sys, json, fastndcg as fn; fn.ndcg([[3, 0, 2]], [[0.9, 0.8, 0.7]]); print(json.dumps(sorted(sys.modules)))"
     loaded = set(json.loads(printed(code, FASTNDCG_KERNELS="auto")))
@@ -123,20 +121,20 @@ def test_scoring_arrays_imports_little() -> None:
     assert not unwanted & loaded
 
 
-def test_public_names_pull_in_no_extra_and_no_compiler() -> None:
+def test_public_names_pull_in_no_extra_and_no_compiler():
     loaded = set(json.loads(printed(f"{ALL}; print(json.dumps(sorted(sys.modules)))")))
     for name in (*EXTRAS, *COMPILER):
         assert name not in loaded, f"a public name imports {name}"
     assert not {name for name in loaded if name.startswith(OUTSIDE)}
 
 
-def test_public_names_pull_in_nothing_slow() -> None:
+def test_public_names_pull_in_nothing_slow():
     """Parts of the standard library that take milliseconds, and that neither NumPy nor pyarrow import."""
     code = f"import numpy, pyarrow, sys; before = set(sys.modules); {ALL}; print(json.dumps(sorted(set(sys.modules) - before)))"
     assert not {name for name in json.loads(printed(code)) if name in SLOW}
 
 
-def test_public_names_are_those_that_type_checkers_see() -> None:
+def test_public_names_are_those_that_type_checkers_see():
     """Each is imported from its module on its first use, and stays what it is whatever is imported after it."""
     seen = {
         (f"{node.module}.{alias.name}", alias.asname)
@@ -158,7 +156,7 @@ def test_public_names_are_those_that_type_checkers_see() -> None:
         fastndcg.evalute  # noqa: B018
 
 
-def test_import_compiles_nothing_and_sets_nothing() -> None:
+def test_import_compiles_nothing_and_sets_nothing():
     """The modules of kernels compile nothing either, and leave Numba's and the process's settings alone."""
     code = """
 import importlib, json, logging, os, pkgutil, signal, sys, threading, warnings
@@ -185,7 +183,7 @@ print(json.dumps([before == after, Compiled.count, compiled, layer == numba.conf
     assert count == 0 and compiled == []
 
 
-def test_evaluate_restores_the_number_of_threads() -> None:
+def test_evaluate_restores_the_number_of_threads():
     code = """
 import numpy as np, numba, fastndcg as fn
 before = numba.get_num_threads()
@@ -197,7 +195,7 @@ print(before == numba.get_num_threads())
     assert printed(code).strip() == "True"
 
 
-def mapped(name: str) -> list[str]:
+def mapped(name):
     """The names in the map of a package's docstring: what stands before two spaces, or alone on its line."""
     text = ast.get_docstring(tree_of(MODULES[name])) or ""
     starts = re.findall(r"^(?: {4})?([a-z]\w*(?:, [a-z]\w*)*)(?= {2,}\S|$)", text, flags=re.MULTILINE)
@@ -208,7 +206,7 @@ def mapped(name: str) -> list[str]:
     "package",
     [name for name, path in MODULES.items() if path.name == "__init__.py" and name != "fastndcg.compiled"],
 )
-def test_the_map_of_a_package_is_its_modules(package: str) -> None:
+def test_the_map_of_a_package_is_its_modules(package):
     depth = package.count(".") + 1
     inside = {name.split(".")[depth] for name in MODULES if name.startswith(f"{package}.")}
     names = mapped(package)
@@ -255,42 +253,42 @@ DOORS = {
 }
 
 
-def room_of(module: str) -> str:
+def room_of(module):
     entry = module.partition(".")[2].partition(".")[0]
     return BESIDE.get(entry, entry)
 
 
-def targets_of(name: str) -> set[str]:
+def targets_of(name):
     """Modules of the package that a module imports, anywhere in its lines and without doors; not the package itself."""
     found = {target for target in imported(MODULES[name]) if target.split(".")[0] == "fastndcg"}
     return {target for target in found - {name, "fastndcg"} if (name, target) not in DOORS}
 
 
-def test_the_entries_of_the_package_are_its_rooms() -> None:
+def test_the_entries_of_the_package_are_its_rooms():
     entries = {name.split(".")[1] for name in MODULES if "." in name}
     assert entries == {*ROOMS, *BESIDE}
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if "." in name])
-def test_arrows_point_down(name: str) -> None:
+def test_arrows_point_down(name):
     floor = ROOMS.index(room_of(name))
     for target in targets_of(name):
         assert ROOMS.index(room_of(target)) <= floor, f"{name} imports {target}"
 
 
-def test_doors_are_few_and_each_is_needed() -> None:
+def test_doors_are_few_and_each_is_needed():
     assert len(DOORS) <= 10
     for name, target in DOORS:
         assert target in imported(MODULES[name]), f"{name} no longer imports {target}"
         assert ROOMS.index(room_of(target)) > ROOMS.index(room_of(name))
 
 
-def test_files_are_in_no_circle() -> None:
+def test_files_are_in_no_circle():
     """Imports inside functions and for types count too."""
     edges = {name: targets_of(name) & set(MODULES) for name in MODULES if "." in name}
-    done: set[str] = set()
+    done = set()
 
-    def visit(name: str, trail: tuple[str, ...]) -> None:
+    def visit(name, trail):
         assert name not in trail, f"circle: {' -> '.join([*trail[trail.index(name) :], name])}"
         if name not in done:
             for target in edges[name]:
@@ -301,7 +299,7 @@ def test_files_are_in_no_circle() -> None:
         visit(name, ())
 
 
-def test_files_are_short_and_their_names_differ() -> None:
+def test_files_are_short_and_their_names_differ():
     stems = [path.stem for path in FILES if path.stem != "__init__"]
     assert not {stem for stem in stems if stems.count(stem) > 1}
     for name, path in MODULES.items():
@@ -313,14 +311,14 @@ KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_extras_are_imported_only_where_they_are_used(name: str) -> None:
+def test_extras_are_imported_only_where_they_are_used(name):
     if not name.startswith(OUTSIDE):
         tops = {target.split(".")[0] for target in imported(MODULES[name], at_import=True)}
         assert not tops & set(EXTRAS)
         assert name in KERNELS or not tops & set(COMPILER)
 
 
-def test_no_module_assigns_into_another() -> None:
+def test_no_module_assigns_into_another():
     for name, path in MODULES.items():
         aliases = {
             alias.asname or alias.name
@@ -334,7 +332,7 @@ def test_no_module_assigns_into_another() -> None:
                     assert target.value.id not in aliases, f"{name}:{node.lineno} {ast.unparse(target)}"
 
 
-def run_alone(cases: list[str]) -> None:
+def run_alone(cases):
     """Run each text of code in a process of its own, which has imported NumPy and pyarrow, and nothing of the package."""
     code = """
 import json, os, sys, traceback, numpy, pyarrow
@@ -353,13 +351,13 @@ sys.exit(failed > 0)
     printed(code, stdin=json.dumps(cases))
 
 
-def test_each_module_and_public_name_is_imported_alone_in_a_fresh_process() -> None:
+def test_each_module_and_public_name_is_imported_alone_in_a_fresh_process():
     cases = [f"import {name}" for name in MODULES if not name.startswith(OUTSIDE)]
     cases += [f"import fastndcg; fastndcg.{name}" for name in fastndcg.__all__]
     run_alone(cases)
 
 
-def test_each_measure_and_notation_works_alone_in_a_fresh_process() -> None:
+def test_each_measure_and_notation_works_alone_in_a_fresh_process():
     """So do the names that people type, and each convention as `like=`, whatever is imported first."""
     cases = []
     for name in (*spellings.ALIASES, *(each for each in fastndcg.__all__ if is_measure(each))):
@@ -392,7 +390,7 @@ except fn.MeasureError as error:
 """
 
 
-def is_measure(name: str) -> bool:
+def is_measure(name):
     return isinstance(getattr(fastndcg, name, None), fastndcg.Measure)
 
 
@@ -424,7 +422,7 @@ print(json.dumps([sorted(seen), frames]))
 """
 
 
-def test_the_walk_from_a_file_to_its_values_is_short(tmp_path: Path) -> None:
+def test_the_walk_from_a_file_to_its_values_is_short(tmp_path):
     """Functions and files that `evaluate(read_parquet(path), ["nDCG@10"])` passes in a warm process."""
     seen, frames = json.loads(printed(WALK, tmp_path / "a.parquet", FASTNDCG_KERNELS="plain"))
     outside = [(file, name) for file, name in seen if not file.startswith("kernels")]
@@ -438,7 +436,7 @@ def test_the_walk_from_a_file_to_its_values_is_short(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_no_assert_no_print_no_loose_ends(name: str) -> None:
+def test_no_assert_no_print_no_loose_ends(name):
     path = MODULES[name]
     for node in ast.walk(tree_of(path)):
         assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno} asserts"
@@ -458,7 +456,7 @@ def test_no_assert_no_print_no_loose_ends(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_compiled_functions_live_in_kernels(name: str) -> None:
+def test_compiled_functions_live_in_kernels(name):
     """What is cached is keyed on the files of that folder: a helper elsewhere would be served stale after an upgrade."""
     if name not in KERNELS or name == "fastndcg.kernels.flow.tables":
         targets = imported(MODULES[name], at_import=True)
@@ -471,7 +469,7 @@ def test_compiled_functions_live_in_kernels(name: str) -> None:
                 )
 
 
-def test_private_parts_of_numba_are_touched_in_one_module() -> None:
+def test_private_parts_of_numba_are_touched_in_one_module():
     """Public are numba, its types and what is for extensions, and of llvmlite what it writes code with and what knows the processor."""
     public = {"numba", "numba.extending", "llvmlite"}
     for name, path in MODULES.items():
@@ -486,7 +484,7 @@ def test_private_parts_of_numba_are_touched_in_one_module() -> None:
             assert {module for module in modules if module.split(".")[0] in COMPILER} <= public, path.name
 
 
-def test_no_fastmath() -> None:
+def test_no_fastmath():
     assert "fastmath" not in {
         keyword.arg
         for name in KERNELS
@@ -496,14 +494,14 @@ def test_no_fastmath() -> None:
     }
 
 
-def test_public_names_are_listed() -> None:
+def test_public_names_are_listed():
     public = {
         name for name in dir(fastndcg) if name[0] != "_" and not inspect.ismodule(getattr(fastndcg, name))
     }
     assert sorted(public) == sorted(fastndcg.__all__)
 
 
-def test_public_names_are_documented() -> None:
+def test_public_names_are_documented():
     for name in dir(fastndcg):
         value = getattr(fastndcg, name)
         if (
@@ -515,7 +513,7 @@ def test_public_names_are_documented() -> None:
     assert (PACKAGE / "py.typed").is_file()
 
 
-def test_the_oracle_imports_nothing_of_the_package() -> None:
+def test_the_oracle_imports_nothing_of_the_package():
     tree = ast.parse((Path(__file__).parent.parent / "oracle.py").read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         names = (

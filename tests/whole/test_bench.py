@@ -3,13 +3,9 @@
 No test holds a time.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import oracle
@@ -36,9 +32,6 @@ from bench import (
 from bench.errors import BenchError, WrongAnswerError
 from bench.record import Row
 from bench.timing import Time
-
-if TYPE_CHECKING:
-    import fastndcg as fn
 
 ROOT = record.FOLDER.parent.parent
 MET = Row("kernels", "even", "roofline", "ns/doc", 1.5, 1.25, 0.5, 0.25, ratio=5.0, bar=6.0, moonshot=4.0)
@@ -72,12 +65,12 @@ ROWS = [MET, MISSED, RIVAL, FASTER, ABSENT, COUNT, *FACTS]
 
 
 @pytest.mark.parametrize("workload", workloads.WORKLOADS, ids=lambda workload: workload.name)
-def test_workload_at_a_tiny_size(workload: workloads.Workload) -> None:
+def test_workload_at_a_tiny_size(workload):
     row = workloads.measure(workload, scale=0.0005, seconds=0, least=1)
     assert row.name == workload.name and row.bar is not None and row.ratio is not None and row.ratio > 0
 
 
-def test_bars_are_those_of_workloads_with_names_of_their_own() -> None:
+def test_bars_are_those_of_workloads_with_names_of_their_own():
     names = [workload.name for workload in workloads.WORKLOADS]
     assert len(set(names)) == len(names)
     unknown = workloads.Workload("x", workloads.WORKLOADS[0].sample, 1, measures=("nXYZ@10",))
@@ -86,7 +79,7 @@ def test_bars_are_those_of_workloads_with_names_of_their_own() -> None:
 
 @pytest.mark.parametrize("gain", ["linear", "exp2"])
 @pytest.mark.parametrize("cutoff", [None, 1, 3, 10])
-def test_reference_is_the_oracle(gain: str, cutoff: int | None) -> None:
+def test_reference_is_the_oracle(gain, cutoff):
     rankings = samples.even(20, 12, 0.5, 0)
     for query in range(rankings.n_queries):
         rows = slice(rankings.offsets[query], rankings.offsets[query + 1])
@@ -95,7 +88,7 @@ def test_reference_is_the_oracle(gain: str, cutoff: int | None) -> None:
         assert reference.ndcg(grades, scores, cutoff, gain=gain) == pytest.approx(wanted or 0.0, rel=1e-12)
 
 
-def test_wrong_scores_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_scores_are_not_timed(monkeypatch):
     rankings = samples.even(5, 20, 0.5)
     reference.check(rankings, ("nDCG@10", "nDCG(gain='exp2')@3", "DCG@5"), threads=1)
     monkeypatch.setattr(reference, "ndcg", lambda *_, **__: 0.123)
@@ -103,8 +96,8 @@ def test_wrong_scores_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
         reference.check(rankings, ("nDCG@10",), threads=1)
 
 
-def test_wrong_workload_is_reported_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(workload: workloads.Workload, **_: float) -> Row:
+def test_wrong_workload_is_reported_and_the_others_go_on(monkeypatch):
+    def fail(workload, **_):
         raise WrongAnswerError("nDCG@10", workload.name, 1.0, 2.0)
 
     monkeypatch.setattr(workloads, "measure", fail)
@@ -113,7 +106,7 @@ def test_wrong_workload_is_reported_and_the_others_go_on(monkeypatch: pytest.Mon
     assert all(row.note.startswith("failed: nDCG@10 of ") and row.ratio is None for row in rows)
 
 
-def test_untied_scores_are_untied() -> None:
+def test_untied_scores_are_untied():
     scores = samples.untied(50, 100).scores.reshape(50, 100)
     assert all(len(np.unique(row)) == 100 for row in scores)
 
@@ -124,7 +117,7 @@ def test_untied_scores_are_untied() -> None:
 WAYS = [(name, way) for name in rivals.NAMES for way in rivals.ways(name)]
 
 
-def test_rivals_are_those_that_are_promised() -> None:
+def test_rivals_are_those_that_are_promised():
     modules = {way.module for _, way in WAYS}
     assert modules == {
         "sklearn",
@@ -141,7 +134,7 @@ def test_rivals_are_those_that_are_promised() -> None:
 
 
 @pytest.mark.parametrize("name", rivals.NAMES)
-def test_rival_agrees_or_is_reported_as_not_installed(name: str) -> None:
+def test_rival_agrees_or_is_reported_as_not_installed(name):
     ways = rivals.ways(name)
     if not any(way.installed for way in ways):
         assert all(rivals.measure(way).note == f"not installed: pip install {way.install}" for way in ways)
@@ -154,8 +147,8 @@ def test_rival_agrees_or_is_reported_as_not_installed(name: str) -> None:
 @pytest.mark.parametrize(
     "answer", [0.5, np.array([0.5, 0.5]), np.array([0.25])], ids=["mean", "values", "too few"]
 )
-def test_wrong_rivals_are_not_timed(answer: rivals.Answer) -> None:
-    def prepare(_: fn.Rankings) -> rivals.Callable[[], rivals.Answer]:
+def test_wrong_rivals_are_not_timed(answer):
+    def prepare(_):
         return lambda: answer
 
     rival = rivals.Rival("tool", "numpy", "numpy", "nDCG@10", prepare, 2)
@@ -163,7 +156,7 @@ def test_wrong_rivals_are_not_timed(answer: rivals.Answer) -> None:
         rivals.measure(rival)
 
 
-def test_suites_of_pytest_benchmark_run() -> None:
+def test_suites_of_pytest_benchmark_run():
     """They check the answers before they time them; here nothing is timed."""
     pytest.importorskip("pytest_benchmark")
     chosen = "one_small_query or even or Polars or scikit"
@@ -174,8 +167,8 @@ def test_suites_of_pytest_benchmark_run() -> None:
     assert " passed" in done.stdout
 
 
-def test_missing_rival_is_reported_as_such() -> None:
-    def prepare(_: fn.Rankings) -> rivals.Callable[[], rivals.Answer]:
+def test_missing_rival_is_reported_as_such():
+    def prepare(_):
         raise AssertionError
 
     row = rivals.measure(rivals.Rival("tool", "no-such-tool", "no_such_tool", "nDCG@10", prepare, 2))
@@ -185,12 +178,12 @@ def test_missing_rival_is_reported_as_such() -> None:
 # ---- the other sections ----
 
 
-def test_cold_start_scores_what_it_says() -> None:
+def test_cold_start_scores_what_it_says():
     cold.check()
 
 
 @pytest.mark.parametrize("ids", ["int64", "string", "CSV", "CSV.gz"])
-def test_reading(tmp_path: reading.Path, ids: str) -> None:
+def test_reading(tmp_path, ids):
     rows = process.apart("reading.measure", str(tmp_path), 50, ids, 1, 0.0)
     ways = reading.WAYS_OF_CSV if ids.startswith("CSV") else reading.WAYS
     for row, way in zip(rows, ways, strict=True):
@@ -198,17 +191,17 @@ def test_reading(tmp_path: reading.Path, ids: str) -> None:
         assert row.ratio is not None and row.bar is not None
 
 
-def test_process_says_why_it_failed() -> None:
+def test_process_says_why_it_failed():
     with pytest.raises(BenchError, match="ZeroDivisionError"):
         process.python("-c", "1 / 0")
 
 
-def test_instructions_are_counted_or_a_reason_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instructions_are_counted_or_a_reason_is_given(monkeypatch):
     monkeypatch.setattr(instructions.shutil, "which", lambda _: None)
     assert [row.note for row in instructions.rows(quick=False)] == ["not counted: valgrind is not installed"]
 
 
-def test_requests_to_valgrind_do_nothing_without_it() -> None:
+def test_requests_to_valgrind_do_nothing_without_it():
     if instructions.platform.machine() not in {"x86_64", "AMD64"}:
         pytest.skip("requests to valgrind are written for x86-64")
     assert instructions.requests()(0x1001) == 0
@@ -217,19 +210,19 @@ def test_requests_to_valgrind_do_nothing_without_it() -> None:
 # ---- records ----
 
 
-def test_record_is_read_as_it_was_written(tmp_path: record.Path) -> None:
+def test_record_is_read_as_it_was_written(tmp_path):
     record.write(ROWS, tmp_path / "a.csv")
     assert record.read(tmp_path / "a.csv") == ROWS
 
 
-def test_newest_record_is_the_last_by_date(tmp_path: record.Path) -> None:
+def test_newest_record_is_the_last_by_date(tmp_path):
     assert record.newest(tmp_path) is None
     for name in ("2026-01-02-0900-b.csv", "2026-01-02-1000-a.csv", "2025-12-31-2359-z.csv"):
         (tmp_path / name).touch()
     assert record.newest(tmp_path) == tmp_path / "2026-01-02-1000-a.csv"
 
 
-def test_a_record_of_other_settings_says_so_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_of_other_settings_says_so_first(monkeypatch):
     program = "import os, bench.run; print(os.environ.get('FASTNDCG_KERNELS'))"
     monkeypatch.delenv("FASTNDCG_KERNELS", raising=False)
     printed = subprocess.run(
@@ -245,8 +238,8 @@ def test_a_record_of_other_settings_says_so_first(monkeypatch: pytest.MonkeyPatc
     assert text.startswith("Not as users run it: FASTNDCG_KERNELS=compiled. 2026-01-02, P")
 
 
-def test_both_ways_to_run_kernels_are_noted_where_they_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    def rows(*, quick: bool) -> Iterator[Row]:
+def test_both_ways_to_run_kernels_are_noted_where_they_differ(monkeypatch):
+    def rows(*, quick):
         is_kept = os.environ.get("FASTNDCG_KERNELS") == "compiled"
         yield Row("reading", "slower", unit="s", cpu=2.0 if is_kept else 3.0, note="of the processor")
         yield Row("reading", "alike", unit="s", cpu=2.0 if is_kept else 2.05)
@@ -260,10 +253,10 @@ def test_both_ways_to_run_kernels_are_noted_where_they_differ(monkeypatch: pytes
     assert "FASTNDCG_KERNELS" not in os.environ
 
 
-def test_wrong_answers_of_runs_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_answers_of_runs_are_not_timed(monkeypatch):
     answers = iter([b"0.5", b"0.5", b"0.5", b"0.4"])
 
-    def answer(*_: str, out: record.Path, **__: object) -> Time:
+    def answer(*_, out, **__):
         out.write_bytes(next(answers))
         return Time(1.0, 1.0)
 
@@ -272,7 +265,7 @@ def test_wrong_answers_of_runs_are_not_timed(monkeypatch: pytest.MonkeyPatch) ->
         list(runs.measure("a job", [], 2))
 
 
-def test_machine_is_recorded() -> None:
+def test_machine_is_recorded():
     names = {row.name: row.note for row in record.machine("shared")}
     assert {"date", "processor", "cores", "memory", "python", "numba", "numpy", "pyarrow", "fastndcg"} <= set(
         names
@@ -292,7 +285,7 @@ def test_machine_is_recorded() -> None:
         (ABSENT, ""),
     ],
 )
-def test_verdict(row: Row, verdict: str) -> None:
+def test_verdict(row, verdict):
     assert row.verdict == verdict
 
 
@@ -307,11 +300,11 @@ TABLE_OF_RIVALS = (
 )
 
 
-def test_table_of_rivals() -> None:
+def test_table_of_rivals():
     assert tables.rivals_table(ROWS) == TABLE_OF_RIVALS
 
 
-def test_main_readme_has_six_rivals() -> None:
+def test_main_readme_has_six_rivals():
     path = record.newest()
     assert path is not None
     *table, _, said = tables.short_table(record.read(path), path).splitlines()
@@ -319,7 +312,7 @@ def test_main_readme_has_six_rivals() -> None:
     assert path.name in said
 
 
-def test_page_has_rivals_other_times_and_what_is_behind() -> None:
+def test_page_has_rivals_other_times_and_what_is_behind():
     text = tables.pages_tables(ROWS, record.Path("2026-01-02-p.csv"))
     assert text.startswith("2026-01-02, P, 2 cores. Record: `bench/record/2026-01-02-p.csv`.\n")
     assert f"## Other tools\n\n{TABLE_OF_RIVALS}" in text
@@ -330,7 +323,7 @@ def test_page_has_rivals_other_times_and_what_is_behind() -> None:
     )
 
 
-def test_long_tables_say_where_we_lose_and_who_is_absent() -> None:
+def test_long_tables_say_where_we_lose_and_who_is_absent():
     text = tables.long_tables(ROWS, record.Path("r.csv"))
     lost = text.partition("### Where we lose")[2].partition("###")[0]
     assert lost.split("\n") == [
@@ -350,11 +343,11 @@ def test_long_tables_say_where_we_lose_and_who_is_absent() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "-"), (1234.5, "1234"), (12.345, "12.3"), (2.0, "2.00"), (0.012345, "0.0123")]
 )
-def test_numbers_have_three_digits(value: float | None, text: str) -> None:
+def test_numbers_have_three_digits(value, text):
     assert tables.number(value) == text
 
 
-def test_tables_take_the_place_of_the_last_ones() -> None:
+def test_tables_take_the_place_of_the_last_ones():
     text = "a\n<!-- x: written by bench/tables.py -->\nold\n<!-- end of x -->\nb\n"
     once = tables.insert(text, "x", "new\n")
     assert once == "a\n<!-- x: written by bench/tables.py -->\n\nnew\n\n<!-- end of x -->\nb\n"
@@ -364,7 +357,7 @@ def test_tables_take_the_place_of_the_last_ones() -> None:
 
 
 @pytest.mark.parametrize("name", tables.GENERATED)
-def test_readmes_have_the_tables_of_the_newest_record(name: str) -> None:
+def test_readmes_have_the_tables_of_the_newest_record(name):
     path = record.newest()
     assert path is not None
     target, table = tables.GENERATED[name]
@@ -375,7 +368,7 @@ def test_readmes_have_the_tables_of_the_newest_record(name: str) -> None:
 # ---- comparing ----
 
 
-def test_instructions_may_not_grow() -> None:
+def test_instructions_may_not_grow():
     assert compare.regressions([COUNT], [COUNT]) == []
     assert compare.regressions([COUNT._replace(cpu=40.7)], [COUNT]) == []
     assert compare.regressions([COUNT._replace(cpu=44.0)], [COUNT]) == [
@@ -384,7 +377,7 @@ def test_instructions_may_not_grow() -> None:
     assert compare.regressions([MET._replace(ratio=50.0)], [MET]) == []
 
 
-def test_comparison_shows_what_both_have() -> None:
+def test_comparison_shows_what_both_have():
     text = compare.table([MET._replace(ratio=6.0), ABSENT, RIVAL], [MET, ABSENT, MISSED])
     assert text.splitlines()[1:] == ["kernels  even  5.00  6.00  +20.0%"]
 
@@ -392,7 +385,7 @@ def test_comparison_shows_what_both_have() -> None:
 # ---- the command ----
 
 
-def test_command_says_what_it_can_do() -> None:
+def test_command_says_what_it_can_do():
     finished = subprocess.run(
         [sys.executable, "bench/run.py", "--help"], capture_output=True, text=True, cwd=ROOT, check=True
     )
@@ -401,7 +394,7 @@ def test_command_says_what_it_can_do() -> None:
     assert list(run.SECTIONS)[: len(tables.SECTIONS)] == list(tables.SECTIONS)
 
 
-def test_quick_runs_are_not_compared() -> None:
+def test_quick_runs_are_not_compared():
     finished = subprocess.run(
         [sys.executable, "bench/run.py", "--quick", "--compare"],
         capture_output=True,
@@ -417,7 +410,7 @@ def test_quick_runs_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize("host", list(training.CASES))
-def test_a_booster_says_the_same_number_before_it_is_timed(host: str) -> None:
+def test_a_booster_says_the_same_number_before_it_is_timed(host):
     for case in training.CASES[host](2_000):
         assert all(row.ratio is not None and row.baseline_cpu for row in training.measure(case, 0.0))
     with pytest.raises(AssertionError, match="the host's nDCG@10 is 0.5, ours 0.6"):
@@ -425,17 +418,17 @@ def test_a_booster_says_the_same_number_before_it_is_timed(host: str) -> None:
 
 
 @pytest.mark.parametrize("section", ["trec", "stream", "intervals", "machinery"])
-def test_other_sections_have_rows(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_sections_have_rows(section, monkeypatch):
     monkeypatch.setattr(intervals, "coverage", lambda experiments: iter(()))  # of many seconds
     found = list(run.rows_of(section, quick=True))
     assert found and all(row.section == section and row.unit and row.value is not None for row in found)
 
 
-def test_jobs_on_paper_keep_their_laws() -> None:
+def test_jobs_on_paper_keep_their_laws():
     """Nothing is faster than its processor time allows, more workers are no slower, and what is too large is said."""
-    cases: list[dict[str, Any]] = [{}, {"shuffled": True}, {"longest": 1e8}]
+    cases = [{}, {"shuffled": True}, {"longest": 1e8}]
     for case in cases:
-        alike: dict[str, Any] = {"slow": 0.0, "lost": 0.0, **case}
+        alike = {"slow": 0.0, "lost": 0.0, **case}
         found = [scale.simulate(scale.Job(1e10, workers, **alike)) for workers in (1, 10, 100)]
         assert [each.tasks for each in found] == [2500] * 3 and not any(each.again for each in found)
         assert found[0].seconds > found[1].seconds > found[2].seconds

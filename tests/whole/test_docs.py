@@ -1,7 +1,5 @@
 """README.md and docs/ keep their word: their examples run, their options exist, and they name everything that is public."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import importlib.util
@@ -11,7 +9,6 @@ import runpy
 import shlex
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 
 import commands
@@ -32,7 +29,7 @@ OF_ENGINES = "docs/engines.md"
 EVERY_PAGE = pytest.mark.parametrize("page", examples.PAGES, ids=lambda page: page.stem)
 
 
-def help_text(*command: str) -> str:
+def help_text(*command):
     return commands.run(*command, "--help").output
 
 
@@ -40,18 +37,18 @@ def help_text(*command: str) -> str:
 
 
 @EVERY_PAGE
-def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     examples.run_page(page)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "fastndcg/adapters").glob("[a-z]*.py")))
-def test_examples_of_adapters(name: str) -> None:
+def test_examples_of_adapters(name):
     module = importlib.import_module(f"fastndcg.adapters.{name}")
     assert doctest.testmod(module, optionflags=examples.FLAGS).failed == 0
 
 
-def test_programs_are_those_that_tests_of_hosts_run() -> None:
+def test_programs_are_those_that_tests_of_hosts_run():
     programs = [
         str(page.relative_to(ROOT))
         for page in examples.PAGES
@@ -73,9 +70,7 @@ def test_programs_are_those_that_tests_of_hosts_run() -> None:
         ("```console\n$ fastndcg measures RR\nnothing of the kind\n```\n", True),
     ],
 )  # fmt: skip
-def test_an_example_that_is_wrong_fails(
-    text: str, fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_example_that_is_wrong_fails(text, fails, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "page.md").write_text(text)
     if not fails:
@@ -88,7 +83,7 @@ def test_an_example_that_is_wrong_fails(
 @pytest.mark.parametrize(
     "page", [page for page in examples.PAGES if page.stem != "history"], ids=lambda page: page.stem
 )
-def test_options_exist(page: Path) -> None:
+def test_options_exist(page):
     """Those of a command in the help of that command; those in the text in that of any command."""
     everywhere = "".join(help_text(name) for name in get_command(app).commands)
     for option in re.findall(r"`(--[a-z][a-z_-]+)", page.read_text(encoding="utf-8")):
@@ -101,7 +96,7 @@ def test_options_exist(page: Path) -> None:
                     assert not word.startswith("--") or word in shown, shlex.join(command.words)
 
 
-def test_test_command_is_the_one_that_continuous_integration_runs() -> None:
+def test_test_command_is_the_one_that_continuous_integration_runs():
     last = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
     assert last == "pip install -e '.[test,dev,docs,rivals,engines]' && scripts/check"
     assert last in README
@@ -111,7 +106,7 @@ def test_test_command_is_the_one_that_continuous_integration_runs() -> None:
 # ---- what is made from the package ----
 
 
-def test_every_name_is_in_the_reference() -> None:
+def test_every_name_is_in_the_reference():
     reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\.\. auto\w+:: (\w+)$", reference, flags=re.MULTILINE))
     public = {name for name in fn.__all__ if not isinstance(getattr(fn, name), fn.Measure)}
@@ -119,7 +114,7 @@ def test_every_name_is_in_the_reference() -> None:
     assert not named - public, "docs/reference.md names what is not public"
 
 
-def public_objects() -> Iterator[tuple[str, object]]:
+def public_objects():
     for name in dir(fn):
         value = getattr(fn, name)
         if not (name.startswith("_") or inspect.ismodule(value)):
@@ -129,7 +124,7 @@ def public_objects() -> Iterator[tuple[str, object]]:
                     yield f"{name}.{part}", of_class
 
 
-def test_text_after_a_list_of_a_docstring_has_a_heading() -> None:
+def test_text_after_a_list_of_a_docstring_has_a_heading():
     """Without one it would be read as one more parameter, attribute or error."""
     for name, value in public_objects():
         sections = re.split(r"^(\w[\w ]*)\n-{3,}\n", inspect.getdoc(value) or "", flags=re.MULTILINE)
@@ -148,7 +143,7 @@ FUNCTIONS = [name for name in fn.__all__ if inspect.isfunction(getattr(fn, name)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_function_has_all_sections(name: str) -> None:
+def test_every_function_has_all_sections(name):
     function = getattr(fn, name)
     sections = re.split(r"^(\w[\w ]+)\n-{3,}\n", inspect.getdoc(function) or "", flags=re.MULTILINE)
     found = dict(zip(sections[1::2], sections[2::2], strict=True))
@@ -163,12 +158,12 @@ def test_every_function_has_all_sections(name: str) -> None:
         assert all(hasattr(fn, other) for other in line.partition(" : ")[0].split(", ")), line
 
 
-def test_every_measure_has_a_formula_and_its_source() -> None:
+def test_every_measure_has_a_formula_and_its_source():
     for name, definition in DEFINITIONS.items():
         assert definition.formula and definition.source and definition.summary and definition.range, name
 
 
-def test_every_measure_and_parameter_is_listed() -> None:
+def test_every_measure_and_parameter_is_listed():
     listed, every, parameters = pages.list_of_measures(), pages.every_measure(), pages.parameters()
     for name, definition in DEFINITIONS.items():
         assert f"[{name}](#" in listed
@@ -177,7 +172,7 @@ def test_every_measure_and_parameter_is_listed() -> None:
             assert re.search(rf"^\| `{parameter.name}`", parameters, flags=re.MULTILINE)
 
 
-def test_every_convention_is_listed() -> None:
+def test_every_convention_is_listed():
     table, caveats, refused = pages.conventions(), pages.caveats(), pages.refused_conventions()
     matrix, every = pages.matrix().splitlines(), pages.every_measure()
     columns = re.findall(r"\[(\w+)\]", matrix[0])
@@ -199,7 +194,7 @@ def test_every_convention_is_listed() -> None:
     assert all(f"- `{name}`: " in refused for name in fn.conventions.refused)
 
 
-def test_every_command_is_listed() -> None:
+def test_every_command_is_listed():
     text = pages.commands()
     for name, command in get_command(app).commands.items():
         shown = text.partition(f"## fastndcg {name}\n")[2].partition("\n## ")[0]
@@ -208,7 +203,7 @@ def test_every_command_is_listed() -> None:
                 assert parameter.opts[0] in shown
 
 
-def test_what_is_made_takes_its_places() -> None:
+def test_what_is_made_takes_its_places():
     text = "a\n<!-- commands: written when the site is built -->\nb\n<!-- end of commands -->\nc\n"
     assert pages.built(text, "docs/a.md") == f"a\n{pages.commands()}\nc\n"
     used = [
@@ -224,12 +219,12 @@ def test_what_is_made_takes_its_places() -> None:
 
 
 @pytest.mark.parametrize("name", pages.GENERATED)
-def test_lists_in_the_repository_are_those_of_the_package(name: str) -> None:
+def test_lists_in_the_repository_are_those_of_the_package(name):
     path, text = pages.renewed(name)
     assert path.read_text(encoding="utf-8") == text, f"{path.name} is stale: run python -m scripts.pages"
 
 
-def test_the_first_command_brings_all_that_the_first_pages_use() -> None:
+def test_the_first_command_brings_all_that_the_first_pages_use():
     (extras,) = re.findall(r"pip install '\.\[([^]]*)\]' && fastndcg demo", README)
     assert extras.split(",") == ["cli", "report"]
 
@@ -244,11 +239,11 @@ def test_the_first_command_brings_all_that_the_first_pages_use() -> None:
         ("[a](LICENSE), [b](https://example.org)", "README.md", "a, [b](https://example.org)"),
     ],
 )
-def test_links_are_those_of_the_site(text: str, source: str, there: str) -> None:
+def test_links_are_those_of_the_site(text, source, there):
     assert pages.linked(text, source) == there
 
 
-def test_a_link_to_nothing_is_refused() -> None:
+def test_a_link_to_nothing_is_refused():
     with pytest.raises(FileNotFoundError, match=r"README\.md links to docs/none\.md"):
         pages.linked("[a](docs/none.md)", "README.md")
 
@@ -261,7 +256,7 @@ def test_a_link_to_nothing_is_refused() -> None:
         "<style>a { background: url(https://example.org/a.png) }</style>",
     ],
 )
-def test_a_site_that_loads_from_the_network_is_refused(line: str, tmp_path: Path) -> None:
+def test_a_site_that_loads_from_the_network_is_refused(line, tmp_path):
     (tmp_path / "a.html").write_text('<a href="https://example.org">a link</a><script src="a.js"></script>')
     pages.check_offline(tmp_path)
     (tmp_path / "b.html").write_text(line)
@@ -269,7 +264,7 @@ def test_a_site_that_loads_from_the_network_is_refused(line: str, tmp_path: Path
         pages.check_offline(tmp_path)
 
 
-def test_values_of_parameters_are_those_that_are_read() -> None:
+def test_values_of_parameters_are_those_that_are_read():
     for definition in DEFINITIONS.values():
         for parameter in definition.parameters:
             for value, _ in parameter.values:
@@ -281,7 +276,7 @@ def test_values_of_parameters_are_those_that_are_read() -> None:
     ("name", "lines", "columns"),
     [("README.md", 110, 170), ("CONTRIBUTING.md", 120, 140), ("CHANGELOG.md", 100, 170)],
 )
-def test_first_pages_are_short(name: str, lines: int, columns: int) -> None:
+def test_first_pages_are_short(name, lines, columns):
     text = (ROOT / name).read_text(encoding="utf-8").splitlines()
     assert len(text) <= lines
     assert max(map(len, text)) <= columns
@@ -307,7 +302,7 @@ OF_OTHERS = {
 FOLDERS = {part for path in FILES for part in path.split("/")[:-1]}
 
 
-def paths_named(text: str) -> Iterator[str]:
+def paths_named(text):
     """Paths that begin with a folder of the repository, and names of Python files."""
     for path in re.findall(r"(?<![\w/.{-])(?:[\w.-]+/)+[\w.-]*\w", text):
         if path.partition("/")[0] in FOLDERS:
@@ -316,7 +311,7 @@ def paths_named(text: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("files", [*OURS, "fastndcg/**/*.py", "pyproject.toml"], ids=lambda of: str(of)[-20:])
-def test_files_that_are_named_are_there(files: Path | str) -> None:
+def test_files_that_are_named_are_there(files):
     found = [files] if isinstance(files, Path) else [*ROOT.glob(files)]
     endings = {"/".join(path.split("/")[-n:]) for path in FILES for n in range(1, path.count("/") + 2)}
     named = {path for file in found for path in paths_named(file.read_text(encoding="utf-8"))}
@@ -324,13 +319,13 @@ def test_files_that_are_named_are_there(files: Path | str) -> None:
     assert not missing - OF_OTHERS
 
 
-def test_paths_are_found() -> None:
+def test_paths_are_found():
     text = "`fastndcg/api/gone.py`, kernels/flow/gone.py, sklearn/metrics/_ranking.py, `gone.py`, ns/doc"
     assert [*paths_named(text)] == ["fastndcg/api/gone.py", "kernels/flow/gone.py", "gone.py"]
 
 
 @pytest.mark.parametrize("page", OURS, ids=lambda page: page.stem)
-def test_names_of_files_that_pages_explain_are_in_them(page: Path) -> None:
+def test_names_of_files_that_pages_explain_are_in_them(page):
     """`name` of `file.py`, and the names in a row of a table that begins with `file.py`."""
     text = page.read_text(encoding="utf-8")
     named = [(name, path) for name, path in re.findall(r"`(\w+)`\s+(?:of|in)\s+`([\w/.-]+\.py)`", text)]
@@ -343,7 +338,7 @@ def test_names_of_files_that_pages_explain_are_in_them(page: Path) -> None:
         assert re.search(rf"\b{name}\b", (ROOT / file).read_text(encoding="utf-8")), f"{path} has no {name}"
 
 
-def test_pages_stand_in_four_groups() -> None:
+def test_pages_stand_in_four_groups():
     """Those of the site, and the list of the first page."""
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     site = {caption: pages.split() for caption, pages in re.findall(r":caption: (.*)\n\n([^`]*)```", index)}
@@ -360,14 +355,14 @@ def test_pages_stand_in_four_groups() -> None:
     assert sorted(name for names in site.values() for name in names) == sorted(every)
 
 
-def test_the_version_stands_once() -> None:
+def test_the_version_stands_once():
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## ([\d.]+)", changes, flags=re.MULTILINE)[0] == fn.__version__
     for name in ("pyproject.toml", "docs/conf.py", "README.md", "SECURITY.md", "CONTRIBUTING.md"):
         assert fn.__version__ not in (ROOT / name).read_text(encoding="utf-8"), name
 
 
-def test_public_integration_runs_what_is_promised() -> None:
+def test_public_integration_runs_what_is_promised():
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     promised = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', settings)
@@ -379,7 +374,7 @@ def test_public_integration_runs_what_is_promised() -> None:
         assert f"{library}=={bound}." in lowest
 
 
-def test_the_picture_is_what_its_script_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_picture_is_what_its_script_draws(tmp_path, monkeypatch):
     for library in ("altair", "vl_convert", "scipy"):
         pytest.importorskip(library)
     monkeypatch.setattr(sys, "argv", ["picture.py", "--out", str(tmp_path / "new.svg")])
@@ -392,7 +387,7 @@ def test_the_picture_is_what_its_script_draws(tmp_path: Path, monkeypatch: pytes
     assert len(old) > 20
 
 
-def test_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_service(monkeypatch):
     engines.need("fastapi")
     if not (importlib.util.find_spec("httpx") or importlib.util.find_spec("httpx2")):
         pytest.skip("the test client of FastAPI needs httpx")

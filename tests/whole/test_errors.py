@@ -1,14 +1,9 @@
 """Every class of error that `evaluate` and its neighbours raise: got, wanted, next step; and the value beside it that is accepted."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import pickle
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +19,7 @@ from fastndcg.errors import Argument, At, Call, Step
 R = fn.Rankings
 
 
-def test_the_classes() -> None:
+def test_the_classes():
     classes = [
         value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)
     ]
@@ -49,11 +44,11 @@ def test_the_classes() -> None:
         ("x", [], ""),
     ],
 )
-def test_suggest(word: str, candidates: list[str], wanted: str) -> None:
+def test_suggest(word, candidates, wanted):
     assert errors.suggest(word, candidates) == wanted
 
 
-def test_a_message_is_put_into_the_words_of_who_asks() -> None:
+def test_a_message_is_put_into_the_words_of_who_asks():
     error = fn.InputError(
         "2 NaN", At(3, '"a"', first=True), ". Drop them", Step(" or pass ", Argument("nan", "last")), "."
     )
@@ -79,7 +74,7 @@ def test_a_message_is_put_into_the_words_of_who_asks() -> None:
         (Step("as in ", Call("read_trec(qrels, run)")), ""),
     ],
 )
-def test_arguments_are_options_on_the_command_line(part: Any, shown: str) -> None:
+def test_arguments_are_options_on_the_command_line(part, shown):
     options = {name: f"--{name}" for name in ("score", "margin", "keep", "unpaired")}
     assert in_options(fn.InputError(part), options) == shown
 
@@ -88,7 +83,7 @@ def test_arguments_are_options_on_the_command_line(part: Any, shown: str) -> Non
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float32, np.float64])
-def test_8_negative_grades(dtype: Any) -> None:
+def test_8_negative_grades(dtype):
     rankings = R.from_groups([2, 2], np.array([1, 0, 2, -3], dtype), [1, 2, 3, 4], query_ids=["a", "b"])
     with pytest.raises(
         fn.InputError, match=r'nDCG@2 .*gain -3 of grade -3.*row 3, query "b".*Map it to 0 or more'
@@ -109,26 +104,26 @@ def test_8_negative_grades(dtype: Any) -> None:
         assert np.isfinite(fn.evaluate(rankings, text).values).all()
 
 
-def test_8_negative_grades_in_the_pool() -> None:
+def test_8_negative_grades_in_the_pool():
     rankings = R.from_groups([1], [1], [1], judged=([0, 2], [1, -1]))
     with pytest.raises(fn.InputError, match="grade -1.*the judged pool"):
         fn.evaluate(rankings, "nDCG")
     assert fn.evaluate(rankings, "nDCG(rel=1)").values.tolist() == [[1.0]]
 
 
-def test_8_negative_grade_of_an_unjudged_document_means_nothing() -> None:
+def test_8_negative_grade_of_an_unjudged_document_means_nothing():
     rankings = R.from_groups([2], [1, -1], [2, 1], is_judged=[True, False])
     assert fn.evaluate(rankings, "nDCG, DCG").values.tolist() == [[1.0], [1.0]]
 
 
 @pytest.mark.parametrize("grade", [-5, 300, 2**40, -(2**40), 1e300, 0.5])
-def test_any_grade_of_an_unjudged_document_means_nothing(grade: float) -> None:
+def test_any_grade_of_an_unjudged_document_means_nothing(grade):
     rankings = R.from_groups([2], np.array([grade, 1.0]), [2, 1], is_judged=[False, True])
     scores = fn.evaluate(rankings, ["nDCG", "nDCG(gain='exp2')", "nDCG(gain=[0, 1])", "NumRet"])
     assert scores.values[:, 0].tolist() == pytest.approx([1 / np.log2(3)] * 3 + [2.0])
 
 
-def test_10_gain_overflow() -> None:
+def test_10_gain_overflow():
     for grades in (np.array([0, 54]), np.array([0.0, 54.0]), np.array([0.5, 53.5]), np.array([0, 2**62])):
         with pytest.raises(fn.InputError, match=r"grade 5[34]|grade 4611686018427387904"):
             fn.evaluate(R.from_groups([2], grades, [1, 2]), "DCG(gain='exp2')")
@@ -140,7 +135,7 @@ def test_10_gain_overflow() -> None:
     assert fn.evaluate(R.from_groups([2], [0, 2**53], [1, 2]), "DCG").values.tolist() == [[2.0**53]]
 
 
-def test_10_a_gain_function_that_overflows() -> None:
+def test_10_a_gain_function_that_overflows():
     rankings = R.from_groups([3], [1, 1, 1], [3, 2, 1])
     with pytest.raises(fn.FastndcgError, match="gain|sum|finite|overflow|large"):
         fn.evaluate(rankings, fn.DCG(gain=lambda grade: 1e308))
@@ -149,10 +144,10 @@ def test_10_a_gain_function_that_overflows() -> None:
 
 @pytest.mark.parametrize("read", ["array", "table", "csv", "stream"])
 @pytest.mark.parametrize("ids", [["b", "b", "a", "a"], ["b", "a", "b", "a"]])
-def test_rows_in_messages_are_those_of_the_data(read: str, ids: list[str], tmp_path: Path) -> None:
+def test_rows_in_messages_are_those_of_the_data(read, ids, tmp_path):
     """Also where rows of a query stand apart; a fault that is found after they were put in order names the query alone."""
 
-    def read_it(grades: list[int], scores: list[float]) -> Any:
+    def read_it(grades, scores):
         table = pa.table({"query": ids, "label": grades, "score": scores})
         if read == "array":
             return R.from_query_ids(ids, grades, scores)
@@ -178,7 +173,7 @@ def test_rows_in_messages_are_those_of_the_data(read: str, ids: list[str], tmp_p
 
 
 @pytest.mark.parametrize("column", ["score", "label", "seen"])
-def test_the_first_row_in_messages_is_that_of_the_data(column: str) -> None:
+def test_the_first_row_in_messages_is_that_of_the_data(column):
     """Where rows of a query stand apart, the first in query order may be another."""
     ids = ["b", "a", "b", "a"]
     columns = {"query": ids, "label": [1.0] * 4, "score": [0.5] * 4, "seen": [0.5] * 4}
@@ -194,7 +189,7 @@ def test_the_first_row_in_messages_is_that_of_the_data(column: str) -> None:
     )
 
 
-def test_the_first_row_that_differs_within_its_query_is_named() -> None:
+def test_the_first_row_that_differs_within_its_query_is_named():
     ids, langs = ["b", "a", "a", "b"], ["en", "de", "fr", "fr"]
     data = pa.table({"query": ids, "label": [1] * 4, "score": [0.5] * 4, "lang": langs})
     with pytest.raises(fn.InputError, match='within query "a": "de" at row 1, "fr" at row 2;'):
@@ -204,7 +199,7 @@ def test_the_first_row_that_differs_within_its_query_is_named() -> None:
 @pytest.mark.parametrize(
     "change", [lambda r: pickle.loads(pickle.dumps(r)), lambda r: r[0:], lambda r: r[1:], lambda r: r[1:][0:]]
 )
-def test_parts_and_copies_of_rankings_name_rows_of_the_data(change: Any) -> None:
+def test_parts_and_copies_of_rankings_name_rows_of_the_data(change):
     bad = [1, -1, 1, -1]
     with pytest.raises(fn.InputError, match='grade -1, which occurs in query "a"'):
         fn.evaluate(change(R.from_query_ids(["b", "a", "b", "a"], bad, [0.5] * 4)), "nDCG")
@@ -215,7 +210,7 @@ def test_parts_and_copies_of_rankings_name_rows_of_the_data(change: Any) -> None
         fn.evaluate(change(R.from_arrow(listed)), "nDCG")
 
 
-def test_what_lists_and_matrices_hold_is_named_by_its_position() -> None:
+def test_what_lists_and_matrices_hold_is_named_by_its_position():
     nan, mask = math.nan, [[True, True, False], [False, True, True]]
     for read in (
         lambda: R.from_lists([[1, 2, 0], [1, 0, nan]], [[3, 2, 1]] * 2),
@@ -227,13 +222,13 @@ def test_what_lists_and_matrices_hold_is_named_by_its_position() -> None:
             read()
 
 
-def test_rows_of_joined_and_reordered_rankings_are_not_named() -> None:
+def test_rows_of_joined_and_reordered_rankings_are_not_named():
     joined = R.from_qrels_run({"q": {"a": 1, "b": 5}}, {"q": {"z": 0.9, "b": 0.1}})
     with pytest.raises(fn.InputError, match='grade 5, which occurs in query "q"'):
         fn.evaluate(joined, fn.nDCG(gain=[0, 1]))
 
 
-def test_weights_and_probabilities_name_their_query() -> None:
+def test_weights_and_probabilities_name_their_query():
     table = pa.table({"query": ["b", "a"], "label": [1, 1], "score": [1, 1], "weight": [1.0, -1.0]})
     with pytest.raises(fn.InputError, match='weight is -1.0 for query "a"; wanted finite numbers from 0'):
         R.from_arrow(table, weight="weight")
@@ -248,7 +243,7 @@ def test_weights_and_probabilities_name_their_query() -> None:
         )
 
 
-def test_a_grade_without_a_gain() -> None:
+def test_a_grade_without_a_gain():
     rankings = R.from_groups([2], [1, 3], [2, 1], query_ids=["q7"])
     with pytest.raises(fn.InputError, match=r'no gain for grade 3, which occurs at row 1, query "q7"'):
         fn.evaluate(rankings, "nDCG(gain=[0, 1, 3])")
@@ -259,14 +254,14 @@ def test_a_grade_without_a_gain() -> None:
     assert fn.evaluate(R.from_groups([2], [1, 0], [2, 1]), "CG(gain={1: 5})").values.tolist() == [[5.0]]
 
 
-def test_a_fraction_without_a_gain() -> None:
+def test_a_fraction_without_a_gain():
     rankings = R.from_groups([2], [1, 1.5], [2, 1])
     with pytest.raises(fn.InputError, match="no gain for grade 1.5"):
         fn.evaluate(rankings, "nDCG(gain=[0, 1, 3])")
     assert fn.evaluate(rankings, "CG(gain={1: 1, 1.5: 3})").values.tolist() == [[4.0]]
 
 
-def test_a_gain_function_that_returns_no_number() -> None:
+def test_a_gain_function_that_returns_no_number():
     rankings = R.from_groups([2], [1, 0], [2, 1])
     with pytest.raises(fn.FastndcgError, match="gain"):
         fn.evaluate(rankings, fn.nDCG(gain=lambda grade: math.nan))
@@ -277,7 +272,7 @@ def test_a_gain_function_that_returns_no_number() -> None:
 # ---- discounts ----
 
 
-def test_a_discount_for_too_few_ranks() -> None:
+def test_a_discount_for_too_few_ranks():
     rankings = R.from_groups([4], [1, 0, 1, 0], [4, 3, 2, 1])
     with pytest.raises(
         fn.MeasureError, match="needs a discount for 4 ranks and was given 2; give more, or a smaller cutoff"
@@ -295,7 +290,7 @@ def test_a_discount_for_too_few_ranks() -> None:
     assert fn.evaluate(pooled, "nDCG(discount=[1, 0.5])@2").values.tolist() == [[1 / 1.5]]
 
 
-def test_a_discount_function_that_returns_no_finite_number() -> None:
+def test_a_discount_function_that_returns_no_finite_number():
     rankings = R.from_groups([2], [1, 0], [2, 1])
     for bad in (math.inf, math.nan):
         with pytest.raises(fn.MeasureError, match="at rank 2; wanted finite numbers"):
@@ -306,18 +301,18 @@ def test_a_discount_function_that_returns_no_finite_number() -> None:
 
 
 @pytest.mark.parametrize("thing", [None, [1, 2], np.ones(3)])
-def test_what_is_evaluated_is_rankings_a_table_or_a_path(thing: Any) -> None:
+def test_what_is_evaluated_is_rankings_a_table_or_a_path(thing):
     with pytest.raises(fn.InputTypeError, match="wanted a table"):
         fn.evaluate(thing, "nDCG")
 
 
-def test_a_table_that_is_evaluated_has_grades() -> None:
+def test_a_table_that_is_evaluated_has_grades():
     with pytest.raises(fn.ColumnError, match="no column has a usual name of the relevance"):
         fn.evaluate({"q": [1]}, "nDCG")
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
-def test_threads_are_a_positive_integer_everywhere(tmp_path: Path, threads: Any) -> None:
+def test_threads_are_a_positive_integer_everywhere(tmp_path, threads):
     rankings = R.from_groups([1], [1], [1], query_ids=["q"])
     scores = fn.evaluate(rankings, "nDCG", threads=np.int64(1))
     files = {
@@ -330,7 +325,7 @@ def test_threads_are_a_positive_integer_everywhere(tmp_path: Path, threads: Any)
         (tmp_path / name).write_text(text)
     qrels, run, ltr, csv = (tmp_path / name for name in files)
     pq.write_table(pa.table({"qid": [1], "label": [1], "score": [1.0]}), tmp_path / "a.parquet")
-    calls: list[Callable[[], object]] = [
+    calls = [
         lambda: fn.evaluate(rankings, "nDCG", threads=threads),
         lambda: fn.ndcg([1], [1], threads=threads),
         lambda: fn.evaluate(rankings, "nDCG", convention="lightgbm", threads=threads),
@@ -354,7 +349,7 @@ def test_threads_are_a_positive_integer_everywhere(tmp_path: Path, threads: Any)
     assert fn.evaluate(rankings, "nDCG", threads=10_000).values.tolist() == [[1.0]]
 
 
-def test_measures_are_measures() -> None:
+def test_measures_are_measures():
     rankings = R.from_groups([1], [1], [1])
     with pytest.raises(fn.MeasureError, match='"nDGC"'):
         fn.evaluate(rankings, ["nDCG", "nDGC@10"])
@@ -366,7 +361,7 @@ def test_measures_are_measures() -> None:
         fn.evaluate(rankings, None)
 
 
-def test_ndcg_says_which_rows_are_missing() -> None:
+def test_ndcg_says_which_rows_are_missing():
     with pytest.raises(fn.InputError, match="offsets ends at 3"):
         fn.ndcg([1, 0], [1, 2], offsets=[0, 3])
     with pytest.raises(fn.InputError, match="relevance has 2 values and scores 1"):
@@ -377,7 +372,7 @@ def test_ndcg_says_which_rows_are_missing() -> None:
         fn.ndcg([1, 0], [1, 2], gain="exp")
 
 
-def test_write_parquet_says_where_it_could_not(tmp_path: Any) -> None:
+def test_write_parquet_says_where_it_could_not(tmp_path):
     scores = fn.evaluate(R.from_groups([1], [1], [1]), "nDCG")
     with pytest.raises(fn.SourceError, match="nowhere.*cannot be written"):
         scores.write_parquet(tmp_path / "nowhere" / "out.parquet")
@@ -388,10 +383,10 @@ def test_write_parquet_says_where_it_could_not(tmp_path: Any) -> None:
     assert list((tmp_path / "folder").iterdir()) == []
 
 
-def test_every_message_is_one_line_that_ends_a_sentence() -> None:
+def test_every_message_is_one_line_that_ends_a_sentence():
     """A sample across modules; the command line prints them as they are."""
     rankings = R.from_groups([2], [1, -1], [1, 2])
-    calls: list[Any] = [
+    calls = [
         lambda: fn.evaluate(rankings, "nDCG"),
         lambda: fn.evaluate(rankings, "nDGC"),
         lambda: fn.nDCG @ 0,
@@ -413,7 +408,7 @@ def test_every_message_is_one_line_that_ends_a_sentence() -> None:
 
 
 class Lazy:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         setattr(self, name, lambda: None)
 
 
@@ -462,13 +457,7 @@ PAIR = {
         (lambda: fn.judgment_range(PAIR["a"], "DCG")["nDCG"], fn.MeasureError, "nDCG was not asked for; these were: DCG"),
     ],
 )  # fmt: skip
-def test_mistakes_that_are_rare(
-    call: Callable[[], Any],
-    kind: type[Exception],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_mistakes_that_are_rare(call, kind, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(kind, match=message):
         call()

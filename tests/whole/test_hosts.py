@@ -5,8 +5,6 @@ Each case is a process of its own with a time limit, so that an abort or a deadl
 else.
 """
 
-from __future__ import annotations
-
 import http.client
 import importlib.util
 import os
@@ -17,10 +15,8 @@ import sys
 import sysconfig
 import textwrap
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import engines
 import pytest
@@ -77,7 +73,7 @@ def ended(*children):
 """
 
 
-def run(code: str, layer: str = "omp", **environment: str) -> str:
+def run(code, layer="omp", **environment):
     """Run a program in a process of its own; what it prints."""
     if layer == "tbb":
         if importlib.util.find_spec("tbb") is None and not (LIBRARIES / "libtbb.so.12").exists():
@@ -95,7 +91,7 @@ WANTED = value(threads=1)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_many_threads_beside_a_parallel_kernel_of_the_host(layer: str) -> None:
+def test_many_threads_beside_a_parallel_kernel_of_the_host(layer):
     out = run(
         SETTLED
         + """
@@ -135,7 +131,7 @@ print(numba.threading_layer(), wrong)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_forks_in_any_order(layer: str) -> None:
+def test_forks_in_any_order(layer):
     run(
         SETTLED
         + """
@@ -155,7 +151,7 @@ assert same()
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_fork_of_a_host_that_ran_kernels_before_the_package_was_imported(layer: str) -> None:
+def test_fork_of_a_host_that_ran_kernels_before_the_package_was_imported(layer):
     run(
         """
         add_up = host_kernel()
@@ -171,7 +167,7 @@ def test_fork_of_a_host_that_ran_kernels_before_the_package_was_imported(layer: 
     )
 
 
-def test_fork_while_another_thread_compiles() -> None:
+def test_fork_while_another_thread_compiles():
     run(
         SETTLED
         + """
@@ -199,7 +195,7 @@ assert value() == WANTED
     )
 
 
-def test_fork_while_another_thread_scores() -> None:
+def test_fork_while_another_thread_scores():
     run(
         SETTLED
         + """
@@ -235,7 +231,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("layer", ["workqueue", "omp"])
 @pytest.mark.parametrize("start", ["fork", "forkserver", "spawn"])
-def test_multiprocessing(tmp_path: Path, start: str, layer: str) -> None:
+def test_multiprocessing(tmp_path, start, layer):
     program = f"""{PRELUDE}{POOLS}
     import multiprocessing
     context = multiprocessing.get_context({start!r})
@@ -247,7 +243,7 @@ def test_multiprocessing(tmp_path: Path, start: str, layer: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
-def test_joblib(tmp_path: Path, backend: str) -> None:
+def test_joblib(tmp_path, backend):
     program = f"""{PRELUDE}{POOLS}
     import joblib
     with joblib.parallel_config({backend!r}, n_jobs=2):
@@ -257,7 +253,7 @@ def test_joblib(tmp_path: Path, backend: str) -> None:
     _run_file(tmp_path, program, "omp")
 
 
-def _run_file(folder: Path, program: str, layer: str) -> None:
+def _run_file(folder, program, layer):
     (folder / "program.py").write_text(program)
     printed(folder / "program.py", timeout=TIMEOUT, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2")
 
@@ -278,7 +274,7 @@ def application(environ, start_response):
 
 
 @pytest.mark.parametrize("layer", ["workqueue", "omp"])
-def test_gunicorn_whose_workers_are_forked(tmp_path: Path, layer: str) -> None:
+def test_gunicorn_whose_workers_are_forked(tmp_path, layer):
     """The master loads and warms up; workers answer requests from several threads each, and one is killed and replaced."""
     engines.need("gunicorn")
     (tmp_path / "served.py").write_text(PRELUDE + SERVED)
@@ -294,7 +290,7 @@ def test_gunicorn_whose_workers_are_forked(tmp_path: Path, layer: str) -> None:
     try:
         _wait_for(address.exists, master, log)
 
-        def ask(threads: object) -> str:
+        def ask(threads):
             connection = http.client.HTTPConnection("localhost", timeout=TIMEOUT)
             connection.sock = socket.socket(socket.AF_UNIX)
             connection.sock.connect(str(address))
@@ -304,11 +300,11 @@ def test_gunicorn_whose_workers_are_forked(tmp_path: Path, layer: str) -> None:
             assert right == "True", log.read_text()
             return worker
 
-        def workers() -> set[str]:
+        def workers():
             with ThreadPoolExecutor(4) as pool:
                 return set(pool.map(ask, [1, 2, "all", 2] * 4))
 
-        before: set[str] = set()
+        before = set()
         _wait_for(lambda: len(before.update(workers()) or before) == 2, master, log)
         killed = before.pop()
         os.kill(int(killed), signal.SIGKILL)
@@ -321,7 +317,7 @@ def test_gunicorn_whose_workers_are_forked(tmp_path: Path, layer: str) -> None:
     assert text.count("was sent SIGKILL") == 1 and "SIGABRT" not in text and "Traceback" not in text, text
 
 
-def _wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_for(condition, process, log):
     deadline = time.monotonic() + TIMEOUT
     while not condition():
         assert process.poll() is None and time.monotonic() < deadline, log.read_text()
@@ -354,7 +350,7 @@ fn.evaluate(DATA, "nDCG@10")
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Jupyter's own
 @pytest.mark.parametrize("layer", ["workqueue", "omp"])
-def test_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str) -> None:
+def test_a_notebook(tmp_path, monkeypatch, layer):
     """Cells of a kernel run in its loop of asyncio, beside threads that wait for messages; in the last one Scores show themselves."""
     engines.need("ipykernel")
     from jupyter_client.manager import KernelManager
@@ -365,7 +361,7 @@ def test_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str)
     manager = KernelManager(transport="ipc", connection_file=str(tmp_path / "kernel.json"))
     manager.start_kernel(env=os.environ | environment)
     client = manager.client()
-    shown: list[dict[str, Any]] = []
+    shown = []
     try:
         client.start_channels()
         client.wait_for_ready(timeout=TIMEOUT)
@@ -384,7 +380,7 @@ def test_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_settings_stay_as_they_were(layer: str) -> None:
+def test_settings_stay_as_they_were(layer):
     run(
         SETTLED
         + """
@@ -410,7 +406,7 @@ assert seen == [True]
     )
 
 
-def test_one_thread_starts_none() -> None:
+def test_one_thread_starts_none():
     """Workers of engines score on one thread, and need no layer."""
     run(
         SETTLED
@@ -422,11 +418,11 @@ assert threading.active_count() == 1
     )
 
 
-def test_a_layer_that_cannot_be_loaded() -> None:
+def test_a_layer_that_cannot_be_loaded():
     run(SETTLED + "assert value() == value(None) == WANTED", "nonsense")
 
 
-def test_no_thread_can_be_started() -> None:
+def test_no_thread_can_be_started():
     run(
         SETTLED
         + """
@@ -440,7 +436,7 @@ assert value() == WANTED
     )
 
 
-def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
+def test_a_cached_kernel_is_loaded_alone(tmp_path):
     """Without what only compiling needs, which the process still gets when it compiles something."""
     program = """
         import fastndcg as fn
@@ -464,7 +460,7 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path: Path) -> None:
     assert run(program, NUMBA_CACHE_DIR=cache).split() == ["1", "True"]
 
 
-def test_an_interrupt_while_numba_registers_its_functions(tmp_path: Path) -> None:
+def test_an_interrupt_while_numba_registers_its_functions(tmp_path):
     """Numba takes each from a list as it registers it; those that were left were lost, and nothing compiled after that."""
     from fastndcg.compiled.compile import compiling
 
@@ -492,7 +488,7 @@ def test_an_interrupt_while_numba_registers_its_functions(tmp_path: Path) -> Non
     assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == "['attributes']\n[1, 0, 2]\n"
 
 
-def test_interrupts_at_any_time_of_compiling(tmp_path: Path) -> None:
+def test_interrupts_at_any_time_of_compiling(tmp_path):
     program = """
         import _thread, threading
         import fastndcg as fn
@@ -512,7 +508,7 @@ def test_interrupts_at_any_time_of_compiling(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["_object_compiled_hook", "_object_getbuffer_hook", "LLVMPY_AddModule", "LLVMPY_LinkModules"]
 )
-def test_an_interrupt_during_a_call_of_llvm(name: str, tmp_path: Path) -> None:
+def test_an_interrupt_during_a_call_of_llvm(name, tmp_path):
     """It arrives after the call, or where LLVM calls Python. There the code was lost, and modules were freed twice."""
     from fastndcg.compiled.compile import compiling
 
@@ -547,7 +543,7 @@ def test_an_interrupt_during_a_call_of_llvm(name: str, tmp_path: Path) -> None:
     assert run(program, NUMBA_CACHE_DIR=str(tmp_path), NAME=name) == "True\n[1, 0, 2]\n"
 
 
-def test_a_block_is_refused_where_it_is_called_from_python() -> None:
+def test_a_block_is_refused_where_it_is_called_from_python():
     """Only drivers have it as machine code."""
     program = """
         from fastndcg.compiled.flow import gains

@@ -1,15 +1,10 @@
 """Real data against the numbers that other tools gave for it."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -27,11 +22,11 @@ pytestmark = [
 
 
 @cache
-def rows(path: Path) -> pa.Table:
+def rows(path):
     return pq.read_table(path)
 
 
-def reference(data: Path, name: str, score: str, peer: str, measure: str, **more: str) -> dict[Any, float]:
+def reference(data, name, score, peer, measure, **more):
     table = rows(data / name / "reference_per_query.parquet")
     keep = pc.equal(table["scores"], score)
     for column, value in {"peer": peer, "measure": measure, **more}.items():
@@ -40,7 +35,7 @@ def reference(data: Path, name: str, score: str, peer: str, measure: str, **more
     return dict(zip(table["qid"].to_pylist(), table["value"].to_pylist(), strict=True))
 
 
-def rankings(data: Path, name: str, score: str, *, order: str = "file") -> fn.Rankings:
+def rankings(data, name, score, *, order="file"):
     """`order="falling ids"`: rows by falling document id, which is falling row number here; ties="input" then is trec_eval's rule."""
     table = rows(data / name / SETS[name])
     if order == "falling ids":
@@ -50,14 +45,14 @@ def rankings(data: Path, name: str, score: str, *, order: str = "file") -> fn.Ra
     return fn.Rankings.from_query_ids(table["qid"], table["label"].to_numpy(), table[score].to_numpy())
 
 
-def values(scores: fn.Scores, measure: Any) -> dict[Any, float]:
+def values(scores, measure):
     return dict(zip(scores.queries[0].to_pylist(), scores[measure].tolist(), strict=True))
 
 
 @pytest.mark.parametrize("gain", ["linear", "exp2"])
-def test_scikit_learn_per_query_and_in_the_mean(data: Path, name: str, score: str, gain: str) -> None:
+def test_scikit_learn_per_query_and_in_the_mean(data, name, score, gain):
     means = json.loads((data / name / "reference_means.json").read_text())["means"][score]
-    cutoffs: list[int | None] = [1, 3, 5, 10, 20, 100, None]
+    cutoffs = [1, 3, 5, 10, 20, 100, None]
     measures = {
         (word, cutoff): measure(gain=gain) if cutoff is None else measure(gain=gain) @ cutoff
         for word, measure in (("ndcg", fn.nDCG), ("dcg", fn.DCG))
@@ -73,7 +68,7 @@ def test_scikit_learn_per_query_and_in_the_mean(data: Path, name: str, score: st
         assert scores.mean()[str(measure)] == pytest.approx(mean, rel=1e-12)
 
 
-def test_parquet_finds_its_columns(data: Path, name: str, score: str) -> None:
+def test_parquet_finds_its_columns(data, name, score):
     path = data / name / SETS[name]
     read = fn.read_parquet(path) if score == "score" else fn.read_parquet(path, score=score)
     wanted = fn.evaluate(rankings(data, name, score), "nDCG@10")
@@ -82,14 +77,11 @@ def test_parquet_finds_its_columns(data: Path, name: str, score: str) -> None:
     assert got.queries[0].to_pylist() == wanted.queries[0].to_pylist()
 
 
-def test_pytrec_eval_by_document_order(data: Path, name: str, score: str) -> None:
+def test_pytrec_eval_by_document_order(data, name, score):
     """It compares scores as float32 and breaks ties by falling document id."""
     ordered = rankings(data, name, score, order="falling ids")
     narrow = fn.Rankings.from_offsets(
-        ordered.offsets,
-        ordered.relevance,
-        ordered.scores.astype(np.float32),
-        query_ids=ordered.queries[0],
+        ordered.offsets, ordered.relevance, ordered.scores.astype(np.float32), query_ids=ordered.queries[0]
     )
     for cutoff in (1, 3, 5, 10, 20, 100, None):
         measure = fn.nDCG(ties="input") if cutoff is None else fn.nDCG(ties="input") @ cutoff
@@ -106,7 +98,7 @@ _TOOL = re.compile(
 
 
 @pytest.mark.parametrize("tool", ["lightgbm", "xgboost"])
-def test_lightgbm_and_xgboost_means(data: Path, name: str, score: str, tool: str) -> None:
+def test_lightgbm_and_xgboost_means(data, name, score, tool):
     """Ties in input order, a query without relevant documents counts 1; XGBoost compares float32 scores and,
     asked for no cutoff, cuts at 32.
     """
@@ -127,7 +119,7 @@ def test_lightgbm_and_xgboost_means(data: Path, name: str, score: str, tool: str
     assert tried >= 7
 
 
-def test_lightgbm_s_own_training_log(data: Path, name: str, score: str) -> None:
+def test_lightgbm_s_own_training_log(data, name, score):
     if name != "lightgbm_lambdarank" or score != "score":
         pytest.skip("only the scores of the logged model")
     reported = json.loads((data / name / "lightgbm_reported.json").read_text())["reported"]["test"]
@@ -141,7 +133,7 @@ def test_lightgbm_s_own_training_log(data: Path, name: str, score: str) -> None:
     )
 
 
-def test_row_order_and_threads_change_nothing(data: Path, name: str, score: str) -> None:
+def test_row_order_and_threads_change_nothing(data, name, score):
     table = rows(data / name / SETS[name])
     shuffled = table.take(np.random.default_rng(0).permutation(table.num_rows))
     one = fn.evaluate(rankings(data, name, score), "nDCG@10, nDCG")

@@ -1,13 +1,10 @@
 """The worked examples of `scripts/` run, and say what is true."""
 
-from __future__ import annotations
-
 import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,7 +18,7 @@ for library in ("altair", "vl_convert", "jinja2", "scipy"):
 SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
 
 
-def run(monkeypatch: Any, name: str, *words: object) -> int:
+def run(monkeypatch, name, *words):
     """Exit code of a script, in this process, which has compiled what it needs."""
     monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
     try:
@@ -31,7 +28,7 @@ def run(monkeypatch: Any, name: str, *words: object) -> int:
     return 0
 
 
-def test_a_toy_ranker_learns_more_from_pairs(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_a_toy_ranker_learns_more_from_pairs(tmp_path, monkeypatch, capsys):
     picture = tmp_path / "toy.svg"
     assert run(monkeypatch, "toy_ranker.py", "--queries", 80, "--epochs", 12, "--out", picture) == 0
     printed = capsys.readouterr().out
@@ -42,14 +39,14 @@ def test_a_toy_ranker_learns_more_from_pairs(tmp_path: Path, monkeypatch: Any, c
     assert picture.read_text(encoding="utf-8").startswith("<svg")
 
 
-def test_a_release_is_decided(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_a_release_is_decided(tmp_path, monkeypatch, capsys):
     page = tmp_path / "report.html"
     assert run(monkeypatch, "release_decision.py", "--out", page) == 0
     assert "Release the candidate" in capsys.readouterr().out
     assert "May the candidate be released?" in page.read_text(encoding="utf-8")
 
 
-def test_a_release_is_stopped_by_a_slice(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_a_release_is_stopped_by_a_slice(tmp_path, monkeypatch, capsys):
     released, candidate = tmp_path / "released.parquet", tmp_path / "candidate.parquet"
     write_sample(released, 300)
     table = pq.read_table(released)
@@ -63,11 +60,11 @@ def test_a_release_is_stopped_by_a_slice(tmp_path: Path, monkeypatch: Any, capsy
     assert (tmp_path / "report.html").exists()
 
 
-def test_a_release_needs_two_files(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_release_needs_two_files(tmp_path, monkeypatch):
     assert run(monkeypatch, "release_decision.py", tmp_path / "one.parquet") == 2
 
 
-def redis_8() -> str:
+def redis_8():
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("redis-server is not there; scripts/redis_8.sh fetches one")
@@ -77,7 +74,7 @@ def redis_8() -> str:
     return program
 
 
-def test_a_vector_search_is_scored(monkeypatch: Any, capsys: Any) -> None:
+def test_a_vector_search_is_scored(monkeypatch, capsys):
     words = ("--server", redis_8(), "--documents", 1500, "--queries", 60, "--effort", 10, "--effort", 400)
     assert run(monkeypatch, "vector_search.py", *words) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -99,7 +96,7 @@ def test_a_vector_search_is_scored(monkeypatch: Any, capsys: Any) -> None:
     assert low < more < high < 0
 
 
-def test_a_vector_search_needs_a_server(monkeypatch: Any) -> None:
+def test_a_vector_search_needs_a_server(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["vector_search.py", "--server", "no-such-server"])
     with pytest.raises(SystemExit, match=r"no-such-server is not there; scripts/redis_8\.sh"):
         runpy.run_path(str(SCRIPTS / "vector_search.py"), run_name="__main__")

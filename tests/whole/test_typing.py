@@ -1,7 +1,5 @@
 """Types help users: what is right passes the strictest checkers, and most mistakes do not."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os
@@ -9,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -23,7 +21,7 @@ CAUGHT = 0.9  # share of the mistakes that each checker must find
 
 
 @functools.cache
-def found_by_mypy() -> str:
+def found_by_mypy():
     """What it says of both scripts; the package is checked by its own step, so here as one that is installed."""
     finished = subprocess.run(
         [
@@ -37,23 +35,22 @@ def found_by_mypy() -> str:
     return finished.stdout.replace(f"{TYPED}{os.sep}", "")
 
 
-def errors_of_mypy(path: Path) -> dict[int, str]:
+def errors_of_mypy(path):
     """The first error of each line."""
     found = re.findall(rf"^{path.name}:(\d+): error: (.*)$", found_by_mypy(), re.MULTILINE)
     return {int(line): text for line, text in reversed(found)}
 
 
 @functools.cache
-def found_by_pyright() -> list[dict[str, Any]]:
+def found_by_pyright():
     finished = subprocess.run(
         [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, *SCRIPTS],
         capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
-    found: list[dict[str, Any]] = json.loads(finished.stdout)["generalDiagnostics"]
-    return found
+    return json.loads(finished.stdout)["generalDiagnostics"]
 
 
-def errors_of_pyright(path: Path) -> dict[int, str]:
+def errors_of_pyright(path):
     return {
         each["range"]["start"]["line"] + 1: each["message"]
         for each in reversed(found_by_pyright())
@@ -66,13 +63,13 @@ CHECKERS = {"mypy": errors_of_mypy, "pyright": errors_of_pyright}
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_what_is_right_is_accepted(checker: str) -> None:
+def test_what_is_right_is_accepted(checker):
     assert CHECKERS[checker](TYPED / "uses.py") == {}
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_most_mistakes_are_refused(checker: str) -> None:
+def test_most_mistakes_are_refused(checker):
     path = TYPED / "mistakes.py"
     lines = path.read_text(encoding="utf-8").splitlines()
     wrong = {number for number, line in enumerate(lines, 1) if "# wrong" in line}
@@ -81,7 +78,7 @@ def test_most_mistakes_are_refused(checker: str) -> None:
     assert len(refused) >= CAUGHT * len(wrong), [lines[number - 1] for number in sorted(wrong - refused)]
 
 
-def words_of(parameter: parameters.Parameter) -> set[str]:
+def words_of(parameter):
     return {word.strip("'") for word, _ in parameter.values if word.startswith("'")}
 
 
@@ -96,7 +93,7 @@ def words_of(parameter: parameters.Parameter) -> set[str]:
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_literals_are_the_declared_words(parameter: parameters.Parameter, literal: object) -> None:
+def test_literals_are_the_declared_words(parameter, literal):
     declared = [
         each
         for definition in measures.DEFINITIONS.values()
@@ -106,7 +103,7 @@ def test_literals_are_the_declared_words(parameter: parameters.Parameter, litera
     assert set(get_args(literal)) == words_of(parameter).union(*map(words_of, declared))
 
 
-def test_parameters_of_all_measures_have_a_type() -> None:
+def test_parameters_of_all_measures_have_a_type():
     declared = {
         parameter.name for definition in measures.DEFINITIONS.values() for parameter in definition.parameters
     }
