@@ -237,6 +237,15 @@ def read_only(array: Array) -> Array:
     return view
 
 
+def plain_numbers(array: Array) -> Array:
+    """Numbers for kernels: booleans as 0 and 1, half floats as float32, contiguous, native."""
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    is_half = array.dtype.kind == "f" and array.itemsize == 2
+    kind = np.dtype(np.float32) if is_half else array.dtype.newbyteorder("=")
+    return read_only(np.ascontiguousarray(array, dtype=kind))
+
+
 def freeze(values: Any, dtype: npt.DTypeLike) -> Array:
     array = np.ascontiguousarray(values, dtype=dtype)
     array.flags.writeable = False

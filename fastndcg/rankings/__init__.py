@@ -3,10 +3,9 @@
 rankings  `Rankings` and its constructors
 value     what it holds: columns, views, facts, slices
 shapes    groups, ids of rows, matrices and lists as flat columns
-checks    columns, cast and checked, each once
+checks    columns, cast to the arrays that it holds and checked, each once
 blame     which row and query of the user's data a message is about
 oddities  warnings of data that look wrong
-casts     arguments of the constructors as the arrays that it holds
 intents   grades of documents for each intent of their query
 grouping  rows grouped by query
 """

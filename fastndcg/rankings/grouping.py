@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -33,9 +34,8 @@ Int64 = npt.NDArray[np.int64]
 _TABLE = 1 << 16  # ids for which a table always has room
 # of the hashes of ids: nobody can make ids that all have one hash, and nothing that is returned depends on it
 SECRET = np.uint64(int.from_bytes(os.urandom(8))), np.uint64(int.from_bytes(os.urandom(8)) | 1)
-_BYTES = (
-    np.argsort(np.frombuffer(os.urandom(1024), np.uint32)).astype(np.uint8).tobytes()
-)  # in a secret order
+# in a secret order
+_BYTES = np.argsort(np.frombuffer(os.urandom(1024), np.uint32)).astype(np.uint8).tobytes()
 _FEW = 1 << 10  # ids that may all have one hash: comparing each with each takes less than a millisecond
 
 
@@ -67,36 +67,31 @@ class Grouped:
         """Return two columns of numbers in query order."""
         if self.codes is None:
             return one, other
-        is_known = self.codes.dtype == np.int32 and all(
+        of_numbers = all(
             column.ndim == 1 and column.dtype.kind in "biuf" and column.itemsize <= 8
             for column in (one, other)
         )
-        if not is_known:
-            return self._in_query_order(one), self._in_query_order(other)
-        # as unsigned integers, since a kernel is compiled for each dtype
-        columns = [
-            read_only(np.ascontiguousarray(column).view(f"u{column.itemsize}")) for column in (one, other)
-        ]
-        placed = [np.empty_like(column) for column in columns]
-        # from Arrow's pool, which reuses memory that NumPy would fault in anew
-        held = [
-            np.frombuffer(pa.allocate_buffer(column.nbytes), column.dtype)
-            for column in (self.codes, *columns)
-        ]
-        arguments = (read_only(self.codes), read_only(self.offsets), *held, *columns, *placed)
-        work = "reading.rows.place_by_code", len(self.codes), arguments
-        place = worlds.compiled_driver(*work)
-        if place is None:
-            with worlds.counted(*work):
-                return self._in_query_order(one), self._in_query_order(other)
-        place(*arguments)
-        return placed[0].view(one.dtype), placed[1].view(other.dtype)
-
-    def _in_query_order(self, column: Array) -> Array:
-        # no row is out of range; mode="clip" took 8 ns a row, the default check 10
+        uncompiled: Any = nullcontext()
+        if of_numbers and self.codes.dtype == np.int32:
+            # as unsigned integers, since a kernel is compiled for each dtype
+            columns = [
+                read_only(np.ascontiguousarray(each).view(f"u{each.itemsize}")) for each in (one, other)
+            ]
+            placed = [np.empty_like(column) for column in columns]
+            # from Arrow's pool, which reuses memory that NumPy would fault in anew
+            held = [
+                np.frombuffer(pa.allocate_buffer(each.nbytes), each.dtype) for each in (self.codes, *columns)
+            ]
+            arguments = (read_only(self.codes), read_only(self.offsets), *held, *columns, *placed)
+            work = "reading.rows.place_by_code", len(self.codes), arguments
+            place = worlds.compiled_driver(*work)
+            if place is not None:
+                place(*arguments)
+                return placed[0].view(one.dtype), placed[1].view(other.dtype)
+            uncompiled = worlds.counted(*work)
         rows: Any = self.rows
-        ordered: Array = column.take(rows, 0, mode="clip")
-        return ordered
+        with uncompiled:  # no row is out of range; mode="clip" took 8 ns a row, the default check 10
+            return one.take(rows, 0, mode="clip"), other.take(rows, 0, mode="clip")
 
 
 def group_by_query(query_ids: Any) -> Grouped:
@@ -252,8 +247,7 @@ def _plain_ids(query_ids: Any) -> pa.Array:
 
 
 def _run_codes(ids: pa.Array) -> Array:
-    codes = ids.indices if pa.types.is_dictionary(ids.type) else ids
-    return array_of(codes)
+    return array_of(ids.indices if pa.types.is_dictionary(ids.type) else ids)
 
 
 # ---- columns whose rows stand together ----
@@ -274,18 +268,12 @@ def group_rows(ids: pa.ChunkedArray) -> Grouped:
         numbers = array_of(ids_of_runs)
         if bool((numbers[1:] > numbers[:-1]).all()):
             return Grouped(combine(ids_of_runs), np.append(starts, len(ids)))
-    ends = np.append(starts[1:], len(ids))
     runs = group_by_query(combine(with_long_offsets(decode(ids_of_runs))))
     if runs.codes is None:
         return Grouped(runs.query_ids, np.append(starts[runs.offsets[:-1]], len(ids)))
-    lengths = ends - starts
-    new_ends = np.cumsum(lengths[runs.rows])
-    return Grouped(
-        runs.query_ids,
-        np.append(0, new_ends)[runs.offsets],
-        np.repeat(runs.codes, lengths),
-        starts[runs.first_rows],
-    )
+    lengths = np.diff(starts, append=len(ids))
+    offsets = np.append(0, np.cumsum(lengths[runs.rows]))[runs.offsets]
+    return Grouped(runs.query_ids, offsets, np.repeat(runs.codes, lengths), starts[runs.first_rows])
 
 
 def runs_of(column: pa.ChunkedArray) -> tuple[Int64, pa.ChunkedArray]:
@@ -330,16 +318,12 @@ def changes_of(column: pa.ChunkedArray, most: int) -> Int64 | None:
 def take(column: pa.ChunkedArray, rows: Int64) -> pa.ChunkedArray:
     """Ascending rows; chunk by chunk, since taking from a chunked array joins it first."""
     ends = np.cumsum([len(chunk) for chunk in column.chunks], dtype=np.int64)
-    cuts = np.searchsorted(rows, ends)
-    taken = [
-        _take_of(chunk, rows[first:last] - (end - len(chunk)))
-        for chunk, first, last, end in zip(column.chunks, np.append(0, cuts), cuts, ends, strict=False)
-    ]
+    taken, first = [], 0
+    for chunk, end, last in zip(column.chunks, ends, np.searchsorted(rows, ends), strict=True):
+        part, first = rows[first:last] - (end - len(chunk)), last
+        # NumPy needs half the time of Arrow, which also looks after nulls
+        of_numbers = is_number(chunk.type) and not chunk.null_count
+        taken.append(
+            column_of(array_of(chunk)[part], chunk.type) if of_numbers else chunk.take(column_of(part))
+        )
     return pa.chunked_array(taken, column.type)
-
-
-def _take_of(chunk: pa.Array, rows: Int64) -> pa.Array:
-    """Take rows. NumPy needs half the time of Arrow, which also looks after nulls."""
-    if is_number(chunk.type) and not chunk.null_count:
-        return column_of(array_of(chunk)[rows], chunk.type)
-    return chunk.take(column_of(rows))

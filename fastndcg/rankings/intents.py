@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_from, read_only, runs_of
+from fastndcg.common.arrays import offsets_from, plain_numbers, read_only, runs_of
 from fastndcg.common.arrow_types import array_of, combine, is_list, is_number
 from fastndcg.common.later import pa
 from fastndcg.errors import InputError, InputTypeError, count_of
-from fastndcg.rankings.casts import plain_numbers
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -63,26 +62,8 @@ class IntentProbabilities(NamedTuple):
 
 
 def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
-    """Read and check the intent grades of `rows` documents.
+    """The intent grades of `rows` documents, in any form that `Rankings.from_offsets` names, checked.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for messages.
-    values
-        A list of grades for each document, for intent 0, 1, ...; None, or the end of a shorter list, means
-        that the document was not judged for an intent. As lists, an Arrow list array, or a matrix (n_docs,
-        n_intents). Or three arrays: offsets (n_docs + 1,), intents and grades (n_entries,).
-
-    Raises
-    ------
-    InputError
-        Another number of documents, grades that are not finite, an intent twice for a document.
-    InputTypeError
-        Values that are not lists of numbers.
-
-    Examples
-    --------
     >>> intent_grades("intents", [[1, None, 2], None, [0]], 3)
     IntentGrades(offsets=array([0, 2, 2, 3]), numbers=array([0, 2, 0]), grades=array([1, 2, 0]))
     """
@@ -102,16 +83,13 @@ def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:
     return IntentGrades(*map(read_only, found))
 
 
-def probabilities(
-    name: str, values: Any, n_queries: int, name_of: Callable[[int], str] = str
-) -> IntentProbabilities:
-    """Probabilities of the intents of each query, checked: a list for each query, of finite numbers from 0.
+def probabilities(values: Any, n_queries: int, name_of: Callable[[int], str] = str) -> IntentProbabilities:
+    """A list for each query, of finite numbers from 0, which need not add up to 1. Raises as `intent_grades`.
 
-    They need not add up to 1: measures divide by their sum. Raises as `intent_grades` does.
-
-    >>> probabilities("intent_probabilities", [[0.7, 0.3], [1]], 2).values
+    >>> probabilities([[0.7, 0.3], [1]], 2).values
     array([0.7, 0.3, 1. ])
     """
+    name = "intent_probabilities"
     lists = _list_array(name, values, "probabilities of its intents, as in [[0.7, 0.3], [1.0]]")
     if len(lists) != n_queries:
         raise InputError(

@@ -1,15 +1,13 @@
-"""Warn of data that can be evaluated but look wrong: swapped columns, distances and ranks as scores, grades
-that are all 0, grades that are all below the threshold of relevance of a measure.
+"""Warn of data that can be evaluated but look wrong, whatever it came from.
 
-The same checks are made of tables, of judgments and a run, and of arrays. All rows are examined only if the
-first ones look odd. Of fewer than 20 queries only the name of the score column is examined, and whether
-grades are fractions.
+All rows are examined only if the first ones look odd. Of fewer than 20 queries only the name of the score
+column is examined, and whether grades are fractions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -75,8 +73,11 @@ class Oddities:
             grades, scores = rankings.relevance if pool is None else pool.relevance, rankings.scores
             if not self._documents:
                 self._score = scores[0]
-            self._tied = self._tied and _all(scores, lambda values: values == self._score)
-            self._irrelevant = self._irrelevant and _all(grades, lambda values: values <= 0)
+            tied, irrelevant = self._tied, self._irrelevant
+            for rows in (slice(_FIRST), slice(_FIRST, None)):  # the first ones are tested first
+                tied = tied and bool((scores[rows] == self._score).all())
+                irrelevant = irrelevant and bool((grades[rows] <= 0).all())
+            self._tied, self._irrelevant = tied, irrelevant
             self._swapped = self._swapped and are_swapped(grades[:_FIRST], scores[:_FIRST])
             self._ranks = self._ranks and are_ranks(*(ranks or (scores, rankings.offsets)))
             judged = rankings.is_judged
@@ -88,10 +89,9 @@ class Oddities:
     def warn(self) -> None:
         """Warn, with `FastndcgWarning`, of data that is probably a mistake.
 
-        These are: a score column whose name ends in distance, dist, rank, ranking or position; scores that
-        are 1, 2, 3 ... in the order of rows; fractions as grades beside small whole numbers as scores; all
-        scores equal; one document for each query; no grade above 0; fewer than a tenth of the documents of a
-        table judged.
+        These are, beside names that are `_FALLING`: scores 1, 2, 3 ... in the order of rows; fractions as
+        grades beside small whole numbers as scores; all scores equal; one document for each query; no grade
+        above 0; fewer than a tenth of the documents of a table judged.
         """
         names = self._names
         grades, scores = names.grades, names.scores
@@ -100,11 +100,9 @@ class Oddities:
         is_named = bool(_FALLING.search(in_snake_case))
         are_ranks = are_many and self._ranks and self._documents > self._queries
         if not names.is_ordered and (is_named or are_ranks):
-            what = (
-                "" if is_named else " 1, 2, 3 and so on in the order of each query's rows, as ranks are, and"
-            )
+            ranks = " 1, 2, 3 and so on in the order of each query's rows, as ranks are, and"
             warn(
-                f"{scores} is{what} taken for scores, of which the highest is best; "
+                f"{scores} is{'' if is_named else ranks} taken for scores, of which the highest is best; "
                 "if its lowest value is best",
                 Step(", pass ", Argument("ascending", True)),
                 *([Step(" or, for ranks, ", Argument("rank"))] if names.column else []),
@@ -112,14 +110,11 @@ class Oddities:
         if not are_many:
             return
         if self._swapped and not names.is_ordered:
+            named: list[Part] = ["name them by ", Argument("relevance"), " and ", Argument("score")]
             warn(
                 f"{grades} holds fractions and {scores} small whole numbers, as if grades and scores were "
-                "swapped; ",
-                *(
-                    ["if they are, name them by ", Argument("relevance"), " and ", Argument("score")]
-                    if names.are_columns
-                    else ["if they are, give each in the other's place"]
-                ),
+                "swapped; if they are, ",
+                *(named if names.are_columns else ["give each in the other's place"]),
             )
         elif self._tied and self._documents > self._queries:
             warn(
@@ -228,8 +223,3 @@ def are_ranks(scores: Array, offsets: Array) -> bool:
         if len(first) and not np.array_equal(scores[: ends[-1]], places + int(first[0])):
             return False
     return True
-
-
-def _all(values: Array, holds: Callable[[Array], Array]) -> bool:
-    """Whether `holds` is true of all values. The first ones are tested first."""
-    return bool(holds(values[:_FIRST]).all() and holds(values[_FIRST:]).all())

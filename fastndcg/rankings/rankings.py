@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from fastndcg.errors import InputTypeError
-from fastndcg.rankings.casts import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
-from fastndcg.rankings.checks import with_columns
+from fastndcg.rankings.checks import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
+from fastndcg.rankings.checks import cast_columns
 from fastndcg.rankings.grouping import group_by_query
 from fastndcg.rankings.oddities import examined
 from fastndcg.rankings.shapes import flat_of_lists, flat_of_matrices, in_query_order, offsets_of_groups
@@ -28,6 +30,20 @@ if TYPE_CHECKING:
         TieOrder,
     )
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def with_columns(function: Function) -> Function:
+    """Show the `**columns` of a constructor as keywords in `help` and in notebooks."""
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    known = inspect.signature(cast_columns).parameters.values()
+    more = [
+        each for each in known if each.kind is each.KEYWORD_ONLY and each.name not in signature.parameters
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    return function
+
 
 class Rankings(Value):
     """Ragged rankings of many queries. They are immutable, and only the named constructors make them.
@@ -39,37 +55,26 @@ class Rankings(Value):
     ----------
     offsets : int64, (n_queries + 1,)
     relevance : any integer or float dtype, (n_docs,)
-        Grade of each scored document.
     scores : float32, float64 or integer, (n_docs,)
-        The system's scores, higher is better; compared in their own precision.
+        Compared in their own precision.
     judged : JudgedPool or None
-        All judged documents of each query. None: only the scored documents were judged.
     is_judged : bool, (n_docs,), or None
-        False where a scored document is unjudged. None: all are judged. A negative `relevance` of an unjudged
-        document says that it was in the pool; infAP counts such documents.
+        A negative `relevance` of an unjudged document says that it was in the pool; infAP counts such
+        documents.
     doc_ids : pyarrow array, (n_docs,), or None
     weight : float64, (n_queries,), or None
-        Weight of each query in the mean.
     intents : IntentGrades, a list for each document, or None
-        Grades of the scored documents for each intent of their query.
     judged_intents : IntentGrades, a list for each document of `judged`, or None
     intent_probabilities : IntentProbabilities, a list for each query, or None
-        None: the intents of a query are equally likely.
     propensity : float64, (n_docs,), or None
-        Probability that a document's relevance was observed, for measures with `ips`.
     queries : pyarrow.Table, n_queries rows
         The query id under the user's own name (`query_id` where it has none), then the kept query-level
         columns, then `weight` if any.
 
     Notes
     -----
-    Arrays are used without a copy if their dtype and layout allow it, as read-only views. Do not change an
-    array while a `Rankings` uses it.
-
-    Examples
-    --------
-    >>> Rankings.from_offsets([0, 2, 5], [1, 0, 2, 0, 1], [0.3, 0.9, 0.8, 0.7, 0.1])
-    Rankings(2 queries, 5 documents, relevance int64, scores float64)
+    `from_offsets` says what each column means. Arrays are used without a copy if their dtype and layout allow
+    it, as read-only views. Do not change an array while a `Rankings` uses it.
     """
 
     def __init__(self, *_: object, **__: object) -> None:
@@ -99,7 +104,7 @@ class Rankings(Value):
             Relevance comes before scores, as in scikit-learn.
         judged : (offsets, relevance), optional
             All judged documents of each query, returned or not, for the ideal ranking and recall. Documents
-            that are not relevant may be left out.
+            that are not relevant may be left out. Default: only the scored documents were judged.
         is_judged : bool, (n_docs,), optional
             False where a scored document is unjudged; such a document keeps its rank and gains nothing.
         doc_ids : (n_docs,), optional
@@ -118,8 +123,8 @@ class Rankings(Value):
             False.
         intents : a list of grades for each document, optional
             For measures of diversity: the document's grade for intent 0, 1, ... of its query, as lists, an
-            Arrow list array, or a matrix (n_docs, n_intents); None for an intent for which it was not judged.
-            Or the three arrays of `IntentGrades`.
+            Arrow list array, or a matrix (n_docs, n_intents); None, or the end of a shorter list, for an
+            intent for which it was not judged. Or the three arrays of `IntentGrades`.
         judged_intents : a list of grades for each document of `judged`, optional
             Needed if both `judged` and `intents` are given. Where several documents gain equally, the ideal
             ranking of alpha_nDCG takes the first of them.
@@ -140,8 +145,8 @@ class Rankings(Value):
 
         Examples
         --------
-        >>> Rankings.from_offsets([0, 1, 3], [1, 0, 2], [0.5, 0.1, 0.9]).lengths
-        array([1, 2])
+        >>> Rankings.from_offsets([0, 2, 5], [1, 0, 2, 0, 1], [0.3, 0.9, 0.8, 0.7, 0.1])
+        Rankings(2 queries, 5 documents, relevance int64, scores float64)
         """
         return examined(cls._from_offsets(offsets, relevance, scores, **columns), columns)
 
@@ -175,22 +180,10 @@ class Rankings(Value):
         Queries keep the order of their first appearance, and the documents of a query the order of their
         rows. Rows that are already grouped by query are not copied.
 
-        Parameters
-        ----------
-        query_ids : (n_docs,)
-            Integers, strings, or any Arrow or pandas column that is not floating point.
-        relevance, scores : (n_docs,)
-        columns
-            The keywords of `from_offsets` except `query_ids`. `weight`, `queries` and `judged` have an entry
-            for each query, in order of first appearance.
+        `query_ids` are integers, strings, or any Arrow or pandas column that is not floating point; nulls are
+        refused. `columns` are the keywords of `from_offsets` except `query_ids`: `weight`, `queries` and
+        `judged` have an entry for each query, in order of first appearance.
 
-        Raises
-        ------
-        InputError
-            Null ids, and all that `from_offsets` refuses.
-
-        Examples
-        --------
         >>> shuffled = Rankings.from_query_ids(["b", "a", "b"], [1, 2, 0], [0.5, 0.1, 0.9])
         >>> shuffled.queries["query_id"].to_pylist(), shuffled.relevance
         (['b', 'a'], array([1, 0, 2]))
@@ -213,24 +206,12 @@ class Rankings(Value):
         mask: npt.ArrayLike | None = None,
         **columns: Unpack[ColumnsAndIds],
     ) -> Self:
-        """Rankings from two matrices, a row for each query.
+        """Rankings from two matrices (n_queries, n_docs_per_query), a row for each query.
 
-        Parameters
-        ----------
-        y_true, y_score : (n_queries, n_docs_per_query)
-        mask : bool, (n_queries, n_docs_per_query), optional
-            False at the padding of a batch. The values of the matrices there are ignored.
-        columns
-            The keywords of `from_offsets`. Columns of documents have an entry for each document, without
-            padding.
+        `mask`, of the same shape, is False at the padding of a batch, where values are ignored. `columns` are
+        the keywords of `from_offsets`; those of documents have an entry for each document, without padding.
+        It raises the same errors, and `InputError` for shapes that differ or are not 2-D.
 
-        Raises
-        ------
-        InputError
-            Shapes that differ or are not 2-D, and all that `from_offsets` refuses.
-
-        Examples
-        --------
         >>> Rankings.from_dense([[1, 0, 2], [0, 1, 0]], [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]])
         Rankings(2 queries, 6 documents, relevance int64, scores float64)
         """
@@ -242,20 +223,10 @@ class Rankings(Value):
     def from_lists(cls, relevance: Any, scores: Any = None, **columns: Unpack[ColumnsAndIds]) -> Self:
         """Rankings from a list for each query. Without `scores`, the lists are in rank order, best first.
 
-        Parameters
-        ----------
-        relevance, scores : n_queries lists or arrays, of any lengths; or an Arrow list array
-        columns
-            The keywords of `from_offsets`.
+        `relevance` and `scores` are n_queries lists or arrays, of any lengths, or Arrow list arrays;
+        `columns` are the keywords of `from_offsets`. It raises the same errors, and `InputError`, which names
+        the query, where its two lists differ in length.
 
-        Raises
-        ------
-        InputError
-            The two lists of a query differ in length (the message names the query), and all that
-            `from_offsets` refuses.
-
-        Examples
-        --------
         >>> Rankings.from_lists([[3, 0], [1, 2, 0]]).scores
         array([1, 0, 2, 1, 0])
         """
@@ -277,17 +248,12 @@ class Rankings(Value):
             holds a list for each document: its grade for each intent of its query.
         keep : str or sequence of str
             Query-level columns to carry to the results.
-        nan : "refuse" or "last"
-            "last" ranks documents whose score is NaN or null below all others.
         rank : str, optional
             Column of ranks in place of scores: 1 is the best.
-        ascending : bool
-            True: the lowest score is the best, as for distances.
-        unjudged : "refuse" or "null"
-            "null": a document whose grade is null or NaN is unjudged, as if its `is_judged` were false.
         grades : mapping, optional
-            The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad":
-            0}`.
+            The grade of each word, where grades are words: `{"perfect": 2, "fair": 1, "bad": 0}`.
+        nan, ascending, unjudged
+            As in `from_offsets`; a null is as NaN.
 
         Raises
         ------
@@ -362,24 +328,10 @@ class Rankings(Value):
         return rankings_from_qrels_run(qrels, run, named, missing, ties, intents)
 
     def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
-        """The same documents with the scores of another system. All other arrays are shared.
+        """The same documents with the scores (n_docs,) of another system. All other arrays are shared.
 
-        Parameters
-        ----------
-        scores : (n_docs,)
-            A score for each document, in the order of `relevance`.
-        nan, ascending
-            As in `from_offsets`.
+        `nan` and `ascending` are as in `from_offsets`, whose errors it raises for scores.
 
-        Raises
-        ------
-        InputError
-            The wrong number of scores, or NaN among them.
-        InputTypeError
-            An array that does not hold numbers.
-
-        Examples
-        --------
         >>> bm25 = Rankings.from_lists([[1, 0], [0, 2]], [[0.5, 0.1], [0.9, 0.3]])
         >>> rerank = bm25.with_scores([0.5, 0.1, 0.2, 0.3])
         >>> rerank.scores, rerank.relevance is bm25.relevance

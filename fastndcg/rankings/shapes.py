@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import arrow_column, as_array, offsets_from, unmask
+from fastndcg.common.arrow_types import array_of, combine
 from fastndcg.common.later import pa
-from fastndcg.errors import InputError, count_of
+from fastndcg.errors import InputError, InputTypeError, check_length, count_of
 from fastndcg.rankings.blame import Blame
-from fastndcg.rankings.casts import cast_integers, cast_relevance, cast_rows, flatten
+from fastndcg.rankings.checks import cast_grades, cast_integers
 from fastndcg.rankings.intents import intent_grades
 
 if TYPE_CHECKING:
@@ -31,11 +33,10 @@ def offsets_of_groups(group: npt.ArrayLike, relevance: npt.ArrayLike, unjudged: 
             f"group has a negative size, {sizes[first]} at position {first}; "
             "each is the number of documents of a query"
         )
-    total = int(sizes.sum())
     rows = len(as_array("relevance", relevance, unjudged))
-    if total != rows:
+    if sizes.sum() != rows:
         raise InputError(
-            f"group adds up to {count_of(total, 'document')}, but relevance has {rows:,}; "
+            f"group adds up to {count_of(int(sizes.sum()), 'document')}, but relevance has {rows:,}; "
             "give the size of every query, in row order"
         )
     return offsets_from(sizes)
@@ -67,7 +68,7 @@ def flat_of_matrices(
 
 def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
     """Without scores, the lists stand in rank order."""
-    lengths, flat = flatten("relevance", relevance, columns.get("unjudged", "refuse"))
+    lengths, flat = _flatten("relevance", relevance, columns.get("unjudged", "refuse"))
     offsets = offsets_from(lengths)
     if scores is None:
         if columns.get("ascending"):
@@ -77,7 +78,7 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
             )
         ranked = np.repeat(offsets[1:], lengths) - np.arange(1, len(flat) + 1)
         return offsets, flat, ranked, Blame(in_lists=True)
-    score_lengths, flat_scores = flatten("scores", scores)
+    score_lengths, flat_scores = _flatten("scores", scores)
     if len(score_lengths) != len(lengths):
         raise InputError(
             f"scores has {count_of(len(score_lengths), 'list')} and relevance {len(lengths):,}; "
@@ -92,23 +93,57 @@ def flat_of_lists(relevance: Any, scores: Any, columns: ColumnsAndIds) -> Flat:
     return offsets, flat, flat_scores, Blame(in_lists=True)
 
 
+def _flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Array]:
+    """The lengths and the joined values of lists, one list for each query."""
+    if isinstance(lists, pa.Array | pa.ChunkedArray):
+        import pyarrow.compute as pc
+
+        column = combine(lists)
+        lengths = array_of(pc.list_value_length(column)).astype(np.int64)
+        return lengths, as_array(name, column.flatten(), unjudged)
+    if isinstance(lists, str | bytes) or not isinstance(lists, Iterable):
+        raise InputTypeError(
+            f"{name} is a {type(lists).__name__}; wanted a list for each query, as in [[3, 0], [1, 2, 0]]"
+        )
+    arrays = [
+        np.asarray(unmask(f"{name} of query {query}", values, unjudged))
+        for query, values in enumerate(unmask(name, lists))
+    ]
+    for query, array in enumerate(arrays):
+        if array.ndim != 1:
+            raise InputError(
+                f"{name} of query {query} has shape {array.shape}; wanted a list of numbers for each query"
+            )
+    filled = [array for array in arrays if array.size]  # an empty list says nothing about the dtype
+    flat = np.concatenate(filled) if filled else np.empty(0, np.float64)
+    for query, array in enumerate(arrays if flat.dtype.kind == "f" else []):
+        if array.dtype.kind in "iu" and array.size and (array.max() > 2**53 or array.min() < -(2**53)):
+            raise InputError(
+                f"{name} of query {query} holds whole numbers beyond 2**53 and other lists do not fit their "
+                "dtype, so they would be rounded together as float64; give all lists as one integer dtype"
+            )
+    return np.fromiter((array.size for array in arrays), np.int64, len(arrays)), flat
+
+
 def in_query_order(
     grouped: Grouped, relevance: npt.ArrayLike, scores: npt.ArrayLike, columns: Columns
 ) -> tuple[Flat, dict[str, Any]]:
     """Columns of scattered rows in the order of their queries, and the ids of these."""
-    n_rows = len(grouped.codes)  # type: ignore[arg-type]
-    grades = cast_relevance("relevance", relevance, columns.get("unjudged", "refuse"))
-    ordered = grouped.in_order(cast_rows("relevance", grades, n_rows), cast_rows("scores", scores, n_rows))
+    n_rows, rows = len(grouped.codes), grouped.rows  # type: ignore[arg-type]
+
+    def of_rows(name: str, values: Any) -> Array:
+        array = as_array(name, values)
+        check_length(name, len(array), n_rows, "query id")
+        return array
+
+    grades = cast_grades("relevance", relevance, columns.get("unjudged", "refuse"))
+    ordered = grouped.in_order(of_rows("relevance", grades), of_rows("scores", scores))
     given: dict[str, Any] = {**columns, "query_ids": grouped.query_ids}
-    of_rows = {
-        name for name in ("is_judged", "propensity", "intents", "doc_ids") if given.get(name) is not None
-    }
-    if of_rows:
-        rows: Any = grouped.rows
-        for name in of_rows & {"is_judged", "propensity"}:
-            given[name] = cast_rows(name, given[name], n_rows)[rows]
-        if "intents" in of_rows:
-            given["intents"] = intent_grades("intents", given["intents"], n_rows).take(rows)
-        if "doc_ids" in of_rows:
-            given["doc_ids"] = arrow_column("doc_ids", given["doc_ids"], n_rows).take(pa.array(rows))
+    for name in ("is_judged", "propensity"):
+        if given.get(name) is not None:
+            given[name] = of_rows(name, given[name])[rows]
+    if given.get("intents") is not None:
+        given["intents"] = intent_grades("intents", given["intents"], n_rows).take(rows)  # type: ignore[arg-type]
+    if given.get("doc_ids") is not None:
+        given["doc_ids"] = arrow_column("doc_ids", given["doc_ids"], n_rows).take(pa.array(rows))
     return (grouped.offsets, *ordered, Blame(grouped=grouped)), given

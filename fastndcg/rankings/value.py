@@ -13,8 +13,7 @@ from fastndcg.common.arrays import read_only
 from fastndcg.common.later import pa
 from fastndcg.errors import At, InputTypeError, check_length, count_of
 from fastndcg.rankings.blame import BY_ROW, Blame
-from fastndcg.rankings.casts import JudgedPool, cast_scores
-from fastndcg.rankings.checks import cast_columns, checked_scores
+from fastndcg.rankings.checks import JudgedPool, cast_columns, cast_scores, checked_scores
 from fastndcg.rankings.intents import IntentGrades, IntentProbabilities
 
 if TYPE_CHECKING:
@@ -128,7 +127,9 @@ class Value:
         for values in self._judged_grades():
             if len(values):
                 lowest, highest = min(lowest, values.min().item()), max(highest, values.max().item())
-                whole = whole and (values.dtype.kind != "f" or _are_whole(values))
+                blocks = (values[i : i + _BLOCK] for i in range(0, len(values), _BLOCK))
+                is_float = values.dtype.kind == "f"
+                whole = whole and (not is_float or all((np.floor(each) == each).all() for each in blocks))
         return Grades(lowest, highest, whole) if lowest <= highest else Grades(0, 0, True)
 
     @cached_property
@@ -268,10 +269,3 @@ _STATE = (*Value.__annotations__, "_query_ids", "_query_name", "_kept", "_first_
 # those with an entry for each query, and for each document
 _OF_QUERIES = ("_query_ids", "_kept", "weight")
 _OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity")
-
-
-def _are_whole(values: Array) -> bool:
-    return all(
-        bool((np.floor(values[i : i + _BLOCK]) == values[i : i + _BLOCK]).all())
-        for i in range(0, len(values), _BLOCK)
-    )
