@@ -34,16 +34,12 @@ class Compiled(NamedTuple):
     environment: dict[str, str]
 
     def __str__(self) -> str:
-        lines = [
-            (
-                f"{self.n_kernels} new kernels, {self.n_bytes / 1e6:.1f} MB in all, in {self.seconds:.0f} s: "
-                f"{self.folder}"
-            )
-        ]
-        if self.environment:
-            settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
-            lines.append(f"Run processes that are to find them with: {settings}")
-        return "\n".join(lines)
+        text = (
+            f"{self.n_kernels} new kernels, {self.n_bytes / 1e6:.1f} MB in all, in {self.seconds:.0f} s: "
+            f"{self.folder}"
+        )
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
+        return f"{text}\nRun processes that are to find them with: {settings}" if settings else text
 
 
 @with_roles
@@ -85,8 +81,8 @@ def compile_kernels(
     Returns
     -------
     Compiled
-        The number and size of the kernels, the time it took, and the environment variables with which
-        processes find them. `print` shows all of these.
+        What `print` shows: the number and size of the kernels, the time it took, and the environment
+        variables with which processes find them.
 
     Raises
     ------
@@ -130,7 +126,7 @@ def compile_kernels(
         raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
     before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
     paths = None if data is None else [os.fspath(each) for each in as_list(data)]
-    work = json.dumps({"types": types, "measures": asked, "paths": paths, "roles": roles})
+    work = json.dumps([types, asked] if paths is None else [paths, asked, roles])
     with Task("Compiling kernels"):
         done = run_child(
             ["-m", "fastndcg.api.compilation", work],
@@ -154,15 +150,9 @@ def compile_kernels(
     return Compiled(kept, len(files) - before, n_bytes, time.monotonic() - started, environment)
 
 
-def _compile(
-    types: Sequence[str], measures: Sequence[str], paths: list[str] | None, roles: dict[str, Any]
-) -> None:
+def _compile_all(types: Sequence[str], measures: Sequence[str]) -> None:
     import numpy as np
     import pyarrow as pa
-
-    if paths is not None:
-        _read(paths, measures, roles)
-        return
 
     from fastndcg.api.evaluate import evaluate
     from fastndcg.rankings.rankings import Rankings
@@ -185,7 +175,7 @@ def _compile(
     Rankings.from_qrels_run(pairs["relevance"], pairs["score"])
 
 
-def _read(paths: list[str], measures: Sequence[str], roles: dict[str, Any]) -> None:
+def _compile_for(paths: list[str], measures: Sequence[str], roles: dict[str, Any]) -> None:
     """Read and score the first rows of files, as they are and in another order."""
     import numpy as np
     import pyarrow as pa
@@ -211,4 +201,5 @@ def _read(paths: list[str], measures: Sequence[str], roles: dict[str, Any]) -> N
 if __name__ == "__main__":
     import json
 
-    _compile(**json.loads(sys.argv[1]))
+    given = json.loads(sys.argv[1])
+    _compile_all(*given) if len(given) == 2 else _compile_for(*given)

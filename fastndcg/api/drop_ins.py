@@ -18,8 +18,6 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.shapes import flat_of_matrices
 from fastndcg.scoring.discounts import discount_table
 
-Float64 = npt.NDArray[np.float64]
-
 
 def ndcg_score(
     y_true: npt.ArrayLike,
@@ -56,8 +54,7 @@ def ndcg_score(
     See Also
     --------
     dcg_score : the mean DCG.
-    ndcg : nDCG of each query.
-    evaluate : any measure, with a value for each query.
+    evaluate, ndcg : with a value for each query.
 
     References
     ----------
@@ -68,17 +65,7 @@ def ndcg_score(
     >>> ndcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]])
     0.6956940443813076
     """
-    true, score, weight = _dense("y_true", y_true), _dense("y_score", y_score), _weights(sample_weight)
-    _same_shape(true, score, weight)
-    if true.size and true.min() < 0:
-        raise InputError("ndcg_score should not be used on negative y_true values.")
-    if true.ndim > 1 and true.shape[1] <= 1:
-        raise InputError(
-            "Computing NDCG is only meaningful when there is more than 1 document. "
-            f"Got {true.shape[1]} instead."
-        )
-    _check_labels(true)
-    return _mean_of_rows(nDCG, true, score, k, weight, ignore_ties)
+    return _mean_of_rows(nDCG, y_true, y_score, k, sample_weight, ignore_ties)
 
 
 def dcg_score(
@@ -102,7 +89,7 @@ def dcg_score(
     Returns
     -------
     float
-        Mean over rows, weighted by `sample_weight`; NaN where a weight is NaN or infinite.
+        As in `ndcg_score`.
 
     Raises
     ------
@@ -112,7 +99,6 @@ def dcg_score(
     See Also
     --------
     ndcg_score : DCG divided by that of the ideal ranking.
-    evaluate : any measure, with a value for each query.
 
     References
     ----------
@@ -123,21 +109,24 @@ def dcg_score(
     >>> dcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]])
     9.499457825916874
     """
-    true, score, weight = _dense("y_true", y_true), _dense("y_score", y_score), _weights(sample_weight)
-    _same_shape(true, score, weight)
-    _check_labels(true)
-    measure = DCG(discount=_discount_of_base(log_base, true.shape[1]))
-    return _mean_of_rows(measure, true, score, k, weight, ignore_ties)
+    return _mean_of_rows(DCG, y_true, y_score, k, sample_weight, ignore_ties, log_base)
 
 
 def _mean_of_rows(
     measure: Measure,
-    true: npt.NDArray[Any],
-    score: npt.NDArray[Any],
+    y_true: npt.ArrayLike,
+    y_score: npt.ArrayLike,
     k: int | None,
-    weight: Float64 | None,
+    sample_weight: npt.ArrayLike | None,
     ignore_ties: bool,
+    base: float = 2,
 ) -> float:
+    true, score, weight = _checked(y_true, y_score, sample_weight, is_ndcg=measure is nDCG)
+    if not isinstance(base, int | float | np.integer | np.floating) or not 0 < base < math.inf:
+        raise InputError(f"log_base={base!r} is not the base of a logarithm; wanted a number above 0")
+    if base != 2:  # below 1 the logarithm is negative; at 1 every discount is 0
+        discount: Any = float(base) if base > 1 else discount_table(float(base), true.shape[1])
+        measure = measure(discount=discount)
     if k is not None and (not isinstance(k, numbers.Integral) or k < 1):
         raise InputError(f"k={k!r} is not a cutoff; wanted a whole number from 1, or None for all ranks")
     if not isinstance(ignore_ties, bool | np.bool_):
@@ -169,15 +158,54 @@ def _mean_of_rows(
     return statistics.mean(values, weight)
 
 
-def _discount_of_base(base: float, ranks: int) -> Any:
-    if not isinstance(base, int | float | np.integer | np.floating) or not 0 < base < math.inf:
-        raise InputError(f"log_base={base!r} is not the base of a logarithm; wanted a number above 0")
-    if base == 2:
-        return "log2"
-    if base > 1:
-        return float(base)
-    # below 1 the logarithm is negative; at 1 every discount is 0
-    return discount_table(float(base), ranks)
+def _checked(
+    y_true: npt.ArrayLike, y_score: npt.ArrayLike, sample_weight: npt.ArrayLike | None, *, is_ndcg: bool
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.float64] | None]:
+    """Grades, scores and weights as arrays, refused as scikit-learn refuses them, and in its order."""
+    true, score, weight = _array("y_true", y_true), _array("y_score", y_score), None
+    for name, array in {"y_true": true, "y_score": score}.items():
+        if array.dtype.kind not in "buif":
+            raise InputError(
+                f"{name} is not a matrix of numbers (dtype {array.dtype}); wanted shape (n_samples, n_labels)"
+            )
+        if not len(array.shape) or not array.shape[0]:
+            raise InputError(
+                f"{name} has shape {array.shape}; wanted at least one sample, shape (n_samples, n_labels)"
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise InputError(
+                f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}; wanted finite numbers"
+            )
+    if sample_weight is not None:
+        weight = _array("sample_weight", sample_weight)
+        if weight.ndim != 1 or weight.dtype.kind not in "buif":
+            raise InputTypeError(
+                f"sample_weight is no list of numbers (shape {weight.shape}, dtype {weight.dtype}); "
+                "wanted a number for each sample, shape (n_samples,)"
+            )
+        weight = weight.astype(np.float64)
+    lengths = [len(each) for each in (true, score, weight) if each is not None]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: {lengths}; "
+            "give y_true, y_score and sample_weight one row for each sample"
+        )
+    if is_ndcg and true.size and true.min() < 0:
+        raise InputError("ndcg_score should not be used on negative y_true values.")
+    if is_ndcg and true.ndim > 1 and true.shape[1] <= 1:
+        raise InputError(
+            "Computing NDCG is only meaningful when there is more than 1 document. "
+            f"Got {true.shape[1]} instead."
+        )
+    if true.ndim != 2 or true.shape[1] <= 1:
+        fractional = true.dtype.kind == "f" and bool((true != np.floor(true)).any())
+        kind = "continuous" if fractional else "binary" if len(np.unique(true)) <= 2 else "multiclass"
+        raise InputError(
+            "Only ('multilabel-indicator', 'continuous-multioutput', 'multiclass-multioutput') formats are "
+            f"supported. Got {kind} instead: y_true has shape {true.shape}, wanted (n_samples, "
+            "n_labels) with more than one label"
+        )
+    return true, score, weight
 
 
 def _array(name: str, values: Any) -> npt.NDArray[Any]:
@@ -194,54 +222,3 @@ def _array(name: str, values: Any) -> npt.NDArray[Any]:
     except (TypeError, ValueError, OverflowError):
         array = np.empty(0, object)
     return array
-
-
-def _weights(sample_weight: npt.ArrayLike | None) -> Float64 | None:
-    if sample_weight is None:
-        return None
-    weight = _array("sample_weight", sample_weight)
-    if weight.ndim != 1 or weight.dtype.kind not in "buif":
-        raise InputTypeError(
-            f"sample_weight is no list of numbers (shape {weight.shape}, dtype {weight.dtype}); "
-            "wanted a number for each sample, shape (n_samples,)"
-        )
-    return weight.astype(np.float64)
-
-
-def _dense(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    array = _array(name, values)
-    if array.dtype.kind not in "buif":
-        raise InputError(
-            f"{name} is not a matrix of numbers (dtype {array.dtype}); wanted shape (n_samples, n_labels)"
-        )
-    if not len(array.shape) or not array.shape[0]:
-        raise InputError(
-            f"{name} has shape {array.shape}; wanted at least one sample, shape (n_samples, n_labels)"
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise InputError(
-            f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}; wanted finite numbers"
-        )
-    return array
-
-
-def _same_shape(true: npt.NDArray[Any], score: npt.NDArray[Any], weight: Float64 | None) -> None:
-    lengths = [len(each) for each in (true, score, weight) if each is not None]
-    if len(set(lengths)) > 1:
-        raise InputError(
-            f"Found input variables with inconsistent numbers of samples: {lengths}; "
-            "give y_true, y_score and sample_weight one row for each sample"
-        )
-
-
-def _check_labels(true: npt.NDArray[Any]) -> None:
-    if true.ndim == 2 and true.shape[1] > 1:
-        return
-    distinct = len(np.unique(true))
-    fractional = true.dtype.kind == "f" and bool((true != np.floor(true)).any())
-    kind = "continuous" if fractional else "binary" if distinct <= 2 else "multiclass"
-    raise InputError(
-        "Only ('multilabel-indicator', 'continuous-multioutput', 'multiclass-multioutput') formats are "
-        f"supported. Got {kind} instead: y_true has shape {true.shape}, wanted (n_samples, "
-        "n_labels) with more than one label"
-    )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fastndcg.measures.by_tool import Convention
     from fastndcg.scores.scores import Scores
     from fastndcg.typing import (
+        Columns,
         ColumnsAndIds,
         Discount,
         Empty,
@@ -103,11 +104,10 @@ def evaluate(
     Parameters
     ----------
     rankings : Rankings, RankingsStream, table, or path
-        A stream, such as `scan_parquet` returns, is evaluated in bounded memory: only the results of each
-        query are kept. A function given as gain or discount is called once for each grade or rank of the
-        whole stream. A table is anything that `Rankings.from_arrow` accepts: pandas, Polars (also lazy),
-        DuckDB, Arrow, a mapping of names to arrays. A path, or a list of paths, names Parquet, CSV, JSON
-        Lines or Feather files. Parquet and CSV that would need more than 1 GiB are read a part at a time.
+        A stream, such as `scan_parquet` returns, is evaluated in bounded memory. A table is anything that
+        `Rankings.from_arrow` accepts: pandas, Polars (also lazy), DuckDB, Arrow, a mapping of names to
+        arrays. A path, or a list of paths, names Parquet, CSV, JSON Lines or Feather files. Parquet and CSV
+        that would need more than 1 GiB are read a part at a time.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     of_run : as `measures`, optional
         The measures, if judgments and a run are given in the first two places: each as dicts, a table or a
@@ -117,10 +117,9 @@ def evaluate(
         numbers gives each query its own cutoff, for example where pages have different numbers of places:
         `cutoff="slots"` turns nDCG into `nDCG@slots`.
     convention : name or Convention, optional
-        Compute exactly as this tool does, which must have the measures. The convention sets the parameters
-        that a measure leaves at their defaults, the order of tied documents, rounding, which queries are left
-        out, and the mean.
-        `fastndcg.conventions` lists all of them.
+        Compute exactly as this tool does, one of `fastndcg.conventions`, which must have the measures: the
+        parameters that a measure leaves at their defaults, the order of tied documents, rounding, which
+        queries are left out, and the mean.
     threads : int, optional
         Default: all threads that Numba has. The values do not depend on it.
     sink : object with write(table) and restart(), optional
@@ -149,10 +148,8 @@ def evaluate(
 
     See Also
     --------
-    read_parquet, read_csv, read_trec, read_ltr : read rankings from files.
-    scan_parquet : a stream of any size, which `evaluate` accepts too.
+    read_parquet, read_csv, read_trec, read_ltr, scan_parquet : read rankings from files.
     compare : compare several systems over the same queries.
-    ndcg : nDCG of arrays in one call.
 
     References
     ----------
@@ -209,7 +206,7 @@ def evaluate(
             Argument(next(iter(roles))),
             f" is for tables and paths; {type(rankings).__name__} already has its columns",
         )
-    score = ways.score if convention is None else scoring_by(convention)
+    score = ways.score if rule is None else scoring_by(convention)
     reach = Reach(resolved)
     if isinstance(rankings, RankingsStream):
         threads = rankings._scoring_threads if threads is None else threads
@@ -301,24 +298,19 @@ def ndcg(
     >>> ndcg([3, 0, 2, 1, 0], [0.9, 0.8, 0.7, 0.2, 0.6], offsets=[0, 3, 5], k=2)
     array([0.70391809, 0.63092975])
     """
-    given = [
-        name
-        for name, value in (("offsets", offsets), ("group", group), ("query_ids", query_ids))
-        if value is not None
-    ]
+    rows = {"offsets": offsets, "group": group, "query_ids": query_ids}
+    given = [name for name, value in rows.items() if value is not None]
     if len(given) > 1:
         raise InputError(
             f"{' and '.join(given)} are given; one of them says which rows belong to which query"
         )
-    options: ColumnsAndIds = {"nan": nan, "ascending": ascending, "unjudged": unjudged}
+    options: Columns = {"nan": nan, "ascending": ascending, "unjudged": unjudged}
     if offsets is not None:
         rankings = Rankings.from_offsets(offsets, relevance, scores, **options)
     elif group is not None:
         rankings = Rankings.from_groups(group, relevance, scores, **options)
     elif query_ids is not None:
-        rankings = Rankings.from_query_ids(
-            query_ids, relevance, scores, nan=nan, ascending=ascending, unjudged=unjudged
-        )
+        rankings = Rankings.from_query_ids(query_ids, relevance, scores, **options)
     elif np.ndim(relevance) == 2:
         rankings = Rankings.from_dense(relevance, scores, **options)
     else:
@@ -369,10 +361,6 @@ def evaluate_query(
     See Also
     --------
     evaluate : many queries at once, which is up to a thousand times as fast a query.
-
-    References
-    ----------
-    The help of each measure names the source of its formula, for example `help(fastndcg.nDCG)`.
 
     Examples
     --------

@@ -9,8 +9,7 @@
 
 The convention of each tool is data: add new ones to `fastndcg.measures.tools`. Modules here:
 
-    preparation   cast scores and order ties as a tool does; find the queries that it leaves out
-    evaluation    compute a tool's values, round them, and average them
+    evaluation    rank as a tool does, compute its values, round them, and average them
     differences   compare all tools, and explain how two of them differ
     claimed       read the numbers that somebody reports
     matches       find whose they are

@@ -15,16 +15,16 @@ from fastndcg.convention.evaluation import (
     Reported,
     alike,
     check_rankings,
+    prepare,
     report,
     undefined,
     values_of,
 )
-from fastndcg.convention.preparation import prepare
 from fastndcg.errors import ConventionError, InputError, MeasureError
 from fastndcg.measures import DEFINITIONS, Measure, MeasureLike, as_measure
+from fastndcg.measures.accepted import show_number
 from fastndcg.measures.by_tool import Convention, as_convention, conventions
 from fastndcg.measures.measure import measure_named, resolve
-from fastndcg.measures.parameter_values import show_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     Float64 = npt.NDArray[np.float64]
 
 _PARAMETERS = ("rel", "gain", "discount", "ideal")  # those that several measures share; the order of steps
-
-
 _RECALL = "rounding of recall"
 
 
@@ -105,9 +103,7 @@ def field_of(rule: Convention, name: str) -> Any:
 def reports_of(
     rankings: Rankings, rules: Iterable[Convention], measure: Measure, threads: int | None
 ) -> dict[Convention, tuple[Reported, float] | str]:
-    """Return what each convention reports, and its mean; or why it has no value. Those that order rows alike
-    share one pass.
-    """
+    """What each convention reports, and its mean, or why it has none; those that rank alike share a pass."""
     check_threads(threads)  # here, since errors below are returned as reasons
     reports: dict[Convention, tuple[Reported, float] | str] = {}
     for group in alike(rules):
@@ -191,10 +187,9 @@ def compare_conventions(
     -------
     Table
         A row for each convention: `name`, `value`, `difference` from the first value, and the effect of each
-        choice on this data (cutoff, queries, scores, rel, gain, discount, ideal, ties, empty, weights,
-        rounding; other measures have other parameters). Choices are changed in this order. The first value
-        plus the effects of a row is exactly the value of that row. If a convention has no value, `refused`
-        gives the reason.
+        choice on this data, in the order in which they are changed, such as cutoff, queries, gain and ties.
+        The first value plus the effects of a row is exactly the value of that row. If a convention has no
+        value, `refused` gives the reason.
 
     Raises
     ------
@@ -271,17 +266,14 @@ def explain_conventions(
         The first and the last convention.
     measure : Measure, notation, or cutoff of nDCG
         As in `compare_conventions`.
-    k : int or None, optional
+    k, threads
         As in `compare_conventions`.
-    threads : int, optional
-        As in `evaluate`.
 
     Returns
     -------
     Table
         A row for each step: `choice`, its values `before` and `after`, `effect`, and `value` after the step.
-        The first row has the value of `a`. That value plus all effects is exactly the last value, that of
-        `b`.
+        The first row has the value of `a`, which plus all effects is exactly the last value, that of `b`.
 
     Raises
     ------
@@ -291,7 +283,6 @@ def explain_conventions(
     See Also
     --------
     compare_conventions : compare many conventions.
-    evaluate : compute values by one convention, with `convention=`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Compute, round and average values as a tool does."""
+"""Prepare data, and compute, round and average values, as a tool does."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from fastndcg import statistics
-from fastndcg.convention.preparation import find_left_out, prepare, without_pool
+from fastndcg.common.arrays import offsets_from, read_only
+from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError, InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, Measures, NumRel, as_measure, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
@@ -20,16 +22,106 @@ from fastndcg.measures.measure import resolve
 from fastndcg.measures.rules import BY_COUNT, OF_MEASURE
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
-from fastndcg.scoring import ways
+from fastndcg.scoring import laid_out, ways, worths
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from fastndcg.measures.rules import Rounding
 
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
+
+
+# ---- data, as a tool ranks it ----
+
+
+def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measure]) -> Rankings:
+    """Cast scores to the tool's type, and order tied documents as the tool does.
+
+    Raise `ConventionError` if that order is not known and a value of one of the measures depends on it.
+    """
+    rankings = without_pool(rankings, convention)
+    if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
+        with np.errstate(over="ignore"):  # the tools overflow to infinity too
+            rankings = _with_rows(rankings, None, rankings.scores.astype(np.float32))
+    if convention.ties in OF_MEASURE:
+        return rankings
+    if convention.ties == "numba_argsort":
+        from fastndcg.kernels.compile import worlds
+
+        # the order of ties is that of Numba's function, which is not documented
+        scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
+        rows = worlds.run("reading.rows.argsort_falling", math.inf, rankings.offsets, scores)
+        return _with_rows(rankings, rows, rankings.scores)
+    if convention.ties in ("input_to_16", "unspecified"):
+        _refuse_ties(rankings, convention, measures, 16 if convention.ties == "input_to_16" else 0)
+        return rankings
+    if rankings.doc_ids is None:
+        _refuse_ties(rankings, convention, measures, 0)
+        return rankings
+    import pyarrow.compute as pc
+
+    distinct = decode(pc.unique(rankings.doc_ids))  # text is ordered by UTF-8 bytes, as by strcmp
+    places = places_of(distinct if convention.ties == "item_desc" else distinct.cast(pa.string()))
+    place = places[array_of(pc.index_in(decode(rankings.doc_ids), distinct))]
+    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+    rows = np.lexsort((place if convention.ties == "docid_asc" else -place, query))
+    return _with_rows(rankings, rows, rankings.scores)
+
+
+def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
+    """Rankings without the judged documents that were not scored, if the tool knows none."""
+    if convention.pool == "judged" or rankings.judged is None:
+        return rankings
+    return rankings._of(**rankings.__getstate__() | {"judged": None})
+
+
+def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any]) -> Rankings:
+    """Return the rankings with these scores and rows in this order; without document ids if rows move."""
+    relevance, is_judged, doc_ids = rankings.relevance, rankings.is_judged, rankings.doc_ids
+    first_row = rankings.__dict__["_first_row"]
+    if rows is not None:
+        relevance, scores = relevance[rows], scores[rows]
+        is_judged = None if is_judged is None else is_judged[rows]
+        doc_ids = first_row = None
+    return Rankings._from_offsets(
+        rankings.offsets,
+        relevance,
+        scores,
+        judged=rankings.judged,
+        is_judged=is_judged,
+        query_ids=rankings.query_ids,
+    )._with(doc_ids=doc_ids, _first_row=first_row)
+
+
+def _refuse_ties(
+    rankings: Rankings, convention: Convention, measures: Sequence[Measure], longest: int
+) -> None:
+    """Raise `ConventionError` if the order of ties in a list longer than `longest` changes a value."""
+    orders = [
+        measure(ties=ties) for ties in ("worst", "best") for measure in measures if "ties" in measure.params
+    ]
+    worst, best = np.split(ways.values(tuple(orders), rankings), 2)
+    differs = (worst != best) & ~(np.isnan(worst) & np.isnan(best)) & (rankings.lengths > longest)
+    if not differs.any():
+        return
+    first = rankings._name_of(int(np.flatnonzero(differs.any(axis=0))[0]))
+    where = f"query {first} has tied documents with different gains"
+    if convention.orders_by_id:
+        raise ConventionError(
+            convention.name,
+            f" orders ties by document id, but {where}, and the rankings have no document ids. "
+            "Give doc_ids= (doc_id= of a reader).",
+        )
+    raise ConventionError(
+        convention.name,
+        f" does not define the order of ties{f' in lists of more than {longest}' if longest else ''}, "
+        f"and {where}, so its value cannot be reproduced. Use its measure with another rule, "
+        f'as in {measures[0].name}(like="{convention.name}", ties="average").',
+    )
+
+
+# ---- what it reports ----
 
 
 class Reported(NamedTuple):
@@ -47,7 +139,16 @@ class Reported(NamedTuple):
 
 def report(convention: Convention, measure: Measure, values: Float64, rankings: Rankings) -> Reported:
     """Return what the tool reports, from the measure's values, which are NaN for empty queries."""
-    left_out = find_left_out(rankings, convention)
+    returned, (offsets, grades) = rankings.lengths > 0, laid_out.pool(rankings)
+    judged = np.diff(offsets) > 0
+    if convention.unjudged == "skip_irrelevant":
+        gains = worths.gains_of_grades(convention.measure(), grades) > 0
+        judged = np.diff(offsets_from(gains)[offsets]) > 0
+    left_out = ~(returned | judged)
+    if convention.missing != "value":
+        left_out |= ~returned
+    if convention.unjudged != "value":
+        left_out |= ~judged
     empty = np.isnan(values)
     given = measure.params.get("empty", 0.0)
     instead = math.nan if isinstance(given, str) else given
@@ -74,30 +175,6 @@ def _round(value: float, rounding: Rounding) -> float:
     return float(f"{value:.{rounding.decimals}f}")
 
 
-class _Share(NamedTuple):
-    """Exact sums over some of the queries that count in a mean."""
-
-    queries: int = 0
-    undefined: int = 0  # number of NaN values, which the sums leave out
-    total: Fraction = Fraction(0)
-    weights: Fraction = Fraction(0)  # 0 without weights
-    weighted: Fraction = Fraction(0)  # 0 without weights
-
-    @classmethod
-    def of(cls, values: Float64, weight: Float64 | None) -> _Share:
-        queries, defined = len(values), ~np.isnan(values)
-        if not defined.all():
-            values, weight = values[defined], None if weight is None else weight[defined]
-        total, undefined = statistics.exact_sum(values), queries - len(values)
-        if weight is None:
-            return cls(queries, undefined, total)
-        products = statistics.exact_sum_of_products(values, weight)
-        return cls(queries, undefined, total, statistics.exact_sum(weight), products)
-
-    def merge(self, other: _Share) -> _Share:
-        return _Share(*map(operator.add, self, other))
-
-
 class MeanSums(NamedTuple):
     """Exact sums that a mean is computed from, for any rule of weights. Sums of parts merge exactly.
 
@@ -110,51 +187,51 @@ class MeanSums(NamedTuple):
     True
     """
 
-    valued: _Share  # queries with an ideal gain and a weight above 0
-    empty: _Share  # empty queries with a weight above 0
-    weightless: _Share  # empty queries with weight 0
-    has_weights: bool
+    undefined: int  # number of NaN values, which the sums leave out
+    # of queries with an ideal gain, and of empty ones: those of a weight above 0, where there are weights
+    queries: int
+    empty: int
+    total: Fraction
+    empty_total: Fraction
+    weightless: Fraction  # sum of empty queries of weight 0
+    weights: Fraction
+    empty_weights: Fraction
+    weighted: Fraction
+    empty_weighted: Fraction
 
     @classmethod
     def of(cls, convention: Convention, reported: Reported, weight: Float64 | None) -> MeanSums:
-        values, empty = reported.averaged[reported.counted], reported.empty[reported.counted]
         if convention.weights in BY_COUNT:
             weight = reported.share
-        if weight is None or convention.weights == "ignored":
-            return cls(
-                _Share.of(values[~empty], None), _Share.of(values[empty], None), _Share(), has_weights=False
-            )
-        weight = weight[reported.counted]
-        weighs = weight > 0
-        valued, empty_with_weight, weightless = (
-            _Share.of(values[each], weight[each])
-            for each in (~empty & weighs, empty & weighs, empty & ~weighs)
-        )
-        return cls(valued, empty_with_weight, weightless, has_weights=True)
+        elif convention.weights == "ignored":
+            weight = None
+        values, empty = reported.averaged, reported.empty
+        counted = reported.counted & ~np.isnan(values)
+        weighs = counted if weight is None else counted & (weight > 0)
+        sides = weighs & ~empty, weighs & empty
+        sizes: list[Any] = [int(np.count_nonzero(side)) for side in sides]
+        sums = [statistics.exact_sum(values[rows]) for rows in (*sides, counted & empty & ~weighs)]
+        weights, weighted = [Fraction(size) for size in sizes], sums[:2]
+        if weight is not None:
+            weights = [statistics.exact_sum(weight[side]) for side in sides]
+            weighted = [statistics.exact_sum_of_products(values[side], weight[side]) for side in sides]
+        undefined = int(np.count_nonzero(reported.counted)) - int(np.count_nonzero(counted))
+        return cls(undefined, *sizes, *sums, *weights, *weighted)
 
     def merge(self, other: MeanSums) -> MeanSums:
         """Return the sums over the queries of both."""
-        return MeanSums(
-            self.valued.merge(other.valued),
-            self.empty.merge(other.empty),
-            self.weightless.merge(other.weightless),
-            self.has_weights,
-        )
+        return MeanSums(*map(operator.add, self, other))
 
     def mean(self, convention: Convention) -> float:
         """Return the mean as the tool computes it. Raise `ConventionError` if the tool would fail."""
-        valued, empty, weightless = self[:3]
-        total, divisor = valued.weighted + empty.weighted, valued.weights + empty.weights
-        if not self.has_weights:
-            total, divisor = valued.total + empty.total, Fraction(valued.queries + empty.queries)
-        elif convention.weights == "tf_ranking":
+        total, divisor = self.weighted + self.empty_weighted, self.weights + self.empty_weights
+        if convention.weights == "tf_ranking":
             # the tool holds the mean weight as a float64
-            usual = Fraction(float(valued.weights / valued.queries)) if valued.queries else Fraction(1)
-            total, divisor = (valued.weighted + usual * empty.total, valued.weights + usual * empty.queries)
+            usual = Fraction(float(self.weights / self.queries)) if self.queries else Fraction(1)
+            total, divisor = self.weighted + usual * self.empty_total, self.weights + usual * self.empty
         elif convention.weights in ("lightgbm", "xgboost"):
-            total = valued.weighted + empty.total + weightless.total
-        undefined = valued.undefined or empty.undefined or weightless.undefined
-        mean = float(total / divisor) if divisor and not undefined else math.nan
+            total = self.weighted + self.empty_total + self.weightless
+        mean = float(total / divisor) if divisor and not self.undefined else math.nan
         if convention.weights == "xgboost" and mean > 1:
             if mean > 1 + 1e-6:
                 raise ConventionError(

@@ -105,8 +105,8 @@ def match_conventions(
         What the numbers are said to be, as in "AP@10". Parameters that it sets hold for every convention.
     values : float, sequence, mapping, table, Scores or path
         A mean, also as text, whose decimals then count; values in the order of the queries, NaN or None where
-        one has none; values by the id of a query, also pytrec_eval's dicts; a table with a column of ids and
-        one of values; what trec_eval -q prints; a CSV of ids and values. A line "all" is the mean.
+        one has none; values by the id of a query, also pytrec_eval's dicts; a table or CSV of ids and values;
+        what trec_eval -q prints. A line "all" is the mean.
     decimals : int, optional
         What the numbers are rounded to. Default: 9 or fewer, if all of them have as many. Values of queries
         with fewer than 3 are not rounded, since 0.25 may be 1/4.
@@ -119,9 +119,9 @@ def match_conventions(
         A row for each definition that can be told apart here: `convention`; `value`, its mean; `largest`, the
         largest difference from the reported numbers; `differing`, how many of them differ by more than the
         convention's tolerance and the rounding; `matches`, whether none does; `equals`, other conventions
-        that cannot be told from it by these numbers; `changes`, if nothing matches: the one or two choices of
-        `explain_conventions` that bring one of the three nearest to the numbers. Conventions without a value
-        here come last, with the reason as `refused`. "fastndcg" is our own value, without a convention.
+        with the same numbers; `changes`, if nothing matches: the one or two choices of `explain_conventions`
+        that bring one of the three nearest to the numbers; `refused`, for those without a value, the reason.
+        "fastndcg" is our own value, without a convention.
 
     Raises
     ------
@@ -132,8 +132,7 @@ def match_conventions(
 
     See Also
     --------
-    compare_conventions : each convention's value.
-    explain_conventions : how two of them differ, step by step.
+    compare_conventions, explain_conventions : each convention's value; how two of them differ.
 
     Notes
     -----

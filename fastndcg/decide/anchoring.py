@@ -19,8 +19,8 @@ from fastndcg.common.exports import AsFrame
 from fastndcg.decide.orders import OfOrders
 from fastndcg.errors import MeasureError, count_of
 from fastndcg.measures import Measure, as_measures
+from fastndcg.measures.accepted import Function, Numbers
 from fastndcg.measures.measure import hold_functions
-from fastndcg.measures.parameter_values import Function, Numbers
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.summary import Summary

@@ -5,8 +5,7 @@ of its parameters, and a cutoff. These modules compute no values: `plan` turns m
 `kernels` apply the tables to documents. The notation is that of ir_measures, `Name(parameter=value)@cutoff`.
 
 parameters   names, defaults and readers of parameters
-accepted     readers of their values, which say what was wanted
-parameter_values  gains, numbers and functions as values of parameters
+accepted     forms of their values, and readers, which say what was wanted
 definitions  a declaration of each measure
 measure      the class `Measure`, and a measure for each definition
 named        these under the names by which they are imported

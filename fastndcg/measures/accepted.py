@@ -1,18 +1,117 @@
-"""What values a parameter accepts: readers that check a value and return its canonical form."""
+"""Values of parameters: readers that check one and return its canonical, hashable form, which prints as it
+is read.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Set
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from fastndcg.errors import MeasureError, suggest
-from fastndcg.measures.parameter_values import Function, GradeGains, Numbers
+
+MOST_CUTOFF = 10**100  # Python does not print integers of more than 4,300 digits
 
 
-def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
-    raise MeasureError(f"{name}={got!r} is not known: {name} is {wanted}.{hint}")
+# ---- forms ----
+
+
+class GradeGains(NamedTuple):
+    """A gain for each listed grade. Other grades raise an error, or are their own gain if `overrides`."""
+
+    gains: tuple[tuple[float, float], ...]
+    overrides: bool
+
+    def __str__(self) -> str:
+        pairs = (f"{show_number(grade)}: {show_number(gain)}" for grade, gain in self.gains)
+        return f"{{{', '.join(pairs)}}}"
+
+
+class Numbers(tuple[float, ...]):
+    """Gains of the grades 0, 1, 2, ... or discounts of the ranks 1, 2, 3, ..."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(map(show_number, self)) + "]"
+
+
+class Function:
+    """A function as a parameter, equal only to itself; printed by name, and by number if names are equal."""
+
+    __slots__ = ("__weakref__", "_answers", "_holders", "call", "name", "number")
+    _alive: ClassVar[dict[str, weakref.WeakValueDictionary[int, Function]]] = {}
+
+    def __init__(self, call: Callable[[Any], Any], name: str, number: int) -> None:
+        self.call, self.name, self.number = call, name, number
+        self._answers: dict[float, Any] = {}
+        self._holders = 0
+
+    @classmethod
+    def of(cls, call: Callable[[Any], Any]) -> Function:
+        named = call if hasattr(call, "__qualname__") else type(call)
+        name = f"{named.__module__}.{named.__qualname__}"
+        alive = cls._alive.setdefault(name, weakref.WeakValueDictionary())
+        for function in alive.values():
+            if function.call is call:
+                return function
+        new = cls(call, name, max(alive, default=0) + 1)
+        alive[new.number] = new
+        return new
+
+    @classmethod
+    def function_named(cls, name: str, number: int = 1) -> Function:
+        known = cls._alive.get(name)
+        function = None if known is None else known.get(number)
+        if function is None:
+            raise MeasureError(
+                f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)"
+            )
+        return function
+
+    def ask(self, argument: float) -> Any:
+        """Return the function's value. It is called once for each argument until `forget`."""
+        if argument not in self._answers:
+            self._answers[argument] = self.call(argument)
+        return self._answers[argument]
+
+    def forget(self) -> None:
+        """Discard the values, which may differ in a later call; do nothing within `keep_answers`."""
+        if not self._holders:
+            self._answers.clear()
+
+    @contextmanager
+    def keep_answers(self) -> Iterator[None]:
+        """Keep the values within this context, in which one call evaluates its parts."""
+        self.forget()
+        self._holders += 1
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            self.forget()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Function.of, (self.call,)
+
+    def __str__(self) -> str:
+        return f"function({self.name!r}{f', {self.number}' if self.number > 1 else ''})"
+
+
+def show_number(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    whole = math.isfinite(value) and value == int(value) and abs(value) < 2**53
+    return str(int(value)) if whole else repr(value)
+
+
+def show_value(value: object) -> str:
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return repr(value)
+    return show_number(value) if isinstance(value, int | float) else str(value)
 
 
 def as_str(word: str) -> str:
@@ -20,30 +119,33 @@ def as_str(word: str) -> str:
     return word if type(word) is str else "".join(word)
 
 
-_OTHER_WORDS = {
-    "exponential": "exp2",
-    "exp": "exp2",
-    "burges": "exp2",
-    "power": "exp2",
-    "identity": "linear",
-    "mean": "average",
+# ---- readers ----
+
+Reader = Callable[[str, Any], Any]  # of the name of a parameter, for messages, and a value
+
+GAINS = {"linear": "the grade", "exp2": "2^grade - 1", "binary": "1 from the grade `rel` on, 0 below it"}
+STOPS = ("exp2", "linear")
+DISCOUNTS = {
+    "log2": "1 / log2(i + 1)",
+    "jarvelin": "1 at the ranks 1 and 2, then 1 / log2(i)",
+    "reciprocal": "1 / i",
+    "ln": "1 / ln(i + e)",
 }
+# of other tools
+_OTHER_WORDS = dict.fromkeys(("exponential", "exp", "burges", "power"), "exp2")
+_OTHER_WORDS |= {"identity": "linear", "mean": "average"}
 
 
-def _suggest_word(word: str, choices: Iterable[str]) -> str:
-    """Return a suggestion as `suggest` does, also for the words of other tools."""
-    other = _OTHER_WORDS.get(word.lower())
-    return f' Did you mean "{other}"?' if other is not None and other in choices else suggest(word, choices)
+def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
+    raise MeasureError(f"{name}={got!r} is not known: {name} is {wanted}.{hint}")
 
 
 def _read_word(name: str, value: Any, words: Iterable[str], wanted: str) -> str:
     if isinstance(value, str) and value in words:
         return as_str(value)
-    _refuse(name, value, wanted, _suggest_word(str(value), words))
-
-
-def choice(name: str, *words: str) -> Callable[[Any], str]:
-    return lambda value: _read_word(name, value, words, "one of " + ", ".join(map(repr, words)))
+    other = _OTHER_WORDS.get(str(value).lower(), "")
+    hint = f' Did you mean "{other}"?' if other in words else suggest(str(value), words)
+    _refuse(name, value, wanted, hint)
 
 
 def _finite(name: str, value: Any) -> float:
@@ -60,23 +162,6 @@ def _finite(name: str, value: Any) -> float:
     return number + 0.0  # turns -0.0 into 0.0
 
 
-def _sequence(name: str, values: Iterable[Any]) -> Numbers:
-    numbers = Numbers(_finite(name, value) for value in values)
-    if not numbers:
-        raise MeasureError(f"{name}=[] is empty, where at least one number was wanted")
-    return numbers
-
-
-GAINS = {"linear": "the grade", "exp2": "2^grade - 1", "binary": "1 from the grade `rel` on, 0 below it"}
-STOPS = ("exp2", "linear")
-DISCOUNTS = {
-    "log2": "1 / log2(i + 1)",
-    "jarvelin": "1 at the ranks 1 and 2, then 1 / log2(i)",
-    "reciprocal": "1 / i",
-    "ln": "1 / ln(i + e)",
-}
-
-
 def _read_table(name: str, value: Any, words: Iterable[str], wanted: str) -> str | Numbers | Function:
     """Read a value for each grade or rank, given as a word, a sequence or a function."""
     if isinstance(value, str):
@@ -85,15 +170,25 @@ def _read_table(name: str, value: Any, words: Iterable[str], wanted: str) -> str
         return value
     if callable(value):
         return Function.of(value)
-    if isinstance(value, Iterable) and not isinstance(value, bytes | Set | Mapping):
-        return _sequence(name, value)
-    _refuse(name, value, wanted)
+    if not isinstance(value, Iterable) or isinstance(value, bytes | Set | Mapping):
+        _refuse(name, value, wanted)
+    numbers = Numbers(_finite(name, each) for each in value)
+    if not numbers:
+        raise MeasureError(f"{name}=[] is empty, where at least one number was wanted")
+    return numbers
 
 
-def read_of_grade(name: str, words: Iterable[str]) -> Callable[[Any], str | Numbers | GradeGains | Function]:
-    """Return a reader of a value for each grade."""
+def grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
+    if not isinstance(value, Mapping) or not value:
+        _refuse(name, value, "a mapping grade -> gain with at least one grade")
+    pairs = {_finite(name, grade): _finite(name, gain) for grade, gain in value.items()}
+    return GradeGains(tuple(sorted(pairs.items())), overrides)
 
-    def read(value: Any) -> str | Numbers | GradeGains | Function:
+
+def of_grade(words: Iterable[str]) -> Reader:
+    """A reader of a value for each grade."""
+
+    def read(name: str, value: Any) -> str | Numbers | GradeGains | Function:
         if isinstance(value, GradeGains):
             return value
         if isinstance(value, Mapping):
@@ -105,51 +200,44 @@ def read_of_grade(name: str, words: Iterable[str]) -> Callable[[Any], str | Numb
     return read
 
 
-def grade_gains(name: str, value: Any, *, overrides: bool) -> GradeGains:
-    if not isinstance(value, Mapping) or not value:
-        _refuse(name, value, "a mapping grade -> gain with at least one grade")
-    pairs = {_finite(name, grade): _finite(name, gain) for grade, gain in value.items()}
-    return GradeGains(tuple(sorted(pairs.items())), overrides)
-
-
-def read_discount(value: Any) -> str | float | Numbers | Function:
+def read_discount(name: str, value: Any) -> str | float | Numbers | Function:
     words = ", ".join(map(repr, DISCOUNTS))
     wanted = f"{words}, a base of the logarithm above 1, a sequence, or a function of the rank"
     if isinstance(value, bool | str | Iterable | Function) or callable(value):
-        return _read_table("discount", value, DISCOUNTS, wanted)
-    base = _finite("discount", value)
-    return base if base > 1 else _refuse("discount", value, wanted)
+        return _read_table(name, value, DISCOUNTS, wanted)
+    base = _finite(name, value)
+    return base if base > 1 else _refuse(name, value, wanted)
 
 
-def read_empty(value: Any) -> str | float:
+def read_empty(name: str, value: Any) -> str | float:
     wanted = "a number, 'nan' or 'skip'"
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     if isinstance(value, str):
-        return _read_word("empty", value, ("nan", "skip"), wanted)
-    return _refuse("empty", value, wanted) if isinstance(value, bool) else _finite("empty", value)
+        return _read_word(name, value, ("nan", "skip"), wanted)
+    return _refuse(name, value, wanted) if isinstance(value, bool) else _finite(name, value)
 
 
-def read_flag(name: str) -> Callable[[Any], bool]:
-    return lambda value: bool(value) if value in (True, False) else _refuse(name, value, "True or False")
+def choice(*words: str) -> Reader:
+    return lambda name, value: _read_word(name, value, words, "one of " + ", ".join(map(repr, words)))
 
 
-def read_ips(value: Any) -> bool | str:
-    if value == "snips":
-        return "snips"
-    return bool(value) if value in (True, False) else _refuse("ips", value, "True, False or 'snips'")
+def read_flag(name: str, value: Any, wanted: str = "True or False") -> bool:
+    return bool(value) if value in (True, False) else _refuse(name, value, wanted)
 
 
-def read_number(
-    name: str, wanted: str, fits: Callable[[float], bool] = math.isfinite, *, none: bool = False
-) -> Callable[[Any], Any]:
-    """Return a reader that accepts numbers that fit, and None if `none`."""
+def read_ips(name: str, value: Any) -> bool | str:
+    return "snips" if value == "snips" else read_flag(name, value, "True, False or 'snips'")
 
-    def read(value: Any) -> float | None:
+
+def number(wanted: str, fits: Callable[[float], bool] = math.isfinite, *, none: bool = False) -> Reader:
+    """A reader of numbers that fit, and of None if `none`."""
+
+    def read(name: str, value: Any) -> float | None:
         if value is None and none:
             return None
-        number = math.nan if value is None or isinstance(value, bool) else _finite(name, value)
-        return number if fits(number) else _refuse(name, value, wanted)
+        found = math.nan if value is None or isinstance(value, bool) else _finite(name, value)
+        return found if fits(found) else _refuse(name, value, wanted)
 
     return read
 
@@ -158,28 +246,26 @@ def is_share(number: float) -> bool:
     return 0 <= number <= 1
 
 
-def read_max_fp(value: Any) -> float | None:
+def read_max_fp(name: str, value: Any) -> float | None:
     """A share below 1, a whole number of documents, or None: all of them, which the share 1.0 is too."""
-    if value == 1 and not isinstance(value, Integral | str):
+    if value is None or (value == 1 and not isinstance(value, Integral | str)):
         return None
-    wanted = "a share of the documents above 0 and up to 1.0, a whole number of them, or None"
-    number: float | None = read_number("max_fp", wanted, _is_max_fp, none=True)(value)
-    return number if number is None or number < 1 else int(number)  # not 1.0, which is a share
+    found = math.nan if isinstance(value, bool) else _finite(name, value)
+    if 0 < found < 1:
+        return found
+    if not (1 <= found <= 2**53 and found == int(found)):
+        _refuse(
+            name, value, "a share of the documents above 0 and up to 1.0, a whole number of them, or None"
+        )
+    return int(found)  # not 1.0, which is a share
 
 
-def _is_max_fp(number: float) -> bool:
-    return 0 < number < 1 or (1 <= number <= 2**53 and number == int(number))
-
-
-def read_ties_of_intents(value: Any) -> str:
+def read_ties_of_intents(name: str, value: Any) -> str:
     if value in ("worst", "best"):
         raise MeasureError(
             f"ties={value!r} is not computed for several intents: "
             f"the {value} order of tied documents is as hard to find as the ideal ranking. "
             'Use ties="average", the expected value, or ties="input".'
         )
-    return choice("ties", "average", "input")(value)
-
-
-def read_max_rel(*, none: bool) -> Callable[[Any], float | None]:
-    return read_number("max_rel", "a grade above 0 and up to 53", lambda grade: 0 < grade <= 53, none=none)
+    word: str = choice("average", "input")(name, value)
+    return word

@@ -7,47 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fastndcg.measures import parameters as p
 from fastndcg.measures import spellings
-from fastndcg.measures.parameters import (
-    ALPHA,
-    BETA,
-    CLIP,
-    DECAY,
-    DISCOUNT,
-    DOCUMENTS,
-    EMPTY,
-    EMPTY_OF_RELEVANT,
-    EMPTY_OF_RETURNED,
-    FLOOR,
-    FOUND,
-    GAIN,
-    GRADED,
-    IDEAL,
-    IPS,
-    JUDGED_ONLY,
-    MAX_FP,
-    MAX_REL,
-    OF,
-    PAIRS,
-    PERFECT,
-    PERSISTENCE,
-    PRECISIONS,
-    RECALL,
-    REL,
-    RELATIVE,
-    RELEVANT,
-    ROUNDING,
-    SCALE_BOTTOM,
-    SCALE_TOP,
-    SCORE_ABOVE,
-    STOP,
-    STOP_OF_SCALE,
-    TIES,
-    TIES_OF_AP,
-    TIES_OF_INTENTS,
-    UNJUDGED,
-    Parameter,
-)
 
 
 class Definition(NamedTuple):
@@ -62,7 +23,7 @@ class Definition(NamedTuple):
     over: str  # the divisor of the sum, see `OVER` of `fastndcg.scoring.plan`
     # when a query has no value: "no ideal" gain, "no relevant" document, "no pair", "no documents", "never"
     undefined: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[p.Parameter, ...]
     summary: str
     formula: str
     source: str
@@ -94,37 +55,34 @@ _CLARKE = (
 )
 _AGRAWAL = "Agrawal, Gollapudi, Halverson and Ieong, Diversifying search results, WSDM 2009"
 _CHAPELLE = "Chapelle, Metlzer, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009"
-_GAINS_OF_ALL = (TIES, EMPTY, JUDGED_ONLY, REL, UNJUDGED)
-_BINARY = (RELEVANT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED)
+_GAINS_OF_ALL = (p.TIES, p.EMPTY, p.JUDGED_ONLY, p.REL, p.UNJUDGED)
+_BINARY = (p.RELEVANT, p.TIES, p.EMPTY, p.JUDGED_ONLY, p.UNJUDGED)
 
 DEFINITIONS: dict[str, Definition] = {
     definition.name: definition
     for definition in (
         Definition(
             "nDCG", "gain", "ideal", "no ideal",
-            (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED, FLOOR), discount="parameter",
+            (p.GAIN, p.DISCOUNT, p.TIES, p.IDEAL, p.EMPTY, p.JUDGED_ONLY, p.REL, p.UNJUDGED, p.FLOOR),
+            discount="parameter",
             summary="normalised discounted cumulative gain",
             formula="DCG@k / IDCG@k; with floor='worst' (DCG@k - worst DCG@k) / (IDCG@k - worst DCG@k)",
             range="0 to 1 for gains >= 0 and falling discounts",
-            source=(
-                f"{_JARVELIN}; floor: Gienapp, Fröbe, Hagen and Potthast, "
-                "The impact of negative relevance judgments on NDCG, CIKM 2020"
-            ),
+            source=f"{_JARVELIN}; floor: Gienapp, Fröbe, Hagen and Potthast, The impact of negative "
+                "relevance judgments on NDCG, CIKM 2020",
         ),
         Definition(
-            "DCG", "gain", "nothing", "no documents", (GAIN, DISCOUNT, *_GAINS_OF_ALL, IPS, CLIP),
+            "DCG", "gain", "nothing", "no documents", (p.GAIN, p.DISCOUNT, *_GAINS_OF_ALL, p.IPS, p.CLIP),
             discount="parameter",
             summary="discounted cumulative gain",
-            formula=(
-                "sum over ranks i <= k of gain(grade_i) * discount(i); "
-                "with ips of gain(grade_i) / max(propensity_i, clip) * discount(i)"
-            ),
+            formula="sum over ranks i <= k of gain(grade_i) * discount(i); with ips of gain(grade_i) / "
+                "max(propensity_i, clip) * discount(i)",
             range="0 and above for gains >= 0",
             source=f"{_JARVELIN}; ips: {_JOACHIMS}",
         ),
         Definition(
             "IDCG", "gain", "nothing", "no documents",
-            (GAIN, DISCOUNT, TIES, IDEAL, EMPTY, JUDGED_ONLY, REL, UNJUDGED),
+            (p.GAIN, p.DISCOUNT, p.TIES, p.IDEAL, p.EMPTY, p.JUDGED_ONLY, p.REL, p.UNJUDGED),
             ranking="ideal", discount="parameter",
             summary="DCG of the ideal ranking",
             formula="sum over ranks i <= k of gain(grade_i) * discount(i), documents by falling gain",
@@ -132,69 +90,56 @@ DEFINITIONS: dict[str, Definition] = {
             source=_JARVELIN,
         ),
         Definition(
-            "CG", "gain", "nothing", "no documents", (GAIN, *_GAINS_OF_ALL, IPS, CLIP),
+            "CG", "gain", "nothing", "no documents", (p.GAIN, *_GAINS_OF_ALL, p.IPS, p.CLIP),
             summary="cumulative gain",
-            formula=(
-                "sum over ranks i <= k of gain(grade_i); "
-                "with ips of gain(grade_i) / max(propensity_i, clip)"
-            ),
+            formula="sum over ranks i <= k of gain(grade_i); with ips of gain(grade_i) / max(propensity_i, "
+                "clip)",
             range="0 and above for gains >= 0",
             source=f"{_JARVELIN}; ips: {_JOACHIMS}",
         ),
         Definition(
             "SDCG", "scaled", "ideal", "no documents",
-            (SCALE_TOP, SCALE_BOTTOM, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, UNJUDGED), discount="parameter",
-            summary=(
-                "scaled discounted cumulative gain: the ideal ranking is k documents of the highest grade "
-                "of the scale"
-            ),
-            formula=(
-                "sum over i <= k of g_i * discount(i) / sum over i <= k of discount(i), "
-                "g = (grade - min_rel) / (max_rel - min_rel)"
-            ),
-            source=(
-                "Moffat, Bailey, Scholer and Thomas, Incorporating user expectations and behavior into "
-                "the measurement of search effectiveness, TOIS 35(3), 2017"
-            ),
+            (p.SCALE_TOP, p.SCALE_BOTTOM, p.DISCOUNT, p.TIES, p.EMPTY, p.JUDGED_ONLY, p.UNJUDGED),
+            discount="parameter",
+            summary="scaled discounted cumulative gain: the ideal ranking is k documents of the highest "
+                "grade of the scale",
+            formula="sum over i <= k of g_i * discount(i) / sum over i <= k of discount(i), g = (grade - "
+                "min_rel) / (max_rel - min_rel)",
+            source="Moffat, Bailey, Scholer and Thomas, Incorporating user expectations and behavior into "
+                "the measurement of search effectiveness, TOIS 35(3), 2017",
         ),
         Definition(
             "AP", "relevant", "relevant", "no relevant",
-            (RELEVANT, TIES_OF_AP, EMPTY, JUDGED_ONLY, UNJUDGED, PRECISIONS, SCORE_ABOVE), fold="hits",
+            (p.RELEVANT, p.TIES_OF_AP, p.EMPTY, p.JUDGED_ONLY, p.UNJUDGED, p.PRECISIONS, p.SCORE_ABOVE),
+            fold="hits",
             summary="average precision",
-            formula=(
-                "sum over ranks i <= k of relevant documents of P@i, / n_relevant, or / another denominator"
-            ),
-            source=(
-                "Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992; "
-                "trec_eval, map and map_cut"
-            ),
+            formula="sum over ranks i <= k of relevant documents of P@i, / n_relevant, or / another "
+                "denominator",
+            source="Harman, Evaluation issues in information retrieval, IP&M 28(4), 1992; trec_eval, map "
+                "and map_cut",
         ),
         Definition(
-            "RR", "relevant", "nothing", "no relevant", (*_BINARY, OF, SCORE_ABOVE), fold="first",
+            "RR", "relevant", "nothing", "no relevant", (*_BINARY, p.OF, p.SCORE_ABOVE), fold="first",
             summary="reciprocal rank",
             formula="1 / rank of the first relevant document; 0 if that rank is beyond k",
-            source=(
-                "Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000; "
-                "trec_eval, recip_rank"
-            ),
+            source="Kantor and Voorhees, The TREC-5 confusion track, Information Retrieval 2, 2000; "
+                "trec_eval, recip_rank",
         ),
         Definition(
-            "P", "relevant", "cutoff", "no documents", (*_BINARY, DOCUMENTS, SCORE_ABOVE), fold="count",
+            "P", "relevant", "cutoff", "no documents", (*_BINARY, p.DOCUMENTS, p.SCORE_ABOVE), fold="count",
             summary="precision",
-            formula=(
-                "relevant documents on the ranks i <= k / k, or / another denominator; "
-                "without a cutoff / documents returned"
-            ),
+            formula="relevant documents on the ranks i <= k / k, or / another denominator; without a cutoff "
+                "/ documents returned",
             source=_RIJSBERGEN,
         ),
         Definition(
-            "R", "relevant", "relevant", "no relevant", (*_BINARY, FOUND, SCORE_ABOVE), fold="count",
+            "R", "relevant", "relevant", "no relevant", (*_BINARY, p.FOUND, p.SCORE_ABOVE), fold="count",
             summary="recall",
             formula="relevant documents on the ranks i <= k / n_relevant, or / min(n_relevant, k)",
             source=_RIJSBERGEN,
         ),
         Definition(
-            "F", "relevant", "weighted", "no relevant", (*_BINARY, BETA), fold="count",
+            "F", "relevant", "weighted", "no relevant", (*_BINARY, p.BETA), fold="count",
             summary="weighted harmonic mean of precision and recall",
             formula="(1 + beta^2) P@k R@k / (beta^2 P@k + R@k) = (1 + beta^2) hits / (beta^2 n_relevant + k)",
             source=_RIJSBERGEN,
@@ -213,128 +158,100 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "ERR", "stop", "nothing", "no documents",
-            (MAX_REL, TIES, EMPTY, JUDGED_ONLY, UNJUDGED, STOP_OF_SCALE), fold="stop",
+            (p.MAX_REL, p.TIES, p.EMPTY, p.JUDGED_ONLY, p.UNJUDGED, p.STOP_OF_SCALE), fold="stop",
             summary="expected reciprocal rank of the document where a user stops",
-            formula=(
-                "sum over ranks i <= k of 1/i * s_i * product over j < i of (1 - s_j), "
-                "s = (2^grade - 1) / 2^max_rel, or stop of the grade"
-            ),
+            formula="sum over ranks i <= k of 1/i * s_i * product over j < i of (1 - s_j), s = (2^grade - "
+                "1) / 2^max_rel, or stop of the grade",
             source=f"{_CHAPELLE}; gdeval",
         ),
         Definition(
-            "PFound", "stop", "nothing", "no documents", (DECAY, STOP, TIES, EMPTY, JUDGED_ONLY, UNJUDGED),
-            fold="stop", discount="power",
+            "PFound", "stop", "nothing", "no documents",
+            (p.DECAY, p.STOP, p.TIES, p.EMPTY, p.JUDGED_ONLY, p.UNJUDGED), fold="stop", discount="power",
             summary="probability that a user who may stop or give up at each document finds what they want",
-            formula=(
-                "sum over ranks i <= k of decay^(i - 1) * s_i * product over j < i of (1 - s_j), "
-                "s = stop of the grade"
-            ),
-            source=(
-                "Gulin, Karpovich, Raskovalov and Segalovich, Yandex at ROMIP'2009: optimisation of ranking "
-                "algorithms by machine learning methods, ROMIP 2009; CatBoost, PFound"
-            ),
+            formula="sum over ranks i <= k of decay^(i - 1) * s_i * product over j < i of (1 - s_j), s = "
+                "stop of the grade",
+            source="Gulin, Karpovich, Raskovalov and Segalovich, Yandex at ROMIP'2009: optimisation of "
+                "ranking algorithms by machine learning methods, ROMIP 2009; CatBoost, PFound",
         ),
         Definition(
-            "RBP", "relevant", "power", "no documents", (PERSISTENCE, *_BINARY), discount="power",
+            "RBP", "relevant", "power", "no documents", (p.PERSISTENCE, *_BINARY), discount="power",
             summary="rank-biased precision",
             formula="(1 - p) * sum over ranks i <= k of relevant documents of p^(i - 1)",
             source=_MOFFAT,
         ),
         Definition(
-            "RBPresidual", "unjudged", "residual", "no documents", (PERSISTENCE, TIES, EMPTY),
+            "RBPresidual", "unjudged", "residual", "no documents", (p.PERSISTENCE, p.TIES, p.EMPTY),
             discount="power",
-            summary=(
-                "residual of rank-biased precision: how much unjudged documents and ranks beyond the list "
-                "could add to it"
-            ),
+            summary="residual of rank-biased precision: how much unjudged documents and ranks beyond the "
+                "list could add to it",
             formula="(1 - p) * sum over unjudged ranks i <= k of p^(i - 1) + p^min(k, documents)",
             source=_MOFFAT,
         ),
         Definition(
-            "Bpref", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="preference",
+            "Bpref", "judgment", "relevant", "no relevant", (p.RELEVANT, p.TIES, p.EMPTY), fold="preference",
             cut="none",
             summary="binary preference: how few judged non-relevant documents are ranked above relevant ones",
-            formula=(
-                "1/R * sum over relevant documents of 1 - min(n above, R) / min(N, R), "
-                "n judged and not relevant, N of them in all"
-            ),
-            source=(
-                "Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; "
-                "trec_eval, bpref"
-            ),
+            formula="1/R * sum over relevant documents of 1 - min(n above, R) / min(N, R), n judged and not "
+                "relevant, N of them in all",
+            source="Buckley and Voorhees, Retrieval evaluation with incomplete information, SIGIR 2004; "
+                "trec_eval, bpref",
         ),
         Definition(
-            "infAP", "judgment", "relevant", "no relevant", (RELEVANT, TIES, EMPTY), fold="inferred",
+            "infAP", "judgment", "relevant", "no relevant", (p.RELEVANT, p.TIES, p.EMPTY), fold="inferred",
             cut="none", way="pooled",
             summary="inferred average precision; a negative grade marks an unjudged document of the pool",
-            formula=(
-                "1/R * sum over relevant ranks i of "
-                "(1 + pool_above * (rel_above + e) / (judged_above + 2e)) / i, e = 0.00001"
-            ),
-            source=(
-                "Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, "
-                "CIKM 2006; trec_eval, infAP"
-            ),
+            formula="1/R * sum over relevant ranks i of (1 + pool_above * (rel_above + e) / (judged_above + "
+                "2e)) / i, e = 0.00001",
+            source="Yilmaz and Aslam, Estimating average precision with incomplete and imperfect judgments, "
+                "CIKM 2006; trec_eval, infAP",
         ),
         Definition(
-            "IPrec", "relevant", "nothing", "no relevant", (RECALL, *_BINARY, ROUNDING),
+            "IPrec", "relevant", "nothing", "no relevant", (p.RECALL, *_BINARY, p.ROUNDING),
             fold="interpolated", cut="recall",
             summary="interpolated precision at a recall level",
-            formula=(
-                "largest P@i over the ranks i whose hits are at least recall * n_relevant, "
-                "rounded as rounding says"
-            ),
+            formula="largest P@i over the ranks i whose hits are at least recall * n_relevant, rounded as "
+                "rounding says",
             source="trec_eval, iprec_at_recall",
         ),
         Definition(
-            "AUC", "relevant", "nothing", "no pair", (*_BINARY, PAIRS, MAX_FP), fold="pairs",
-            summary=(
-                "area under the ROC curve of a query: share of pairs of a relevant document and one that is "
-                "not in which the relevant one is first"
-            ),
-            formula=(
-                "pairs in the right order on the ranks i <= k / pairs; tied pairs count a half. "
-                "max_fp a number: sum over relevant documents of max(max_fp - others above, 0) "
-                "/ (max_fp * n_relevant); max_fp a share: (1 + (a - max_fp / 2) / (1 - max_fp / 2)) / 2, "
-                "a = area up to that share of the others / max_fp, with straight lines through tied groups"
-            ),
-            source=(
-                "Hanley and McNeil, The meaning and use of the area under a ROC curve, Radiology 143(1), "
-                "1982; McClish, Analyzing a portion of the ROC curve, Medical Decision Making 9(3), 1989"
-            ),
+            "AUC", "relevant", "nothing", "no pair", (*_BINARY, p.PAIRS, p.MAX_FP), fold="pairs",
+            summary="area under the ROC curve of a query: share of pairs of a relevant document and one "
+                "that is not in which the relevant one is first",
+            formula="pairs in the right order on the ranks i <= k / pairs; tied pairs count a half. max_fp "
+                "a number: sum over relevant documents of max(max_fp - others above, 0) / (max_fp * "
+                "n_relevant); max_fp a share: (1 + (a - max_fp / 2) / (1 - max_fp / 2)) / 2, a = area up to "
+                "that share of the others / max_fp, with straight lines through tied groups",
+            source="Hanley and McNeil, The meaning and use of the area under a ROC curve, Radiology 143(1), "
+                "1982; McClish, Analyzing a portion of the ROC curve, Medical Decision Making 9(3), 1989",
         ),
         Definition(
-            "Judged", "unjudged", "judged", "no documents", (TIES, EMPTY), fold="count",
+            "Judged", "unjudged", "judged", "no documents", (p.TIES, p.EMPTY), fold="count",
             summary="share of the first k documents that were judged",
             formula="judged documents on the ranks i <= k / min(k, documents)",
             source="ir_measures, Judged",
         ),
         Definition(
-            "NumRel", "relevant", "pool", "never", (RELEVANT, UNJUDGED, EMPTY_OF_RELEVANT), ranking="none",
-            cut="none",
+            "NumRel", "relevant", "pool", "never", (p.RELEVANT, p.UNJUDGED, p.EMPTY_OF_RELEVANT),
+            ranking="none", cut="none",
             summary="relevant documents, returned or not",
             formula="n_relevant",
             range="0 and above",
             source="trec_eval, num_rel",
         ),
         Definition(
-            "NumRet", "found", "nothing", "never", (TIES, JUDGED_ONLY, REL, UNJUDGED, EMPTY_OF_RETURNED),
-            fold="count",
-            summary=(
-                "documents returned; with a cutoff at most k; "
-                "with rel only documents of at least that grade"
-            ),
+            "NumRet", "found", "nothing", "never",
+            (p.TIES, p.JUDGED_ONLY, p.REL, p.UNJUDGED, p.EMPTY_OF_RETURNED), fold="count",
+            summary="documents returned; with a cutoff at most k; with rel only documents of at least that "
+                "grade",
             formula="min(k, documents)",
             range="0 to k",
             source="trec_eval, num_ret",
         ),
         Definition(
-            "SetP", "relevant", "cutoff", "no documents", (RELATIVE, *_BINARY), fold="count", cut="none",
+            "SetP", "relevant", "cutoff", "no documents", (p.RELATIVE, *_BINARY), fold="count", cut="none",
             summary="precision of all returned documents",
-            formula=(
-                "relevant documents returned / documents returned; relative=True: "
-                "/ min(documents returned, n_relevant)"
-            ),
+            formula="relevant documents returned / documents returned; relative=True: / min(documents "
+                "returned, n_relevant)",
             source="trec_eval, set_P and set_relative_P",
         ),
         Definition(
@@ -344,7 +261,7 @@ DEFINITIONS: dict[str, Definition] = {
             source="trec_eval, set_recall",
         ),
         Definition(
-            "SetF", "relevant", "weighted", "no relevant", (*_BINARY, BETA), fold="count", cut="none",
+            "SetF", "relevant", "weighted", "no relevant", (*_BINARY, p.BETA), fold="count", cut="none",
             summary="weighted harmonic mean of SetP and SetR",
             formula="(1 + beta^2) hits / (beta^2 n_relevant + documents returned)",
             source="trec_eval, set_F",
@@ -357,31 +274,27 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "alpha_DCG", "novel", "perfect", "no relevant",
-            (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
+            (p.ALPHA, p.RELEVANT, p.DISCOUNT, p.TIES_OF_INTENTS, p.EMPTY, p.JUDGED_ONLY, p.PERFECT),
             way="intents", fold="stop", discount="parameter",
             summary="DCG over several intents; each further relevant document for an intent gains less",
-            formula=(
-                "sum over i <= k of discount(i) * sum over intents with a relevant document at i "
-                "of (1 - alpha)^(relevant above i), / its largest value"
-            ),
+            formula="sum over i <= k of discount(i) * sum over intents with a relevant document at i of (1 "
+                "- alpha)^(relevant above i), / its largest value",
             range="0 to 1; with denominator='none' 0 and above",
             source=f"{_CLARKE}; ndeval, alpha-DCG, which does not divide at a cutoff of 1",
         ),
         Definition(
             "alpha_nDCG", "novel", "greedy", "no relevant",
-            (ALPHA, RELEVANT, DISCOUNT, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
+            (p.ALPHA, p.RELEVANT, p.DISCOUNT, p.TIES_OF_INTENTS, p.EMPTY, p.JUDGED_ONLY),
             way="intents", fold="stop", discount="parameter",
-            summary=(
-                "alpha_DCG divided by that of the greedy ideal ranking, which takes the document with "
-                "the highest gain at each rank"
-            ),
+            summary="alpha_DCG divided by that of the greedy ideal ranking, which takes the document with "
+                "the highest gain at each rank",
             formula="alpha_DCG@k / alpha_DCG@k of the greedy ideal of the judged documents",
             range="0 to 1; more where a ranking beats the greedy ideal, which is not always the best",
             source=f"{_CLARKE}; ndeval, alpha-nDCG",
         ),
         Definition(
             "ERR_IA", "intent stop", "perfect", "no relevant",
-            (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY, PERFECT),
+            (p.RELEVANT, p.GRADED, p.TIES_OF_INTENTS, p.EMPTY, p.JUDGED_ONLY, p.PERFECT),
             way="intents", fold="stop", discount="reciprocal",
             summary="expected ERR over the intents of a query",
             formula="sum over intents of P(intent) * ERR@k of its grades, / ERR@k of perfect documents",
@@ -389,7 +302,7 @@ DEFINITIONS: dict[str, Definition] = {
         ),
         Definition(
             "nERR_IA", "intent stop", "greedy", "no relevant",
-            (RELEVANT, GRADED, TIES_OF_INTENTS, EMPTY, JUDGED_ONLY),
+            (p.RELEVANT, p.GRADED, p.TIES_OF_INTENTS, p.EMPTY, p.JUDGED_ONLY),
             way="intents", fold="stop", discount="reciprocal",
             summary="ERR_IA divided by that of the greedy ideal ranking",
             formula="ERR_IA@k / ERR_IA@k of the greedy ideal of the judged documents",
@@ -397,18 +310,16 @@ DEFINITIONS: dict[str, Definition] = {
             source="ndeval, nERR-IA",
         ),
         Definition(
-            "nDCG_IA", "gain", "each ideal", "no relevant", (GAIN, DISCOUNT, TIES, EMPTY, JUDGED_ONLY, REL),
-            way="intents", discount="parameter",
+            "nDCG_IA", "gain", "each ideal", "no relevant",
+            (p.GAIN, p.DISCOUNT, p.TIES, p.EMPTY, p.JUDGED_ONLY, p.REL), way="intents", discount="parameter",
             summary="expected nDCG over the intents of a query",
             formula="sum over intents of P(intent) * nDCG@k of its grades",
-            range=(
-                "0 to 1 for gains >= 0 and falling discounts; 1 only if one ranking is ideal for every "
-                "intent"
-            ),
+            range="0 to 1 for gains >= 0 and falling discounts; 1 only if one ranking is ideal for every "
+                "intent",
             source=_AGRAWAL,
         ),
         Definition(
-            "StRecall", "first of intent", "intents", "no relevant", (RELEVANT, TIES_OF_INTENTS, EMPTY),
+            "StRecall", "first of intent", "intents", "no relevant", (p.RELEVANT, p.TIES_OF_INTENTS, p.EMPTY),
             way="intents", fold="stop",
             summary="subtopic recall: share of intents with a relevant document on the first k ranks",
             formula="intents with a relevant document on a rank i <= k / intents with a relevant document",

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 from fastndcg.common.later import pa
 from fastndcg.errors import MeasureError, suggest
 from fastndcg.measures import spellings
-from fastndcg.measures.accepted import as_str
+from fastndcg.measures.accepted import MOST_CUTOFF, Function, as_str, show_number, show_value
 from fastndcg.measures.definitions import DEFINITIONS, NAMES, Definition
-from fastndcg.measures.parameter_values import MOST_CUTOFF, Function, show_number, show_value
 from fastndcg.measures.parameters import RECALL, read_spellings, spelling_of
 from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 class Measure:
     """A measure with the values of its parameters and its cutoff. It is immutable and hashable.
-
-    Make one from the names that this package exports, or from notation:
 
     >>> from fastndcg import nDCG, parse
     >>> nDCG(gain="exp2") @ 10
@@ -58,15 +55,21 @@ class Measure:
         label: str | None = None,
         cutoff_column: str | None = None,
     ) -> None:
-        set_ = object.__setattr__
-        set_(self, "_label", label)
-        set_(self, "cutoff_column", cutoff_column)
-        set_(self, "definition", definition_with(definition.name, values))
-        set_(self, "_values", values)
-        set_(self, "cutoff", cutoff)
+        definition, changes = DEFINITIONS[definition.name], dict[str, Any]()
+        for parameter, value in zip(definition.parameters, values, strict=True):
+            if value != parameter.default:
+                changes |= parameter.changes.get(value, parameter.otherwise)
         names = (parameter.name for parameter in definition.parameters)
-        set_(self, "params", MappingProxyType(dict(zip(names, values, strict=True))))
-        set_(self, "_hash", hash((definition.name, values, cutoff, cutoff_column)))
+        for name, field in {
+            "definition": definition._replace(**changes) if changes else definition,
+            "params": MappingProxyType(dict(zip(names, values, strict=True))),
+            "cutoff": cutoff,
+            "cutoff_column": cutoff_column,
+            "_label": label,
+            "_values": values,
+            "_hash": hash((definition.name, values, cutoff, cutoff_column)),
+        }.items():
+            object.__setattr__(self, name, field)
 
     @property
     def name(self) -> str:
@@ -263,14 +266,6 @@ def with_label(measure: Measure, label: str | None) -> Measure:
     return Measure(measure.definition, measure._values, measure.cutoff, label, measure.cutoff_column)
 
 
-def definition_with(name: str, values: tuple[Any, ...]) -> Definition:
-    definition, changes = DEFINITIONS[name], dict[str, Any]()
-    for parameter, value in zip(definition.parameters, values, strict=True):
-        if value != parameter.default:
-            changes |= parameter.changes.get(value, parameter.otherwise)
-    return definition._replace(**changes) if changes else definition
-
-
 _MEASURES = {
     name: Measure(definition, tuple(parameter.default for parameter in definition.parameters))
     for name, definition in DEFINITIONS.items()
@@ -344,22 +339,13 @@ def table() -> Table:
 
     rows = []
     for definition in DEFINITIONS.values():
-        defaults = ", ".join(
-            f"{parameter.name}={show_value(parameter.default)}" for parameter in definition.parameters
-        )
+        parameters = definition.parameters
+        defaults = ", ".join(f"{each.name}={show_value(each.default)}" for each in parameters)
         at = {"rank": "@k", "recall": "@recall"}.get(definition.cut, "")
-        meanings = (f"{parameter.name}: {parameter.meaning}" for parameter in definition.parameters)
-        rows.append(
-            {
-                "name": definition.name,
-                "notation": f"{definition.name}({defaults}){at}",
-                "summary": definition.summary,
-                "formula": definition.formula,
-                "parameters": "; ".join(meanings),
-                "range": definition.range,
-                "source": definition.source,
-            }
-        )
+        row = {"name": definition.name, "notation": f"{definition.name}({defaults}){at}"}
+        row |= {"summary": definition.summary, "formula": definition.formula}
+        row["parameters"] = "; ".join(f"{each.name}: {each.meaning}" for each in parameters)
+        rows.append(row | {"range": definition.range, "source": definition.source})
     return Table(pa.Table.from_pylist(rows))
 
 

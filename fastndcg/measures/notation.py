@@ -9,28 +9,21 @@ from typing import Any
 
 from fastndcg.errors import InputTypeError, MeasureError, suggest
 from fastndcg.measures import spellings
+from fastndcg.measures.accepted import Function
 from fastndcg.measures.definitions import NAMES
 from fastndcg.measures.measure import Measure, measure_named, with_label
-from fastndcg.measures.parameter_values import Function
 
 _SHOWN = 200  # characters of a faulty text that a message quotes
 _MOST_CUTOFFS_OF_RANGE = 1000
 
 
-@lru_cache(maxsize=1024)
-def _parse_plain(text: str) -> tuple[Measure, ...]:
-    return tuple(_read_notation(text))
-
-
 def parse_many(text: str) -> tuple[Measure, ...]:
     """Parse a notation that may list several measures, cutoffs and ranges of cutoffs, separated by commas.
-
-    A range stands for a measure with each of its cutoffs, and `all` for the measure without a cutoff.
 
     Parameters
     ----------
     text : str
-        The notation of one or several measures.
+        A range stands for a measure with each of its cutoffs, and `all` for the measure without a cutoff.
 
     Returns
     -------
@@ -62,7 +55,7 @@ def parse_many(text: str) -> tuple[Measure, ...]:
             "evaluate takes objects and lists of them"
         )
     # not cached if it names a function, since the name may refer to another object later
-    return tuple(_read_notation(text)) if "function(" in text else _parse_plain(text)
+    return _read_notation.__wrapped__(text) if "function(" in text else _read_notation(text)
 
 
 def parse(text: str) -> Measure:
@@ -79,10 +72,8 @@ def parse(text: str) -> Measure:
 
     Raises
     ------
-    MeasureError
-        The text is not a notation; it names a measure or parameter that does not exist, or several measures.
-    InputTypeError
-        It is no text.
+    MeasureError, InputTypeError
+        As `parse_many`; also for several measures.
 
     See Also
     --------
@@ -101,7 +92,9 @@ def parse(text: str) -> Measure:
     return measures[0]
 
 
-def _read_notation(text: str) -> Iterator[Measure]:
+@lru_cache(maxsize=1024)
+def _read_notation(text: str) -> tuple[Measure, ...]:
+    found = list[Measure]()
     asked = [element.strip() for element in spellings.elements(text)]
     spelt = [spellings.canonical(element, NAMES) for element in asked]
     try:
@@ -113,25 +106,22 @@ def _read_notation(text: str) -> Iterator[Measure]:
     label = ""  # of the last measure, if the caller spelt it differently
     for place, node in enumerate(tree.elts if isinstance(tree, ast.Tuple) else [tree]):
         cutoff: ast.expr | None = node
-        if of is None or not _is_cutoff(node):
+        is_range = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+        ends = [node.left, node.right] if is_range else [node]  # type: ignore[attr-defined]
+        is_all = isinstance(node, ast.Name) and node.id == "all"
+        if of is None or not (is_all or all(isinstance(end, ast.Constant) for end in ends)):
             named, cutoff = _split(node)
             of = _read_measure(named, text)
             label = asked[place] if asked[place : place + 1] != spelt[place : place + 1] else ""
         if cutoff is None:
-            yield with_label(of, label)
+            found.append(with_label(of, label))
             of = None
             continue
         for measure in _cut(of, cutoff, text):
             at = measure.params.get("recall") if of.definition.cut == "recall" else measure.cutoff
             is_one = cutoff is not node and isinstance(cutoff, ast.Constant | ast.Name)
-            yield with_label(measure, label if is_one else spellings.with_cutoff(label, at))
-
-
-def _is_cutoff(node: ast.expr) -> bool:
-    """Whether a node is a cutoff, a range of cutoffs, or "all"."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-        return isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id == "all")
+            found.append(with_label(measure, label if is_one else spellings.with_cutoff(label, at)))
+    return tuple(found)
 
 
 def _split(node: ast.expr) -> tuple[ast.expr, ast.expr | None]:
@@ -149,12 +139,12 @@ def _split(node: ast.expr) -> tuple[ast.expr, ast.expr | None]:
 
 def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
     """Yield a measure with a cutoff, with each cutoff of a range, or, for "all", without a cutoff."""
-    if of.definition.cut == "rank" and isinstance(cutoff, ast.Name) and cutoff.id == "all":
-        yield Measure(of.definition, tuple(of.params.values()))
+    by_rank = of.definition.cut == "rank"
+    if by_rank and isinstance(cutoff, ast.Name):
+        yield Measure(of.definition, tuple(of.params.values())) if cutoff.id == "all" else of @ cutoff.id
         return
-    if not (isinstance(cutoff, ast.BinOp) and isinstance(cutoff.op, ast.Sub) and of.definition.cut == "rank"):
-        is_word = isinstance(cutoff, ast.Name) and of.definition.cut == "rank"
-        yield of @ (cutoff.id if is_word else _read_value(cutoff, text))  # type: ignore[attr-defined]
+    if not (isinstance(cutoff, ast.BinOp) and isinstance(cutoff.op, ast.Sub) and by_rank):
+        yield of @ _read_value(cutoff, text)
         return
     first, last = (of @ _read_value(end, text) for end in (cutoff.left, cutoff.right))
     low, high = int(first.cutoff or 0), int(last.cutoff or 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -11,20 +11,20 @@ from fastndcg.measures.accepted import (
     DISCOUNTS,
     GAINS,
     STOPS,
+    GradeGains,
+    Reader,
     choice,
     grade_gains,
     is_share,
+    number,
+    of_grade,
     read_discount,
     read_empty,
     read_flag,
     read_ips,
     read_max_fp,
-    read_max_rel,
-    read_number,
-    read_of_grade,
     read_ties_of_intents,
 )
-from fastndcg.measures.parameter_values import GradeGains
 
 
 class Parameter(NamedTuple):
@@ -32,61 +32,54 @@ class Parameter(NamedTuple):
 
     name: str
     default: Any
-    read: Callable[[Any], Any]
+    reader: Reader
     meaning: str
     values: tuple[tuple[str, str], ...] = ()  # its possible values as they are written, and their meanings
     # fields of the measure's `Definition` that differ with a value, and with any value but the default
     changes: Mapping[Any, Mapping[str, str]] = MappingProxyType({})
     otherwise: Mapping[str, str] = MappingProxyType({})
 
+    def read(self, value: Any) -> Any:
+        """The canonical form of a value. Raise `MeasureError` for one that is not known."""
+        return self.reader(self.name, value)
+
     def __hash__(self) -> int:
         return hash((self.name, self.default, self.meaning))
 
 
-def _one_of(name: str, words: Mapping[str, str], meaning: str) -> Parameter:
-    """Return a parameter that takes one of the words. The first is the default."""
-    return Parameter(name, next(iter(words)), choice(name, *words), meaning, _quote(words))
+def _one_of(name: str, meaning: str, words: Mapping[str, str], **changes: Mapping[str, str]) -> Parameter:
+    """A parameter that takes one of the words. The first is the default; `changes` are those of a word."""
+    values = tuple((repr(word), text) for word, text in words.items())
+    return Parameter(name, next(iter(words)), choice(*words), meaning, values, changes)
 
 
-def _quote(words: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple((repr(word), meaning) for word, meaning in words.items())
+_SEQUENCE = "a sequence", "the gains of the grades 0, 1, 2, ..."
+_OF_GRADE = "a function", "of the grade; it is called once for each grade"
+_PROBABILITY = number("a probability: a number from 0 to 1", is_share)
 
-
-GAIN = Parameter(
-    "gain",
-    "linear",
-    read_of_grade("gain", GAINS),
-    "the gain of a grade",
-    (
-        *_quote(GAINS),
-        ("a sequence", "the gains of the grades 0, 1, 2, ..."),
-        ("a mapping", "grade -> gain"),
-        ("a function", "of the grade; it is called once for each grade"),
-    ),
+GAIN = _one_of("gain", "the gain of a grade", GAINS)
+GAIN = GAIN._replace(
+    reader=of_grade(GAINS), values=(*GAIN.values, _SEQUENCE, ("a mapping", "grade -> gain"), _OF_GRADE)
 )
 STOP_OF_SCALE = Parameter(
     "stop",
     "exp2",
-    read_of_grade("stop", STOPS),
+    of_grade(STOPS),
     "the probability that a user stops at a document, by its grade",
     (
         ("'exp2'", "(2^grade - 1) / 2^max_rel"),
         ("'linear'", "the grade itself, from 0 to 1"),
         ("a sequence", "the probabilities of the grades 0, 1, 2, ..."),
         ("a mapping", "grade -> probability"),
-        ("a function", "of the grade; it is called once for each grade"),
+        _OF_GRADE,
     ),
 )
-STOP = STOP_OF_SCALE._replace(
-    default="linear", read=read_of_grade("stop", STOPS[1:]), values=STOP_OF_SCALE.values[1:]
-)
-DISCOUNT = Parameter(
-    "discount",
-    "log2",
-    read_discount,
-    "the weight of a gain at a rank",
-    (
-        *_quote(DISCOUNTS),
+STOP = STOP_OF_SCALE._replace(default="linear", reader=of_grade(STOPS[1:]), values=STOP_OF_SCALE.values[1:])
+DISCOUNT = _one_of("discount", "the weight of a gain at a rank", DISCOUNTS)
+DISCOUNT = DISCOUNT._replace(
+    reader=read_discount,
+    values=(
+        *DISCOUNT.values,
         ("a number b", "1 / log_b(i + 1)"),
         ("a sequence", "the discounts of the ranks 1, 2, 3, ..."),
         ("a function", "of the rank; it is called once for each rank"),
@@ -94,16 +87,24 @@ DISCOUNT = Parameter(
 )
 TIES = _one_of(
     "ties",
+    "the order of documents with equal scores",
     {
         "average": "the expected value over all orders of tied documents",
         "input": "tied documents in the order of the data",
         "worst": "tied documents by rising gain",
         "best": "tied documents by falling gain",
     },
-    "the order of documents with equal scores",
 )
+_BLOCK = "tied documents together: each has the precision at the end of its group, as in scikit-learn"
+TIES_OF_AP = TIES._replace(
+    reader=choice("average", "input", "worst", "best", "block"),
+    values=(*TIES.values, ("'block'", _BLOCK)),
+    changes={"block": {"way": "blocks"}},
+)
+TIES_OF_INTENTS = TIES._replace(reader=read_ties_of_intents, values=TIES.values[:2])
 IDEAL = _one_of(
     "ideal",
+    "the documents of the ideal ranking",
     {
         "judged": "all judged documents; the scored documents if no pool is given",
         "scored": "the scored documents",
@@ -112,8 +113,9 @@ IDEAL = _one_of(
         "judged_uncut": "all judged documents, whatever the cutoff",
         "judged_returned": "as many judged documents as were returned",
     },
-    "the documents of the ideal ranking",
-)._replace(changes={"judged_uncut": {"way": "laid out"}, "judged_returned": {"way": "laid out"}})
+    judged_uncut={"way": "laid out"},
+    judged_returned={"way": "laid out"},
+)
 EMPTY = Parameter(
     "empty",
     0.0,
@@ -130,52 +132,40 @@ EMPTY_OF_RELEVANT = EMPTY._replace(otherwise={"undefined": "no relevant"})
 EMPTY_OF_RETURNED = EMPTY._replace(otherwise={"undefined": "no documents"})
 FLOOR = _one_of(
     "floor",
+    "the DCG that has the value 0; that of the ideal ranking has the value 1",
     {
         "zero": "0",
         "worst": "the DCG of the judged documents by rising gain, so that gains may be negative",
     },
-    "the DCG that has the value 0; that of the ideal ranking has the value 1",
-)._replace(changes={"worst": {"way": "laid out"}})
-JUDGED_ONLY = Parameter(
-    "judged_only", False, read_flag("judged_only"), "drop unjudged documents before ranking"
+    worst={"way": "laid out"},
 )
+JUDGED_ONLY = Parameter("judged_only", False, read_flag, "drop unjudged documents before ranking")
 REL = Parameter(
-    "rel",
-    None,
-    read_number("rel", "a grade", none=True),
-    "smallest grade that counts; with None every gain counts",
+    "rel", None, number("a grade", none=True), "smallest grade that counts; with None every gain counts"
 )
-RELEVANT = Parameter("rel", 1.0, read_number("rel", "a grade"), "smallest grade that counts as relevant")
-UNJUDGED = Parameter(
-    "unjudged", None, read_number("unjudged", "a grade", none=True), "grade that unjudged documents get"
-)
+RELEVANT = Parameter("rel", 1.0, number("a grade"), "smallest grade that counts as relevant")
+UNJUDGED = Parameter("unjudged", None, number("a grade", none=True), "grade that unjudged documents get")
 BETA = Parameter(
     "beta",
     1.0,
-    read_number("beta", "a number above 0 and below 1e+100", lambda beta: 0 < beta < 1e100),
+    number("a number above 0 and below 1e+100", lambda beta: 0 < beta < 1e100),
     "weight of recall relative to precision",
 )
 PERSISTENCE = Parameter(
     "p",
     0.8,
-    read_number("p", "a number above 0 and below 1", lambda p: 0 < p < 1),
+    number("a number above 0 and below 1", lambda p: 0 < p < 1),
     "probability of going on to the next document",
 )
 RECALL = Parameter(
     "recall",
     None,
-    read_number("recall", "a number from 0 to 1", is_share, none=True),
+    number("a number from 0 to 1", is_share, none=True),
     "recall level; the best precision from there on counts; written IPrec@0.1",
 )
-
-
-def _read_precisions(value: Any) -> str:
-    other = "none" if value is None else "cutoff" if value == "min(n_relevant, k)" else value
-    return choice("denominator", "n_relevant", "cutoff", "returned", "hits", "k", "none")(other)
-
-
 PRECISIONS = _one_of(
     "denominator",
+    "the divisor of the sum of precisions",
     {
         "n_relevant": "all relevant documents, as in trec_eval",
         "cutoff": "all relevant documents, but at most k",
@@ -184,68 +174,79 @@ PRECISIONS = _one_of(
         "k": "k, whatever is relevant; without a cutoff the documents returned",
         "none": "none: the mean of P@1, P@2, ... and P@k, which needs a cutoff",
     },
-    "the divisor of the sum of precisions",
-)._replace(
-    read=_read_precisions,
-    changes={
-        "cutoff": {"over": "capped"},
-        "returned": {"over": "fewer returned"},
-        "hits": {"over": "nothing", "fold": "mean of hits"},
-        "k": {"over": "cutoff"},
-        "none": {"over": "cutoff", "fold": "gain", "discount": "harmonic"},
-    },
+    cutoff={"over": "capped"},
+    returned={"over": "fewer returned"},
+    hits={"over": "nothing", "fold": "mean of hits"},
+    k={"over": "cutoff"},
+    none={"over": "cutoff", "fold": "gain", "discount": "harmonic"},
+)
+_read_precisions = PRECISIONS.reader
+PRECISIONS = PRECISIONS._replace(  # None and "min(n_relevant, k)" are older words
+    reader=lambda name, value: _read_precisions(
+        name, "none" if value is None else "cutoff" if value == "min(n_relevant, k)" else value
+    )
 )
 DOCUMENTS = _one_of(
     "denominator",
+    "the divisor of the number of relevant documents found",
     {
         "cutoff": "k; without a cutoff the documents returned",
         "returned": "k, but at most the documents returned",
         "n_relevant": "k, but at most all relevant documents",
     },
-    "the divisor of the number of relevant documents found",
-)._replace(changes={"returned": {"over": "returned"}, "n_relevant": {"over": "fewer"}})
+    returned={"over": "returned"},
+    n_relevant={"over": "fewer"},
+)
 FOUND = _one_of(
     "denominator",
-    {"n_relevant": "all relevant documents", "cutoff": "all relevant documents, but at most k"},
     "the divisor of the number of relevant documents found",
-)._replace(changes={"cutoff": {"over": "capped"}})
+    {"n_relevant": "all relevant documents", "cutoff": "all relevant documents, but at most k"},
+    cutoff={"over": "capped"},
+)
+PERFECT = _one_of(
+    "denominator",
+    "the divisor of the sum",
+    {
+        "perfect": "the sum for a ranking of documents that are all perfect for every intent",
+        "none": "nothing",
+    },
+)
 OF = _one_of(
     "of",
+    "the document whose rank counts",
     {
         "first": "the first relevant document",
         "best": "the first of the documents that have the best grade of all that were returned",
     },
-    "the document whose rank counts",
-)._replace(changes={"best": {"worth": "best"}})
+    best={"worth": "best"},
+)
 SCORE_ABOVE = Parameter(
     "score_above",
     None,
-    read_number("score_above", "a score", none=True),
+    number("a score", none=True),
     "documents found count only if their score is greater",
     otherwise={"way": "above a score"},
 )
 ROUNDING = _one_of(
     "rounding",
+    "how the number of relevant documents at a recall level is made whole",
     {
         "up": "int(recall * n_relevant + 0.9), as in trec_eval up to 9",
         "nearest": "to the nearest whole number, halves up, as in trec_eval 10",
     },
-    "how the number of relevant documents at a recall level is made whole",
 )
 DECAY = Parameter(
-    "decay",
-    0.85,
-    read_number("decay", "a probability: a number from 0 to 1", is_share),
-    "probability of going on to the next document for a user who did not stop",
+    "decay", 0.85, _PROBABILITY, "probability of going on to the next document for a user who did not stop"
 )
 PAIRS = _one_of(
     "pairs",
+    "the pairs of documents whose order counts",
     {
         "relevant": "a relevant document and one that is not",
         "graded": "two documents of different grades; all of them, without a cutoff",
     },
-    "the pairs of documents whose order counts",
-)._replace(changes={"graded": {"worth": "grade", "fold": "graded pairs", "cut": "none"}})
+    graded={"worth": "grade", "fold": "graded pairs", "cut": "none"},
+)
 MAX_FP = Parameter(
     "max_fp",
     None,
@@ -255,24 +256,27 @@ MAX_FP = Parameter(
         ("a share", "of those returned, corrected by McClish as scikit-learn's max_fpr; 1.0 is all"),
         ("a whole number", "the first so many, as in RecTools' PartialAUC"),
     ),
-)  # fmt: skip
+)
 RELATIVE = Parameter(
     "relative",
     False,
-    read_flag("relative"),
+    read_flag,
     "divide by the highest possible precision",
     otherwise={"over": "fewer returned"},
 )
-MAX_REL = Parameter("max_rel", 4.0, read_max_rel(none=False), "highest grade of the scale")
-SCALE_TOP = Parameter(
+_SCALE = "a grade above 0 and up to 53", lambda grade: 0 < grade <= 53
+MAX_REL = Parameter("max_rel", 4.0, number(*_SCALE), "highest grade of the scale")
+GRADED = Parameter(
     "max_rel",
     None,
-    read_number("max_rel", "a grade", none=True),
-    "highest grade of the scale; it must be named",
+    number(*_SCALE, none=True),
+    "highest grade of the scale; None: users stop at grades from `rel` on with probability 1/2, "
+    "at others never",
 )
-SCALE_BOTTOM = Parameter(
-    "min_rel", 0.0, read_number("min_rel", "a grade"), "lowest grade of the scale, with gain 0"
+SCALE_TOP = Parameter(
+    "max_rel", None, number("a grade", none=True), "highest grade of the scale; it must be named"
 )
+SCALE_BOTTOM = Parameter("min_rel", 0.0, number("a grade"), "lowest grade of the scale, with gain 0")
 IPS = Parameter(
     "ips",
     False,
@@ -289,42 +293,15 @@ IPS = Parameter(
 CLIP = Parameter(
     "clip",
     0.0,
-    read_number("clip", "a probability: a number from 0 to 1", is_share),
+    _PROBABILITY,
     "lower bound of propensities: smaller ones are raised to it, which lowers the variance and biases "
     "towards 0",
 )
 ALPHA = Parameter(
     "alpha",
     0.5,
-    read_number("alpha", "a number from 0 to 1", is_share),
+    number("a number from 0 to 1", is_share),
     "share of its gain that an intent loses with each relevant document above",
-)
-TIES_OF_AP = TIES._replace(
-    read=choice("ties", "average", "input", "worst", "best", "block"),
-    values=(
-        *TIES.values,
-        (
-            "'block'",
-            "tied documents together: each has the precision at the end of its group, as in scikit-learn",
-        ),
-    ),
-    changes={"block": {"way": "blocks"}},
-)
-TIES_OF_INTENTS = Parameter(TIES.name, TIES.default, read_ties_of_intents, TIES.meaning, TIES.values[:2])
-PERFECT = _one_of(
-    "denominator",
-    {
-        "perfect": "the sum for a ranking of documents that are all perfect for every intent",
-        "none": "nothing",
-    },
-    "the divisor of the sum",
-)
-GRADED = Parameter(
-    "max_rel",
-    None,
-    read_max_rel(none=True),
-    "highest grade of the scale; None: users stop at grades from `rel` on with probability 1/2, "
-    "at others never",
 )
 
 
@@ -339,7 +316,7 @@ def read_spellings(parameters: dict[str, Any]) -> dict[str, Any]:
     """Convert ir_measures' parameters: `dcg='exp-log2'`, and `gains={grade: gain}` over linear gains."""
     read = dict(parameters)
     if "dcg" in read:
-        dcg = choice("dcg", "log2", "exp-log2")(read.pop("dcg"))
+        dcg = choice("log2", "exp-log2")("dcg", read.pop("dcg"))
         gain = "exp2" if dcg == "exp-log2" else "linear"
         given = read.setdefault("gain", gain)
         if not isinstance(given, str) or given != gain:

@@ -81,7 +81,7 @@ def has(measure: str, called: str = "", *, cut: bool | None = None, **choices: A
     `choices` may also name fields of `Rule`, which then hold for this measure alone: ties, rounding, ...
     With `cut` the row holds only for the measure with, or without, a cutoff.
     """
-    known = {parameter.name: parameter for parameter in DEFINITIONS[measure].parameters}
+    known = [parameter.name for parameter in DEFINITIONS[measure].parameters]
     for name in choices:
         if name not in known and name not in _CHANGEABLE:
             raise MeasureError(
@@ -141,9 +141,8 @@ class Rule:
     def find(self, measure: str, *, cut: bool | None = None) -> Self | None:
         """Return the rule for another measure of the tool, or None if the tool lacks it.
 
-        What a declaration does not say of a measure is as for the tool's other measures, but parameters have
-        the defaults of the measure. A tool whose nDCG takes the ideal of the scored documents knows no
-        others.
+        What a declaration does not say is as for the tool's other measures, but parameters have the defaults
+        of the measure. A tool whose nDCG takes the ideal of the scored documents knows no others.
         """
         if measure == self.of:
             return replaced(self, others=())
@@ -159,17 +158,12 @@ class Rule:
     def parameters(self) -> Parameters:
         """The parameters of the measure, which are "input" for ties by id: rows are ordered first."""
         known = {parameter.name for parameter in DEFINITIONS[self.of or ""].parameters}
-        mine = {
-            "gain": self.gain,
-            "discount": self.discount,
-            "ideal": self.ideal,
-            "ties": self.measure_ties,
-            "empty": self.empty,
-            "rel": self.rel,
-        }
         if self.rel is None and self.of != "nDCG":
-            del mine["rel"]
-        return {name: value for name, value in mine.items() if name in known} | dict(self.more)  # type: ignore[return-value]
+            known -= {"rel"}
+        mine = {name: getattr(self, name) for name in _OF_MEASURE if name in known}
+        if "ties" in known:
+            mine["ties"] = self.measure_ties
+        return mine | dict(self.more)  # type: ignore[return-value]
 
     @property
     def orders_by_id(self) -> bool:
@@ -190,12 +184,9 @@ class Rule:
         >>> conventions["lightgbm"].beyond_measure
         {'missing': 'skip', 'unjudged': 'skip', 'weights': 'lightgbm'}
         """
-        ties = {"ties": self.ties} if self.ties not in OF_MEASURE else {}
-        rules = {
-            name: getattr(self, name)
-            for name in ("score_dtype", "rounding", "missing", "unjudged", "weights")
-        }
-        return ties | {name: value for name, value in rules.items() if value is not None}
+        names = ["score_dtype", "rounding", "missing", "unjudged", "weights"]
+        names = names if self.ties in OF_MEASURE else ["ties", *names]
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def replace(self, **changes: Any) -> Self:
         """Return this convention with other values of fields. Raise `MeasureError` if one is unknown.
@@ -222,30 +213,21 @@ class Rule:
         return replaced(self, **changes)
 
     def __post_init__(self) -> None:
-        for name, words in (
-            ("ties", TIES),
-            ("missing", QUERIES),
-            ("unjudged", QUERIES),
-            ("weights", WEIGHTS),
-            ("pool", POOLS),
-        ):
-            if getattr(self, name) not in words:
+        words_of = {"ties": TIES, "missing": QUERIES, "unjudged": QUERIES, "weights": WEIGHTS, "pool": POOLS}
+        for name, words in words_of.items():
+            if (value := getattr(self, name)) not in words:
                 raise MeasureError(
-                    f"{name}={getattr(self, name)!r} is not known to conventions: "
-                    f"{name} is one of {', '.join(map(repr, words))}."
-                    f"{suggest(str(getattr(self, name)), words)}"
+                    f"{name}={value!r} is not known to conventions: "
+                    f"{name} is one of {', '.join(map(repr, words))}.{suggest(str(value), words)}"
                 )
         if self.score_dtype not in (None, "float32"):
             raise MeasureError(
                 f"score_dtype={self.score_dtype!r} is not known to conventions; "
                 "wanted None (the type of the scores) or 'float32'"
             )
-        # convert values to their canonical, hashable form, as measures do
-        read = {
-            each.name: each.read(getattr(self, each.name)) for each in (GAIN, DISCOUNT, IDEAL, EMPTY, REL)
-        }
-        for name in ("gain", "discount", "empty"):
-            object.__setattr__(self, name, read[name])
+        # values in their canonical, hashable form, as measures have them
+        for each in (GAIN, DISCOUNT, IDEAL, EMPTY, REL):
+            object.__setattr__(self, each.name, each.read(getattr(self, each.name)))
 
 
 _OF_MEASURE = ("gain", "discount", "ideal", "empty", "rel", "caveats")  # which no two measures share

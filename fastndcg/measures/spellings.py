@@ -7,57 +7,36 @@ from __future__ import annotations
 
 import re
 
-# compared without case and separators; a measure's own name needs no entry
-ALIASES = {
-    "NormalizedDCG": "nDCG",
-    "NormalisedDCG": "nDCG",
-    "ndcg_cut": "nDCG",
-    "ndcg_score": "nDCG",
-    "ndcg_burges": "nDCG(gain='exp2')",
-    "dcg_score": "DCG",
-    "dcg_burges": "DCG(gain='exp2')",
-    "MAP": "AP",
-    "map_cut": "AP",
-    "AveragePrecision": "AP",
-    "MeanAveragePrecision": "AP",
-    "MRR": "RR",
-    "recip_rank": "RR",
-    "ReciprocalRank": "RR",
-    "MeanReciprocalRank": "RR",
-    "Precision": "P",
-    "Prec": "P",
-    "Recall": "R",
-    "F1": "F",
-    "F1_score": "F",
-    "F_measure": "F",
-    "F2": "F(beta=2)",
-    "R-Precision": "Rprec",
-    "HitRate": "Success",
-    "HR": "Success",
-    "Hit": "Success",
-    "HitRatio": "Success",
-    "ExpectedReciprocalRank": "ERR",
-    "RankBiasedPrecision": "RBP",
-    "BinaryPreference": "Bpref",
-    "ROC_AUC": "AUC",
-    "AUROC": "AUC",
-    "roc_auc_score": "AUC",
-    "Accuracy": "AUC",  # of ir_measures
-    "iprec_at_recall": "IPrec",
-    "num_rel_ret": "NumRet(rel=1)",
-    "rel_P": "P(denominator='n_relevant')",
-    "relative_P": "P(denominator='n_relevant')",
-    "R_cap": "R(denominator='cutoff')",
-    "CalibratedRecall": "R(denominator='cutoff')",
-    "set_rel_P": "SetP(relative=True)",
-    "set_relative_P": "SetP(relative=True)",
-    "set_recall": "SetR",
-    "set_map": "SetAP",
-    "α_DCG": "alpha_DCG",
-    "α_nDCG": "alpha_nDCG",
-    "strec": "StRecall",
-    "SubtopicRecall": "StRecall",
+# the names that others use for a notation, compared without case and separators; measures' own need no entry
+_NAMES = {
+    "nDCG": "NormalizedDCG NormalisedDCG ndcg_cut ndcg_score",
+    "nDCG(gain='exp2')": "ndcg_burges",
+    "DCG": "dcg_score",
+    "DCG(gain='exp2')": "dcg_burges",
+    "AP": "MAP map_cut AveragePrecision MeanAveragePrecision",
+    "RR": "MRR recip_rank ReciprocalRank MeanReciprocalRank",
+    "P": "Precision Prec",
+    "R": "Recall",
+    "F": "F1 F1_score F_measure",
+    "F(beta=2)": "F2",
+    "Rprec": "R-Precision",
+    "Success": "HitRate HR Hit HitRatio",
+    "ERR": "ExpectedReciprocalRank",
+    "RBP": "RankBiasedPrecision",
+    "Bpref": "BinaryPreference",
+    "AUC": "ROC_AUC AUROC roc_auc_score Accuracy",  # Accuracy of ir_measures
+    "IPrec": "iprec_at_recall",
+    "NumRet(rel=1)": "num_rel_ret",
+    "P(denominator='n_relevant')": "rel_P relative_P",
+    "R(denominator='cutoff')": "R_cap CalibratedRecall",
+    "SetP(relative=True)": "set_rel_P set_relative_P",
+    "SetR": "set_recall",
+    "SetAP": "set_map",
+    "alpha_DCG": "α_DCG",
+    "alpha_nDCG": "α_nDCG",
+    "StRecall": "strec SubtopicRecall",
 }
+ALIASES = {name: notation for notation, names in _NAMES.items() for name in names.split()}
 # separators before a cutoff other than @, as in map_cut.100, ndcg_at_10 and P_5
 _TAILS = re.compile(r"(.*?)(?:_at)?[_.]([0-9][0-9.]*)", re.DOTALL)
 _WORDS = re.compile(r"\s*([^\W\d]\w*(?:[- ][^\W\d]\w*)*)\s*(.*)", re.DOTALL)
@@ -65,11 +44,7 @@ _NO_RANKS = ("RBP",)  # in other tools a number after it is its p, as in rbp.95
 
 
 def key(name: str) -> str:
-    """Return a name without case and separators.
-
-    >>> key("hit-rate"), key("HitRate")
-    ('hitrate', 'hitrate')
-    """
+    """A name without case and separators."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
@@ -77,11 +52,7 @@ _BY_KEY = {key(name): notation for name, notation in ALIASES.items()}
 
 
 def notation_of(name: str, known: dict[str, str]) -> str | None:
-    """Return the notation that a name stands for, or None. `known` has the measures' own names by key.
-
-    >>> notation_of("hit_rate", {}), notation_of("NDCG", {"ndcg": "nDCG"}), notation_of("what", {})
-    ('Success', 'nDCG', None)
-    """
+    """The notation that a name stands for, or None. `known` has the measures' own names by key."""
     return known.get(key(name)) or _BY_KEY.get(key(name))
 
 
@@ -140,20 +111,12 @@ def elements(text: str) -> list[str]:
     >>> elements("nDCG(gain=[0, 1])@5, 10")
     ['nDCG(gain=[0, 1])@5', ' 10']
     """
-    found, depth, quote, start = [], 0, "", 0
-    for place, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif char == "," and not depth:
-            found.append(text[start:place])
-            start = place + 1
-    return [*found, text[start:]]
+    ends, depth = [-1], 0
+    for part in re.finditer(r"""'[^']*'?|"[^"]*"?|[][(){},]""", text):
+        depth += (part[0] in "([{") - (part[0] in ")]}")
+        if part[0] == "," and not depth:
+            ends.append(part.start())
+    return [text[start + 1 : end] for start, end in zip(ends, [*ends[1:], len(text)], strict=True)]
 
 
 def nearest(name: str, known: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg._version import __version__
 from fastndcg.common.exports import AsFrame
-from fastndcg.measures.parameter_values import show_value
+from fastndcg.measures.accepted import show_value
 from fastndcg.scores.digests import Digests, digests_of, digests_of_ids
 
 if TYPE_CHECKING:

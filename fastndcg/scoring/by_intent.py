@@ -25,7 +25,7 @@ from fastndcg.common.later import pa
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
 from fastndcg.kernels.flow.tables import GAIN, STOP
-from fastndcg.measures.parameter_values import Function
+from fastndcg.measures.accepted import Function
 from fastndcg.scoring import launch, plan
 from fastndcg.scoring.discounts import (
     MOST_PERFECT,

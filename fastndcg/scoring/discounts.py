@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fastndcg.common.arrays import freeze
 from fastndcg.errors import MeasureError
 from fastndcg.kernels.flow import tables
-from fastndcg.measures.parameter_values import Function, Numbers
+from fastndcg.measures.accepted import Function, Numbers
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure

@@ -18,7 +18,7 @@ from fastndcg.common.arrays import freeze, offsets_of
 from fastndcg.errors import MeasureError
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Plan
-from fastndcg.measures.parameter_values import Function, Numbers
+from fastndcg.measures.accepted import Function, Numbers
 from fastndcg.scoring.discounts import (
     MOST_PERFECT,
     Power,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputError, MeasureError
-from fastndcg.measures.parameter_values import Function, Numbers
+from fastndcg.measures.accepted import Function, Numbers
 from fastndcg.scoring import worths
 from fastndcg.scoring.discounts import discount_table
 
