@@ -19,9 +19,8 @@ import pyarrow as pa
 import fastndcg as fn
 from bench.record import Row
 from fastndcg.statistics.agreement import tau_b
-from fastndcg.statistics.controlled import controlled
-from fastndcg.statistics.correlations import pearson, spearman
 from fastndcg.statistics.intervals import t_quantile
+from fastndcg.statistics.paired import controlled, pearson, spearman
 
 Float64 = npt.NDArray[np.float64]
 Pair = tuple[Float64, Float64]

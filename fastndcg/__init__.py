@@ -64,9 +64,8 @@ if TYPE_CHECKING:
     from fastndcg.decide.judging import check_judges as check_judges
     from fastndcg.decide.judgment_checks import check_judgments as check_judgments
     from fastndcg.decide.negatives import correct_sampled as correct_sampled
-    from fastndcg.decide.next_judgments import judge_next as judge_next
-    from fastndcg.decide.online import online_agreement as online_agreement
     from fastndcg.decide.over_time import History as History
+    from fastndcg.decide.pools import judge_next as judge_next
     from fastndcg.decide.pools import pool as pool
     from fastndcg.decide.positions import propensities as propensities
     from fastndcg.decide.powered import PredictionPowered as PredictionPowered
@@ -75,6 +74,7 @@ if TYPE_CHECKING:
     from fastndcg.decide.ranges import Ranges as Ranges
     from fastndcg.decide.ranges import judgment_range as judgment_range
     from fastndcg.decide.ranges import tie_range as tie_range
+    from fastndcg.decide.rank_agreement import online_agreement as online_agreement
     from fastndcg.decide.rank_agreement import rank_agreement as rank_agreement
     from fastndcg.decide.sampling import sample_queries as sample_queries
     from fastndcg.decide.systems import compare as compare
@@ -131,14 +131,12 @@ _HOMES = {
     "decide.exposure": "catalogue",
     "decide.judging": "check_judges",
     "decide.judgment_checks": "check_judgments",
-    "decide.next_judgments": "judge_next",
-    "decide.online": "online_agreement",
-    "decide.pools": "pool",
+    "decide.pools": "judge_next pool",
     "decide.positions": "propensities",
     "decide.over_time": "History",
     "decide.powered": "PredictionPowered prediction_powered",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
-    "decide.rank_agreement": "rank_agreement",
+    "decide.rank_agreement": "online_agreement rank_agreement",
     "decide.sampling": "sample_queries",
     "decide.negatives": "correct_sampled",
     "decide.systems": "compare",

@@ -24,9 +24,8 @@ from fastndcg.errors import warn
 from fastndcg.kernels.compile import caching
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
-from fastndcg.scores.slices import columns_of_means, groups_of
+from fastndcg.scores.slices import COUNTS, columns_of_means, groups_of
 from fastndcg.scores.summary import Summary, interval_of
-from fastndcg.scores.weights import COUNTS
 from fastndcg.sources.columns import check_column
 from fastndcg.statistics import Moments, SumsOfGroups, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence

@@ -57,7 +57,7 @@ def judge_next(
       fastndcg judge-next --qrels qrels.txt bm25.run dense.run -n 100 --format csv > to-judge.csv
       fastndcg judge-next --qrels qrels.csv bm25.run dense.run -m AP@100 --by country
     """
-    from fastndcg.decide.next_judgments import judge_next as listed
+    from fastndcg.decide.pools import judge_next as listed
 
     sources = check_sources(paths or [], qrels, run, {}, {})
     asked = read_measures([measure], [])

@@ -29,8 +29,7 @@ from fastndcg.errors import SourceError, about
 from fastndcg.measures import Measure
 from fastndcg.measures.by_tool import Convention
 from fastndcg.scores.scores import Scores
-from fastndcg.scores.slices import SomeQueries
-from fastndcg.scores.weights import COUNTS
+from fastndcg.scores.slices import COUNTS, SomeQueries
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.results import find_stored
 

@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from fastndcg.common.arrays import offsets_of
 from fastndcg.common.exports import AsFrame
-from fastndcg.decide.orders import OfOrders
 from fastndcg.errors import MeasureError, count_of
-from fastndcg.measures import Measure, as_measures
+from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.accepted import Function, Numbers
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
@@ -36,6 +35,31 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-12  # the difference that adding up in another order can make
+
+
+class OfOrders:
+    """Values and means of measures for several orders."""
+
+    def __init__(self, scores: Scores, orders: int) -> None:
+        self._scores = scores  # for each order in turn, all measures
+        self.measures: tuple[Measure, ...] = scores.measures[: len(scores.measures) // orders]
+
+    @property
+    def queries(self) -> pa.Table:
+        return self._scores.queries
+
+    def _values(self, measure: object) -> npt.NDArray[np.float64]:
+        """The values of a measure, (n_orders, n_queries). Raises `MeasureError` for one not asked for."""
+        row = self.measures.index(find_measure(measure, self.measures, "was not asked for"))
+        return self._scores.values[row :: len(self.measures)]
+
+    def _means(self) -> dict[str, list[float]]:
+        """The mean for each order, by measure."""
+        n = len(self.measures)
+        return {
+            str(measure): [self._scores._mean(each) for each in range(row, len(self._scores.measures), n)]
+            for row, measure in enumerate(self.measures)
+        }
 
 
 class Anchor(NamedTuple):

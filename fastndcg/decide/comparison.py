@@ -17,9 +17,8 @@ from fastndcg.common.exports import without_nan
 from fastndcg.common.table import Table
 from fastndcg.decide.contrasts import COLUMNS, KEYS, Contrasts, Options
 from fastndcg.decide.matching import MatchedSamples, missing_text
-from fastndcg.decide.standings import ComparisonRanks
+from fastndcg.decide.standings import ComparisonGates, ComparisonRanks
 from fastndcg.decide.texts import relative
-from fastndcg.decide.verdicts import ComparisonGates
 from fastndcg.errors import ColumnError, InputError, check_system
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of

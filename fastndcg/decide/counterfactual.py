@@ -13,13 +13,12 @@ from fastndcg import statistics
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.table import Table
 from fastndcg.decide.matching import pairs_of
-from fastndcg.decide.online import floats
+from fastndcg.decide.rank_agreement import floats
 from fastndcg.errors import Argument, InputError, MeasureError, check_choice, check_length
 from fastndcg.measures import CG, Measure, Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.statistics.controlled import Controlled, controlled
 from fastndcg.statistics.intervals import check_confidence, t_interval
-from fastndcg.statistics.paired import Spread
+from fastndcg.statistics.paired import Controlled, Spread, controlled
 
 Float64 = npt.NDArray[np.float64]
 

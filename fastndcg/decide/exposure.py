@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from fastndcg import statistics
 from fastndcg.common.table import Table
-from fastndcg.decide.item_facts import Facts, whole
-from fastndcg.decide.shown import lists_of, read_lists
+from fastndcg.decide.item_facts import Facts, lists_of, read_lists, whole
 from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.slices import check_kept, column_names, groups_of

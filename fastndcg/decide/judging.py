@@ -158,7 +158,7 @@ def _checked(columns: dict[str, pa.ChunkedArray], metric: str, confidence: float
         codes, names = _codes(columns[role]) if role in columns else (np.zeros(0, np.int64), [])
         parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
         groups += [(role, name, rows) for name, rows in zip(names, parts, strict=False)]
-    of_judges = iter(alpha_of_pairs(items[counts], judges[counts], grades[counts], metric).of_judges.tolist())
+    of_judges = iter(alpha_of_pairs(items[counts], judges[counts], grades[counts], metric)[1].tolist())
     found = []
     for group, name, rows in groups:
         own = rows[counts[rows]]
@@ -170,7 +170,7 @@ def _checked(columns: dict[str, pa.ChunkedArray], metric: str, confidence: float
             apart = grades[own] - gold[own] if is_known else beside_others[own]
             row |= _drift(moments[own], apart, confidence)
         else:
-            row["alpha"] = alpha_of_pairs(items[own], judges[own], grades[own], metric).alpha
+            row["alpha"] = alpha_of_pairs(items[own], judges[own], grades[own], metric)[0]
             row["kappa"] = _fleiss(items[own], grades[own])
         found.append(row | _beside_gold(grades[own], gold[own], confidence))
     kinds = pa.schema({"group": pa.string(), "name": pa.string(), **_NUMBERS})

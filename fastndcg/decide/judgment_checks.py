@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
@@ -12,17 +14,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api.evaluate import evaluate
-from fastndcg.common.arrays import runs_of
-from fastndcg.common.arrow_types import array_of, column_of, combine
+from fastndcg.common.arrays import arrow_column, runs_of
+from fastndcg.common.arrow_types import array_of, column_of, combine, plain, whole_ids
 from fastndcg.common.table import Table, name_of
-from fastndcg.decide.checked_input import ids_of_corpus, judgments_of, named_runs
-from fastndcg.errors import InputError
+from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.measures import Judged
 from fastndcg.rankings.oddities import are_ranks, are_swapped
-from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles_of_both
+from fastndcg.scores.signatures import mixed
+from fastndcg.sources.columns import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
+from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_name
+from fastndcg.sources.frames import is_table
+from fastndcg.sources.given import open_tables, read_columns
 from fastndcg.sources.joins import alike, join
+from fastndcg.sources.opening import path_of
 from fastndcg.sources.sides import plain_ids
-from fastndcg.sources.trec import given_side
+from fastndcg.sources.text_sides import format_of_side
+from fastndcg.sources.trec import given_side, has_columns
 
 if TYPE_CHECKING:
     from fastndcg.sources.sides import Side
@@ -30,16 +37,20 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 HOLDS, CAUTION, FAILS = "holds", "caution", "fails"
 _EXAMPLES = 3
-_LEAST_ALIKE = 2  # judged documents; many queries have one and the same answer
-_BY_CHANCE = 0.001  # a slice lacks the highest grades of others with this probability, or less: another scale
+_CORPUS_IDS = ("id", "docid", "docno", "corpusid")
+_KINDS = {
+    **dict.fromkeys(("check", "system", "slice"), pa.string()),
+    **dict.fromkeys(("count", "total"), pa.int64()),
+    "share": pa.float64(),
+    **dict.fromkeys(("examples", "verdict"), pa.string()),
+}
 
 
 class _Row(NamedTuple):
-    """What one check found: `count` of `total`, the share of those that are well, and some that are not."""
+    """What one check found: `found` of `total`, the share of those that are well, and some that are not."""
 
     check: str
     found: int
@@ -68,8 +79,8 @@ def check_judgments(
     Parameters
     ----------
     qrels, run
-        As `Rankings.from_qrels_run` takes them: dicts, tables, TREC files, tuples. Several runs are a mapping
-        of names to runs. `qrels` may hold a document twice, which is one of the checks.
+        As `Rankings.from_qrels_run` takes them; several runs are a mapping of names to runs. `qrels` may hold
+        a document twice, which is one of the checks.
     corpus, optional
         The ids of all documents: a table or file with a column of a usual name, such as doc_id, docno or _id;
         a text file with an id a line; or ids as an array, a list, a set or the keys of a dict.
@@ -87,13 +98,10 @@ def check_judgments(
     Returns
     -------
     Table
-        A row for each check, and where it applies for each system and slice, with these columns:
-
-        - check, system, slice;
-        - count: how many queries, documents or judgments it found; total: of how many;
-        - share: the mean of `Judged` at a cutoff, over queries that were judged and returned;
-        - examples: some of what was found;
-        - verdict: "holds", "caution" (look at it: it may be meant) or "fails".
+        A row for each check, and where it applies for each system and slice, with the columns check, system,
+        slice; count: how many queries, documents or judgments it found, and total: of how many; share: the
+        mean of `Judged` at a cutoff, over queries that were judged and returned; examples: some of what was
+        found; verdict: "holds", "caution" (look at it: it may be meant) or "fails".
 
         These fail: queries without a grade above 0, which nothing can win; judged documents that the corpus
         lacks; a document with two grades for a query, or twice with one; two queries with one text; judged
@@ -121,56 +129,107 @@ def check_judgments(
     [('queries without a relevant document', 'q2'), ('judged documents that the corpus lacks', 'c')]
     """
     slices = [by] if isinstance(by, str) else list(by)
-    _check_numbers(cutoffs, least_judged)
-    named = replace(Roles.of(roles, "check_judgments", OF_ONE_TABLE), nan="last")
-    judged, text = judgments_of(qrels, named, slices, text)
-    if judged.query_name in slices:
-        raise InputError(f'by names "{judged.query_name}", the column of query ids; name columns of slices')
-    if not len(judged.codes):
-        raise InputError("qrels has no judgments, so there is nothing to check; give at least one")
-    runs = {name: given_side("run", each, "score", named) for name, each in named_runs(run).items()}
-    pairs = _Pairs(judged)
-    rows = [
-        *_of_judgments(judged, pairs, corpus),
-        *_of_queries(judged, pairs, text),
-        *_scales(judged, slices),
-    ]
-    judged = pairs.once()
-    for name, scored in runs.items():
-        system = None if name is None else str(name)
-        rows += [
-            row._replace(system=system)
-            for row in _of_run(judged, scored, slices, list(cutoffs), least_judged)
-        ]
-    kinds = pa.schema(
-        {
-            **dict.fromkeys(("check", "system", "slice"), pa.string()),
-            "count": pa.int64(),
-            "total": pa.int64(),
-            "share": pa.float64(),
-            **dict.fromkeys(("examples", "verdict"), pa.string()),
-        }
-    )
-    texts = [row._asdict() | {"count": row.found} | {"examples": _in_words(row)} for row in rows]
-    return Table(pa.Table.from_pylist(texts, kinds), 3)
-
-
-def _check_numbers(cutoffs: Any, least_judged: Any) -> None:
     if isinstance(cutoffs, str) or not all(
         isinstance(each, int | np.integer) and not isinstance(each, bool) and each > 0 for each in cutoffs
     ):
         raise InputError(f"cutoffs={cutoffs!r} are no ranks; wanted whole numbers from 1, as in (5, 10, 20)")
-    if (
-        isinstance(least_judged, bool)
-        or not isinstance(least_judged, int | float)
-        or not 0 <= least_judged <= 1
-    ):
+    is_number = isinstance(least_judged, int | float) and not isinstance(least_judged, bool)
+    if not is_number or not 0 <= least_judged <= 1:
         raise InputError(f"least_judged={least_judged!r} is no share; wanted a number from 0 to 1")
+    named = replace(Roles.of(roles, "check_judgments", OF_ONE_TABLE), nan="last")
+    of_qrels = named.keeping([*slices, *([] if text is None else [text])])
+    if text is None:
+        usual = [name for name in _columns_of(qrels) if normalised(str(name)) == "querytext"]
+        if len(usual) == 1:
+            text, of_qrels = usual[0], of_qrels.keeping(usual)
+    judged = given_side("qrels", qrels, "relevance", of_qrels)
+    if judged.query_name in slices:
+        raise InputError(f'by names "{judged.query_name}", the column of query ids; name columns of slices')
+    if not len(judged.codes):
+        raise InputError("qrels has no judgments, so there is nothing to check; give at least one")
+    runs = {name: given_side("run", each, "score", named) for name, each in _named_runs(run).items()}
+    pairs = _Pairs(judged)
+    rows = [*_of_judgments(pairs, corpus), *_of_queries(pairs, text), *_scales(judged, slices)]
+    judged = pairs.once()
+    for name, scored in runs.items():
+        found = _of_run(judged, scored, slices, list(cutoffs), least_judged)
+        rows += [row._replace(system=None if name is None else str(name)) for row in found]
+    texts = []
+    for row in rows:
+        more = " ..." if _EXAMPLES == len(row.examples) < row.found else ""
+        examples = ", ".join(row.examples) + more if row.examples else None
+        texts.append(row._asdict() | {"count": row.found, "examples": examples})
+    return Table(pa.Table.from_pylist(texts, pa.schema(_KINDS)), 3)
 
 
-def _in_words(row: _Row) -> str | None:
-    more = " ..." if _EXAMPLES == len(row.examples) < row.found else ""
-    return ", ".join(row.examples) + more if row.examples else None
+def _named_runs(run: Any) -> dict[Any, Any]:
+    """Runs by their names; None is the name of a run alone."""
+
+    def is_run(value: Any) -> bool:
+        """Whether a value of a dict is a run, and not the documents of a query."""
+        if isinstance(value, Mapping):
+            of_queries = any(isinstance(each, Mapping | list | tuple) for each in value.values())
+            return has_columns(value) or of_queries
+        return isinstance(value, str | os.PathLike) or _has_columns(value)
+
+    if isinstance(run, Mapping):
+        if not run:
+            raise InputError("run is an empty dict; wanted a run, or a mapping of names to runs")
+        if not has_columns(run) and all(map(is_run, run.values())):
+            return dict(run)
+    return {None: run}
+
+
+def _has_columns(data: Any) -> bool:
+    """Whether this is a table, and no column of one; or ranx's `Run`."""
+    if is_table(data):
+        return any(hasattr(data, name) for name in ("columns", "column_names", "schema"))
+    return hasattr(data, "to_dict") and not hasattr(data, "dtype")
+
+
+def _columns_of(data: Any) -> list[Any]:
+    """The names of columns of a table, or of a file that its name says to be one."""
+    if isinstance(data, str | os.PathLike):
+        kind = format_of_side(path_of(data, "qrels"), has_rank=False)
+        if kind in (TREC, NESTED):
+            return []
+        return list(open_tables([data], None, None if kind is TABLE else kind).names)
+    if isinstance(data, Mapping):
+        return list(data) if has_columns(data) else []
+    if hasattr(data, "collect_schema"):  # of Polars, whose lazy frames warn of `columns`
+        return list(data.collect_schema().names())
+    names = getattr(data, "column_names", getattr(data, "columns", []))
+    return list(names) if hasattr(names, "__iter__") else []
+
+
+def _ids_of_corpus(corpus: Any) -> pa.Array:
+    is_path = isinstance(corpus, str | os.PathLike)
+    if is_path and format_of_name(corpus) is None:
+        try:
+            lines = Path(corpus).read_text(encoding="utf-8-sig").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            said = f"corpus: {corpus} cannot be read: {reason}; give a table, or an id a line"
+            raise SourceError(said) from None
+        return pa.array([line.strip() for line in lines if line.strip()], pa.large_string())
+    if isinstance(corpus, Mapping):  # of columns, or with an entry for each document
+        has_ids = any(normalised(str(name)) in _CORPUS_IDS for name in list(corpus)[:9])
+        has_ids = has_ids and not any(isinstance(each, str | Mapping) for each in corpus.values())
+    else:
+        has_ids = is_path or _has_columns(corpus)
+    if has_ids:
+
+        def find(names: list[str]) -> dict[str, str]:
+            own = [name for name in names if normalised(str(name)) in _CORPUS_IDS]
+            return {"doc_id": own[0] if len(own) == 1 else find_column(names, "doc_id")}
+
+        return plain_ids(read_columns(corpus, find, ())["doc_id"])
+    ids = sorted(corpus) if isinstance(corpus, set | frozenset) else corpus
+    ids = list(ids) if isinstance(ids, Mapping) else ids
+    found = whole_ids(plain(arrow_column("corpus", ids)))
+    if pa.types.is_floating(found.type) or pa.types.is_nested(found.type):
+        raise InputTypeError(f"corpus holds {found.type}; wanted ids that are texts or whole numbers")
+    return plain_ids(found)
 
 
 # ---- judgments ----
@@ -204,111 +263,100 @@ def _of_rows(side: Side, rows: Int64) -> Side:
 
 
 def _names(ids: Any, places: Int64) -> list[str]:
-    values = (ids[int(place)].as_py() for place in places[:_EXAMPLES])
-    return [
-        name_of(value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value)
-        for value in values
-    ]
+    names = []
+    for place in places[:_EXAMPLES]:
+        value = ids[int(place)].as_py()
+        names.append(
+            name_of(value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value)
+        )
+    return names
 
 
 def _found(check: str, ids: Any, places: Int64, total: int, verdict: str = FAILS) -> _Row:
     return _Row(check, len(places), total, verdict if len(places) else HOLDS, _names(ids, places))
 
 
-def _of_judgments(side: Side, pairs: _Pairs, corpus: Any) -> Iterator[_Row]:
+def _of_judgments(pairs: _Pairs, corpus: Any) -> Iterator[_Row]:
+    side, n = pairs.side, len(pairs.first)
     best = np.full(len(side.queries), -np.inf)
     np.maximum.at(best, side.codes, side.values)
     lost = np.flatnonzero(~(best > 0))
     yield _found("queries without a relevant document", side.queries, lost, len(side.queries))
     if corpus is not None:
         ids = pairs.documents.dictionary
-        mine, theirs = alike(ids, ids_of_corpus(corpus))
+        mine, theirs = alike(ids, _ids_of_corpus(corpus))
         lacking = np.flatnonzero(~array_of(pc.is_in(mine, theirs)))
         yield _found("judged documents that the corpus lacks", ids, lacking, len(ids))
-    n = len(pairs.first)
     lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(lowest, pairs.number, side.values)
     np.maximum.at(highest, pairs.number, side.values)
     differ, repeated = lowest < highest, np.bincount(pairs.number, minlength=n) > 1
-    for check, chosen in (
-        ("documents with two grades for a query", differ),
-        ("documents judged twice with one grade", repeated & ~differ),
-    ):
-        rows = np.sort(pairs.first[chosen])
-        yield pairs.found(check, rows, n)
+    yield pairs.found("documents with two grades for a query", np.sort(pairs.first[differ]), n)
+    rows = np.sort(pairs.first[repeated & ~differ])
+    yield pairs.found("documents judged twice with one grade", rows, n)
 
 
-def _of_queries(side: Side, pairs: _Pairs, text: str | None) -> Iterator[_Row]:
-    """Queries that are there under two ids."""
+def _of_queries(pairs: _Pairs, text: str | None) -> Iterator[_Row]:
+    """Queries that are there under two ids; that several have one and the same answer says nothing."""
+    side = pairs.side
     if text is not None and side.kept is not None:
         written = pc.utf8_trim_whitespace(pc.utf8_lower(side.kept[text].cast(pa.large_string())))
         known = array_of(pc.is_valid(written))
         codes = array_of(combine(pc.fill_null(written, "")).dictionary_encode().indices)
-        yield _groups("queries with the same text", side, codes, known, FAILS)
+        yield _shared("queries with the same text", side, codes, known, FAILS)
     # two sums of hashes of (document, grade), each of 64 bits, and the number of judgments: a set of them
     levels = np.unique(side.values, return_inverse=True)[1].astype(np.uint64)
     rows = np.sort(pairs.first)
     order = rows[np.argsort(side.codes[rows], kind="stable")]
     judged = np.bincount(side.codes[order], minlength=len(side.queries))
-    known = judged >= _LEAST_ALIKE
     sums = [judged]
     for salt in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03):
-        hashes = _mixed(pairs.document[order].astype(np.uint64) * np.uint64(salt) + _mixed(levels[order]))
+        hashes = mixed(pairs.document[order].astype(np.uint64) * np.uint64(salt) + mixed(levels[order]))
         total = np.zeros(len(side.queries), np.uint64)
         np.add.at(total, side.codes[order], hashes)
         sums.append(total.view(np.int64))
     codes = np.unique(np.stack(sums, 1), axis=0, return_inverse=True)[1].reshape(-1)
-    yield _groups("queries with the same judgments", side, codes, known, CAUTION)
+    yield _shared("queries with the same judgments", side, codes, judged >= 2, CAUTION)
 
 
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Numbers whose every bit depends on all bits (splitmix64)."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
-
-
-def _groups(check: str, side: Side, codes: Array, known: Flags, verdict: str) -> _Row:
+def _shared(check: str, side: Side, codes: Array, known: Array, verdict: str) -> _Row:
     """Queries that share a code with another, those of a group together."""
     places = np.flatnonzero(known)
     counts = np.bincount(codes[places], minlength=1)
     shared = places[counts[codes[places]] > 1]
     first = np.full(len(counts), len(codes))
     np.minimum.at(first, codes[shared], shared)
-    return _found(
-        check, side.queries, shared[np.lexsort((shared, first[codes[shared]]))], len(places), verdict
-    )
+    shared = shared[np.lexsort((shared, first[codes[shared]]))]
+    return _found(check, side.queries, shared, len(places), verdict)
 
 
 def _scales(side: Side, by: list[str]) -> Iterator[_Row]:
     """The range of grades, and slices whose range ends lower than chance explains."""
-    yield _scale(side.values)
-    for name, groups in _slices(side.kept, by):
-        for value, queries in groups:
-            chosen = np.zeros(len(side.queries), np.bool_)
-            chosen[queries] = True
-            own, others = side.values[chosen[side.codes]], side.values[~chosen[side.codes]]
-            if not len(own):
-                continue
+
+    def scale(grades: Array, verdict: str, of_slice: str | None) -> _Row:
+        words = [f"{grades.min():g} to {grades.max():g}"]
+        n = len(np.unique(grades))
+        return _Row("scale of grades", n, len(grades), verdict, words, slice=of_slice)
+
+    yield scale(side.values, HOLDS, None)
+    for name, queries in _slices(side.kept, by):
+        chosen = np.zeros(len(side.queries), np.bool_)
+        chosen[queries] = True
+        own, others = side.values[chosen[side.codes]], side.values[~chosen[side.codes]]
+        if len(own):
             above = np.mean(others > own.max()) if len(others) else 0.0
-            verdict = CAUTION if (1 - above) ** len(own) < _BY_CHANCE else HOLDS
-            yield _scale(own)._replace(slice=f"{name}={value}", verdict=verdict)
+            by_chance = (1 - above) ** len(own)  # that the slice lacks the highest grades of others
+            yield scale(own, CAUTION if by_chance < 0.001 else HOLDS, name)
 
 
-def _scale(grades: Array) -> _Row:
-    words = [f"{grades.min():g} to {grades.max():g}"]
-    return _Row("scale of grades", len(np.unique(grades)), len(grades), HOLDS, words)
-
-
-def _slices(kept: Any, by: list[str]) -> Iterator[tuple[str, list[tuple[str, Int64]]]]:
+def _slices(kept: Any, by: list[str]) -> Iterator[tuple[str, Int64]]:
+    """The name of each slice, and the queries in it."""
     for name in by:
         found = combine(kept[name]).dictionary_encode(null_encoding="encode")
         codes = array_of(found.indices)
         parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-        yield (
-            name,
-            [(name_of(value), part) for value, part in zip(found.dictionary.to_pylist(), parts, strict=True)],
-        )
+        for value, part in zip(found.dictionary.to_pylist(), parts, strict=True):
+            yield f"{name}={name_of(value)}", part
 
 
 # ---- runs ----
@@ -322,22 +370,17 @@ def _of_run(judged: Side, run: Side, by: list[str], cutoffs: list[int], least: f
     unjudged = np.flatnonzero(~known)
     yield _found("queries of the run without judgments", run.queries, unjudged, len(theirs), CAUTION)
     pairs = _Pairs(run)
-    repeated = np.flatnonzero(np.bincount(pairs.number, minlength=len(pairs.first)) > 1)
-    rows = np.sort(pairs.first[repeated])
-    yield pairs.found("documents twice in the run", rows, len(pairs.first))
+    repeated = np.bincount(pairs.number, minlength=len(pairs.first)) > 1
+    yield pairs.found("documents twice in the run", np.sort(pairs.first[repeated]), len(pairs.first))
     is_nan = np.isnan(run.values) if run.values.dtype.kind == "f" else np.zeros(len(run.values), np.bool_)
-    rows = np.flatnonzero(is_nan)
-    yield pairs.found("scores that are NaN", rows, len(run.values))
+    yield pairs.found("scores that are NaN", np.flatnonzero(is_nan), len(run.values))
     finite = run.values[~is_nan]
     swapped = len(finite) > 0 and are_swapped(judged.values, finite)
     yield _Row("grades and scores that look swapped", int(swapped), 1, FAILS if swapped else HOLDS)
-    changes = np.flatnonzero(np.diff(run.codes)) + 1
-    ends = np.concatenate([[0], changes, [len(run.codes)]])
+    ends = np.concatenate([[0], np.flatnonzero(np.diff(run.codes)) + 1, [len(run.codes)]])
     several = not run.is_ordered and len(finite) == len(run.values) > len(run.queries)
     is_rank = several and are_ranks(run.values, ends)
     yield _Row("scores that look like ranks", int(is_rank), 1, CAUTION if is_rank else HOLDS)
-    if not known.any():
-        return
     run = _of_rows(run, np.sort(pairs.first))
     both = _of_rows(run, np.flatnonzero(known[run.codes]))
     if not len(both.codes):
@@ -345,18 +388,12 @@ def _of_run(judged: Side, run: Side, by: list[str], cutoffs: list[int], least: f
     rankings = join(judged, both, "skip", "docid_desc", "last")
     scores = evaluate(rankings, [Judged @ cutoff for cutoff in cutoffs])
     ranks = runs_of(1, rankings.lengths)
+    slices: list[tuple[str | None, Any]] = [(None, slice(None)), *_slices(rankings.queries, by)]
     for cutoff in cutoffs:
         returned = np.minimum(rankings.lengths, cutoff)
         ends = np.append(0, np.cumsum(np.asarray(rankings.is_judged) & (ranks <= cutoff)))[rankings.offsets]
-        columns = scores[Judged @ cutoff], np.diff(ends), returned
-        yield _judged(cutoff, columns, slice(None), least)
-        for name, groups in _slices(rankings.queries, by):
-            for value, queries in groups:
-                yield _judged(cutoff, columns, queries, least)._replace(slice=f"{name}={value}")
-
-
-def _judged(cutoff: int, columns: tuple[Array, Array, Array], queries: Any, least: float) -> _Row:
-    shares, judged, returned = (column[queries] for column in columns)
-    share = float(np.mean(shares))
-    verdict = HOLDS if share >= least else FAILS
-    return _Row(f"judged at {cutoff}", int(judged.sum()), int(returned.sum()), verdict, share=share)
+        for name, queries in slices:
+            share = float(np.mean(scores[Judged @ cutoff][queries]))
+            counts = int(np.diff(ends)[queries].sum()), int(returned[queries].sum())
+            verdict = HOLDS if share >= least else FAILS
+            yield _Row(f"judged at {cutoff}", *counts, verdict, slice=name, share=share)

@@ -6,25 +6,43 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.files import target_of, whole_file
-from fastndcg.common.table import Table, quoted
-from fastndcg.decide.runs_by_date import KEYS, SCHEMA, SERIES, SHOWN, numbers_of, rows_of, time_of
-from fastndcg.errors import Argument, InputError, InputTypeError, SourceError, suggest
+from fastndcg.common.table import Table, name_of, quoted
+from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.measures import as_measure
 from fastndcg.scores.scores import Scores
-from fastndcg.scores.slices import column_names
+from fastndcg.scores.slices import check_kept, column_names, groups_of
+from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import check_confidence, t_interval
 
 if TYPE_CHECKING:
     from fastndcg.typing import Chart
 
 _MARK = b"fastndcg.history"
+_SCHEMA = pa.schema(
+    {
+        "at": pa.timestamp("us", "UTC"),
+        "name": pa.string(),
+        "measure": pa.string(),
+        "by": pa.string(),  # the column of slices, null for all queries
+        "slice": pa.string(),
+        "queries": pa.int64(),
+        "mean": pa.float64(),
+        "error": pa.float64(),  # standard error of the mean
+        "freedom": pa.float64(),  # its degrees of freedom
+        "share": pa.float64(),  # of the (weighted) queries
+    }
+)
+_SERIES = ("name", "measure", "by", "slice")
+_SHOWN = ("at", "name", "measure", "slice", "queries")
+_RANGES = 2.66  # moving ranges from the centre to the limits of a chart of individual values: 3 / 1.128
 
 
 class History:
@@ -92,19 +110,22 @@ class History:
             )
         if not scores.n_queries:
             raise InputError("scores has no queries, so that there is no mean to add")
-        new = rows_of(scores, time_of(at), str(name), column_names(by))
+        new = _rows_of(scores, _time_of(at), str(name), column_names(by))
         target, is_stream = target_of(self.path)
         if is_stream:
             raise SourceError(f"{self.path} is a stream, to which nothing can be added. Name a file.")
         with _alone(target.parent):
             old = self._read()
-            known = {tuple(row[key] for key in KEYS): row for row in old.to_pylist()}
+            known = {tuple(row[key] for key in ("at", *_SERIES)): row for row in old.to_pylist()}
             added = []
             for row in new:
-                there = known.get(tuple(row[key] for key in KEYS))
+                there = known.get(tuple(row[key] for key in ("at", *_SERIES)))
                 if there is None:
                     added.append(row)
-                elif not _same(there, row):
+                    continue
+                for key in ("queries", "mean", "error"):
+                    if there[key] == row[key] or (math.isnan(there[key]) and math.isnan(row[key])):
+                        continue
                     of = f" of {quoted(name)}" if name else ""
                     raise InputError(
                         f"{self.path} already has {row['measure']}{of} at {row['at']:%Y-%m-%d %H:%M:%S} UTC, "
@@ -117,7 +138,7 @@ class History:
             if added:
                 import pyarrow.parquet as pq
 
-                table = pa.concat_tables([old, pa.Table.from_pylist(added, SCHEMA)])
+                table = pa.concat_tables([old, pa.Table.from_pylist(added, _SCHEMA)])
                 with whole_file(self.path) as draft:
                     pq.write_table(table.replace_schema_metadata({_MARK: b"1"}), draft)
 
@@ -126,17 +147,17 @@ class History:
         import pyarrow.parquet as pq
 
         if not Path(self.path).exists():
-            return SCHEMA.empty_table()
+            return _SCHEMA.empty_table()
         try:
             table = pq.read_table(os.fspath(self.path), partitioning=None)
         except (pa.ArrowException, OSError) as error:
             raise SourceError(f"{self.path} cannot be read as a history: {error}") from None
-        if _MARK not in (table.schema.metadata or {}) or table.schema.names != SCHEMA.names:
+        if _MARK not in (table.schema.metadata or {}) or table.schema.names != _SCHEMA.names:
             raise SourceError(
                 f"{self.path} is no history, and nothing was added to it. Name a new file, or one that "
                 "History.add wrote."
             )
-        return table.replace_schema_metadata(None).cast(SCHEMA)
+        return table.replace_schema_metadata(None).cast(_SCHEMA)
 
     def table(
         self,
@@ -151,10 +172,8 @@ class History:
 
         Parameters
         ----------
-        measure : Measure or notation, optional
-            Default: all.
-        name : str, optional
-            Of one system. Default: of all.
+        measure, name : optional
+            A measure or its notation, and a system. Default: all.
         by : str, optional
             The column whose slices are shown. Default: all queries.
         confidence : float
@@ -172,10 +191,10 @@ class History:
               for the run by itself; null for the reference and for what was before;
             - sure: whether it is sure that the mean changed, with this confidence over all runs to come: the
               j-th run after the reference is tested with (1 - confidence) * 6 / (pi^2 j^2), so that a series
-              without a change is ever called changed with at most 1 - confidence. The first date of which
-              this is true is the first on which the change is sure;
-            - centre, limit_low and limit_high of a control chart of individual values, and `outside`, whether
-              the mean lies beyond them. Null for fewer than three runs.
+              without a change is ever called changed with at most 1 - confidence;
+            - centre, limit_low and limit_high of a control chart of individual values (centre +- 2.66 times
+              the mean of moving ranges), and `outside`, whether the mean lies beyond them. Null for fewer
+              than three runs.
 
         Raises
         ------
@@ -189,15 +208,14 @@ class History:
 
         References
         ----------
-        Shewhart, Economic Control of Quality of Manufactured Product, 1931: centre +- 2.66 times the mean of
-        moving ranges.
+        Shewhart, Economic Control of Quality of Manufactured Product, 1931.
         """
         check_confidence(confidence)
-        reference = None if since is None else time_of(since)
+        reference = None if since is None else _time_of(since)
         rows: list[dict[str, Any]] = []
         for series in self._series(measure, name, by):
             rows += numbers_of(series, confidence, reference)
-        kinds = {name: SCHEMA.field(name).type for name in SHOWN}
+        kinds = {name: _SCHEMA.field(name).type for name in _SHOWN}
         kinds |= dict.fromkeys(("mean", "low", "high", "change", "change_low", "change_high"), pa.float64())
         kinds |= {"sure": pa.bool_()}
         kinds |= dict.fromkeys(("centre", "limit_low", "limit_high"), pa.float64()) | {"outside": pa.bool_()}
@@ -227,7 +245,7 @@ class History:
                 rows = [row for row in rows if row[key] == wanted]
         series: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in rows:
-            series.setdefault(tuple(row[key] for key in SERIES), []).append(row)
+            series.setdefault(tuple(row[key] for key in _SERIES), []).append(row)
         return list(series.values())
 
     def plot(
@@ -250,28 +268,23 @@ class History:
         Each measure is a label of the gauges `fastndcg_mean`, `fastndcg_mean_low`, `fastndcg_mean_high`,
         `fastndcg_queries` and `fastndcg_time_seconds`. Raises `InputError` if there are no runs.
         """
-        last: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for row in self._by_date():
-            last[tuple(row[key] for key in SERIES)] = row
+        last = {tuple(row[key] for key in _SERIES): row for row in self._by_date()}
         gauges: dict[str, list[str]] = {}
         for row in last.values():
+            labels = []
+            for key in filter(row.get, _SERIES):
+                text = row[key].replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+                labels.append(f'{key}="{text}"')
             low, high = t_interval(row["mean"], row["error"], row["freedom"], 0.95)
-            labels = ",".join(f"{key}={_label(row[key])}" for key in SERIES if row[key])
-            values = {
-                "mean": row["mean"], "mean_low": low, "mean_high": high, "queries": row["queries"],
-                "time_seconds": row["at"].timestamp(),
-            }  # fmt: skip
-            for gauge, value in values.items():
-                gauges.setdefault(f"fastndcg_{gauge}", []).append(f"{{{labels}}} {_metric(value)}")
+            values = {"mean": row["mean"], "mean_low": low, "mean_high": high, "queries": row["queries"]}
+            for gauge, value in (values | {"time_seconds": row["at"].timestamp()}).items():
+                text = repr(value) if math.isfinite(value) else "+Inf" if value > 0 else "-Inf"
+                text = "NaN" if math.isnan(value) else text
+                gauges.setdefault(f"fastndcg_{gauge}", []).append(f"{{{','.join(labels)}}} {text}")
         lines = []
         for gauge, samples in gauges.items():
             lines += [f"# TYPE {gauge} gauge", *(f"{gauge}{sample}" for sample in samples)]
         return "\n".join([*lines, "# EOF", ""])
-
-
-def _same(there: dict[str, Any], row: dict[str, Any]) -> bool:
-    pairs = ((there[key], row[key]) for key in ("queries", "mean", "error"))
-    return all(one == other or (one != one and other != other) for one, other in pairs)  # noqa: PLR0124 - NaN
 
 
 @contextmanager
@@ -301,13 +314,85 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _label(text: str) -> str:
-    """The value of a label; OpenMetrics escapes quotes, backslashes and ends of lines."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+def _time_of(at: datetime | date | str | None) -> datetime:
+    """A time in UTC. Raises `InputError` or `InputTypeError` for what is none."""
+    if at is None:
+        return datetime.now(UTC)
+    found: Any = at
+    if isinstance(at, str):
+        try:
+            found = datetime.fromisoformat(at)
+        except ValueError:
+            raise InputError(
+                Argument("at", at), " is no date; wanted one as in ", Argument("at", "2026-11-24"), "."
+            ) from None
+    elif hasattr(at, "to_pydatetime"):  # pandas
+        found = at.to_pydatetime()
+    elif isinstance(at, date) and not isinstance(at, datetime):
+        found = datetime.combine(at, time())
+    if not isinstance(found, datetime) or found != found:  # noqa: PLR0124 - NaT alone differs from itself
+        raise InputTypeError(f"at is a {type(at).__name__}; wanted a date, a datetime or text as 2026-11-24")
+    try:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except OverflowError:
+        raise InputError(Argument("at", str(at)), " lies outside of the years 1 to 9999 in UTC") from None
 
 
-def _metric(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return repr(value) if math.isfinite(value) else "+Inf" if value > 0 else "-Inf"
+def _rows_of(scores: Scores, at: datetime, name: str, by: list[str]) -> list[dict[str, Any]]:
+    """A row for each measure, of all queries and of each slice."""
+    groups: list[tuple[str | None, str | None, Any]] = [(None, None, slice(None))]
+    if by:
+        check_kept(by, scores.queries.column_names)
+        distinct, found = groups_of([scores.queries[column] for column in by])
+        names = zip(*(map(name_of, column.to_pylist()) for column in distinct), strict=True)
+        groups += [(", ".join(by), ", ".join(each), rows) for each, rows in zip(names, found, strict=True)]
+        if len({each for _, each, _ in groups}) < len(groups):
+            raise ColumnError(f"two slices of {', '.join(by)} have one name as text; rename one")
+    rows = []
+    for place, measure in enumerate(scores.measures):
+        total = math.nan
+        for column, of_slice, part in groups:
+            values, weight = scores._values_that_count(place, part)
+            moments = Moments.of(values, weight)
+            error, freedom = moments.error(weighted=weight is not None)
+            size = float(len(values)) if weight is None else float(np.sum(weight))
+            total = size if column is None else total
+            numbers = at, name, str(measure), column, of_slice, len(values)
+            more = scores._mean_of(moments, place), error, freedom, size / total if total else math.nan
+            rows.append(dict(zip(_SCHEMA.names, (*numbers, *more), strict=True)))
+    return rows
+
+
+def numbers_of(
+    series: list[dict[str, Any]], confidence: float, since: datetime | None
+) -> Iterator[dict[str, Any]]:
+    """The rows of a table of one series."""
+    base = 0 if since is None else sum(row["at"] <= since for row in series) - 1
+    reference = series[base]
+    if base < 0:
+        first = series[0]["at"]
+        raise InputError(
+            f"there is no run up to {since:%Y-%m-%d %H:%M} UTC; the first is at {first:%Y-%m-%d %H:%M}"
+        )
+    means = np.array([row["mean"] for row in series])
+    centre = limit = math.nan
+    if len(series) > 2:
+        centre, limit = float(means.mean()), _RANGES * float(np.abs(np.diff(means)).mean())
+    for place, row in enumerate(series):
+        low, high = t_interval(row["mean"], row["error"], row["freedom"], confidence)
+        numbers: dict[str, Any] = {"mean": row["mean"], "low": low, "high": high, "sure": False}
+        if place > base:
+            change, after = row["mean"] - reference["mean"], place - base
+            squares = [each["error"] ** 2 for each in (reference, row)]
+            error, freedom = math.sqrt(sum(squares)), min(reference["freedom"], row["freedom"])
+            if sum(squares) > 0 and freedom > 0:  # Welch's degrees of freedom
+                below = squares[0] ** 2 / reference["freedom"] + squares[1] ** 2 / row["freedom"]
+                freedom = sum(squares) ** 2 / below
+            ends = t_interval(change, error, freedom, confidence)
+            strict = t_interval(change, error, freedom, 1 - (1 - confidence) * 6 / (math.pi * after) ** 2)
+            numbers |= {"change": change, "change_low": ends.low, "change_high": ends.high}
+            numbers["sure"] = strict.low > 0 or strict.high < 0
+        if not math.isnan(centre):
+            numbers |= {"centre": centre, "limit_low": centre - limit, "limit_high": centre + limit}
+            numbers["outside"] = abs(row["mean"] - centre) > limit
+        yield {key: row[key] for key in _SHOWN} | numbers

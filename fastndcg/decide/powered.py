@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.table import Table
 from fastndcg.decide.matching import Sample, common_measures, match_queries, missing_text, pairs_of, scores_of
-from fastndcg.decide.verdicts import HOLDS, verdict_of
+from fastndcg.decide.standings import HOLDS, verdict_of
 from fastndcg.errors import ColumnError, InputError, InputTypeError, check_system
 from fastndcg.scores.slices import check_kept, column_names, groups_of
-from fastndcg.statistics.controlled import controlled
 from fastndcg.statistics.exact_sums import differences_of
-from fastndcg.statistics.intervals import check_confidence, check_size
+from fastndcg.statistics.intervals import check_confidence, check_size, t_interval
+from fastndcg.statistics.paired import controlled
 
 if TYPE_CHECKING:
     from fastndcg.decide.matching import Bools, Int64
@@ -234,6 +234,6 @@ def _estimate(
     weight = sides[0][0].weight
     weights = None if weight is None else (weight[rows][own], weight[rows][others])
     found = controlled(values[own], control[own], control[others], weights)
-    ends = found.interval(confidence)
+    ends = t_interval(found.mean, found.error, found.freedom, confidence)
     numbers = found.mean, *ends, found.weight, len(own), len(own) + len(others), found.effective
     return dict(zip(_NUMBERS, numbers, strict=True))

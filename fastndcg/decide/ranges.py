@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.table import Table, digits
-from fastndcg.decide.orders import OfOrders
+from fastndcg.decide.anchoring import OfOrders
 from fastndcg.errors import InputError, check_choice
 from fastndcg.measures import Measure, as_measures
 from fastndcg.measures.measure import hold_functions

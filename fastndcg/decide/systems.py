@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fastndcg.common.threads import check_threads
 from fastndcg.decide.anchoring import Anchors
 from fastndcg.decide.anchoring import anchors as anchors_of
@@ -17,12 +19,11 @@ from fastndcg.decide.matching import (
     shares_that_differ,
     unmatched_samples,
 )
-from fastndcg.decide.signed import check_signatures
 from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, check_system
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.statistics.intervals import check_confidence, check_size
-from fastndcg.statistics.noncentral import scipy
+from fastndcg.scores.signatures import fields_of
+from fastndcg.statistics.intervals import check_confidence, check_size, scipy
 from fastndcg.statistics.paired import CORRECTIONS
 from fastndcg.statistics.resampling import METHODS, check_resamples
 
@@ -240,3 +241,41 @@ def _anchors(
             )
         found[str(name)] = anchors_of(given, measures, threads=threads)
     return found
+
+
+_ALIKE = ("convention", "judgments")  # what has to be the same; measures and queries are matched
+
+
+def check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], signatures: str) -> list[str]:
+    """Cautions about what signatures leave open. Raises `InputError` where they say that systems differ.
+
+    They are looked at where results were stored with one, or all have a pool of judgments.
+    """
+    check_choice("signatures", signatures, ("refuse", "ignore"))
+    pools = [scores._pool for scores in scored.values()]
+    is_stored = any(scores._signatures for scores in scored.values())
+    differ = None not in pools and not all(all(map(np.array_equal, pool, pools[0])) for pool in pools)
+    if signatures == "ignore" or not (is_stored or differ):
+        return []
+    cautions: dict[str, None] = {}
+    for measure in measures:
+        found = {name: fields_of(scores.signature(measure)) for name, scores in scored.items()}
+        first, *others = found
+        for name in others:
+            one, other = found[first], found[name]
+            for field in _ALIKE:
+                if one[field] == other[field] or "unknown" in (one[field], other[field]):
+                    continue
+                if field == "judgments" and one["queries"] != other["queries"]:
+                    cautions[
+                        f"{first} and {name} have other queries, so that it cannot be known "
+                        "whether they were judged alike."
+                    ] = None
+                    continue
+                raise InputError(
+                    f'{measure} of "{first}" and "{name}" was not made alike: {field} of the one is '
+                    f"{one[field]}, of the other {other[field]}. Evaluate both alike, or pass ",
+                    Argument("signatures", "ignore"),
+                    ".",
+                )
+    return list(cautions)

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.decide.online import online_agreement, paired
-from fastndcg.decide.rank_agreement import rank_agreement
+from fastndcg.decide.rank_agreement import online_agreement, paired, rank_agreement
 from fastndcg.errors import ColumnError, InputError, count_of
 from fastndcg.look.chart_parts import (
     by_name,

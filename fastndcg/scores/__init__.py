@@ -2,10 +2,8 @@
 
 scores   `Scores`: values for each query, and their tables
 summary  `Means` and `Summary`: the numbers of each measure over all queries
-slices   groups of queries by kept columns, and their means
-weights  weights of queries in means: counts of documents, or a column
-signatures  one line that says exactly how a number was made
-digests  what it was computed of: hashes of queries and their judgments
+slices   groups of queries by kept columns, their means, and weights of queries in means
+signatures  one line that says exactly how a number was made, and of which queries and judgments
 storage  results of queries as columns and in files
 """
 

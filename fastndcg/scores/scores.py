@@ -18,10 +18,9 @@ from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, check_choice, count_of
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.signatures import Signed
-from fastndcg.scores.slices import check_kept, column_names, columns_of_means, groups_of
+from fastndcg.scores.slices import OWN, check_kept, column_names, columns_of_means, groups_of, weights_by
 from fastndcg.scores.storage import field_of
 from fastndcg.scores.summary import Means, Summary, check_unit, interval_of
-from fastndcg.scores.weights import OWN, weights_by
 from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import SMALL, check_confidence, logit_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples

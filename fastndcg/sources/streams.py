@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.scores.digests import Digests
     from fastndcg.scores.scores import Scores
+    from fastndcg.scores.signatures import Digests
 
 Int64 = npt.NDArray[np.int64]
 
@@ -105,7 +105,7 @@ def evaluate_stream(
 
 
 def _evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None) -> Scores:
-    from fastndcg.scores.digests import digests_of  # here, since those who score arrays need no results
+    from fastndcg.scores.signatures import digests_of  # here, since those who score arrays need no results
 
     stream._documents, signs = 0, hasattr(sink, "sign")  # digests take time, and are for what is stored
     try:

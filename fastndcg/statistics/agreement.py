@@ -1,4 +1,4 @@
-"""Agreement of two rankings, and of judges."""
+"""Agreement of two rankings and of judges."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Mapping
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import InputError, InputTypeError, check_choice
-from fastndcg.statistics.noncentral import scipy
+from fastndcg.statistics.intervals import scipy
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -25,8 +25,8 @@ def tau_b(a: Float64, b: Float64) -> float:
 
 
 def tau_ap(a: Float64, b: Float64) -> float:
-    """tau_AP of the ranking by `b` to the reference ranking by `a`, as the expectation over all orders of
-    tied items.
+    """tau_AP of the ranking by `b` to the reference ranking by `a`: the expectation over all orders of tied
+    items.
 
     2 / (n - 1) * sum over ranks i > 1 of b of C(i) / (i - 1), minus 1, where C(i) of the items above rank i
     are also above it in a (Yilmaz, Aslam and Robertson, SIGIR 2008). Two items that tie in a count half.
@@ -53,19 +53,13 @@ def tau_ap(a: Float64, b: Float64) -> float:
     return 2 * total / (len(a) - 1) - 1
 
 
-class _Place(NamedTuple):
-    """The place of an item: the number of items above it, and of items in its tied group."""
-
-    above: int
-    size: int
-
-
-def _places(scores: Mapping[Hashable, float]) -> dict[Hashable, _Place]:
-    places: dict[Hashable, _Place] = {}
+def _places(scores: Mapping[Hashable, float]) -> dict[Hashable, tuple[int, int]]:
+    """Of each item the number of items above it, and of items in its tied group."""
+    places: dict[Hashable, tuple[int, int]] = {}
     ranked = sorted(scores.items(), key=lambda item: -item[1])
     for _, group in groupby(ranked, key=lambda item: item[1]):
-        tied, above = [item for item, _ in group], len(places)
-        places |= dict.fromkeys(tied, _Place(above, len(tied)))
+        tied = [item for item, _ in group]
+        places |= dict.fromkeys(tied, (len(places), len(tied)))
     return places
 
 
@@ -89,10 +83,10 @@ def rbo(a: Mapping[Any, float], b: Mapping[Any, float], p: float) -> float:
     overlap, whole = np.zeros(long + 2), np.zeros(long + 2)
     for item in places.keys() & others.keys():
         one, other = places[item], others[item]
-        first, last = max(one.above, other.above) + 1, max(sum(one), sum(other))
+        first, last = max(one[0], other[0]) + 1, max(sum(one), sum(other))
         if first < last:
             depths = np.arange(first, last)
-            shares = [np.minimum((depths - place.above) / place.size, 1.0) for place in (one, other)]
+            shares = [np.minimum((depths - above) / size, 1.0) for above, size in (one, other)]
             overlap[first:last] += shares[0] * shares[1]
         whole[last] += 1
     overlap = (overlap + np.cumsum(whole))[1 : long + 1]
@@ -110,10 +104,8 @@ METRICS = ("nominal", "ordinal", "interval", "ratio")
 
 
 def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
-    """Cohen's kappa: the agreement of two judges beyond chance; 1 is full agreement, 0 is the agreement of
-    chance.
-
-    1 - (observed disagreement) / (disagreement expected of independent judges).
+    """Cohen's kappa of two judges: 1 - (observed disagreement) / (disagreement expected of independent
+    judges). 1 is full agreement, 0 is the agreement of chance.
 
     Parameters
     ----------
@@ -153,8 +145,7 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
         raise InputError(
             f"a has shape {first.shape} and b {second.shape}; wanted a grade by each judge for each item"
         )
-    for name, grades in (("a", first), ("b", second)):
-        lacking = _missing(grades)
+    for name, lacking in (("a", _missing(first)), ("b", _missing(second))):
         if lacking.any():
             raise InputError(
                 f"{name} lacks grades, the first at position {int(np.argmax(lacking))}; "
@@ -172,11 +163,9 @@ def cohen_kappa(a: Any, b: Any, weights: str | None = None) -> float:
 
 
 def fleiss_kappa(counts: Any) -> float:
-    """Fleiss' kappa: the agreement of any number of judges beyond chance, where as many judged each item; 1
-    is full agreement, 0 is the agreement of chance.
-
-    (P - E) / (1 - E): P is the share of pairs of judges of an item that agree, and E the sum over categories
-    of the squared share of all judgments.
+    """Fleiss' kappa of any number of judges, as many for each item: (P - E) / (1 - E). P is the share of
+    pairs of judges of an item that agree, and E the sum over categories of the squared share of all
+    judgments.
 
     Parameters
     ----------
@@ -186,14 +175,12 @@ def fleiss_kappa(counts: Any) -> float:
     Returns
     -------
     float
-        NaN if all judgments are of one category.
+        1 is full agreement, 0 is the agreement of chance; NaN if all judgments are of one category.
 
     Raises
     ------
-    InputError
-        Another shape, counts that are not whole numbers from 0, or rows with different sums.
-    InputTypeError
-        Counts that are not numbers.
+    InputError, InputTypeError
+        Another shape, rows with different sums; counts that are not whole numbers from 0, or no numbers.
 
     See Also
     --------
@@ -219,8 +206,7 @@ def fleiss_kappa(counts: Any) -> float:
     if wrong.any():
         item = int(np.argmax(wrong.any(axis=1)))
         raise InputError(f"counts of item {item} are {given[item].tolist()}; wanted whole numbers from 0")
-    judges = numbers.sum(axis=1)
-    if not len(judges):
+    if not len(judges := numbers.sum(axis=1)):
         return math.nan
     if judges[0] < 2 or (judges != judges[0]).any():
         item = int(np.argmax(judges != judges[0])) if judges[0] > 1 else 0
@@ -234,9 +220,8 @@ def fleiss_kappa(counts: Any) -> float:
 
 
 def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
-    """Krippendorff's alpha: the agreement of any number of judges beyond chance. Judges may skip items.
-
-    1 - (observed disagreement within items) / (disagreement expected between all grades).
+    """Krippendorff's alpha of any number of judges, which may skip items: 1 - (observed disagreement within
+    items) / (disagreement expected between all grades).
 
     Parameters
     ----------
@@ -255,10 +240,8 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
 
     Raises
     ------
-    InputError
-        Another shape; a metric that does not exist.
-    InputTypeError
-        Grades that are not numbers, or as strings not all strings.
+    InputError, InputTypeError
+        Another shape; a metric that does not exist; grades that are not numbers.
 
     See Also
     --------
@@ -275,21 +258,19 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     0.812
     """
     check_choice("metric", metric, METRICS)
+    wanted = "wanted (n_judges, n_items), NaN where there is none"
     try:
         grades = np.asanyarray(ratings)
         if grades.dtype.kind not in "biufO":
             raise TypeError
         np.asarray(grades, np.float64)  # refuses what is no number
     except (TypeError, ValueError):
-        raise InputTypeError(
-            "ratings are not a matrix of numbers; wanted (n_judges, n_items), NaN where there is none"
-        ) from None
+        raise InputTypeError(f"ratings are not a matrix of numbers; {wanted}") from None
     if grades.ndim != 2:
-        raise InputError(
-            f"ratings has shape {grades.shape}; wanted (n_judges, n_items), NaN where there is none"
-        )
+        raise InputError(f"ratings has shape {grades.shape}; {wanted}")
     judged = ~_missing(grades)
-    grades, judged = np.ma.getdata(grades)[:, judged.sum(axis=0) > 1], judged[:, judged.sum(axis=0) > 1]
+    several = judged.sum(axis=0) > 1
+    grades, judged = np.ma.getdata(grades)[:, several], judged[:, several]
     levels, codes = _levels(grades[judged].tolist())
     items = np.broadcast_to(np.arange(grades.shape[1]), grades.shape)[judged]
     counts = np.zeros((grades.shape[1], len(levels)))  # grades of each item
@@ -304,19 +285,12 @@ def krippendorff_alpha(ratings: Any, metric: str = "nominal") -> float:
     return float(1 - (apart * together).sum() / by_chance) if by_chance else math.nan
 
 
-class Pairs(NamedTuple):
-    """Grades of the same items, pair by pair."""
-
-    alpha: float  # Krippendorff's
-    of_judges: Float64  # (n_judges,): 1 - disagreement with the others, over that expected of all
-
-
-def alpha_of_pairs(items: Int64, judges: Int64, grades: Float64, metric: str) -> Pairs:
-    """Krippendorff's alpha of grades in rows, and that of each judge with the others. All arrays (n_grades,);
-    items and judges are numbers from 0.
+def alpha_of_pairs(items: Int64, judges: Int64, grades: Float64, metric: str) -> tuple[float, Float64]:
+    """Krippendorff's alpha of grades in rows, and that of each judge with the others: 1 - (disagreement with
+    them) / (that expected of all). All arrays (n_grades,); items and judges are numbers from 0.
 
     >>> grades = np.array([1.0, 1, 2, 2, 3, 1])
-    >>> alpha_of_pairs(np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 0, 1]), grades, "nominal").alpha
+    >>> alpha_of_pairs(np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 0, 1]), grades, "nominal")[0]
     0.54545454...
     """
     judged = np.bincount(items)[items]
@@ -337,54 +311,49 @@ def alpha_of_pairs(items: Int64, judges: Int64, grades: Float64, metric: str) ->
             pairs += np.bincount(side, weight, n_judges)
     by_chance = float((apart * np.outer(given, given)).sum()) / max(n * (n - 1), 1)
     if not by_chance:
-        return Pairs(math.nan, np.full(n_judges, math.nan))
+        return math.nan, np.full(n_judges, math.nan)
     with np.errstate(invalid="ignore"):
-        return Pairs(1 - float(sums.sum()) / n / by_chance, 1 - sums / pairs / by_chance)
+        return 1 - float(sums.sum()) / n / by_chance, 1 - sums / pairs / by_chance
 
 
 def _missing(grades: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Where there is no grade: NaN, None, another null, or masked."""
+
+    def is_null(grade: Any) -> bool:
+        try:
+            return grade is None or bool(grade != grade)  # noqa: PLR0124 - so is NaN
+        except TypeError:
+            return True  # pandas.NA
+
     values = np.ma.getdata(grades)
+    found: npt.NDArray[np.bool_] = np.ma.getmaskarray(grades)
     if values.dtype.kind == "f":
-        lacking = np.isnan(values)
+        found = found | np.isnan(values)
     elif values.dtype.kind == "O":
-        lacking = np.array([_is_null(each) for each in values.ravel()], np.bool_).reshape(values.shape)
-    else:
-        lacking = np.zeros(values.shape, np.bool_)
-    found: npt.NDArray[np.bool_] = lacking | np.ma.getmaskarray(grades)
+        found = found | np.array([is_null(each) for each in values.ravel()], np.bool_).reshape(values.shape)
     return found
 
 
-def _is_null(grade: Any) -> bool:
-    try:
-        return grade is None or bool(grade != grade)  # noqa: PLR0124 - so is NaN
-    except TypeError:
-        return True  # pandas.NA
-
-
-def _levels(grades: list[Any]) -> tuple[list[Any], npt.NDArray[np.int64]]:
+def _levels(grades: list[Any]) -> tuple[list[Any], Int64]:
     """Distinct grades in rising order, and the number of each grade; integers of any size stay exact."""
     try:
         levels = sorted(set(grades))
     except TypeError:
         kinds = ", ".join(sorted({type(grade).__name__ for grade in grades}))
-        raise InputTypeError(
-            f"grades are of several kinds: {kinds}; give all as numbers, or all as strings"
-        ) from None
+        said = f"grades are of several kinds: {kinds}; give all as numbers, or all as strings"
+        raise InputTypeError(said) from None
     places = {level: place for place, level in enumerate(levels)}
     return levels, np.array([places[grade] for grade in grades], np.int64)
 
 
 def _apart(levels: Float64, places: Float64, given: Float64, metric: str) -> Float64:
     """Disagreement of each pair of levels, (n_levels, n_levels)."""
-    one, other = places[:, None], places[None, :]
     if metric == "nominal":
         return 1 - np.eye(len(levels))
-    if metric == "interval":
-        return np.square(one - other)
+    if metric == "ordinal":
+        places = np.cumsum(given) - given / 2  # the middle of a level's own grades among all in order
+    far: Float64 = places[:, None] - places
     if metric == "ratio":
-        whole = levels[:, None] + levels[None, :]
-        shares: Float64 = np.divide(one - other, whole, out=np.zeros(whole.shape), where=whole != 0)
-        return np.square(shares)
-    middle = np.cumsum(given) - given / 2  # where a level's own grades are, in the middle, among all in order
-    return np.square(middle[:, None] - middle[None, :])
+        whole = levels[:, None] + levels
+        far = np.divide(far, whole, out=np.zeros(whole.shape), where=whole != 0)
+    return np.square(far)

@@ -1,4 +1,4 @@
-"""Two samples of values: the difference of their means, its significance, and its effect size.
+"""Two samples of values: the difference of their means, its significance, its effect size, and correlations.
 
 Arrays in, numbers out. `fastndcg.decide.comparison` has the systems, queries and tables around them.
 """
@@ -6,12 +6,15 @@ Arrays in, numbers out. `fastndcg.decide.comparison` has the systems, queries an
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.statistics import intervals
+from fastndcg.statistics.agreement import tau_b
 from fastndcg.statistics.exact_sums import (
     ROUNDING,
     differences_of,
@@ -22,8 +25,7 @@ from fastndcg.statistics.exact_sums import (
     ranks_of,
     scaled,
 )
-from fastndcg.statistics.intervals import Interval, t_interval, t_two_sided
-from fastndcg.statistics.noncentral import NAN, noncentralities, queries_needed, scipy, shift_to_detect
+from fastndcg.statistics.intervals import Interval, normal_quantile, t_interval, t_two_sided
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -60,7 +62,7 @@ class Spread(NamedTuple):
             clusters = None if clusters is None else clusters[weighs]
         n, middle = len(values), mean(values, weight)
         if n < 2 or math.isnan(middle):
-            return cls(n, middle, NAN, NAN, NAN)
+            return cls(n, middle, math.nan, math.nan, math.nan)
         size = float(np.abs(values).max()) if size is None else size
         power = math.frexp(size)[1]  # squares of what is divided by 2**power do not overflow
         off = np.ldexp(values - middle, -power)
@@ -80,19 +82,16 @@ class Spread(NamedTuple):
             order = np.lexsort((shares * (direction(middle, values) or 1.0), clusters))
             starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
             shares = np.add.reduceat(shares[order], starts)
-            if is_constant(
-                shares / np.add.reduceat(np.ones(n) if weight is None else weight[order], starts), least
-            ):
+            sizes = np.add.reduceat(np.ones(n) if weight is None else weight[order], starts)
+            if is_constant(shares / sizes, least):
                 shares, middle = np.zeros(len(shares)), settled
-            groups = len(shares)
-            freedom = groups - 1.0
+            groups, freedom = len(shares), len(shares) - 1.0
         elif weight is not None:
             freedom = float(whole**2 / exact_sum_of_products(weight, weight) - 1)
         if groups < 2:
-            return cls(n, middle, std, NAN, NAN)
+            return cls(n, middle, std, math.nan, math.nan)
         error = math.sqrt(exact_sum(shares * shares) * groups / (groups - 1) / whole**2)
-        error = math.ldexp(error, power)
-        return cls(n, middle, std, error, freedom)
+        return cls(n, middle, std, math.ldexp(error, power), freedom)
 
 
 def direction(middle: float, values: Float64, least: float = 0.0) -> float:
@@ -129,7 +128,7 @@ class Difference(NamedTuple):
         freedom = sum(squares) ** 2 / parts if parts else sample.freedom + baseline.freedom
         n = sample.n + baseline.n
         pooled = (sample.n - 1) * std**2 + (baseline.n - 1) * std0**2
-        std = math.ldexp(math.sqrt(pooled / (n - 2)), power) if n > 2 else NAN
+        std = math.ldexp(math.sqrt(pooled / (n - 2)), power) if n > 2 else math.nan
         return cls(n, float(differences_of(sample.mean, baseline.mean)), std, error, freedom)
 
     def p(self) -> float:
@@ -143,25 +142,26 @@ class Difference(NamedTuple):
         return {
             **t_interval(self.difference, self.error, self.freedom, confidence)._asdict(),
             "effect": self.effect,
-            "detectable": self.error and self.error * shift_to_detect(self.freedom, confidence, 0.8),
+            "detectable": self.error
+            and self.error * intervals.shift_to_detect(self.freedom, confidence, 0.8),
         }
 
     @property
     def _correction(self) -> float:
         """Hedges' correction of the bias of effects."""
-        return 1 - 3 / (4 * self.freedom - 1) if self.freedom > 1 else NAN
+        return 1 - 3 / (4 * self.freedom - 1) if self.freedom > 1 else math.nan
 
     @property
     def effect(self) -> float:
         """The difference in standard deviations, corrected."""
-        return self._correction * self.difference / self.std if self.std > 0 else NAN
+        return self._correction * self.difference / self.std if self.std > 0 else math.nan
 
     def effect_interval(self, confidence: float) -> Interval:
         """The interval of the effect, widened to contain it, which it may not if confidence is low."""
         effect, corrected = self.effect, self._correction
         if math.isnan(effect) or not self.error:  # without an error the means of all clusters are equal
             return Interval(effect, effect)
-        ends = noncentralities(self.difference / self.error, self.freedom, confidence)
+        ends = intervals.noncentralities(self.difference / self.error, self.freedom, confidence)
         scale = self.error / self.std
         return Interval(min(effect, corrected * ends.low * scale), max(effect, corrected * ends.high * scale))
 
@@ -170,14 +170,14 @@ class Difference(NamedTuple):
         if not self.std > 0 or not self.error > 0:
             return None
         std = self.error * math.sqrt(self.queries)
-        return queries_needed(abs(difference) / std, confidence, power)
+        return intervals.queries_needed(abs(difference) / std, confidence, power)
 
 
 def wilcoxon(differences: Float64, size: float) -> float:
     """p-value of Wilcoxon's signed-rank test without zeros; 1 where all are zero. Sizes that are equal up to
     rounding are tied.
     """
-    stats = scipy("stats", "Wilcoxon's test")
+    stats = intervals.scipy("stats", "Wilcoxon's test")
     nonzero = differences[differences != 0]
     if not len(nonzero):
         return 1.0
@@ -191,9 +191,9 @@ def holm(p: list[float]) -> list[float]:
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    adjusted, least = list(p), 0.0
-    for rank, place in enumerate(_ascending(p)):
-        least = max(least, (_count_tested(p) - rank) * p[place])
+    adjusted, least, tested = list(p), 0.0, _ascending(p)
+    for rank, place in enumerate(tested):
+        least = max(least, (len(tested) - rank) * p[place])
         adjusted[place] = min(1.0, least)
     return adjusted
 
@@ -204,9 +204,9 @@ def benjamini_hochberg(p: list[float]) -> list[float]:
     >>> [round(each, 3) for each in benjamini_hochberg([0.01, 0.04, 0.03, 0.005])]
     [0.02, 0.04, 0.04, 0.02]
     """
-    adjusted, most = list(p), 1.0
-    for rank, place in reversed(list(enumerate(_ascending(p), 1))):
-        most = min(most, p[place] * _count_tested(p) / rank)
+    adjusted, most, tested = list(p), 1.0, _ascending(p)
+    for rank, place in reversed(list(enumerate(tested, 1))):
+        most = min(most, p[place] * len(tested) / rank)
         adjusted[place] = most
     return adjusted
 
@@ -217,15 +217,138 @@ def bonferroni(p: list[float]) -> list[float]:
     >>> bonferroni([0.01, 0.4, 0.03])
     [0.03, 1.0, 0.09]
     """
-    return [each if math.isnan(each) else min(1.0, _count_tested(p) * each) for each in p]
+    return [each if math.isnan(each) else min(1.0, len(_ascending(p)) * each) for each in p]
 
 
 CORRECTIONS = {"holm": holm, "bonferroni": bonferroni, "bh": benjamini_hochberg}
 
 
 def _ascending(p: list[float]) -> list[int]:
+    """The places of p-values that are no NaN, the least first."""
     return sorted((place for place, each in enumerate(p) if not math.isnan(each)), key=p.__getitem__)
 
 
-def _count_tested(p: list[float]) -> int:
-    return sum(not math.isnan(each) for each in p)
+class Controlled(NamedTuple):
+    """A mean that is corrected by a control, and its standard error."""
+
+    mean: float
+    weight: float  # how much of the difference of the control's two means is added
+    error: float
+    freedom: float  # degrees of freedom of the error
+    effective: float  # values that alone would give as small an error
+
+
+def controlled(
+    values: Float64,
+    control: Float64,
+    others: Float64 | None = None,
+    weights: tuple[Float64, Float64] | None = None,
+) -> Controlled:
+    """The mean of values, (n,), corrected by their control, (n,), whose mean is 0, or that of `others`,
+    (n_others,), which are of the same population: the values of a judge for queries that people did not
+    label, or the control variate of a difference of two rankers. `weights` are of the values and of the
+    others.
+
+    mean = mean(values) + weight * (mean(others) - mean(control)), with the weight that makes the variance the
+    least: cov(values, control) / ((1 + n / n_others) var(control)), var that of all values of the control,
+    and between 0 and 1 (PPI++, Angelopoulos, Duchi and Zrnic 2023). Without others it is cov / var, of any
+    size. Of weighted values n is (sum of w)^2 / (sum of w^2).
+
+    The error is that of values - weight * control, and of weight * others; degrees of freedom are
+    Satterthwaite's. That the weight is chosen from the values takes one, and adds what the regression of
+    double sampling has for it: (means' difference)^2 / (n var(control)) (Cochran, Sampling Techniques, 1977).
+    """
+    w, w_others = (None, None) if weights is None else weights
+    alone, own = Spread.of(values, w), Spread.of(control, w)
+    if math.isnan(own.mean + (0.0 if others is None or not len(others) else mean(others, w_others))):
+        return Controlled(*[math.nan] * 5)
+    theirs = Spread(0, 0.0, 0.0, 0.0, math.inf) if others is None else Spread.of(others, w_others)
+    if alone.n < 3 or math.isnan(alone.error) or math.isnan(theirs.error):  # nothing to learn from
+        return Controlled(alone.mean, 0.0, alone.error, alone.freedom, float(alone.n))
+    shares = np.full(len(values), 1 / alone.n) if w is None else scaled(w) / scaled(w).sum()
+    off = control - own.mean
+    together, square = (float((shares * each * off).sum()) for each in (values - alone.mean, off))
+    n, spread = _size(values, w), square
+    if others is not None:
+        every = None if weights is None else np.concatenate(weights)
+        spread = Spread.of(np.concatenate([control, others]), every).std ** 2
+        spread *= 1 + n / _size(others, w_others)
+    far = max(float(np.abs(each).max(initial=0.0)) for each in (control, () if others is None else others))
+    weight = 0.0 if is_constant(off, far) or not square else together / spread
+    weight = weight if others is None else min(max(weight, 0.0), 1.0)
+    if not weight:
+        return Controlled(alone.mean, 0.0, alone.error, alone.freedom, float(alone.n))
+    size = float(max(np.abs(values).max(), abs(weight) * np.abs(control).max()))
+    rest, gap = Spread.of(differences_of(values, weight * control), w, size=size), theirs.mean - own.mean
+    chosen = math.sqrt((alone.n - 1) / (alone.n - 2) * (1 + gap**2 / (n * square)))
+    parts = (rest.error * chosen, max(rest.freedom - 1, 1.0)), (weight * theirs.error, theirs.freedom)
+    error = math.hypot(*(part for part, _ in parts))
+    apart = sum(part**4 / freedom for part, freedom in parts if part)
+    return Controlled(
+        alone.mean + weight * gap,
+        weight,
+        error,
+        error**4 / apart if apart else parts[0][1],
+        alone.n * (alone.error / error) ** 2 if error else math.inf,
+    )
+
+
+def _size(values: Float64, weight: Float64 | None) -> float:
+    """The number of values; of weighted ones that of as many equal weights."""
+    if weight is None:
+        return float(len(values))
+    w = scaled(weight)
+    return float(exact_sum(w)) ** 2 / float((w * w).sum())
+
+
+# ---- correlations ----
+
+
+def pearson(a: Float64, b: Float64) -> float:
+    """The linear correlation of two arrays, (n,); NaN if the values of one are equal."""
+    one, other = (each - each.mean() for each in (a, b)) if len(a) else (a, b)
+    sizes = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return min(max(float(one @ other) / sizes, -1.0), 1.0) if sizes else math.nan
+
+
+def spearman(a: Float64, b: Float64) -> float:
+    """The linear correlation of ranks, those of ties averaged."""
+    ranks = []
+    for values in (a, b):
+        _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+        ranks.append((np.cumsum(counts) - (counts - 1) / 2)[codes])
+    return pearson(*ranks)
+
+
+# a correlation, and the variance of its arc hyperbolic tangent from n and the correlation: Fisher's; Bonett
+# and Wright, Psychometrika 2000
+CORRELATIONS: dict[str, tuple[Callable[[Float64, Float64], float], Callable[[int, float], float]]] = {
+    "pearson": (pearson, lambda n, _: 1 / (n - 3)),
+    "spearman": (spearman, lambda n, r: (1 + r * r / 2) / (n - 3)),
+    "kendall": (tau_b, lambda n, _: 0.437 / (n - 4)),
+}
+
+
+def correlation(method: str, a: Float64, b: Float64, confidence: float) -> tuple[float, Interval]:
+    """A correlation and its interval, which is NaN for fewer than 5 values, or where it is 1 or -1."""
+    correlate, variance = CORRELATIONS[method]
+    r = correlate(a, b) if len(a) > 1 else math.nan
+    if len(a) < 5 or not abs(r) < 1 - 1e-12:
+        return r, Interval(math.nan, math.nan)
+    half = normal_quantile(confidence) * math.sqrt(variance(len(a), r))
+    return r, Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
+
+
+def share(hits: int, n: int, confidence: float) -> tuple[float, Interval]:
+    """A share and its interval by Wilson (JASA 1927), which lies from 0 to 1; NaN of nothing.
+
+    >>> share(8, 10, 0.95)
+    (0.8, Interval(low=0.490162..., high=0.943317...))
+    """
+    if not n:
+        return math.nan, Interval(math.nan, math.nan)
+    z = normal_quantile(confidence)
+    middle, whole = (hits + z * z / 2) / (n + z * z), hits / n
+    half = z / (n + z * z) * math.sqrt(n * whole * (1 - whole) + z * z / 4)
+    low = 0.0 if not hits else min(middle - half, whole)  # which rounding would leave apart from the ends
+    return whole, Interval(low, 1.0 if hits == n else max(middle + half, whole))

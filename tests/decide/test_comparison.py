@@ -13,7 +13,7 @@ from systems import DEXTRO, LAEVO, compared, drawn, row_of, scores_of
 
 import fastndcg as fn
 from fastndcg.decide.systems import TESTS
-from fastndcg.statistics.noncentral import noncentralities, queries_needed
+from fastndcg.statistics.intervals import noncentralities, queries_needed
 from fastndcg.statistics.paired import Spread, benjamini_hochberg, bonferroni, holm
 from fastndcg.statistics.resampling import bootstrap_interval
 

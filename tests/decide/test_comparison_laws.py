@@ -14,8 +14,7 @@ import fastndcg as fn
 from fastndcg.decide.systems import TESTS
 from fastndcg.scores.scores import Scores
 from fastndcg.statistics import exact_sum, exact_sum_of_products, mean
-from fastndcg.statistics.intervals import logit_interval, t_interval, t_quantile, t_two_sided
-from fastndcg.statistics.noncentral import queries_needed
+from fastndcg.statistics.intervals import logit_interval, queries_needed, t_interval, t_quantile, t_two_sided
 from fastndcg.statistics.resampling import METHODS
 
 stats = pytest.importorskip("scipy.stats")
@@ -101,7 +100,7 @@ def test_numbers_of_a_comparison(pair, interval, test, confidence):
 _EVERY_CALL_ENDS = """
 import numpy as np
 import fastndcg as fn
-from fastndcg.statistics.noncentral import noncentralities, queries_needed, shift_to_detect
+from fastndcg.statistics.intervals import noncentralities, queries_needed, shift_to_detect
 for freedom in (1, 1.5, 2, 9, 49, 999, 1e6):
     for t in np.logspace(-20, 300, 65).tolist():
         for confidence in (0.01, 0.5, 0.95, 0.999999):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError
-from fastndcg.statistics.correlations import share
+from fastndcg.statistics.paired import share
 
 stats = pytest.importorskip("scipy.stats")
 PAIRS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=0, max_size=12)

@@ -59,7 +59,7 @@ def test_a_table_has_what_the_values_say(tmp_path):
 @pytest.mark.pure
 def test_without_a_change_few_series_are_ever_called_changed():
     """At most 5 % of series of 20 days, however often one looks; 12 of 60 would be 5 deviations above."""
-    from fastndcg.decide.runs_by_date import numbers_of
+    from fastndcg.decide.over_time import numbers_of
 
     random, called = np.random.default_rng(0), 0
     for _ in range(60):

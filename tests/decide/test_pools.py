@@ -211,7 +211,7 @@ def test_sums_are_moved_as_evaluation_says(measure, monkeypatch):
         name: each.with_scores(np.floor(np.asarray(each.scores) / 3)) for name, each in systems.items()
     }
     at_once = fn.judge_next(systems, measure, n=4000).to_pylist()
-    monkeypatch.setattr("fastndcg.decide.next_judgments._is_sum", lambda _: False)
+    monkeypatch.setattr("fastndcg.decide.pools._is_sum", lambda _: False)
     tried = fn.judge_next(systems, measure, n=4000).to_pylist()
     moves, others = (
         {(row["query"], row["document"]): row["move"] for row in rows} for rows in (at_once, tried)

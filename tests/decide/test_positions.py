@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 import fastndcg as fn
+from fastndcg.decide.positions import looks
 from fastndcg.errors import ColumnError, InputError, InputTypeError, MeasureError
-from fastndcg.statistics.position_bias import looks
 
 pytestmark = pytest.mark.compiled
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError
-from fastndcg.statistics.controlled import controlled
+from fastndcg.statistics.paired import controlled
 
 pytestmark = pytest.mark.compiled
 

@@ -12,8 +12,7 @@ from commands import in_process_of_its_own, only_line, run
 from pyarrow import feather
 
 import fastndcg as fn
-from fastndcg.scores.digests import digests_of, hashes_of_texts
-from fastndcg.scores.signatures import fields_of
+from fastndcg.scores.signatures import digests_of, fields_of, hashes_of_texts
 
 QUERIES = 60
 M64 = (1 << 64) - 1
@@ -76,7 +75,7 @@ def test_digests_are_those_of_the_definition():
 def test_blocks_and_types_change_no_digest(block, monkeypatch):
     table = table_of(3)
     whole = digests_of(fn.Rankings.from_arrow(table))
-    monkeypatch.setattr("fastndcg.scores.digests._BLOCK", block)
+    monkeypatch.setattr("fastndcg.scores.signatures._BLOCK", block)
     for kind in (pa.int8(), pa.int16(), pa.uint8(), pa.uint64(), pa.float32(), pa.float64()):
         typed = table.set_column(1, "label", table["label"].cast(kind))
         assert digests_of(fn.Rankings.from_arrow(typed)) == whole
