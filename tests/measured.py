@@ -201,7 +201,7 @@ LIVE = {
         }.items()
     },
     ("ir_measures", "ERR"): Live(_ir_measures("ERR", "gdeval", 0), "graded", _CUT),
-    ("ir_measures", "Judged"): Live(_ir_measures("Judged", "judged"), "graded", _CUT),
+    ("ir_measures", "Judged"): Live(_ir_measures("Judged", "judged"), "negative", _CUT),
     ("gdeval", "ERR"): Live(_ir_measures("ERR", "gdeval"), "graded", _CUT),
     ("catboost", "AP"): Live(_catboost("MAP"), "fractions"),
     ("catboost", "R"): Live(_catboost("RecallAt"), "fractions"),
@@ -216,6 +216,7 @@ LIVE = {
     ("catboost", "ERR"): Live(_catboost("ERR"), "fractions"),
     ("catboost", "PFound"): Live(_catboost("PFound"), "fractions"),
     ("xgboost", "P"): Live(_xgboost("pre"), "binary"),
+    ("xgboost", "AUC"): Live(_xgboost("auc"), "graded", _NO_CUTOFF, least=3),
     ("torchmetrics", "AP"): Live(_torchmetrics("RetrievalMAP"), "binary", ties=False, shift=-1.0),
     ("torchmetrics", "P"): Live(_torchmetrics("RetrievalPrecision"), "binary", ties=False, shift=-1.0),
     ("torchmetrics", "R"): Live(_torchmetrics("RetrievalRecall"), "binary", ties=False, shift=-1.0),

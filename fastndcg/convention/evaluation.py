@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg import statistics
-from fastndcg.common.arrays import offsets_from, read_only
+from fastndcg.common.arrays import falling_keys, offsets_from, read_only
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError, InputError, InputTypeError, count_of
-from fastndcg.measures import Measure, Measures, NumRel, as_measure, as_measures
+from fastndcg.measures import Measure, Measures, NumRel, NumRet, as_measure, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.measures.measure import resolve
 from fastndcg.measures.rules import BY_COUNT, OF_MEASURE
@@ -41,6 +41,13 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
     Raise `ConventionError` if that order is not known and a value of one of the measures depends on it.
     """
     rankings = without_pool(rankings, convention)
+    if convention.grades == "distinct":
+        grades = rankings.relevance if rankings.is_judged is None else rankings.relevance * rankings.is_judged
+        query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+        falling = np.empty(rankings.n_docs, np.int64)
+        falling[np.lexsort((falling_keys(grades), query))] = np.arange(rankings.n_docs)
+        distinct = {"relevance": read_only(rankings.offsets[1:][query] - 1 - falling), "is_judged": None}
+        rankings = rankings._of(**rankings.__getstate__() | distinct)
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
         with np.errstate(over="ignore"):  # the tools overflow to infinity too
             rankings = _with_rows(rankings, None, rankings.scores.astype(np.float32))
@@ -70,7 +77,9 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
 
 
 def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
-    """Rankings without the judged documents that were not scored, if the tool knows none."""
+    """Rankings with the documents that the tool knows as judged."""
+    if convention.pool == "listed":
+        return rankings._with_pooled or rankings
     if convention.pool == "judged" or rankings.judged is None:
         return rankings
     return rankings._of(**rankings.__getstate__() | {"judged": None})
@@ -142,17 +151,27 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
     returned, (offsets, grades) = rankings.lengths > 0, laid_out.pool(rankings)
     judged = np.diff(offsets) > 0
     if convention.unjudged == "skip_irrelevant":
-        gains = worths.gains_of_grades(convention.measure(), grades) > 0
+        known = convention.measure()
+        counts_all = known.definition.worth == "found" and known.rel is None
+        gains = worths.gains_of_grades(NumRel if counts_all else known, grades) > 0
         judged = np.diff(offsets_from(gains)[offsets]) > 0
     left_out = ~(returned | judged)
     if convention.missing != "value":
         left_out |= ~returned
     if convention.unjudged != "value":
         left_out |= ~judged
+    left_out |= rankings.lengths < convention.shortest
     empty = np.isnan(values)
     given = measure.params.get("empty", 0.0)
     instead = math.nan if isinstance(given, str) else given
-    values = np.where(left_out, math.nan, np.where(empty, instead, values))
+    values = np.where(empty, instead, values)
+    if convention.only_relevant is not None and empty.any():
+        both, at = (NumRet(rel=measure.rel), NumRet), measure.cutoff
+        hits, found = both if at is None else (each @ at for each in both)
+        of_hits, of_found = values_of(rankings, [hits, found], None).values()
+        full = empty & (of_hits == of_found) & returned
+        values = np.where(full, convention.only_relevant, values)
+    values = np.where(left_out, math.nan, values)
     counted = ~left_out & ~(empty & (given == "skip"))
     shown = values
     if convention.rounding is not None:
@@ -367,10 +386,10 @@ def check_rankings(rankings: object) -> Rankings:
 
 def alike(rules: Iterable[Convention]) -> Iterable[list[Convention]]:
     """Groups of rules that prepare rankings alike, so that one pass ranks for all measures of a group."""
-    groups: dict[tuple[str | None, str, str], list[Convention]] = {}
+    groups: dict[tuple[str | None, ...], list[Convention]] = {}
     for rule in dict.fromkeys(rules):
         ordering = "" if rule.ties in OF_MEASURE else rule.ties
-        groups.setdefault((rule.score_dtype, ordering, rule.pool), []).append(rule)
+        groups.setdefault((rule.score_dtype, ordering, rule.pool, rule.grades), []).append(rule)
     return groups.values()
 
 

@@ -37,7 +37,7 @@ class Measure:
     1.
     """
 
-    __slots__ = ("_hash", "_label", "_values", "cutoff", "cutoff_column", "definition", "params")
+    __slots__ = ("_hash", "_label", "_like", "_values", "cutoff", "cutoff_column", "definition", "params")
 
     definition: Definition
     """Its declaration, with the fields that values of its parameters change."""
@@ -66,6 +66,7 @@ class Measure:
             "cutoff": cutoff,
             "cutoff_column": cutoff_column,
             "_label": label,
+            "_like": None,
             "_values": values,
             "_hash": hash((definition.name, values, cutoff, cutoff_column)),
         }.items():
@@ -111,9 +112,12 @@ class Measure:
         if "like" in parameters:
             from fastndcg.measures.tools import rule_of
 
-            plain = _MEASURES[self.name]
-            at = plain if self._at is None else plain @ self._at
-            return resolve(at, rule_of(parameters.pop("like")), "like")(**parameters)
+            plain, rule = _MEASURES[self.name], rule_of(parameters.pop("like"))
+            if self._at is not None:
+                return resolve(plain @ self._at, rule, "like")(**parameters)
+            like = resolve(plain, rule, "like")(**parameters)
+            object.__setattr__(like, "_like", (rule, parameters))
+            return like
         values = dict(self.params)
         for name, value in read_spellings({**parameters}).items():
             if name not in values:
@@ -133,7 +137,12 @@ class Measure:
             values[name] = parameter.read(value)
         if values.get("gain") == "binary" and values["rel"] == 1:
             values["rel"] = None  # 1 is what "binary" means when no threshold is named
-        return Measure(self.definition, tuple(values.values()), self.cutoff, cutoff_column=self.cutoff_column)
+        changed = Measure(
+            self.definition, tuple(values.values()), self.cutoff, cutoff_column=self.cutoff_column
+        )
+        if self._like is not None:
+            object.__setattr__(changed, "_like", (self._like[0], {**self._like[1], **parameters}))
+        return changed
 
     def __matmul__(self, cutoff: Any) -> Measure:
         """Return this measure over the first `cutoff` ranks; for IPrec, at this recall.
@@ -146,6 +155,9 @@ class Measure:
         """
         if self.definition.cut == "recall":
             return self(recall=cutoff)
+        if self._like is not None:  # a tool may have other parameters with a cutoff
+            rule, own = self._like
+            return resolve(_MEASURES[self.name] @ cutoff, rule, "like")(**own)
         if self.definition.cut in ("none", "relevant"):
             raise MeasureError(
                 f"{self.name} has no cutoff: it looks at all documents; wanted {self}, got {self}@{cutoff}"
@@ -167,6 +179,7 @@ class Measure:
     if TYPE_CHECKING:  # so that type checkers refuse unknown attributes
         _hash: int
         _label: str | None
+        _like: tuple[Rule, Parameters] | None
         _values: tuple[Any, ...]
         alpha: float
         beta: float
@@ -261,7 +274,7 @@ def _restore(
 
 
 def with_label(measure: Measure, label: str | None) -> Measure:
-    if label is None:
+    if not label:
         return measure
     return Measure(measure.definition, measure._values, measure.cutoff, label, measure.cutoff_column)
 

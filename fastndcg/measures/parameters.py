@@ -216,7 +216,7 @@ OF = _one_of(
     "the document whose rank counts",
     {
         "first": "the first relevant document",
-        "best": "the first of the documents that have the best grade of all that were returned",
+        "best": "the first of those with the best grade of all returned, or of all above score_above",
     },
     best={"worth": "best"},
 )

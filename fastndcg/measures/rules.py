@@ -62,6 +62,13 @@ BY_COUNT = ("n_relevant", "min(n_relevant, k)")
 POOLS = {
     "judged": "all judged documents count as relevant or not, returned or not",
     "scored": "documents that were not scored are unknown: recall and the like are of the scored list",
+    "listed": "as judged; unjudged documents of the pool, whose grade is negative, count as judged",
+}
+
+
+GRADES = {
+    "given": "the grades",
+    "distinct": "of equal grades the one in the earlier row is the higher, so that each pair counts",
 }
 
 
@@ -125,6 +132,9 @@ class Rule:
     unjudged: str = "skip"  # a returned query without judged documents: one of QUERIES
     weights: str = "ignored"  # one of WEIGHTS
     pool: str = "judged"  # one of POOLS
+    grades: str = "given"  # one of GRADES
+    shortest: int = 0  # queries with fewer documents are left out
+    only_relevant: float | None = None  # value of a query whose documents are all relevant; None: as `empty`
     default_cutoff: int | None = None  # cutoff of a measure without one
     tolerance: float = 1e-9  # largest difference from the tool's own value of a query
     tool: str = ""  # its name and the version that was run or read
@@ -213,7 +223,8 @@ class Rule:
         return replaced(self, **changes)
 
     def __post_init__(self) -> None:
-        words_of = {"ties": TIES, "missing": QUERIES, "unjudged": QUERIES, "weights": WEIGHTS, "pool": POOLS}
+        words_of = {"ties": TIES, "missing": QUERIES, "unjudged": QUERIES, "weights": WEIGHTS}
+        words_of |= {"pool": POOLS, "grades": GRADES}
         for name, words in words_of.items():
             if (value := getattr(self, name)) not in words:
                 raise MeasureError(

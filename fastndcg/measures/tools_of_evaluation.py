@@ -95,7 +95,7 @@ EVALUATION: tuple[Rule, ...] = (
             has("RR", "RR", cut=False),
             has("RR", "RR@k", cut=True, ties="docid_asc", score_dtype=None),
             has("ERR", "ERR", rounding=Rounding(5, "stored"), score_dtype=None),
-            has("Judged", "Judged", ties="docid_asc", score_dtype=None),
+            has("Judged", "Judged", ties="docid_asc", score_dtype=None, pool="listed"),
             has(
                 "AUC", "Accuracy", ties="docid_asc", score_dtype=None, empty="skip", missing="skip",
                 caveats=("it ends with an error where all returned documents are relevant",),

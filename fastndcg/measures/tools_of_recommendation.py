@@ -46,6 +46,7 @@ RECOMMENDATION: tuple[Rule, ...] = (
             has("P", "Precision", unjudged="skip_irrelevant"), has("R", "Recall", empty="skip"),
             has("Success", "HitRate", empty="skip"), has("AP", "MAP", empty="skip", denominator="cutoff"),
             has("RR", "MRR", empty="skip"),
+            has("AUC", "RocAuc", cut=True, only_relevant=1.0, unjudged="skip_irrelevant"),
         ),
         caveats=(
             ("for pandas, Polars and Spark input, ties are ordered by falling item id; "
@@ -129,9 +130,13 @@ RECOMMENDATION: tuple[Rule, ...] = (
     ),
     _RECSYS.replace(
         name="torchrec", of=None, tool="TorchRec, read", source="torchrec/metrics/recall_session.py",
-        others=(has("R", "recall_session", weights="n_relevant"),),
-        caveats=("one share over all sessions: hits over relevant documents",
-            "its gauc leaves out groups whose scores are all equal, and is not reproduced"),
+        others=(
+            has("R", "recall_session", weights="n_relevant",
+                caveats=("one share over all sessions: hits over relevant documents",)),
+            has("AUC", "gauc", cut=False, ties="unspecified", empty="skip", missing="skip", pool="scored",
+                caveats=("groups whose scores are all equal are left out, and refused here as other ties",)),
+        ),
+        caveats=(),
     ),
     _RECSYS.replace(
         name="sentence_transformers", ties="docid_asc", empty="skip",

@@ -34,6 +34,9 @@ _XGBOOST = _LIGHTGBM.replace(
     others=(
         has("AP", "map@k", empty=1.0, denominator="cutoff", weights="weighted"),
         has("P", "pre@k", denominator="returned", weights="weighted"),
+        has("AUC", "auc", cut=False, pairs="graded", ties="average", grades="distinct", shortest=3,
+            weights="ignored", default_cutoff=None,
+            caveats=("with groups, each pair of rows counts: of equal labels the first should be higher",)),
     ),
 )  # fmt: skip
 _UNWEIGHTED = "weights of queries change nothing, also with use_weights=true"

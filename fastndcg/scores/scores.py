@@ -143,7 +143,7 @@ class Scores(Signed):
         measure is undefined are left out if its `empty` is "skip"; if it is "nan", one such query makes the
         mean NaN. `weights` are those of the queries, if any; a column; None; or "n_relevant" or "n_docs", the
         number of relevant or of returned documents, as in GAUC (Zhu et al., Optimized cost per click in
-        Taobao, KDD 2017). Scores of streams have these numbers if NumRel or NumRet was evaluated too.
+        Taobao, KDD 2017). For these a stream is read once more, unless NumRel or NumRet was evaluated too.
         """
         if weights != OWN:
             return self._weighted_by(weights).mean()

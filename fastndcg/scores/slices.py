@@ -122,21 +122,29 @@ def _relevant_from(scores: Any) -> float:
 
 
 def _count(scores: Any, weights: str, measure: Measure) -> Float64:
+    def count(rankings: Any) -> Float64:
+        offsets = rankings.offsets
+        if weights == "n_relevant":
+            flags = rankings.relevance >= measure.rel
+            if rankings.judged is not None:
+                offsets, flags = rankings.judged.offsets, rankings.judged.relevance >= measure.rel
+            elif rankings.is_judged is not None:
+                flags = flags & rankings.is_judged
+            offsets = offsets_of(flags, offsets)
+        return np.asarray(np.diff(offsets), np.float64)
+
     source = scores._source
     rankings, rows = getattr(source, "rankings", source), getattr(source, "rows", slice(None))
-    if not hasattr(rankings, "offsets"):  # parts of a stream are gone, and stored results have no documents
+    if hasattr(rankings, "offsets"):
+        return count(rankings)[rows]
+    # a stream is read once more
+    found: Float64 | None = None if scores._stream is None else scores._stream._count(count)
+    if found is None or len(found) != scores.n_queries:
         raise InputError(
             f"weights={weights!r} are not known of these scores, which do not hold their documents; "
             f'evaluate {measure} too, as in measures=[..., "{measure}"]'
         )
-    if weights == "n_docs":
-        return np.asarray(np.diff(rankings.offsets)[rows], np.float64)
-    offsets, flags = rankings.offsets, rankings.relevance >= measure.rel
-    if rankings.judged is not None:
-        offsets, flags = rankings.judged.offsets, rankings.judged.relevance >= measure.rel
-    elif rankings.is_judged is not None:
-        flags = flags & rankings.is_judged
-    return np.asarray(np.diff(offsets_of(flags, offsets))[rows], np.float64)
+    return found
 
 
 def _column(scores: Any, name: str) -> Float64:

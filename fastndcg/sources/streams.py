@@ -76,6 +76,17 @@ class RankingsStream(ABC):
     def _nothing(self) -> Rankings:
         """Rankings without queries, with the columns of this stream."""
 
+    def _count(self, count: Callable[[Rankings], npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+        """A number for each query, in the order of `evaluate`."""
+        from fastndcg.measures import NumRet
+        from fastndcg.scores.scores import Scores
+
+        def counted(part: Rankings) -> Scores:
+            return Scores([NumRet], count(part)[None], np.zeros((1, len(part)), np.bool_), part, None)
+
+        row: npt.NDArray[np.float64] = evaluate_stream(self, counted).values[0]
+        return row
+
 
 class Sink(Protocol):
     """What `evaluate(..., sink=)` gives results of queries to as they are computed."""

@@ -166,6 +166,8 @@ def test_named_parameters_win_over_those_of_a_tool():
     )
     assert fn.nDCG(gain="exp2")(like="sklearn").gain == "linear"
     assert (fn.nDCG @ 5)(like="xgboost").cutoff == 5
+    for early in (fn.AP(like="spark"), fn.AP(like="spark", rel=2), fn.AP(like="spark")(rel=2)):
+        assert early @ 10 == fn.conventions["spark"].on(fn.AP @ 10).measure(10)(rel=early.rel)
     assert (fn.nDCG @ "slots")(like="xgboost") == fn.conventions["xgboost"].measure("slots")
     with pytest.raises(
         ConventionError, match=r"^sklearn has no RR; it has: nDCG.*Tools that have RR: trec_eval"
@@ -328,7 +330,7 @@ def test_the_comparison_has_everybodys_number_and_what_moves_it(many):
 
 
 @pytest.mark.parametrize(
-    "notation", ["AP@5", "AP", "R@3", "P@10", "RR(rel=2)", "Success@1", "DCG@5", "ERR@5"]
+    "notation", ["AP@5", "AP", "R@3", "P@10", "RR(rel=2)", "Success@1", "DCG@5", "ERR@5", "NumRet@5"]
 )
 def test_the_comparison_of_any_measure_has_everybodys_number(many, notation):
     measure = fn.parse(notation)

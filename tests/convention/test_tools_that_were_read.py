@@ -6,7 +6,9 @@ were compared with the installed tools once, on data as here; LensKit's AP raise
 """
 
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -102,6 +104,21 @@ def rounded(definition):
     return lambda query, k: math.floor((definition(query, k) or 0.0) * 100 + 0.5) / 100
 
 
+def area(query, k):
+    """The share of pairs in the right order on the first k ranks; None without any."""
+    found = hits(query, k)
+    pairs = [
+        (one, other) for one in range(len(found)) for other in range(len(found)) if found[one] > found[other]
+    ]
+    return sum(one < other for one, other in pairs) / len(pairs) if pairs else None
+
+
+def roc_auc(query, k):
+    """RePlay's RocAuc: 0 without hits, and 1 without what is no hit."""
+    value = area(query, k)
+    return float(any(hits(query, k))) if value is None else value
+
+
 RECSYS = {"P": leaving_out(PRECISION), "R": RECALL, "Success": ANY, "RR": FIRST}
 READ = {
     "spark": {"P": PRECISION, "R": of_value(RECALL), "AP": of_value(OF_CUTOFF)},
@@ -110,7 +127,7 @@ READ = {
         "P": when_relevant(lambda query, relevant, k: sum(hits(query, k)) / min(k, relevant)),
         "AP": ap_over(lambda relevant, k, n: k),
     },
-    "replay": {**RECSYS, "AP": OF_CUTOFF},
+    "replay": {**RECSYS, "AP": OF_CUTOFF, "AUC": leaving_out(roc_auc)},
     "recpack": {"P": leaving_out(PRECISION), "R": RECALL, "RR": FIRST,
                 "NumRet": leaving_out(lambda query, k: float(sum(hits(query, k))))},
     "recpack_calibrated": {"R": CAPPED},
@@ -149,6 +166,7 @@ READ = {
 WHOLE = {
     "spark": {"AP": of_value(OF_RELEVANT)},
     "cornac": {"RR": FIRST, "AP": OF_RELEVANT},
+    "torchrec": {"AUC": area},
     "llama_index": {
         "P": OF_RETURNED,
         "R": of_value(RECALL),
@@ -159,7 +177,7 @@ WHOLE = {
     "ragas": {"AP": lambda query, k: sum(precisions(query, k)) / (sum(hits(query, k)) + 1e-10)},
 }
 GRADED = ("elasticsearch", "quepid")  # whose queries have grades up to 4
-SCORED = ("tf_ranking", "keras_rs")  # which know the scored documents alone
+SCORED = ("tf_ranking", "keras_rs", "torchrec")  # which know the scored documents alone
 
 
 def queries_of(tool, seed):
@@ -210,13 +228,20 @@ def test_values_are_those_of_the_source(tool, name, k):
     )
 
 
+def test_the_page_names_the_tools_that_are_run():
+    from measured import LIVE
+
+    page = (Path(__file__).parents[2] / "docs" / "conventions.md").read_text(encoding="utf-8")
+    listed = page.partition("**Run, all measures**")[2].partition("\n- ")[0]
+    assert set(re.findall(r"`([\w-]+)`", listed)) == {tool for tool, _ in LIVE}
+
+
 @pytest.mark.pure
 def test_every_tool_that_was_read_is_here():
     """Or is run: LIVE and the tests of rivals have it."""
     from measured import LIVE
 
     run = {tool for tool, *_ in LIVE} | {
-        "torchrec",
         "trec_eval",
         "trec_eval_c",
         "trec_eval9",

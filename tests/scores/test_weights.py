@@ -1,6 +1,7 @@
 """Means weighted by relevant documents, by returned documents, by a column or not at all."""
 
 import json
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -90,17 +91,22 @@ def test_gauc_of_recbole():
     assert list(found.values()) == [pytest.approx(float(total / weight), rel=1e-15)]
 
 
-def test_streams_and_stored_results_need_the_counts(tmp_path):
-    path = tmp_path / "data.parquet"
-    pq.write_table(table(3, 500), path, row_group_size=300)
+@pytest.mark.parametrize("scattered", [False, True])
+def test_streams_are_read_again_for_counts_and_stored_results_need_them(tmp_path, scattered):
+    path, rows = tmp_path / "data.parquet", table(3, 500)
+    if scattered:
+        rows = rows.take(pa.array(np.random.default_rng(0).permutation(len(rows))))
+    pq.write_table(rows, path, row_group_size=300)
     whole = fn.evaluate(fn.read_parquet(path), "AUC")
-    streamed = fn.evaluate(fn.scan_parquet(path), ["AUC", "NumRel", "NumRet"])
+    with_counts = fn.evaluate(fn.scan_parquet(path), ["AUC", "NumRel", "NumRet"])
+    alone = fn.evaluate(fn.scan_parquet(path), "AUC")
     for weights in ("n_relevant", "n_docs"):
-        assert streamed.mean(weights)["AUC"] == whole.mean(weights)["AUC"]
+        for streamed in (with_counts, alone):
+            assert streamed.mean(weights)["AUC"] == whole.mean(weights)["AUC"]
         with pytest.raises(
             fn.InputError, match=r"not known of these scores.*evaluate NumRe. too, as in measures="
         ):
-            fn.evaluate(fn.scan_parquet(path), "AUC").mean(weights)
+            pickle.loads(pickle.dumps(alone)).mean(weights)
 
 
 def test_what_is_refused():
