@@ -48,7 +48,16 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(items):
-    """Each file of hosts is a worker's, so that an engine is started once; all other tests are balanced one by one."""
+    """Each file of hosts is a worker's, so that an engine is started once; all other tests are balanced one by one.
+
+    A test of a `pure` file that is `compiled` itself does not run without a compiler.
+    """
+    if worlds.world() == "plain":
+        nearest = (
+            [mark.name for mark in item.iter_markers() if mark.name in ("compiled", "pure")][:1]
+            for item in items
+        )
+        items[:] = [item for item, names in zip(items, nearest, strict=True) if names != ["compiled"]]
     for item in items:
         if item.get_closest_marker("host"):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))

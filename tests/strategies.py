@@ -1,51 +1,26 @@
-"""Ragged, heavily tied rankings in every dtype and layout, and measures with every parameter: as Hypothesis
-strategies, and at random by number, which is faster and knows longer lists (`crossed_table`,
-`crossed_measures`).
+"""Ragged, heavily tied rankings in every dtype and layout, and measures with every parameter, at random by number
+(`crossed_table`, `crossed_measures`); and what has to hold of their values (`difference`, `broken_law`).
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import oracle
-from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg.measures import DEFINITIONS
+from fastndcg.sources.streams import RankingsStream
 
 GRADES = (0, 1, 2, 3, 4)
 TENTHS = (0.0, 0.1, 0.2, 0.3, 0.6, 0.7, 1.1, 2.5)  # few of them, and their sums, are exact
 GRADE_DTYPES = (
-    "uint8",
-    "int8",
-    "uint16",
-    "int16",
-    "int32",
-    "int64",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-    ">i4",
-    ">f8",
-)
+    "uint8", "int8", "uint16", "int16", "int32", "int64", "uint64", "float16", "float32", "float64", ">i4", ">f8",
+)  # fmt: skip
 SCORE_DTYPES = (
-    "bool",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint32",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-    ">i8",
-    ">f4",
-    ">f8",
-)
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint32", "uint64", "float16", "float32", "float64", ">i8", ">f4", ">f8",
+)  # fmt: skip
 
 
 # ---- rankings ----
@@ -127,6 +102,19 @@ class Ragged:
             found.append(oracle.IntentQuery(documents[rows], scores[rows], shown, own, chances))
         return found
 
+    def of_queries(self, queries, rng=None):
+        """These queries; with `rng` documents and pools in another order within each, but for pools of intents."""
+        rows = _rows_of(self.lengths, queries, rng)
+        pooled = _rows_of(self.pool_lengths, queries, rng if self.pool_intents is None else None)
+        some = {name: [getattr(self, name)[query] for query in queries]
+                for name in ("lengths", "pool_lengths", "weight") if getattr(self, name) is not None}  # fmt: skip
+        places = dict.fromkeys(("relevance", "scores", "is_judged", "propensity", "intents", "doc_ids"), rows)
+        places |= {"pool_relevance": pooled, "pool_intents": pooled, "probabilities": queries}
+        for name, taken in places.items():
+            column = getattr(self, name)
+            some[name] = None if column is None else column[taken]
+        return replace(self, **some)
+
     @property
     def longest(self):
         """Documents of the longest list or ideal, were all unjudged documents judged."""
@@ -142,6 +130,17 @@ class Ragged:
     def intent_grades(self):
         sides = [side.compressed() for side in (self.intents, self.pool_intents) if side is not None]
         return np.unique(np.concatenate(sides)).tolist() if sides else []
+
+
+def _rows_of(lengths, queries, rng):
+    """The rows of these queries, at random within each where there is a generator."""
+    if lengths is None:
+        return None
+    stops = np.cumsum(lengths, dtype=np.int64)
+    parts = [np.arange(stops[query] - lengths[query], stops[query]) for query in queries]
+    return np.concatenate(
+        [*(part if rng is None else rng.permutation(part) for part in parts), np.empty(0, np.int64)]
+    )
 
 
 def entries_of(grades):
@@ -171,109 +170,74 @@ def in_layout(values, layout):
     return values
 
 
-layouts = st.sampled_from(["plain", "read-only", "strided", "reversed"])
+def recast(table, rng):
+    """The same grades, and scores of the same order with the same ties, in other dtypes and layouts in memory.
+
+    Scores are values that a careless cast or negation confuses: neighbours, ends of a dtype, zeros of both signs.
+    """
+    distinct, codes = np.unique(table.scores, return_inverse=True)
+    values = [
+        edges for dtype in SCORE_DTYPES if len(edges := _edges_of(dtype, len(distinct))) >= len(distinct)
+    ]
+    values = values[rng.integers(len(values))]
+    chosen = np.sort(rng.choice(values, len(distinct), replace=False))
+    if len(distinct) and rng.random() < 0.5:
+        chosen[0] = values[0]  # the lowest there is, with which kernels fill up short lists
+    scores = chosen[codes]
+    if scores.dtype.kind == "f":
+        scores = np.where((scores == 0) & (rng.random(len(scores)) < 0.5), -scores, scores).astype(
+            chosen.dtype
+        )
+    pool = None if table.pool_relevance is None else _in_another_dtype(table.pool_relevance, rng)
+    return replace(
+        table, scores=_in_another_layout(scores, rng), relevance=_in_another_dtype(table.relevance, rng), pool_relevance=pool
+    )  # fmt: skip
 
 
-@st.composite
-def score_values(draw, size, dtypes=SCORE_DTYPES):
-    """Few distinct values, so that most documents are tied, and values that a careless cast or negation confuses."""
-    dtype = np.dtype(draw(st.sampled_from(dtypes)))
+def _edges_of(name, n):
+    """At least n distinct values of a dtype that holds so many, in order."""
+    dtype = np.dtype(name)
+    if dtype.kind == "f":
+        one = dtype.type(1)
+        near = [np.nextafter(one, dtype.type(side)) for side in (0, 2)]
+        more = [
+            -np.inf,
+            -1.5,
+            np.finfo(dtype).smallest_subnormal,
+            0.1,
+            0.2,
+            0.3,
+            np.inf,
+            *range(min(n, 2000)),
+        ]
+        return np.unique(np.array([*near, *more, *(range(n) if dtype.itemsize > 2 else ())], dtype))
     if dtype.kind == "b":
-        alphabet = [False, True]
-    elif dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        edges = [limits.min, limits.min + 1, limits.max - 1, limits.max, 0, 1]
-        if limits.max > 2**54:
-            edges += [2**53, 2**53 + 1, 2**53 + 2]
-        alphabet = draw(st.sampled_from([[0, 1, 2], edges]))
-    else:
-        near_one = [
-            1.0,
-            float(np.nextafter(dtype.type(1), dtype.type(2))),
-            float(np.nextafter(dtype.type(1), dtype.type(0))),
+        return np.array([False, True])
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    whole = {
+        least,
+        least + 1,
+        most - 1,
+        most,
+        *range(-(2**53) - 2, 3 - 2**53),
+        *range(2**53 - 2, 2**53 + 3),
+        *range(n),
+    }
+    return np.array(sorted(value for value in whole if least <= value <= most), dtype)
+
+
+def _in_another_dtype(grades, rng):
+    with np.errstate(all="ignore"):
+        kinds = [
+            kind
+            for kind in GRADE_DTYPES
+            if np.array_equal(grades.astype(kind).astype("f8"), grades.astype("f8"))
         ]
-        alphabet = draw(
-            st.sampled_from(
-                [[0.0, 0.5, 1.0], [0.0, -0.0, -1.5, math.inf, -math.inf], near_one, [0.1, 0.2, 0.3, -0.1]]
-            )
-        )
-    chosen = draw(st.lists(st.sampled_from(alphabet), min_size=size, max_size=size))
-    return in_layout(np.array(chosen, dtype=dtype), draw(layouts))
+        return _in_another_layout(grades.astype(kinds[rng.integers(len(kinds))]) if kinds else grades, rng)
 
 
-@st.composite
-def grade_values(draw, size, dtype, alphabet):
-    chosen = draw(st.lists(st.sampled_from(list(alphabet)), min_size=size, max_size=size))
-    return in_layout(np.array(chosen, dtype=dtype), draw(layouts))
-
-
-@st.composite
-def ragged(
-    draw,
-    *,
-    longest=6,
-    most_queries=4,
-    continuous=None,
-    grades=GRADES,
-    grade_dtypes=GRADE_DTYPES,
-    score_dtypes=SCORE_DTYPES,
-    judgments=True,
-):
-    """Queries of 0 to `longest` documents; pools hold every judged document that was scored, and some that were not."""
-    lengths = draw(st.lists(st.integers(0, longest), min_size=0, max_size=most_queries))
-    size = sum(lengths)
-    if continuous is None:
-        continuous = draw(st.booleans())
-    dtype = np.dtype(
-        draw(
-            st.sampled_from(
-                [name for name in grade_dtypes if not continuous or np.dtype(name).kind == "f"] or ["float64"]
-            )
-        )
-    )
-    alphabet = TENTHS if continuous else grades
-    if dtype.kind == "u":
-        alphabet = [grade for grade in alphabet if grade >= 0]
-    relevance = draw(grade_values(size, dtype, alphabet))
-    scores = draw(score_values(size, score_dtypes))
-    table = Ragged(lengths, relevance, scores)
-    if judgments and draw(st.booleans()):
-        table.is_judged = np.array(
-            draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=np.bool_
-        )
-    if judgments and draw(st.booleans()):
-        table.pool_lengths, pool = [], []
-        for query in table.queries():
-            judged = query.judged_grades() + draw(st.lists(st.sampled_from(list(alphabet)), max_size=4))
-            pool += judged
-            table.pool_lengths.append(len(judged))
-        table.pool_relevance = np.array(pool, dtype=draw(st.sampled_from([dtype, np.dtype("float64")])))
-    return table
-
-
-def long_ragged(seed, lengths, *, ties, continuous, score_dtype="float32", pool=False):
-    """Long lists with about `ties` documents on each score."""
-    rng = np.random.default_rng(seed)
-    size = sum(lengths)
-    scores = np.concatenate([rng.integers(0, max(n // ties, 1), n) for n in lengths] or [np.empty(0)]).astype(
-        score_dtype
-    )
-    if continuous:
-        relevance = np.where(rng.random(size) < 0.5, 0.0, rng.choice([0.1, 0.3, 0.7, 1.9, 2.6, 3.3], size))
-    else:
-        relevance = rng.choice(np.arange(5, dtype=np.uint8), size, p=[0.6, 0.2, 0.1, 0.06, 0.04])
-    table = Ragged(list(lengths), relevance, scores)
-    if pool:
-        table.is_judged = rng.random(size) < 0.8
-        judged = [
-            query.judged_grades() + rng.choice(relevance if size else [1], 5).tolist()
-            for query in table.queries()
-        ]
-        table.pool_lengths = [len(grades) for grades in judged]
-        table.pool_relevance = np.array(
-            [grade for grades in judged for grade in grades], dtype=relevance.dtype
-        )
-    return table
+def _in_another_layout(values, rng):
+    return in_layout(values, ("plain", "read-only", "strided", "reversed")[rng.integers(4)])
 
 
 # ---- measures ----
@@ -319,13 +283,6 @@ TIES = ("average", "input", "worst", "best")
 IDEALS = ("judged", "scored", "returned", "full")
 EMPTIES = (0.0, 1.0, 0.5, "nan", "skip")
 
-PARAMETERS = {
-    "nDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel", "unjudged"),
-    "DCG": ("gain", "discount", "ties", "empty", "judged_only", "rel", "unjudged"),
-    "IDCG": ("gain", "discount", "ties", "ideal", "empty", "judged_only", "rel", "unjudged"),
-    "CG": ("gain", "ties", "empty", "judged_only", "rel", "unjudged"),
-    "NumRet": ("ties", "judged_only", "rel", "unjudged"),
-}
 # values of the parameters that are not the same for every measure, and of those that only some have
 VALUES = {
     "ties": TIES,
@@ -414,7 +371,9 @@ class Asked:
         if self.name in OF_INTENTS:
             return 0.0
         gains = [self.gain(grade) for grade in table.judged_grades()]
-        return 0.0 if min(gains, default=0) >= 0 else 10 * max(map(abs, gains)) * table.longest
+        if min(gains, default=0) >= 0:  # the worst ranking is taken away from each, and the rest may be small
+            return 100.0 if dict(self.parameters).get("floor") == "worst" else 0.0
+        return 10 * max(map(abs, gains)) * table.longest
 
     def expected(self, table):
         if self.name in OF_INTENTS:
@@ -431,30 +390,6 @@ class Asked:
             words = dict(self.parameters)
             query = query._replace(pool=sorted(query.judged(), key=worthy))
         return oracle.of_intents(self.name, query, self.cutoff, **dict(self.parameters))
-
-
-@st.composite
-def asked(draw, *, coarse=True, names=tuple(PARAMETERS), cutoffs=(None, 1, 2, 3, 4, 10)):
-    """A measure with any parameters. `coarse`: grades are 0 to 4, so that gains listed by grade can be asked for."""
-    name = draw(st.sampled_from(list(names)))
-    gains = [*ANY_GAINS, *(COARSE_GAINS if coarse else ())]
-    values = {
-        "gain": st.sampled_from(gains),
-        "discount": st.sampled_from(DISCOUNTS),
-        "ties": st.sampled_from(TIES),
-        "ideal": st.sampled_from(IDEALS),
-        "empty": st.sampled_from(EMPTIES),
-        "judged_only": st.booleans(),
-        "rel": st.sampled_from([None, 1, 2, 0.25]),
-        "unjudged": st.sampled_from([None, 0, 1, 3]),
-    }
-    chosen = {parameter: draw(values[parameter]) for parameter in PARAMETERS[name] if draw(st.booleans())}
-    if chosen.get("judged_only"):
-        chosen.pop("unjudged", None)  # what is dropped has no grade
-    if "gain" in PARAMETERS[name] and draw(st.integers(0, 7)) == 0:
-        chosen.pop("gain", None)
-        chosen["gains"] = draw(st.sampled_from(OVERRIDES))
-    return Asked(name, draw(st.sampled_from(list(cutoffs))), tuple(chosen.items()))
 
 
 # ---- every parameter of every measure, by number ----
@@ -493,7 +428,7 @@ def _grades_in(rng, alphabet):
     return (dtype, held) if held else _grades_in(rng, alphabet)
 
 
-def crossed_table(seed, *, longest=6):
+def crossed_table(seed, *, longest=6, lengths=None):
     """Queries of lists up to about `longest`, whose grades and pools have dtypes and ranges of their own;
     some with weights, propensities, unjudged documents that hold any grade.
 
@@ -502,10 +437,11 @@ def crossed_table(seed, *, longest=6):
     rng = np.random.default_rng(seed)
     n_queries = int(rng.choice([1, 3, 9, 20] if longest <= 8 else [1, 2, 3]))
     edges = [edge for edge in (*EDGES, *LONG_EDGES) if edge <= longest] or [longest]
-    lengths = [
+    lengths = lengths or [
         int(rng.integers(0, longest + 1)) if longest <= 8 or rng.random() < 0.2 else int(rng.choice(edges))
         for _ in range(n_queries)
     ]
+    n_queries = len(lengths)
     size = sum(lengths)
     kind = str(rng.choice(list(ALPHABETS)))
     alphabet = ALPHABETS[kind]
@@ -598,6 +534,25 @@ def crossed_measures(seed, table, *, names=None, most=8):
     return found
 
 
+def values_of(name):
+    """Each value of each parameter of a measure but its default, which is in most measures that are drawn."""
+    parameters = DEFINITIONS[name].parameters
+    return [
+        (one.name, value) for one in parameters for value in _values_of(name, one) if value != one.default
+    ]
+
+
+def measure_with(rng, table, name, parameter, value):
+    """A measure with this value of a parameter and any values of the others; None where it does not suit the table."""
+    longest = table.longest
+    for _ in range(30):
+        asked = any_measure(rng, name, table, longest, {parameter: value})
+        found = dict(asked.parameters).get(parameter)
+        if (found == value or (isinstance(found, list) and isinstance(value, list))) and asked.suits(table):
+            return asked if _is_listed(asked, table) else None
+    return None
+
+
 def _is_listed(asked, table):
     """Whether the oracle has a value: the orders of tied documents are few, or need not be listed."""
     words = dict(asked.parameters)
@@ -612,7 +567,7 @@ def _is_listed(asked, table):
     )
 
 
-def any_measure(rng, name, table, longest):
+def any_measure(rng, name, table, longest, given=()):
     definition = DEFINITIONS[name]
     cutoffs = [None, 1, 2, 3, 5, 10, 16, 17, 24, 25, 32, 33, 64, 128, longest or 1, longest + 1, 1000]
     cutoff = cutoffs[rng.integers(len(cutoffs))] if definition.cut == "rank" else None
@@ -622,6 +577,7 @@ def any_measure(rng, name, table, longest):
             continue
         values = _values_of(name, parameter)
         chosen[parameter.name] = values[rng.integers(len(values))]
+    chosen |= dict(given)
     if isinstance(chosen.get("discount"), list):  # as many as there are ranks, and no more
         ranks = longest if cutoff is None or chosen.get("ideal") == "judged_uncut" else cutoff
         perfect = name == "SDCG" or (name == "alpha_DCG" and chosen.get("denominator") != "none")
@@ -669,3 +625,87 @@ def _values_of(name, parameter):
     if parameter.name == "rel" and parameter.default is None:
         return VALUES["rel or none"]
     return VALUES[parameter.name]
+
+
+# ---- what has to hold ----
+
+RELATIVE = 1e-12
+
+
+def difference(table, asked, *, threads=1, alone=True):
+    """What is wrong about the values of these measures, alone and together; None where nothing is."""
+    if not asked:
+        return None
+    rankings = table.rankings()
+    together = fn.evaluate(rankings, [one.measure for one in asked], threads=threads)
+    for one in asked:
+        measure = one.measure
+        got = together[measure]
+        by_itself = fn.evaluate(rankings, measure, threads=threads).values[0] if alone else got
+        if by_itself.tobytes() != got.tobytes():
+            return f"{measure} of {table.note}: alone {by_itself.tolist()}, in company {got.tolist()}"
+        wanted = np.array(one.expected(table), np.float64).reshape(got.shape)
+        bound = RELATIVE * np.maximum(np.abs(wanted), one.scale(table))
+        with np.errstate(invalid="ignore"):
+            wrong = np.flatnonzero(~((np.abs(got - wanted) <= bound) | (np.isnan(got) & np.isnan(wanted))))
+        if len(wrong):
+            query = int(wrong[0])
+            return f"{measure} of {table.note}, query {query}: got {got[query]!r}, the oracle has {wanted[query]!r}"
+        mean = oracle.weighted_mean(got.tolist(), table.weight, measure.params.get("empty"))
+        shown = together.mean()[str(measure)]
+        if shown != mean and not (math.isnan(shown) and math.isnan(mean)):
+            return f"the mean of {measure} of {table.note}: got {shown!r}, the oracle has {mean!r}"
+    return None
+
+
+class Parts(RankingsStream):
+    """A stream of rankings, a few queries at a time."""
+
+    grouped = True
+
+    def __init__(self, rankings, step):
+        self._rankings, self._step = rankings, step
+
+    def __iter__(self):
+        return self._in_order()
+
+    def _in_order(self):
+        for first in range(0, self._rankings.n_queries, self._step):
+            yield self._rankings[first : first + self._step]
+
+    def _regroup(self):
+        raise NotImplementedError
+
+    def _nothing(self):
+        return self._rankings[:0]
+
+
+def broken_law(table, asked, rng):
+    """What changes a bit of the values of these measures and should not; None where nothing does."""
+    asked = [*{one.measure: one for one in asked}.values()]
+    if not asked:
+        return None
+    measures, every = [one.measure for one in asked], np.arange(len(table.lengths))
+    some = rng.permutation(every)[: rng.integers(1, len(every) + 1)]
+    rows, words = [*range(len(asked))], [dict(one.parameters) for one in asked]
+    in_any_order = [row for row in rows if words[row].get("ties") != "input"]
+    of_any_scores = [row for row in rows if words[row].get("score_above") is None]
+    rankings = table.rankings()
+    parts = Parts(rankings, max(int(rng.integers(1, len(every) + 1)), len(every) // 20))
+    values = fn.evaluate(rankings, measures, threads=1).values
+    for what, given, kept, queries, threads in (
+        ("the order of measures", rankings, rows[::-1], every, 1),
+        ("the order of documents", table.of_queries(every, rng).rankings(), in_any_order, every, 1),
+        ("which other queries there are", table.of_queries(some).rankings(), rows, some, 1),
+        ("dtypes and layouts", recast(table, rng).rankings(), of_any_scores, every, 1),
+        ("a stream", parts, rows, every, 1),
+        ("threads", rankings, rows, every, 2),
+    ):
+        if kept:
+            found = fn.evaluate(given, [measures[row] for row in kept], threads=threads).values
+            wrong = np.argwhere(found.view(np.int64) != values[np.ix_(kept, queries)].view(np.int64))
+            if len(wrong):
+                row, query = wrong[0].tolist()
+                was = values[kept[row], queries[query]]
+                return f"{what} changes {measures[kept[row]]} of {table.note}, query {queries[query]}: {was!r}, {found[row, query]!r}"
+    return None

@@ -1,20 +1,13 @@
-"""Against the tools that have these measures: pytrec_eval, trec_eval's own test outputs, gdeval, cwl_eval,
-scikit-learn, ranx, and LightGBM, XGBoost and CatBoost, which report them while they train.
+"""Measures of our own notation against pytrec_eval, trec_eval's own test outputs, cwl_eval and scikit-learn. What is a
+convention too is compared in test_measures_of_tools.
 """
-
-import gzip
-import math
 
 import numpy as np
 import pytest
-import rivals
 
 import fastndcg as fn
 
 pytestmark = pytest.mark.compiled
-
-Qrels = dict[str, dict[str, int]]
-Run = dict[str, dict[str, float]]
 
 
 def rankings_of(qrels, run, queries):
@@ -107,75 +100,47 @@ def test_pytrec_eval_judged_documents_only():
         )
 
 
-def read_qrels(path):
-    qrels = {}
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-        for line in lines:
-            query, _, document, grade = line.split()
-            qrels.setdefault(query, {})[document] = int(grade)
-    return qrels
-
-
-def read_run(path):
-    run = {}
-    with gzip.open(path, "rt", encoding="latin-1") if path.suffix == ".gz" else path.open() as lines:
-        for line in lines:
-            query, _, document, _, score, _ = line.split()
-            run.setdefault(query, {})[document] = float(score)
-    return run
-
-
 # trec_eval 10 asks for round(recall * R) relevant documents where 9, pytrec_eval and we ask for int(recall *
 # R + 0.9)
-ROUNDED = {
-    ("iprec_at_recall_0.10", "301"),
-    ("iprec_at_recall_0.60", "302"),
-    ("iprec_at_recall_0.10", "all"),
-    ("iprec_at_recall_0.60", "all"),
-}
+ROUNDED = [
+    (f"iprec_at_recall_{recall}", of)
+    for recall, query in (("0.10", "301"), ("0.60", "302"))
+    for of in (query, "all")
+]
 
 
 def test_trec_eval_golden_outputs(data):
     """Every measure that we have of trec_eval's own test output: each query, and the mean of all."""
-    folder = data / "trec_eval"
-    qrels, run = read_qrels(folder / "qrels.test"), read_run(folder / "results.test")
+    folder, qrels, run = data / "trec_eval", {}, {}
+    for line in (folder / "qrels.test").read_text().splitlines():
+        query, _, document, grade = line.split()
+        qrels.setdefault(query, {})[document] = int(grade)
+    for line in (folder / "results.test").read_text().splitlines():
+        query, _, document, _, score, _ = line.split()
+        run.setdefault(query, {})[document] = float(score)
     queries = [query for query in sorted(run) if query in qrels]
-    names = TREC | {"rbp": "RBP(p=0.9)", "rbp_resid": "RBPresidual(p=0.9)"}
+    names = (
+        TREC
+        | {"rbp": "RBP(p=0.9)", "rbp_resid": "RBPresidual(p=0.9)"}
+        | {f"unj_{k}": f"Judged@{k}" for k in (5, 10, 20)}
+    )
     scores = fn.evaluate(
         rankings_of(qrels, run, queries), list(dict.fromkeys(in_input_order(name) for name in names.values()))
     )
     means, compared = scores.mean(), 0
     for line in (folder / "out.test.aq").read_text().splitlines():
         name, query, value = line.split()
-        if name not in names:
-            continue
-        if (name, query) in ROUNDED:
+        if name not in names or (name, query) in ROUNDED:
             continue
         measure = in_input_order(names[name])
         if query == "all":
             got = scores[measure].sum() if name.startswith("num_") else means[str(measure)]
         else:
             got = scores[measure][queries.index(query)]
+        got = 1 - got if name.startswith("unj_") else got
         assert round(float(got), 4) == pytest.approx(float(value), abs=5e-5), f"{line}: {got}"
         compared += 1
     assert compared > 200
-
-
-def test_unjudged_share_of_trec_eval(data):
-    folder = data / "trec_eval"
-    qrels, run = read_qrels(folder / "qrels.test"), read_run(folder / "results.test")
-    queries = [query for query in sorted(run) if query in qrels]
-    scores = fn.evaluate(
-        rankings_of(qrels, run, queries), [in_input_order(f"Judged@{k}") for k in (5, 10, 20)]
-    )
-    wanted = {
-        tuple(line.split()[:2]): float(line.split()[2])
-        for line in (folder / "out.test.aq").read_text().splitlines()
-        if line.startswith("unj")
-    }
-    for row, k in enumerate((5, 10, 20)):
-        for place, query in enumerate(queries):
-            assert 1 - scores.values[row, place] == pytest.approx(wanted[f"unj_{k}", query], abs=5e-5)
 
 
 # ---- ir_measures and its providers ----
@@ -189,17 +154,6 @@ def provided(notation, provider, qrels, run):
     return {
         row.query_id: row.value for row in chosen.iter_calc([ir_measures.parse_measure(notation)], qrels, run)
     }
-
-
-@pytest.mark.parametrize("notation", ["ERR@5", "ERR@20", "ERR@100"])
-def test_gdeval(notation):
-    """gdeval prints five decimals, reads topic numbers, and prints only queries with a relevant document."""
-    qrels, run = ({str(i + 1): one for i, one in enumerate(table.values())} for table in invented(3))
-    reference = provided(notation, "gdeval", qrels, run)
-    queries = sorted(reference)
-    assert len(queries) > 40
-    scores = fn.evaluate(rankings_of(qrels, run, queries), in_input_order(notation))
-    assert scores.values[0].tolist() == pytest.approx([reference[query] for query in queries], abs=5.001e-6)
 
 
 def without_ties(run):
@@ -228,17 +182,6 @@ def test_cwl_eval(notation):
     assert got.tolist() == pytest.approx(wanted.tolist(), rel=1e-9, abs=1e-12)
 
 
-def test_judged_of_ir_measures():
-    qrels, run = invented(5)
-    run = without_ties(run)
-    for notation in ("Judged@5", "Judged@20", "Judged"):
-        reference = provided(notation, "judged", qrels, run)
-        scores = fn.evaluate(rankings_of(qrels, run, list(qrels)), notation)
-        assert scores.values[0].tolist() == pytest.approx([reference[query] for query in qrels], rel=1e-12), (
-            notation
-        )
-
-
 def test_ir_measures_objects_and_notation_are_ours():
     ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
     theirs = [
@@ -251,21 +194,7 @@ def test_ir_measures_objects_and_notation_are_ours():
         assert fn.parse(str(measure)) == fn.measures.as_measure(measure)
 
 
-# ---- scikit-learn, ranx ----
-
-
-def test_average_precision_of_scikit_learn():
-    """Without ties the two definitions agree; with them scikit-learn takes each tied group at its end, we the expectation."""
-    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
-    rng = np.random.default_rng(6)
-    relevance = (rng.random((50, 40)) < 0.3).astype(np.int64)
-    relevance[:, 0] = 1
-    scores = rng.random((50, 40))
-    got = fn.evaluate(fn.Rankings.from_dense(relevance, scores), "AP").values[0]
-    assert got.tolist() == pytest.approx(
-        [metrics.average_precision_score(one, other) for one, other in zip(relevance, scores, strict=True)],
-        rel=1e-12,
-    )
+# ---- scikit-learn ----
 
 
 @pytest.mark.parametrize("max_fp", [None, 0.05, 0.3, 0.9])
@@ -296,122 +225,3 @@ def test_accuracy_of_ir_measures():
         scores = fn.evaluate(rankings_of(qrels, run, list(qrels)), notation)
         for query, value in zip(qrels, scores.values[0].tolist(), strict=True):
             assert value == pytest.approx(reference.get(query, 0.0), rel=1e-12), (notation, query)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_ranx():
-    ranx = pytest.importorskip("ranx", reason="ranx is not installed")
-    qrels, run = invented(7, queries=20)
-    run = without_ties(run)
-    queries = [query for query in sorted(qrels) if max(qrels[query].values()) >= 1]
-    names = {
-        "map": "AP",
-        "mrr": "RR",
-        "precision@5": "P@5",
-        "recall@5": "R@5",
-        "f1": "F",
-        "r-precision": "Rprec",
-        "hit_rate@3": "Success@3",
-        "map@10": "AP@10",
-    }
-    theirs = ranx.evaluate(
-        ranx.Qrels({query: qrels[query] for query in queries}),
-        ranx.Run({query: run[query] for query in queries}),
-        list(names),
-        return_mean=False,
-    )
-    scores = fn.evaluate(rankings_of(qrels, run, queries), list(names.values()))
-    for name, notation in names.items():
-        assert scores[notation].tolist() == pytest.approx(theirs[name].tolist(), rel=1e-9), name
-    assert not math.isnan(scores.values.sum())
-
-
-# ---- LightGBM, XGBoost, CatBoost ----
-
-
-def lists_of(queries):
-    return fn.Rankings.from_lists([query.grades for query in queries], [query.scores for query in queries])
-
-
-def values_of(queries, notation):
-    return fn.evaluate(lists_of(queries), notation).values[0].tolist()
-
-
-@pytest.mark.parametrize("k", [1, 3, 10, None])
-@pytest.mark.filterwarnings("ignore")
-def test_map_of_lightgbm(k):
-    """Ties as they come; at most k relevant documents in the denominator; 1 for a query without any."""
-    pytest.importorskip("lightgbm", reason="LightGBM is not installed")
-    queries = rivals.random_queries(11, highest=1)
-    notation = "AP(ties='input', empty=1, denominator='min(n_relevant, k)')" + (f"@{k}" if k else "")
-    theirs = [rivals.lightgbm_mean([query], k, metric="map") for query in queries]
-    assert values_of(queries, notation) == pytest.approx(theirs, rel=1e-12)
-
-
-@pytest.mark.parametrize("minus", ["", "-"])
-@pytest.mark.parametrize("k", [1, 3, 10, None])
-@pytest.mark.filterwarnings("ignore")
-def test_map_of_xgboost(k, minus):
-    """As LightGBM's; "-" makes it 0 for a query without a relevant document, and without a cutoff it looks at 32 ranks."""
-    pytest.importorskip("xgboost", reason="XGBoost is not installed")
-    queries = rivals.random_queries(12, highest=1)
-    assert max(len(query.grades) for query in queries) > 32
-    notation = f"AP(ties='input', empty={int(not minus)}, denominator='min(n_relevant, k)')@{k or 32}"
-    theirs = [rivals.xgboost_mean([query], k, minus, metric="map") for query in queries]
-    assert values_of(queries, notation) == pytest.approx(theirs, rel=1e-7)
-
-
-@pytest.mark.parametrize("k", [1, 3, 10, None])
-def test_mrr_and_map_of_catboost(k):
-    """A target above its border, 0.5, is relevant; of tied documents the less relevant ones come first."""
-    pytest.importorskip("catboost", reason="CatBoost is not installed")
-    queries, top = rivals.random_queries(13, highest=1), f"top={-1 if k is None else k}"
-    cutoff = "" if k is None else f"@{k}"
-    names = {"MRR": f"RR(ties='worst'){cutoff}"}
-    if k is not None:
-        names["MAP"] = f"AP(ties='worst', denominator='min(n_relevant, k)'){cutoff}"
-    for name, notation in names.items():
-        theirs = [rivals.catboost_metric([query], f"{name}:{top}") for query in queries]
-        assert values_of(queries, notation) == pytest.approx(theirs, rel=1e-12), name
-
-
-def stopping(queries, max_rel):
-    """The same queries with the stopping probability of each grade for a grade, which float32 holds exactly."""
-    return [
-        query._replace(grades=[(2**grade - 1) / 2**max_rel for grade in query.grades]) for query in queries
-    ]
-
-
-@pytest.mark.parametrize("k", [1, 5, None])
-def test_err_of_catboost(k):
-    """It takes the target itself for the stopping probability; of tied documents the less relevant ones come first."""
-    pytest.importorskip("catboost", reason="CatBoost is not installed")
-    queries = rivals.random_queries(14)
-    metric = f"ERR:top={-1 if k is None else k}"
-    theirs = [rivals.catboost_metric([query], metric) for query in stopping(queries, 4)]
-    got = values_of(queries, "ERR(ties='worst')" + (f"@{k}" if k else ""))
-    assert got == pytest.approx(theirs, rel=1e-12)
-
-
-def test_pfound_of_catboost_is_no_err():
-    """It discounts by 0.85^(i - 1) where ERR has 1/i. Where all relevant documents are equally likely to
-    satisfy, with the probability p, it is p times alpha_DCG of one intent with that discount; for other
-    targets there is no such measure here.
-    """
-    pytest.importorskip("catboost", reason="CatBoost is not installed")
-    queries = rivals.random_queries(15, highest=1, ties=False)
-    rankings = fn.Rankings.from_lists(
-        [query.grades for query in queries],
-        [query.scores for query in queries],
-        intents=[[grade] for query in queries for grade in query.grades],
-    )
-    discount = [0.85**i for i in range(60)]
-    for p in (0.5, 0.25):
-        theirs = [
-            rivals.catboost_metric([query._replace(grades=[p * grade for grade in query.grades])], "PFound")
-            for query in queries
-        ]
-        ours = fn.evaluate(rankings, fn.alpha_DCG(alpha=p, discount=discount, denominator="none")).values[0]
-        assert (p * ours).tolist() == pytest.approx(theirs, rel=1e-12)
-        err = fn.evaluate(rankings, fn.ERR_IA(denominator="none")).values[0]
-        assert not np.allclose(err, theirs)

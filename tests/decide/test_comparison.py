@@ -477,7 +477,7 @@ def test_every_test_shows_itself(test):
 # ---- intervals by the bootstrap, and anchors ----
 
 
-@pytest.mark.pure
+@pytest.mark.compiled
 @pytest.mark.parametrize("interval", ["percentile", "bca", "studentised"])
 def test_intervals_by_the_bootstrap(interval):
     a, b = drawn(5, 80)

@@ -101,7 +101,7 @@ def test_the_interval_of_the_change_is_that_of_compare():
         assert [row[name] for name in ("change", "low", "high")] == pytest.approx(numbers, rel=1e-12)
 
 
-@pytest.mark.pure
+@pytest.mark.compiled
 def test_intervals_cover_the_truth():
     """Of 600 draws 95 % would be 570; 5 deviations are 27."""
     random = np.random.default_rng(2)

@@ -242,6 +242,7 @@ def test_intervals_are_around_their_values():
     assert again.to_pylist() == found
 
 
+@pytest.mark.compiled
 def test_intervals_hold_the_value_of_all_users():
     """Of samples of 150 of 4,000 users, 95 % intervals of what is a mean, or smooth, hold the value of all users."""
     rng = np.random.default_rng(5)

@@ -34,7 +34,7 @@ def test_all_items_need_no_correction():
         assert row["low"] <= row["mean"] <= row["high"] and (row["users"], row["negatives"]) == (400, 29)
 
 
-@pytest.mark.pure
+@pytest.mark.compiled
 def test_estimates_are_near_the_values_over_all_items():
     """6 samples of 1,000 users: the raw mean is off by 0.38, the corrected one by 0.01."""
     off, raw, covered = [], [], 0

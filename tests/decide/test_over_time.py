@@ -56,7 +56,7 @@ def test_a_table_has_what_the_values_say(tmp_path):
     assert [row["change"] for row in history.table(since=date(2026, 11, 3)).to_pylist()[:3]] == [None] * 3
 
 
-@pytest.mark.pure
+@pytest.mark.compiled
 def test_without_a_change_few_series_are_ever_called_changed():
     """At most 5 % of series of 20 days, however often one looks; 12 of 60 would be 5 deviations above."""
     from fastndcg.decide.over_time import numbers_of

@@ -122,7 +122,7 @@ def draws(kind, rng, n):
     return y, np.clip(0.15 + 0.8 * y + 0.15 * rng.normal(size=n), 0, 1)
 
 
-@pytest.mark.pure
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", ["nDCG", "P@4"])
 def test_coverage(kind):
     """bench/coverage.py has the larger one: here 2,000 samples of 50 labels, of which 5 % may miss, and 3 sigma."""

@@ -1,6 +1,7 @@
-"""Every parameter of every measure, over grades and pools of any dtype, alone and in company, against the oracle."""
+"""Every parameter of every measure, over grades and pools of any dtype, against the oracle, and what changes no bit of them."""
 
 import math
+from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
@@ -8,70 +9,64 @@ import pytest
 import strategies as ours
 
 import fastndcg as fn
+from fastndcg.measures import DEFINITIONS
 
 pytestmark = pytest.mark.compiled
 
-RELATIVE = 1e-12
 
-
-def difference(table, asked, *, threads=1):
-    """What is wrong about the values of these measures, alone and together; None where nothing is."""
-    if not asked:
-        return None
-    rankings = table.rankings()
-    measures = [one.measure for one in asked]
-    together = fn.evaluate(rankings, measures, threads=threads)
-    for one, measure in zip(asked, measures, strict=True):
-        got = together[measure]
-        alone = fn.evaluate(rankings, measure, threads=threads)
-        if alone.values[0].tobytes() != got.tobytes():
-            return f"{measure} of {table.note}: alone {alone.values[0].tolist()}, in company {got.tolist()}"
-        wanted = np.array(one.expected(table), np.float64).reshape(got.shape)
-        bound = RELATIVE * np.maximum(np.abs(wanted), one.scale(table))
-        with np.errstate(invalid="ignore"):
-            wrong = np.flatnonzero(~((np.abs(got - wanted) <= bound) | (np.isnan(got) & np.isnan(wanted))))
-        if len(wrong):
-            query = int(wrong[0])
-            return f"{measure} of {table.note}, query {query}: got {got[query]!r}, the oracle has {wanted[query]!r}"
-        mean = ours.oracle.weighted_mean(got.tolist(), table.weight, measure.params.get("empty"))
-        shown = together.mean()[str(measure)]
-        if shown != mean and not (math.isnan(shown) and math.isnan(mean)):
-            return f"the mean of {measure} of {table.note}: got {shown!r}, the oracle has {mean!r}"
-    return None
+def hold(seed, most=8, **size):
+    table = ours.crossed_table(seed, **size)
+    asked = ours.crossed_measures(seed, table, most=most)
+    assert ours.difference(table, asked) is None
+    assert ours.broken_law(table, asked, np.random.default_rng(seed)) is None
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize("seed", range(40))
 def test_short_lists(seed):
-    table = ours.crossed_table(seed)
-    assert difference(table, ours.crossed_measures(seed, table)) is None
+    hold(seed)
 
 
 @pytest.mark.parametrize("seed", range(1000, 1060))
 def test_more_short_lists(seed):
-    table = ours.crossed_table(seed)
-    assert difference(table, ours.crossed_measures(seed, table, most=12)) is None
+    hold(seed, most=12)
 
 
-@pytest.mark.parametrize("seed", range(2000, 2040))
-def test_long_lists(seed):
-    """Around the lengths where kernels change their way."""
-    table = ours.crossed_table(seed, longest=600)
-    assert difference(table, ours.crossed_measures(seed, table, most=4)) is None
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize("name", ours.OF_QUERIES)
-def test_each_measure(name):
-    for seed in range(3000, 3006):
-        table = ours.crossed_table(seed)
-        assert difference(table, ours.crossed_measures(seed, table, names=[name], most=4)) is None
+@pytest.mark.parametrize("seed", range(2000, 2020))
+def test_lists_around_the_lengths_where_kernels_change_their_way(seed):
+    """The first ten may have intents."""
+    lengths = np.random.default_rng(seed).permutation([*range(7, 70), *ours.EDGES])
+    hold(seed, most=4, longest=600, lengths=lengths[:24].tolist()) if seed >= 2010 else hold(seed, longest=60)
 
 
 @pytest.mark.parametrize("seed", range(4000, 4004))
-def test_two_threads(seed):
+def test_long_lists_and_two_threads(seed):
     table = ours.crossed_table(seed, longest=9000)
-    assert difference(table, ours.crossed_measures(seed, table, most=2), threads=2) is None
+    assert ours.difference(table, ours.crossed_measures(seed, table, most=2), threads=2) is None
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_each_value_of_each_parameter(name):
+    """In two tables, with any values of the other parameters."""
+    rng, tables, asked = (
+        np.random.default_rng(6),
+        list(map(ours.crossed_table, range(3000, 3024))),
+        defaultdict(list),
+    )
+    for parameter, value in ours.values_of(name):
+        tried = 0
+        for number in rng.permutation(len(tables)).tolist():
+            lacks_intents = name in ours.OF_INTENTS and tables[number].intents is None
+            one = None if lacks_intents else ours.measure_with(rng, tables[number], name, parameter, value)
+            if one is not None:
+                asked[number].append(one)
+                tried += 1
+            if tried == 2:
+                break
+        assert tried, (name, parameter, value)
+    for number, some in asked.items():
+        assert ours.difference(tables[number], some, alone=False) is None
 
 
 # ---- what the generator found, by itself ----

@@ -20,11 +20,7 @@ from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
 from fastndcg.measures import DEFINITIONS, as_measure, as_measures
 
 NAMES = ("nDCG", "DCG", "IDCG", "CG", "NumRet")
-WORDS = {
-    name: (*ours.PARAMETERS[name], *(("ips", "clip") if name in ("DCG", "CG") else ())) for name in NAMES
-}
-WORDS["nDCG"] += ("floor",)
-WORDS["NumRet"] += ("empty",)
+WORDS = {name: tuple(each.name for each in DEFINITIONS[name].parameters) for name in NAMES}
 
 
 def cube(grade):
@@ -145,7 +141,7 @@ def test_defaults_do_not_print(name):
     assert str(measure) == name
     assert str(measure @ 10) == f"{name}@10"
     assert measure.name == name and measure.cutoff is None
-    assert dict(measure.params) == {word: DEFAULTS[word] for word in (*WORDS[name], "unjudged")}
+    assert dict(measure.params) == {word: DEFAULTS[word] for word in WORDS[name]}
     assert measure(**dict(measure.params)) == measure
     for word, value in measure.params.items():
         assert getattr(measure, word) == value
@@ -489,7 +485,7 @@ def test_the_boundary_values_are_accepted():
 
 @pytest.mark.parametrize("name", ["CG", "NumRet", "DCG"])
 def test_a_parameter_that_a_measure_does_not_have_is_refused(name):
-    for word in set(DEFAULTS) - {*WORDS[name], "unjudged"}:
+    for word in set(DEFAULTS) - {*WORDS[name]}:
         with pytest.raises(MeasureError, match=f"{name} has no parameter '{word}'"):
             getattr(fn, name)(**{word: DEFAULTS[word]})
 
