@@ -364,7 +364,14 @@ class Asked:
         assumed = dict(self.parameters).get("unjudged")
         grades = table.intent_grades() if self.name in OF_INTENTS else table.judged_grades()
         grades = [*grades, *([] if assumed is None else [assumed])]
-        return not any(math.isnan(self.gain(grade)) for grade in grades)
+        gains = [self.gain(grade) for grade in grades]
+        if (
+            dict(self.parameters).get("floor") == "worst"
+        ):  # few digits are left of the difference of two such rankings
+            rising = np.unique(gains)
+            if (np.diff(rising) < 1e-3 * np.abs(rising[1:])).any():
+                return False
+        return not any(map(math.isnan, gains))
 
     def scale(self, table):
         """What sums that cancel are compared by: the sum of what they are sums of; 0 where nothing cancels."""

@@ -157,18 +157,8 @@ def test_a_baseline_follows_what_holds(files, tmp_path):
     """It begins with the first system, stays where a gate does not hold, and is replaced where all hold, or where that is asked."""
     kept = tmp_path / "kept" / "baseline.parquet"
     words = [
-        "-m",
-        "nDCG@5",
-        "-m",
-        "RR@5",
-        "--by",
-        "part",
-        "--no-worse-than",
-        kept,
-        "--margin",
-        "0.01",
-        "--update",
-    ]
+        "-m", "nDCG@5", "-m", "RR@5", "--by", "part", "--no-worse-than", kept, "--margin", "0.01", "--update",
+    ]  # fmt: skip
     missing = run("compare", files["base"], *words)
     assert missing.exit_code == 3 and "cannot be written" in only_line(missing.stderr)
     kept.parent.mkdir()

@@ -93,17 +93,8 @@ def test_qrels_and_runs(tmp_path):
 
 def test_all_documents_on_demand(predictions):
     words = [
-        "explain",
-        predictions,
-        "--score",
-        "bm25",
-        "--id",
-        "q-4",
-        "-m",
-        "nDCG(ties='input')@3",
-        "--swaps",
-        1,
-    ]
+        "explain", predictions, "--score", "bm25", "--id", "q-4", "-m", "nDCG(ties='input')@3", "--swaps", 1,
+    ]  # fmt: skip
     short, whole = (run(*words, *more).stdout for more in ([], ["--all"]))
     assert "Not shown: 3 documents below the cutoff of 3" in short and "--all shows them." in short
     assert "Not shown" not in whole and whole.count("\n") > short.count("\n") + 1

@@ -236,12 +236,8 @@ def test_every_tool_that_was_read_is_here():
     from measured import LIVE
 
     run = {tool for tool, *_ in LIVE} | {
-        "trec_eval",
-        "trec_eval_c",
-        "trec_eval9",
-        "xgboost-",
-        "ranx",
-    }
+        "trec_eval", "trec_eval_c", "trec_eval9", "xgboost-", "ranx",
+    }  # fmt: skip
     with_others = {
         name for name, each in fn.conventions.items() if len(each.names_of_measures) > 1 or each.of is None
     }

@@ -120,14 +120,8 @@ def test_ceiling_times_quality_is_what_was_reached_of_what_was_judged(seed):
 def test_measures_without_a_ceiling():
     rankings = fn.Rankings.from_lists([[1, 0, 2]], propensity=[0.5, 0.1, 1.0])
     asked = [
-        "Judged",
-        "RBPresidual",
-        "NumRel",
-        "NumRet",
-        "SDCG(max_rel=4)",
-        "nDCG(ideal='full')",
-        "DCG(ips=True)",
-    ]
+        "Judged", "RBPresidual", "NumRel", "NumRet", "SDCG(max_rel=4)", "nDCG(ideal='full')", "DCG(ips=True)",
+    ]  # fmt: skip
     found = fn.anchors(rankings, asked)
     assert all(np.isnan(found[name].ceiling).all() for name in asked)
 

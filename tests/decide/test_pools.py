@@ -116,21 +116,10 @@ def moves_by_trying(qrels, runs, measure):
 @pytest.mark.parametrize(
     "measure",
     [
-        "nDCG@3",
-        "nDCG(ideal='scored')@3",
-        "nDCG",
-        "DCG@4",
-        "P@2",
-        "RBP(p=0.8)",
-        "CG",
-        "AP",
-        "AP@3",
-        "RR",
-        "ERR@4",
-        "Judged@3",
-        "R@2",
+        "nDCG@3", "nDCG(ideal='scored')@3", "nDCG", "DCG@4", "P@2", "RBP(p=0.8)", "CG", "AP", "AP@3", "RR",
+        "ERR@4", "Judged@3", "R@2",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("seed", [0, 1])
 def test_moves_are_those_of_each_judgment_tried(measure, seed):
     rng = np.random.default_rng(seed)

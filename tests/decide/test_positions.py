@@ -233,16 +233,8 @@ def test_numbers_by_hand():
     apart = [second - 1, 2 * (1 - second), 0.0]
     (row,) = fn.compare_clicks(systems, "DCG").to_pylist()
     assert [*row] == [
-        "measure",
-        "system",
-        "baseline",
-        "difference",
-        "low",
-        "high",
-        "weight",
-        "queries",
-        "effective",
-    ]
+        "measure", "system", "baseline", "difference", "low", "high", "weight", "queries", "effective",
+    ]  # fmt: skip
     assert (row["measure"], row["system"], row["baseline"]) == ("DCG(ips=True)", "new", "old")
     assert (
         row["difference"] == pytest.approx(np.mean(apart)) and row["queries"] == 3 and row["weight"] is None

@@ -60,19 +60,9 @@ def test_every_section_is_there_and_linked(page):
     linked = [str(each["href"])[1:] for each in page.every("a")]
     assert linked == [each["id"] for each in page.every("section")]
     assert linked == [
-        "evaluated",
-        "summary",
-        "comparison",
-        "cutoffs",
-        "distribution",
-        "slices",
-        "anchors",
-        "ties",
-        "worst",
-        "movers",
-        "measures",
-        "made",
-    ]
+        "evaluated", "summary", "comparison", "cutoffs", "distribution", "slices", "anchors", "ties", "worst",
+        "movers", "measures", "made",
+    ]  # fmt: skip
 
 
 def test_text_stays_text(page):

@@ -41,8 +41,19 @@ def test_lists_around_the_lengths_where_kernels_change_their_way(seed):
 
 @pytest.mark.parametrize("seed", range(4000, 4004))
 def test_long_lists_and_two_threads(seed):
+    """The oracle is slow where orders of ties are averaged over thousands of documents: there closed forms stand in, in test_evaluate."""
     table = ours.crossed_table(seed, longest=9000)
-    assert ours.difference(table, ours.crossed_measures(seed, table, most=2), threads=2) is None
+    asked = ours.crossed_measures(seed, table, most=6)
+    assert ours.broken_law(table, asked, np.random.default_rng(seed)) is None
+    ordered = [one for one in asked if dict(one.parameters).get("ties", "average") != "average"]
+    assert ours.difference(table, ordered, threads=2) is None
+
+
+@pytest.mark.parametrize("seed", range(4100, 4102))
+def test_many_queries_at_once(seed):
+    rng = np.random.default_rng(seed)
+    table = ours.crossed_table(seed, lengths=rng.integers(0, (9, 41)[seed % 2], 1500).tolist())
+    assert ours.broken_law(table, ours.crossed_measures(seed, table), rng) is None
 
 
 @pytest.mark.pure
@@ -238,40 +249,3 @@ def test_masked_values_are_refused():
         fn.Rankings.from_dense([[1, 0]], masked.reshape(1, 2))
     with pytest.raises(fn.InputError, match="y_true has 1 masked value"):
         fn.ndcg_score(masked.reshape(1, 2), [[1, 0]])
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize(
-    "text",
-    [
-        "nDCG(gain=function())", "nDCG(gain=function([1]))", "nDCG(gain=function('a', 'b'))", "nDCG(gain=function(*'ab'))",
-        "nDCG(gain=function('no such', 2))", "nDCG(rel=1" + "0" * 400 + ")", "nDCG(empty=-1" + "0" * 400 + ")",
-        "nDCG(rel=" + "-" * 3000 + "1)", "(" * 150 + "nDCG" + ")" * 150 + "@", "nDCG" + "@5" * 3000, "nDCG@10@5", "nDCG@10@5, 3",
-        "nDCG(gain=" + "[" * 180 + "]" * 180 + ")", "nDCG(dcg='exp-log2', gain='linear')", "nDCG(dcg='log2', gain=[1, 2])",
-        "nDCG(gain=b'ab')", "nDCG(discount=b'ab')", "nDCG(gain={1, 2})", "F(beta=1e200)", "nDCG(rel=1, rel=2)", "nDCG(**{})",
-        "nDCG(rel=1j)", "nDCG(rel=...)", "nDCG(gain={'a': 1})", "nDCG(gain={**{}})", "nDCG@(1, 2)", "nDCG@'5'", "\0", "\ud800",
-        "nDCG(gain=f'{1}')", "IPrec@[1]", "5", "nDCG, 5", "", " ", "nDCG(rel=0xg)", "nDCG(gain={(): 1})", "nDCG(ties={})",
-    ],
-    ids=lambda text: ascii(text)[:30],
-)  # fmt: skip
-def test_what_is_no_notation(text):
-    for _ in range(2):  # nothing of it is kept
-        with pytest.raises(fn.MeasureError) as caught:
-            fn.parse(text)
-        assert len(str(caught.value)) < 8000
-
-
-@pytest.mark.pure
-def test_words_that_are_a_subclass_of_str_print_as_they_are_read():
-    class Word(str):
-        __slots__ = ()
-
-        def __repr__(self):
-            return f"Word.{self.upper()}"
-
-        __str__ = __repr__
-
-    for kind in (np.str_, Word):
-        measure = fn.nDCG(ties=kind("worst"), gain=kind("exp2"), discount=kind("ln"), empty=kind("skip"))
-        assert str(measure) == "nDCG(gain='exp2', discount='ln', ties='worst', empty='skip')"
-        assert fn.parse(str(measure)) == measure

@@ -325,6 +325,21 @@ def test_notation(text, measure):
     assert as_measure(text) == measure
 
 
+def test_words_that_are_a_subclass_of_str_print_as_they_are_read():
+    class Word(str):
+        __slots__ = ()
+
+        def __repr__(self):
+            return f"Word.{self.upper()}"
+
+        __str__ = __repr__
+
+    for kind in (np.str_, Word):
+        measure = fn.nDCG(ties=kind("worst"), gain=kind("exp2"), discount=kind("ln"), empty=kind("skip"))
+        assert str(measure) == "nDCG(gain='exp2', discount='ln', ties='worst', empty='skip')"
+        assert fn.parse(str(measure)) == measure
+
+
 def test_lists_of_cutoffs():
     exp2 = fn.nDCG(gain="exp2")
     assert fn.parse_many("nDCG(gain='exp2')@1,3,5") == (exp2 @ 1, exp2 @ 3, exp2 @ 5)
@@ -403,20 +418,25 @@ def test_a_cutoff_in_notation_is_a_whole_number_from_1(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "nDCG@", "@10", "nDCG(", "nDCG('exp2')", "nDCG(gain='exp2'", "nDCG 10", "10", "nDCG+DCG", "nDCG.x", "nDCG(**{})",
-     "nDCG(*[1])", "nDCG;DCG", "nDCG\nDCG", "nDCG@10@20@", "'nDCG'", "\0", "x" * 10_000, "(" * 500 + "nDCG" + ")" * 500],
+    [
+        "", " ", "nDCG@", "@10", "nDCG(", "nDCG('exp2')", "nDCG(gain='exp2'", "nDCG 10", "10", "nDCG+DCG", "nDCG.x", "nDCG(**{})",
+        "nDCG(*[1])", "nDCG;DCG", "nDCG\nDCG", "nDCG@10@20@", "'nDCG'", "\0", "\ud800", "x" * 10_000, "(" * 500 + "nDCG" + ")" * 500,
+        "(" * 150 + "nDCG" + ")" * 150 + "@", "nDCG" + "@5" * 3000, "nDCG@10@5", "nDCG@10@5, 3", "nDCG, 5", "nDCG@(1, 2)", "IPrec@[1]",
+        "nDCG(gain={0: exp2})", "nDCG(gain=__import__('os'))", "nDCG(gain=1+1j)", "nDCG(gain=print)", "nDCG(gain={'a': 1})",
+        "nDCG(gain=function())", "nDCG(gain=function([1]))", "nDCG(gain=function('a', 'b'))", "nDCG(gain=function(*'ab'))",
+        "nDCG(gain=function('no such', 2))", "nDCG(rel=1" + "0" * 400 + ")", "nDCG(empty=-1" + "0" * 400 + ")",
+        "nDCG(rel=" + "-" * 3000 + "1)", "nDCG(gain=" + "[" * 180 + "]" * 180 + ")", "nDCG(dcg='exp-log2', gain='linear')",
+        "nDCG(dcg='log2', gain=[1, 2])", "nDCG(gain=b'ab')", "nDCG(discount=b'ab')", "nDCG(gain={1, 2})", "F(beta=1e200)",
+        "nDCG(rel=1, rel=2)", "nDCG(rel=1j)", "nDCG(rel=...)", "nDCG(gain={**{}})", "nDCG(gain=f'{1}')", "nDCG(rel=0xg)",
+        "nDCG(gain={(): 1})", "nDCG(ties={})", "rbp.95", "hits@", "nDCG@@10", "map_cut.", "10@nDCG",
+    ],
+    ids=lambda text: ascii(text)[:30],
 )  # fmt: skip
 def test_what_is_no_notation_is_refused(text):
-    with pytest.raises(MeasureError):
-        fn.parse(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["nDCG(gain={0: exp2})", "nDCG(gain=__import__('os'))", "nDCG(gain=1+1j)", "nDCG(gain=print)"]
-)
-def test_values_in_notation_are_literals(text):
-    with pytest.raises(MeasureError):
-        fn.parse(text)
+    for _ in range(2):  # nothing of it is kept
+        with pytest.raises(MeasureError) as caught:
+            fn.parse(text)
+        assert len(str(caught.value)) < 12_000
 
 
 @given(st.text(max_size=30) | st.text(alphabet="nDCG@(),='0123456789gaintsexp2 [{:}]-.", max_size=40))

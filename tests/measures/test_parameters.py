@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import oracle
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import fastndcg as fn
@@ -265,27 +264,6 @@ ASKED = [
     fn.R(denominator="cutoff") @ 3, fn.RR(of="best") @ 3, fn.PFound(stop=[0, 0.1, 0.5, 1]) @ 5, fn.ERR(stop=[0, 0.2, 0.3, 1]),
     fn.IPrec(rounding="nearest") @ 0.3, fn.nDCG(floor="worst") @ 5, fn.NumRel(empty="skip"),
 ]  # fmt: skip
-
-
-def test_streams_files_and_threads_have_the_same_bits(tmp_path):
-    rng = np.random.default_rng(9)
-    query = np.repeat(np.arange(300), rng.integers(1, 40, 300))
-    columns = {
-        "query_id": query,
-        "relevance": rng.integers(0, 4, len(query)),
-        "score": rng.integers(0, 9, len(query)),
-    }
-    pq.write_table(pa.table(columns), path := tmp_path / "scored.parquet", row_group_size=500)
-    whole = fn.evaluate(fn.read_parquet(path), ASKED, threads=1)
-    wanted = whole.values.tobytes()
-    assert fn.evaluate(fn.scan_parquet(path), ASKED).values.tobytes() == wanted
-    assert fn.evaluate(fn.read_parquet(path), ASKED, threads=2).values.tobytes() == wanted
-    mixed = rng.permutation(len(query))
-    shuffled = fn.Rankings.from_query_ids(query[mixed], columns["relevance"][mixed], columns["score"][mixed])
-    again = fn.evaluate(shuffled, ASKED)
-    names = shuffled.queries["query_id"].to_numpy()
-    assert again.values[:, np.argsort(names)].tobytes() == wanted
-    assert [fn.parse(name) for name in whole.to_arrow().column_names[1:]] == ASKED
 
 
 def test_a_column_of_cutoffs():

@@ -146,13 +146,8 @@ def test_from_query_ids_in_order_of_first_appearance(kind):
     )
     assert columns(rankings) == ([0, 3, 5, 6], [10, 11, 12, 20, 21, 30], [1.0, 1.1, 1.2, 2.0, 2.1, 3.0])
     assert rankings.is_judged is not None and rankings.is_judged.tolist() == [
-        True,
-        False,
-        True,
-        True,
-        True,
-        True,
-    ]
+        True, False, True, True, True, True,
+    ]  # fmt: skip
     assert rankings.doc_ids is not None and rankings.doc_ids.to_pylist() == ["a", "c", "f", "b", "e", "d"]
     table = rankings.queries.to_pydict()
     values = ids.to_pylist() if hasattr(ids, "to_pylist") else list(ids)

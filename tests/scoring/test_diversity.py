@@ -252,15 +252,10 @@ def relevant_intents(judgments, query, rel):
 @pytest.mark.parametrize(
     "notation",
     [
-        "alpha_nDCG@20",
-        "alpha_nDCG(alpha=0.25)@5",
-        "alpha_DCG@10",
-        "ERR_IA@20",
-        "ERR_IA(rel=2)@20",
-        "nERR_IA@10",
-        "StRecall@5",
+        "alpha_nDCG@20", "alpha_nDCG(alpha=0.25)@5", "alpha_DCG@10", "ERR_IA@20", "ERR_IA(rel=2)@20",
+        "nERR_IA@10", "StRecall@5",
     ],
-)
+)  # fmt: skip
 def test_ir_measures(notation):
     """The same words mean the same numbers there; of a query that the run lacks, 0."""
     ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")

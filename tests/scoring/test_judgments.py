@@ -159,33 +159,17 @@ def listed():
     yield from (
         f"AUC({words})"
         for words in (
-            "",
-            "ties='worst'",
-            "ties='input'",
-            "empty=1",
-            "empty='nan', rel=2",
-            "max_fp=2",
-            "max_fp=0.3",
+            "", "ties='worst'", "ties='input'", "empty=1", "empty='nan', rel=2", "max_fp=2", "max_fp=0.3",
         )
-    )
+    )  # fmt: skip
     yield from (
-        "NumRel",
-        "NumRel(rel=2)",
-        "NumRet",
-        "NumRet(judged_only=True)@2",
-        "SetP",
-        "SetP(relative=True)",
-        "SetR",
-        "SetF",
-    )
+        "NumRel", "NumRel(rel=2)", "NumRet", "NumRet(judged_only=True)@2", "SetP", "SetP(relative=True)",
+        "SetR", "SetF",
+    )  # fmt: skip
     yield from (
-        "F(beta=2)@2",
-        "P(judged_only=True)@2",
-        "Success(rel=3)@1",
-        "IDCG(ideal='judged_uncut')@2",
-        "ERR(max_rel=3)",
-        "RBP(p=0.5)",
-    )
+        "F(beta=2)@2", "P(judged_only=True)@2", "Success(rel=3)@1", "IDCG(ideal='judged_uncut')@2",
+        "ERR(max_rel=3)", "RBP(p=0.5)",
+    )  # fmt: skip
 
 
 def compare(queries, measures, grades, *, pool, propensity=False, **top):
@@ -223,15 +207,9 @@ def test_longer_lists_of_six_unjudged_documents(seed):
 def test_grades_with_fractions_and_grades_that_the_scale_lacks():
     grades = (0, 0.3, 0.75, 1.5, 2.25)
     measures = [
-        "nDCG",
-        "nDCG(gain='exp2')@3",
-        "nDCG(ties='best')@2",
-        "nDCG(ties='worst')",
-        "nDCG(ideal='full')@3",
-        "DCG",
-        "SDCG(max_rel=3)",
-        "AP",
-    ]
+        "nDCG", "nDCG(gain='exp2')@3", "nDCG(ties='best')@2", "nDCG(ties='worst')", "nDCG(ideal='full')@3",
+        "DCG", "SDCG(max_rel=3)", "AP",
+    ]  # fmt: skip
     queries = [Query([2.25, 1.5, 0.75, 0.3], [4, 3, 2, 1], []), *random_queries(50, 40, grades, most=2)]
     compare(queries, measures, grades, pool=True)
     compare(queries, measures, (0, 0.3, 0.75, 1), pool=True, top=1)
@@ -317,14 +295,9 @@ def test_many_queries_of_many_grades():
     )
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     measures = [
-        "nDCG@10",
-        "nDCG(gain='exp2')",
-        "nDCG(ties='best')@5",
-        "nDCG(ideal='full')@20",
-        "R@10",
-        "AP@20",
+        "nDCG@10", "nDCG(gain='exp2')", "nDCG(ties='best')@5", "nDCG(ideal='full')@20", "R@10", "AP@20",
         "ERR",
-    ]
+    ]  # fmt: skip
     ranges = fn.judgment_range(
         fn.Rankings.from_offsets(offsets, grades, scores, is_judged=is_judged), measures
     )

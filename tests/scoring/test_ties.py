@@ -14,21 +14,9 @@ import fastndcg as fn
 pytestmark = pytest.mark.compiled
 
 SAMPLED = (
-    "AP",
-    "AP@40",
-    "RR",
-    "RR@3",
-    "ERR",
-    "ERR@10",
-    "Bpref",
-    "infAP",
-    "IPrec@0.1",
-    "IPrec@0.5",
-    "Success@4",
-    "Rprec",
-    "F@20",
-    "RBP",
-)
+    "AP", "AP@40", "RR", "RR@3", "ERR", "ERR@10", "Bpref", "infAP", "IPrec@0.1", "IPrec@0.5", "Success@4",
+    "Rprec", "F@20", "RBP",
+)  # fmt: skip
 
 
 def sampled_orders(scores, relevance, flags, orders):

@@ -199,15 +199,10 @@ class TestStreams:
     @pytest.mark.parametrize(
         "target",
         [
-            "/dev/fd/0",
-            "/dev/fd/99",
-            "/proc/1/fd/1",
-            "/proc/new",
-            "/dev/new.csv",
-            "/proc/version",
+            "/dev/fd/0", "/dev/fd/99", "/proc/1/fd/1", "/proc/new", "/dev/new.csv", "/proc/version",
             "/dev/zero",
         ],
-    )
+    )  # fmt: skip
     def test_what_belongs_to_the_system(self, target):
         Path("out.csv").symlink_to(target)
         with Path("/dev/null").open("rb") as stdin:

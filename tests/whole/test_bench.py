@@ -120,17 +120,9 @@ WAYS = [(name, way) for name in rivals.NAMES for way in rivals.ways(name)]
 def test_rivals_are_those_that_are_promised():
     modules = {way.module for _, way in WAYS}
     assert modules == {
-        "sklearn",
-        "ranx",
-        "pytrec_eval",
-        "ir_measures",
-        "lightgbm",
-        "xgboost",
-        "catboost",
-        "torchmetrics",
-        "polars",
-        "duckdb",
-    }
+        "sklearn", "ranx", "pytrec_eval", "ir_measures", "lightgbm", "xgboost", "catboost", "torchmetrics",
+        "polars", "duckdb",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", rivals.NAMES)
