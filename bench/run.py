@@ -40,6 +40,7 @@ SECTIONS = {
     "intervals": "intervals",
     "decisions": "decisions",
     "labels": "labels",
+    "signatures": "signatures",
     "lists": "lists",
     "engines": "engines",
     "machinery": "machinery",

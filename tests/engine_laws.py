@@ -59,6 +59,7 @@ class Engine:
         assert self.evaluate(df, measures, **options) == engines.rows_of(local.to_arrow())
         found = self.summary(df, measures, quartiles=True, **without_keep(options))
         assert engines.rows_of(found.to_arrow()) == engines.rows_of(local.summary().to_arrow())
+        assert found.signatures == local._all_signatures()
 
     def check_files(self, paths, local, measures, **options):
         """Results and summary of files beside those of this process."""
@@ -69,6 +70,7 @@ class Engine:
             *self.session, paths, measures, quartiles=True, **without_keep(options)
         )
         assert engines.rows_of(summary.to_arrow()) == engines.rows_of(local.summary().to_arrow())
+        assert summary.signatures == local._all_signatures()
 
 
 def without_keep(columns):

@@ -188,8 +188,8 @@ class Engine(ABC, Generic[Frame]):
         """Mean, standard deviation, extremes, and numbers of queries and of empty queries of measures.
 
         It computes immediately. Each partition sends only exact sums, no values of queries. The numbers are
-        those of `Scores.summary`, bit for bit. Errors of the data are raised without the traces of the
-        engine.
+        those of `Scores.summary`, bit for bit, and `signatures` of the result are those of
+        `Scores.signature`. Errors of the data are raised without the traces of the engine.
 
         Parameters
         ----------

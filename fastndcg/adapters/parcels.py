@@ -193,7 +193,7 @@ def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None
 
 
 def _results(job: Job, scores: Any) -> pa.Table:
-    table, schema = scores.to_arrow().rename_columns(job.task.results), job.results or pa.schema([])
+    table, schema = scores._frame().rename_columns(job.task.results), job.results or pa.schema([])
     columns = [decode(column).cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
     return pa.table(columns, schema=schema)
 

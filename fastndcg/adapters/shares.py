@@ -251,7 +251,7 @@ def _settled(
 
 def _schema_of_results(task: Task, schema: pa.Schema) -> pa.Schema:
     scores, _ = parts.score(task, schema.empty_table().select(task.names))
-    table = scores.to_arrow().rename_columns(task.results)
+    table = scores._frame().rename_columns(task.results)
     return pa.schema([(name, decode(table[name]).type) for name in task.results])
 
 

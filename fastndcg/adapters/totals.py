@@ -19,11 +19,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.adapters.parts import Task, score
-from fastndcg.convention.evaluation import ConventionScores, MeanSums
+from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.errors import warn
 from fastndcg.kernels.compile import caching
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
+from fastndcg.scores.signatures import Digests, signature_of
 from fastndcg.scores.slices import COUNTS, columns_of_means, groups_of
 from fastndcg.scores.summary import Summary, interval_of
 from fastndcg.sources.columns import check_column
@@ -42,6 +43,7 @@ class Sums(NamedTuple):
     moments: tuple[Moments, ...]
     values: tuple[Float64, ...] | None  # for each measure; None if quartiles are not computed
     means: tuple[MeanSums, ...] | None  # for each measure; None without a convention
+    digests: Digests  # of the queries and their judgments
 
     @classmethod
     def of(cls, scores: Scores, *, values: bool = False) -> Sums:
@@ -53,6 +55,7 @@ class Sums(NamedTuple):
             tuple(Moments.of(*each) for each in counted),
             tuple(each[0] for each in counted) if values else None,
             tuple(map(scores._mean_sums, rows)) if isinstance(scores, ConventionScores) else None,
+            scores._digests_in(threads=1),
         )
 
     @classmethod
@@ -71,6 +74,7 @@ class Sums(NamedTuple):
             tuple(reduce(MeanSums.merge, of_measure) for of_measure in zip(*means, strict=True))
             if means
             else None,
+            sum((part.digests for part in parts), Digests("returned", False, 0, 0)),
         )
 
 
@@ -83,12 +87,14 @@ def summary_of(
     task: Task, found: Sequence[Sums], *, values: bool, confidence: float | None = None
 ) -> Summary:
     """Return the result of `Scores.summary` for all queries, with quartiles if the sums have values."""
-    sums, rows = Sums.total(len(task.measures), found), []
+    sums, rows, signatures = Sums.total(len(task.measures), found), [], {}
     weighted = task.columns.weight is not None
+    rules = [None if task.convention is None else task.convention.on(each) for each in task.measures]
+    weighs = weighted and any(rule is None or rule.weights != "ignored" for rule in rules)
     for row, column in enumerate(task.notations):
         moments = sums.moments[row]
         numbers: dict[str, Any] = {"measure": column, "mean": moments.mean(weighted=weighted)}
-        rule = None if task.convention is None else task.convention.on(task.measures[row])
+        rule = rules[row]
         heeds = weighted and (rule is None or rule.weights != "ignored")
         if rule is not None and sums.means is not None:
             numbers["mean"] = sums.means[row].mean(rule)
@@ -100,7 +106,11 @@ def summary_of(
             kept = np.empty(0) if sums.values is None else sums.values[row]
             numbers["q25"], numbers["median"], numbers["q75"] = quartiles(kept)
         rows.append({**numbers, "queries": sums.queries, "empty": sums.empty[row]})
-    return Summary(rows)
+        measure, tool = task.measures[row], task.convention
+        resolved = measure if tool is None else resolve_all([measure], tool)[0]
+        name = None if tool is None else tool.name
+        signatures[str(measure)] = signature_of(resolved, sums.digests, name, weighted=weighs)
+    return Summary(rows, signatures)
 
 
 # ---- between workers and the driver ----

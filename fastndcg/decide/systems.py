@@ -22,7 +22,7 @@ from fastndcg.decide.matching import (
 from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, check_system
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scores.signatures import fields_of
+from fastndcg.scores.signatures import fields_of, hashes_of_ids
 from fastndcg.statistics.intervals import check_confidence, check_size, scipy
 from fastndcg.statistics.paired import CORRECTIONS
 from fastndcg.statistics.resampling import METHODS, check_resamples
@@ -107,8 +107,8 @@ def compare(
         `fastndcg.anchors` does.
     signatures : "refuse" or "ignore"
         What to do with results that were not made alike, by their signatures (`Scores.signature`): with other
-        judgments or another convention. They are looked at where results were stored with one, or all
-        systems have a pool of judgments; others are compared as they are.
+        judgments or another convention. Systems without a pool that may have returned other documents are
+        compared as they are, unless their results were stored.
     threads : int, optional
         Threads for resampling. Default: all threads that Numba has, if there is enough work for them.
 
@@ -249,17 +249,16 @@ _ALIKE = ("convention", "judgments")  # what has to be the same; measures and qu
 def check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], signatures: str) -> list[str]:
     """Cautions about what signatures leave open. Raises `InputError` where they say that systems differ.
 
-    They are looked at where results were stored with one, or all have a pool of judgments.
+    Systems that were just evaluated without a pool may return other documents, which have other judgments.
     """
     check_choice("signatures", signatures, ("refuse", "ignore"))
-    pools = [scores._pool for scores in scored.values()]
-    is_stored = any(scores._signatures for scores in scored.values())
-    differ = None not in pools and not all(all(map(np.array_equal, pool, pools[0])) for pool in pools)
-    if signatures == "ignore" or not (is_stored or differ):
+    if signatures == "ignore" or len(scored) < 2:
         return []
+    is_stored = any(scores._signatures for scores in scored.values())
     cautions: dict[str, None] = {}
+    known = {name: scores._known() for name, scores in scored.items()}
     for measure in measures:
-        found = {name: fields_of(scores.signature(measure)) for name, scores in scored.items()}
+        found = {name: fields_of(scores.signature(measure)) for name, scores in known.items()}
         first, *others = found
         for name in others:
             one, other = found[first], found[name]
@@ -267,10 +266,13 @@ def check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], sig
                 if one[field] == other[field] or "unknown" in (one[field], other[field]):
                     continue
                 if field == "judgments" and one["queries"] != other["queries"]:
-                    cautions[
-                        f"{first} and {name} have other queries, so that it cannot be known "
-                        "whether they were judged alike."
-                    ] = None
+                    if is_stored or one[field].startswith("pool"):
+                        cautions[
+                            f"{first} and {name} have other queries, so that it cannot be known "
+                            "whether they were judged alike."
+                        ] = None
+                    continue
+                if field == "judgments" and not is_stored and _may_return_others(scored[first], scored[name]):
                     continue
                 raise InputError(
                     f'{measure} of "{first}" and "{name}" was not made alike: {field} of the one is '
@@ -279,3 +281,26 @@ def check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], sig
                     ".",
                 )
     return list(cautions)
+
+
+def _may_return_others(one: Scores, other: Scores) -> bool:
+    """Whether systems without a pool may have returned other documents, so that they have other grades: by
+    the ids of documents, or else by how many each query has, unless all have equally many.
+    """
+    sides = one._rankings, other._rankings
+    if any(side is None or side.judged is not None for side in sides):
+        return None in sides
+    with_ids = all(side.doc_ids is not None for side in sides)
+    if not with_ids and len(np.unique(sides[0].lengths)) == 1:
+        return True
+    mine, theirs = (_documents(side, with_ids) for side in sides)
+    return not np.array_equal(mine, theirs)
+
+
+def _documents(rankings: Rankings, with_ids: bool) -> npt.NDArray[np.uint64]:
+    """A hash of each query and of its documents, or of their number, ascending."""
+    own = rankings.lengths.astype(np.uint64)
+    if with_ids:
+        sums = np.append(np.uint64(0), np.cumsum(hashes_of_ids(rankings.doc_ids), dtype=np.uint64))
+        own = np.diff(sums[rankings.offsets])
+    return np.sort(hashes_of_ids(rankings.query_ids) ^ own * np.uint64(0x9E3779B97F4A7C15))

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg._version import __version__
-from fastndcg.common.arrow_types import decode
+from fastndcg.common.arrays import read_only
+from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.exports import AsFrame
 from fastndcg.common.later import pa
+from fastndcg.common.threads import in_threads, processors
+from fastndcg.kernels.compile import worlds
 from fastndcg.measures.accepted import show_value
 
 if TYPE_CHECKING:
@@ -64,7 +68,7 @@ class Signed(AsFrame):
         --------
         >>> from fastndcg import Rankings, evaluate
         >>> print(evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), "RR@10").signature("RR@10"))
-        RR@10|rel:1|...|convention:none|...|queries:2:2400d2f03e78257e|judgments:returned:5:...|version:...
+        RR@10|rel:1|...|convention:none|...|queries:2:55b9c24e3bf46211|judgments:returned:5:...|version:...
         """
         return self._signature_at(self.measures.index(self._find(measure)))
 
@@ -72,11 +76,15 @@ class Signed(AsFrame):
         stored = (self._signatures or {}).get(str(self.measures[row]))
         return self._signature_of(row) if stored is None else stored
 
+    def _known(self) -> Signed:
+        """Scores whose signatures are known without reading a stream again: its judgments are unknown."""
+        is_unread = self._stream is not None and "_digests" not in self.__dict__
+        return self._of(self.queries) if is_unread else self
+
     def _all_signatures(self) -> dict[str, str]:
-        """Those that results are stored with. No stream is read again for them."""
-        if self._stream is not None and "_digests" not in self.__dict__:
-            return Signed._all_signatures(self._of(self.queries))
-        return {str(measure): self._signature_at(row) for row, measure in enumerate(self.measures)}
+        """Those that results are stored with."""
+        known = self._known()
+        return {str(measure): known._signature_at(row) for row, measure in enumerate(self.measures)}
 
     _signatures: dict[str, str] | None = None  # those that results were stored with
     _stream: Any = None  # that was evaluated, if its digests are not known
@@ -86,15 +94,12 @@ class Signed(AsFrame):
         if self._stream is not None:
             parts = map(digests_of, self._stream)
             return sum(parts, digests_of(self._stream._nothing()))
-        rankings = self._rankings
-        if rankings is None:
-            return digests_of_ids(self.queries[0])
-        return digests_of(rankings, getattr(self._source, "rows", None))
+        return self._digests_in()
 
-    @property
-    def _pool(self) -> Any:
-        """The pool of judgments, if there is one and it is at hand."""
-        return None if self._rankings is None else self._rankings.judged
+    def _digests_in(self, threads: int | None = None) -> Digests:
+        if self._rankings is None:
+            return digests_of_ids(self.queries[0])
+        return digests_of(self._rankings, getattr(self._source, "rows", None), threads)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_stream"}
@@ -112,23 +117,28 @@ class Signed(AsFrame):
         """The signature of one measure, from what is known."""
         convention = getattr(self, "convention", None)
         measure: Measure = getattr(self, "resolved", self.measures)[row]
-        found = self._digests
-        fields: dict[str, object] = dict(measure.params)
-        treated = "not relevant" if found.knows_unjudged else "none known"
-        if measure.params.get("judged_only"):
-            treated = "removed"
-        elif measure.params.get("unjudged") is not None:
-            treated = f"grade {measure.unjudged}"
-        fields |= {
-            "convention": "none" if convention is None else convention.name,
-            "unjudged_are": treated,
-            "weighted": "no" if self._weight is None else "yes",
-            "queries": found.of_queries(),
-            "judgments": found.of_judgments(),
-            "version": __version__,
-        }
-        name = measure.name if measure._at is None else f"{measure.name}@{measure._at}"
-        return "|".join([name, *(f"{each}:{_shown(value)}" for each, value in fields.items())])
+        name = None if convention is None else convention.name
+        return signature_of(measure, self._digests, name, weighted=self._weight is not None)
+
+
+def signature_of(measure: Measure, found: Digests, convention: str | None, *, weighted: bool) -> str:
+    """The line of a measure, with all parameters that a convention has for it."""
+    fields: dict[str, object] = dict(measure.params)
+    treated = "not relevant" if found.knows_unjudged else "none known"
+    if measure.params.get("judged_only"):
+        treated = "removed"
+    elif measure.params.get("unjudged") is not None:
+        treated = f"grade {measure.unjudged}"
+    fields |= {
+        "convention": convention or "none",
+        "unjudged_are": treated,
+        "weighted": "yes" if weighted else "no",
+        "queries": found.of_queries(),
+        "judgments": found.of_judgments(),
+        "version": __version__,
+    }
+    name = measure.name if measure._at is None else f"{measure.name}@{measure._at}"
+    return "|".join([name, *(f"{each}:{_shown(value)}" for each, value in fields.items())])
 
 
 def _shown(value: object) -> str:
@@ -162,8 +172,11 @@ def stored_signatures(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
 
 UInt64 = npt.NDArray[np.uint64]
 
-_BLOCK = 1 << 18  # documents that are hashed together, so that their hashes stay in a cache
-_FEW = 1 << 12  # grades of a range that have their hashes in a table
+_BLOCK = 1 << 14  # queries that are hashed together
+_SHARE = 1 << 18  # documents that are worth a thread
+_LONG = 10**18  # numbers from here on are hashed as texts
+_HALF = 1 << 31
+_ALL_JUDGED = read_only(np.empty(0, np.bool_))
 
 
 class Digests(NamedTuple):
@@ -201,82 +214,89 @@ _ALL = (1 << 64) - 1
 
 def digests_of_ids(ids: Any) -> Digests:
     """What is known of results alone: their queries."""
-    return Digests("unknown", False, len(ids), _sum(hashes_of_texts(ids)))
+    return Digests("unknown", False, len(ids), _sum(hashes_of_ids(ids)))
 
 
-def digests_of(rankings: Any, chosen: npt.NDArray[np.bool_] | None = None) -> Digests:
+def digests_of(
+    rankings: Any, chosen: npt.NDArray[np.bool_] | None = None, threads: int | None = None
+) -> Digests:
     """Digests of the ids of all or `chosen` queries, and of how many documents of each grade each query has.
 
     Neither the order of rows and queries, nor the types of ids and grades change them. Of judgments the ids
     of documents are not looked at: systems that return documents in other orders, or other ones of a pool,
     are computed of the same judgments.
     """
-    ids = hashes_of_texts(rankings.query_ids)
     if rankings.judged is not None:
         kind, offsets, grades, counts = "pool", rankings.judged.offsets, rankings.judged.relevance, None
     else:
         kind, offsets, grades, counts = "returned", rankings.offsets, rankings.relevance, rankings.is_judged
-    of_grades = np.zeros(len(ids), np.uint64)
-    first = 0
-    while first < len(ids):
-        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, "right")) - 1)
-        rows = slice(int(offsets[first]), int(offsets[last]))
-        hashed = np.append(_hashes_of_numbers(grades[rows]), np.uint64(0))
-        if counts is not None:
-            hashed[:-1][~counts[rows]] = 0
-        starts = offsets[first:last] - offsets[first]
-        sums = np.add.reduceat(hashed, starts)
-        of_grades[first:last] = np.where(np.diff(offsets[first : last + 1]) > 0, sums, np.uint64(0))
-        first = last
-    counted = np.diff(offsets) if counts is None else np.diff(np.append(0, np.cumsum(counts))[offsets])
-    of_queries = mixed(ids ^ mixed(of_grades))
-    if chosen is not None:
-        ids, of_queries, counted = ids[chosen], of_queries[chosen], counted[chosen]
-    knows = rankings.is_judged is not None
-    return Digests(kind, knows, len(ids), _sum(ids), int(counted.sum()), _sum(of_queries))
+    column, codes = decode(rankings.query_ids), read_only(_codes_of(grades, rankings._grades))
+    knows, n_docs = rankings.is_judged is not None, int(offsets[-1] - offsets[0])
+
+    def of_block(first: int) -> Digests:  # few enough that their hashes stay in a cache
+        part = slice(first, first + _BLOCK)
+        ids, ends = hashes_of_ids(column[part], ahead=len(column)), offsets[first : first + _BLOCK + 1]
+        hashes, is_judged = ids.copy(), _ALL_JUDGED if counts is None else counts
+        size = float(ends[-1] - ends[0])
+        worlds.run(
+            "reading.digests.hash_judgments", size, ends, codes, is_judged, hashes, ahead=float(n_docs)
+        )
+        if chosen is None and counts is None:
+            return Digests(kind, knows, len(ids), _sum(ids), int(size), _sum(hashes))
+        own = slice(int(ends[0]), int(ends[-1]))
+        judged = np.ones(own.stop - own.start, np.int64) if counts is None else counts[own]
+        counted = np.diff(np.append(0, np.cumsum(judged))[ends - ends[0]])
+        some = slice(None) if chosen is None else chosen[part]
+        ids, hashes, counted = ids[some], hashes[some], counted[some]
+        return Digests(kind, knows, len(ids), _sum(ids), int(counted.sum()), _sum(hashes))
+
+    blocks = range(0, len(column), _BLOCK)
+    shares = max(1, min(threads or processors(), len(blocks), n_docs // _SHARE))
+    found = in_threads(lambda share: list(map(of_block, blocks[share::shares])), range(shares))
+    return sum(chain.from_iterable(found), Digests(kind, knows, 0, 0))
 
 
-def hashes_of_texts(column: Any) -> UInt64:
+def hashes_of_ids(column: Any, ahead: int = 0) -> UInt64:
     """A hash of each value as text, so that the number 7 and the text "7" have the same."""
+    column = decode(column)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    found = [_hashes_of_chunk(chunk, ahead) for chunk in chunks]
+    return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, np.uint64), *found])
+
+
+def _hashes_of_chunk(ids: Any, ahead: int) -> UInt64:
+    hashes = np.empty(len(ids), np.uint64)
+    if pa.types.is_integer(ids.type) and not ids.null_count:
+        numbers = array_of(ids)
+        if not len(ids) or (numbers.max() < _LONG and (numbers.dtype.kind == "u" or numbers.min() > -_LONG)):
+            worlds.run("reading.digests.hash_numbers", len(ids), numbers, hashes, ahead=ahead)
+            return hashes
     try:
-        texts = decode(column).cast(pa.large_string())
+        texts = ids.cast(pa.large_string())
     except pa.ArrowException:  # a type that Arrow has no texts for
-        texts = pa.array(list(map(str, column.to_pylist())), pa.large_string())
-    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
-    return np.concatenate([np.zeros(0, np.uint64), *map(_hashes_of_chunk, chunks)])
+        texts = pa.array(list(map(str, ids.to_pylist())), pa.large_string())
+    texts = texts.fill_null("\0")
+    _, ends, data = texts.buffers()
+    offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(ids) + 1]
+    text = np.frombuffer(b"" if data is None else data, np.uint8)
+    worlds.run("reading.digests.hash_texts", len(ids), offsets, text, hashes, ahead=ahead)
+    return hashes
 
 
-def _hashes_of_chunk(texts: Any) -> UInt64:
-    """Sums of hashes of each byte with its position, and of the length; null has the length -1."""
-    n = len(texts)
-    if not n:
-        return np.zeros(0, np.uint64)
-    _, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + n + 1]
-    bytes_ = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.zeros(0, np.uint8)
-    lengths = np.diff(ends)
-    positions = np.arange(len(bytes_)) - np.repeat(ends[:-1] - ends[0], lengths)
-    placed = (positions.astype(np.uint64) << np.uint64(8)) | bytes_.astype(np.uint64)
-    hashed = np.append(mixed(placed), np.uint64(0))
-    sums = np.where(lengths > 0, np.add.reduceat(hashed, ends[:-1] - ends[0]), np.uint64(0))
-    if texts.null_count:
-        lengths = np.where(texts.is_null(), -1, lengths)
-    return mixed(sums ^ mixed(lengths.astype(np.uint64)))
+def _codes_of(grades: npt.NDArray[Any], known: Any) -> npt.NDArray[Any]:
+    """Numbers whose 32 bits as an integer tell grades apart, whatever their type: small whole grades
+    themselves; of others all bits, folded.
+    """
+    if known.whole and known.lowest >= -_HALF and known.highest < _HALF:
+        return grades
+    with np.errstate(invalid="ignore"):
+        whole = grades.astype(np.int32)
+    bits = grades.astype(np.float64).view(np.uint64)
+    return np.where(whole == grades, whole, (bits ^ (bits >> np.uint64(29))).astype(np.uint32).view(np.int32))
 
 
-def _hashes_of_numbers(values: npt.NDArray[Any]) -> UInt64:
-    """A hash of each number, the same for each type that can hold it."""
-    if values.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            whole = values.astype(np.int64)
-        values = whole if np.array_equal(whole, values) else values
-    if values.dtype.kind in "iu" and len(values):
-        least, greatest = int(values.min()), int(values.max())
-        if greatest - least < _FEW:
-            table = mixed(np.arange(least, greatest + 1).astype(np.float64).view(np.uint64))
-            found: UInt64 = table[values - values.dtype.type(least)]
-            return found
-    return mixed((values.astype(np.float64) + 0.0).view(np.uint64))
+def _sum(values: UInt64) -> int:
+    return int(values.sum(dtype=np.uint64))
 
 
 def mixed(values: UInt64) -> UInt64:
@@ -285,7 +305,3 @@ def mixed(values: UInt64) -> UInt64:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
-
-
-def _sum(values: UInt64) -> int:
-    return int(values.sum(dtype=np.uint64))

@@ -57,6 +57,8 @@ class Summary(Table):
     ----------
     rows : list of dict
         The numbers of each measure.
+    signatures : dict
+        Of what an engine has computed: the `Scores.signature` of each measure by its notation.
     """
 
     _NAMES = ("run", "measure")
@@ -71,8 +73,8 @@ class Summary(Table):
         ("queries",),
     )
 
-    def __init__(self, rows: list[dict[str, Any]]) -> None:
-        self.rows = rows
+    def __init__(self, rows: list[dict[str, Any]], signatures: dict[str, str] | None = None) -> None:
+        self.rows, self.signatures = rows, signatures or {}
         self._labels = [name for name in self._NAMES if all(name in row for row in rows)]
         self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
         self._keys, self._pages = len(self._labels), None
@@ -88,7 +90,7 @@ class Summary(Table):
         return pa.Table.from_pylist(self.rows, pa.schema(types))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Summary, (self.rows,)
+        return Summary, (self.rows, self.signatures)
 
     def _texts(self) -> list[list[str]]:
         """The table as strings; the first row is the header."""

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import struct
 
 import numpy as np
@@ -12,10 +13,13 @@ from commands import in_process_of_its_own, only_line, run
 from pyarrow import feather
 
 import fastndcg as fn
-from fastndcg.scores.signatures import digests_of, fields_of, hashes_of_texts
+from fastndcg.kernels.reading import digests
+from fastndcg.kernels.reading.ids import plain_digest
+from fastndcg.scores.signatures import digests_of, fields_of, hashes_of_ids
 
 QUERIES = 60
-M64 = (1 << 64) - 1
+M32, M64 = (1 << 32) - 1, (1 << 64) - 1
+SECRET = tuple(map(int, digests.SECRET))
 
 
 def table_of(seed=0, **columns):
@@ -35,27 +39,38 @@ def signed(given, measure="nDCG@5", **options):
 
 
 def mixed(value):
-    value = value + 0x9E3779B97F4A7C15 & M64
-    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & M64
-    value = (value ^ value >> 27) * 0x94D049BB133111EB & M64
-    return value ^ value >> 31
+    value ^= SECRET[0]
+    for _ in range(2):
+        product = value * SECRET[1]
+        value = (product ^ product >> 64) & M64
+    return value
 
 
 def hash_of_text(text):
-    data = (text or "").encode()
-    length = -1 if text is None else len(data)
-    return mixed(sum(mixed(place << 8 | byte) for place, byte in enumerate(data)) & M64 ^ mixed(length & M64))
+    if re.fullmatch(r"-?(0|[1-9][0-9]{0,17})", text):
+        return mixed(int(text) & M64)
+    data = text.encode()
+    hashed, leading = plain_digest(np.frombuffer(data, np.uint8), 0, len(data), digests.SECRET)
+    return mixed((hashed << 24) ^ leading ^ SECRET[1])
 
 
 def hash_of_grade(grade):
-    return mixed(struct.unpack("<Q", struct.pack("<d", grade + 0.0))[0])
+    code = int(grade) if grade.is_integer() and abs(grade) < 2**31 else folded(grade)
+    code = (code & M32) * 0x9E3779B1 & M32
+    code = (code ^ code >> 15) * 0x85EBCA77 & M32
+    return code ^ code >> 13
+
+
+def folded(grade):
+    (bits,) = struct.unpack("<Q", struct.pack("<d", grade))
+    return bits ^ bits >> 29
 
 
 def slow(judged):
     ids, both = 0, 0
     for query, grades in judged.items():
         ids += hash_of_text(query)
-        both += mixed(hash_of_text(query) ^ mixed(sum(map(hash_of_grade, grades)) & M64))
+        both += mixed(hash_of_text(query) ^ sum(map(hash_of_grade, map(float, grades))) & M32)
     return ids & M64, both & M64
 
 
@@ -65,9 +80,28 @@ def test_digests_are_those_of_the_definition():
     found = digests_of(rankings)
     assert (found.queries, found.judgments) == slow(judged) and (found.n_queries, found.n_judgments) == (4, 7)
     texts = pa.chunked_array([["a", None], [], ["", "\u4e16" * 40]]).slice(1)
-    assert hashes_of_texts(texts).tolist() == [hash_of_text(each) for each in texts.to_pylist()]
+    assert hashes_of_ids(texts).tolist() == [
+        hash_of_text(each or (each if each == "" else "\0")) for each in texts.to_pylist()
+    ]
     for ids in ([7, 8], np.array([7, 8], np.int32), ["7", "8"], pa.array(["7", "8"]).dictionary_encode()):
-        assert hashes_of_texts(pa.array(ids)).tolist() == [hash_of_text("7"), hash_of_text("8")]
+        assert hashes_of_ids(pa.array(ids)).tolist() == [hash_of_text("7"), hash_of_text("8")]
+    for number in (
+        0,
+        -1,
+        -(10**17),
+        10**18 - 1,
+        10**18,
+        -(2**63),
+        2**64 - 1,
+        "007",
+        "-",
+        "+1",
+        "1" * 30,
+        "-x",
+        "1x",
+    ):
+        kind = pa.uint64() if number == 2**64 - 1 else None
+        assert hashes_of_ids(pa.array([number], kind)).tolist() == [hash_of_text(str(number))], number
     assert digests_of(fn.Rankings.from_lists([])).queries == 0
 
 
@@ -76,6 +110,8 @@ def test_blocks_and_types_change_no_digest(block, monkeypatch):
     table = table_of(3)
     whole = digests_of(fn.Rankings.from_arrow(table))
     monkeypatch.setattr("fastndcg.scores.signatures._BLOCK", block)
+    monkeypatch.setattr("fastndcg.scores.signatures._SHARE", 20)
+    monkeypatch.setattr("fastndcg.kernels.reading.digests._BLOCK", block)
     for kind in (pa.int8(), pa.int16(), pa.uint8(), pa.uint64(), pa.float32(), pa.float64()):
         typed = table.set_column(1, "label", table["label"].cast(kind))
         assert digests_of(fn.Rankings.from_arrow(typed)) == whole
@@ -250,9 +286,8 @@ def test_results_of_other_judgments_are_refused(tmp_path):
         ignored = run(*words, "--signatures", "ignore", "--format", "json")
         assert ignored.exit_code == 0 and len(json.loads(ignored.stdout)["systems"][0]["signatures"]) == 1
     assert run("compare", paths["old_stored"], paths["old"], "-m", "nDCG@5").exit_code == 0
-    assert (
-        run("compare", paths["old"], paths["new"], "-m", "nDCG@5").exit_code == 0
-    )  # two files that say nothing of a pool
+    live = run("compare", paths["old"], paths["new"], "-m", "nDCG@5")
+    assert live.exit_code == 3 and "judgments of the one is returned:" in live.stderr
     gate = ["--baseline", paths["old_stored"], "--update", "-m", "nDCG@5"]
     before = paths["old_stored"].read_bytes()
     assert run("compare", paths["new"], *gate).exit_code == 3 and paths["old_stored"].read_bytes() == before
@@ -297,3 +332,36 @@ def test_pools_that_differ_are_refused(tmp_path):
     assert kept.keys() == {"one", "two"} and kept["one"] == kept["two"] != {}
     assert run("compare", stored, "--qrels", qrels, runs[0], "-m", "nDCG@5").exit_code != 1
     assert run("compare", stored).exit_code == 0
+
+
+def test_systems_that_were_just_evaluated_are_refused_too():
+    """Where their conventions differ, or their judgments of the same documents; not where they returned others."""
+    pytest.importorskip("scipy")
+    table = table_of(1)
+    labels = table["label"].to_pylist()
+    labels[5] = 3 - labels[5]
+    changed = table.set_column(1, "label", pa.array(labels))
+    scored = {
+        "a": fn.evaluate(table, "nDCG@5"),
+        "b": fn.evaluate(changed, "nDCG@5"),
+        "tool": fn.evaluate(table, "nDCG@5", convention="lightgbm"),
+    }
+    for other, what in (("b", "judgments"), ("tool", "convention")):
+        pair = {"a": scored["a"], other: scored[other]}
+        with pytest.raises(fn.InputError, match=f"was not made alike: {what} of the one is"):
+            fn.compare(pair)
+        assert len(fn.compare(pair, signatures="ignore").rows) == 1
+    docs = [f"d{row}" for row in range(len(table))]
+    for ids, is_refused in ((docs, True), (["new", *docs[1:]], False)):
+        pair = {
+            "a": fn.evaluate(table.append_column("doc_id", [docs]), "nDCG@5", doc_id="doc_id"),
+            "b": fn.evaluate(changed.append_column("doc_id", [ids]), "nDCG@5", doc_id="doc_id"),
+        }
+        if is_refused:
+            with pytest.raises(fn.InputError, match="judgments of the one is"):
+                fn.compare(pair)
+        else:
+            assert len(fn.compare(pair).rows) == 1
+    lists = [[[1, 0], [0, 2]], [[1, 1], [0, 2]]]  # of equal length: they may be of other documents
+    both = {str(place): fn.Rankings.from_lists(each) for place, each in enumerate(lists)}
+    assert len(fn.compare(both, "nDCG@2").rows) == 1

@@ -7,4 +7,5 @@ page_headers, codes, snappy, plain_texts
 words     bytes of text, eight at a time
 ids       ids, hashed and compared
 joining   judgments and a run, by document id
+digests   hashes of queries and of their judgments
 """
