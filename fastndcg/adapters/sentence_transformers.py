@@ -1,4 +1,4 @@
-"""sentence-transformers: its retrieval evaluator, with grades, values of queries and intervals.
+"""sentence-transformers: its retrieval evaluator, with grades, any measure, values of queries and intervals.
 
 evaluator = InformationRetrievalEvaluator(queries, corpus, {"q1": {"d7": 3, "d9": 1}}, ndcg_at_k=[10])
 evaluator(model)  # {"cosine_ndcg@10": ..., "cosine_ndcg@10_low": ..., ...}
@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer import evaluation
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputTypeError
-from fastndcg.measures import nDCG
+from fastndcg.measures import Measure, Measures, as_measures, nDCG
 from fastndcg.rankings.rankings import Rankings
 
 if TYPE_CHECKING:
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 
 class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
-    """The sentence-transformers class of this name, with graded nDCG.
+    """The sentence-transformers class of this name, with graded nDCG and other measures.
 
     Parameters
     ----------
     queries, corpus : dicts, id -> text
     relevant_docs : dict, query id -> document id -> grade; or a set of documents, whose grade is 1
-        Other measures than nDCG count documents whose grade is above 0 as relevant.
+        The class's own measures but nDCG count documents whose grade is above 0 as relevant.
+    measures : one or several of Measure or notation, optional
+        More measures, of the hits that the class keeps: `["AP@100", "ERR@10", "RR@10"]` adds
+        `"cosine_ERR@10"`. They take tied documents in its order unless they say otherwise.
     gain : "linear", "exp2" or another gain of `nDCG`
     confidence : float or None
         Confidence of the intervals by Student's t, `..._ndcg@k_low` to `..._ndcg@k_high`; None leaves them
@@ -41,14 +44,14 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
     Attributes
     ----------
     scores : dict, score function -> Scores
-        nDCG of each query in the last call.
+        nDCG, and `measures`, of each query in the last call.
 
     Raises
     ------
     InputTypeError
         Judgments that are neither dicts nor sets.
     MeasureError
-        A gain that does not exist.
+        A gain or a measure that does not exist.
 
     Notes
     -----
@@ -61,6 +64,7 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
         corpus: Mapping[str, Any],
         relevant_docs: Mapping[str, Any],
         *others: Any,
+        measures: Measures = (),
         gain: Any = "linear",
         confidence: float | None = 0.95,
         **options: Any,
@@ -74,7 +78,11 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
         self._gain, self._confidence = gain, confidence
         self._names: Iterator[str] = iter(())
         self.scores: dict[str, Scores] = {}
-        self._measures = [nDCG(gain=gain, ties="input") @ k for k in self.ndcg_at_k]
+        self._keys: dict[Measure, str] = {nDCG(gain=gain, ties="input") @ k: "ndcg@k" for k in self.ndcg_at_k}
+        for measure in as_measures(measures) if measures else ():
+            key = str(measure) if measure.cutoff is None else f"{str(measure).rpartition('@')[0]}@k"
+            ordered = measure(ties="input") if measure.params.get("ties") == "average" else measure
+            self._keys.setdefault(ordered, key)
 
     def compute_all_metrics(self, *arguments: Any, **options: Any) -> Any:
         self._names = iter([*self.score_functions])
@@ -82,12 +90,14 @@ class InformationRetrievalEvaluator(evaluation.InformationRetrievalEvaluator):
 
     def compute_metrics(self, queries_result_list: list[Any]) -> dict[str, dict[int, float]]:
         values: dict[str, dict[int, float]] = super().compute_metrics(queries_result_list)
-        scores = evaluate(self._rankings(queries_result_list), self._measures)
+        if not self._keys:
+            return values
+        scores = evaluate(self._rankings(queries_result_list), [*self._keys])
         self.scores[next(self._names, "")] = scores
-        rows = scores.summary(self._confidence).to_arrow().to_pylist() if self._measures else []
-        values["ndcg@k"] = {k: row["mean"] for k, row in zip(self.ndcg_at_k, rows, strict=True)}
-        for end in ("low", "high") if self._confidence is not None else ():
-            values[f"ndcg@k_{end}"] = {k: row[end] for k, row in zip(self.ndcg_at_k, rows, strict=True)}
+        rows = scores.summary(self._confidence).to_arrow().to_pylist()
+        for (measure, key), row in zip(self._keys.items(), rows, strict=True):
+            for end in ("", "_low", "_high") if self._confidence is not None else ("",):
+                values.setdefault(key + end, {})[measure.cutoff or 0] = row[end[1:] or "mean"]
         return values
 
     def _rankings(self, returned: list[Any]) -> Rankings:

@@ -225,8 +225,8 @@ def _chances(ranks: Int64, items: int, m: int) -> Float64:
     return found
 
 
-def _weights(grid: _Grid, seen: Float64, n: int) -> tuple[Float64, float]:
-    """The x of each sampled rank, and the bias of its mean, by the estimated shares of ranks."""
+def _shares(grid: _Grid, seen: Float64) -> Float64:
+    """The share of users with each rank, estimated from the sampled ranks."""
     shares = np.diff(np.append(grid.ranks, grid.ranks[-1] + 1)).astype(np.float64)
     shares /= shares.sum()
     for _ in range(_ROUNDS):
@@ -235,6 +235,12 @@ def _weights(grid: _Grid, seen: Float64, n: int) -> tuple[Float64, float]:
             ratio = np.where(seen > 0, seen / expected, 0.0)
         shares = shares * (grid.chances @ ratio)
         shares /= shares.sum()
+    return shares
+
+
+def _weights(grid: _Grid, seen: Float64, n: int) -> tuple[Float64, float]:
+    """The x of each sampled rank, and the bias of its mean, by the estimated shares of ranks."""
+    shares = _shares(grid, seen)
     gram = grid.chances.T @ (grid.chances * shares[:, None])
     aim, sizes = grid.chances.T @ (grid.f * shares), shares @ grid.chances
     found: list[tuple[float, float, Float64]] = []

@@ -246,7 +246,10 @@ def test_binary_judgments_have_the_numbers_of_the_library(model):
 
 @pytest.mark.parametrize("gain", ["linear", "exp2"])
 def test_grades(model, gain, tmp_path):
-    evaluator = evaluators.InformationRetrievalEvaluator(QUERIES, CORPUS, JUDGED, ndcg_at_k=[10], gain=gain)
+    more = ["ERR@5", "AP(rel=2)@10", "Rprec", "P@3"]
+    evaluator = evaluators.InformationRetrievalEvaluator(
+        QUERIES, CORPUS, JUDGED, ndcg_at_k=[10], gain=gain, measures=more
+    )
     found = evaluator(model, output_path=str(tmp_path))
     ((name, scores),) = evaluator.scores.items()
     measure = fn.nDCG(gain=gain, ties="input") @ 10
@@ -256,8 +259,12 @@ def test_grades(model, gain, tmp_path):
     assert [found[f"{name}_ndcg@10_low"], found[f"{name}_ndcg@10_high"]] == [row["low"], row["high"]]
     run = model.similarity(model.encode([*QUERIES.values()]), model.encode([*CORPUS.values()])).tolist()
     returned = {query: dict(zip(CORPUS, row, strict=True)) for query, row in zip(QUERIES, run, strict=True)}
-    whole = fn.evaluate(fn.Rankings.from_qrels_run(JUDGED, returned, ties="docid_asc"), measure)
-    assert scores[measure].tolist() == pytest.approx(whole[measure].tolist(), rel=1e-12)
+    asked = [measure, *(fn.parse(each)(ties="input") for each in more)]
+    whole = fn.evaluate(fn.Rankings.from_qrels_run(JUDGED, returned, ties="docid_asc"), asked)
+    for each, notation in zip(asked, ["ndcg@10", *more], strict=True):
+        assert scores[each].tolist() == pytest.approx(whole[each].tolist(), rel=1e-12)
+        assert found[f"{name}_{notation}"] == scores.mean()[str(each)]
+        assert found[f"{name}_{notation}_low"] <= found[f"{name}_{notation}"]
     assert (tmp_path / evaluator.csv_file).exists()
 
 
