@@ -95,11 +95,8 @@ def _with_parameters(declared: Declared, text: str) -> Asked:
         raise MeasureError(f"{name} was given the cutoff {values[0]}; wanted 1 or more")
     if len(set(values)) < len(values):
         raise MeasureError(f"{name} was given {text}, which repeats a value; name each once")
-    return Asked(
-        declared,
-        values,
-        [f"{name}_{value}" if takes == "cutoffs" else f"{name}_{value:.2f}" for value in values],
-    )
+    form = "" if takes == "cutoffs" else ".2f"
+    return Asked(declared, values, [f"{name}_{value:{form}}" for value in values])
 
 
 def _number(name: str, text: str) -> float:
@@ -108,15 +105,10 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise MeasureError(f'{name} was given "{text}", which is not a number; as in {_example(name)}')
+        default = ",".join(f"{value:g}" for value in DECLARED[name].default[:3])
+        example = "1=3.5,2=9" if DECLARED[name].takes == "gains" else default
+        raise MeasureError(f'{name} was given "{text}", which is not a number; as in {name}.{example}')
     return value
-
-
-def _example(name: str) -> str:
-    declared = DECLARED[name]
-    if declared.takes == "gains":
-        return f"{name}.1=3.5,2=9"
-    return f"{name}.{','.join(f'{value:g}' for value in declared.default[:3])}"
 
 
 def _gains_of(name: str, text: str) -> Gains:
@@ -125,7 +117,7 @@ def _gains_of(name: str, text: str) -> Gains:
         key, equals, value = pair.partition("=")
         if not equals or not (is_whole(key) or (key == "p" and name.startswith("rbp"))):
             raise MeasureError(
-                f'{name} was given "{pair}"; wanted a grade and its gain, as in {_example(name)}'
+                f'{name} was given "{pair}"; wanted a grade and its gain, as in {name}.1=3.5,2=9'
             )
         gains.setdefault(str(int(key)) if key != "p" else key, _number(name, value))
     return gains

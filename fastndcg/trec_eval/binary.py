@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fastndcg.trec_eval.ranked import UNJUDGED, Float64, Int64, Ranked, Release, log, log2, ratio
+from fastndcg.trec_eval.ranked import UNJUDGED, Float64, Ranked, Release, log, log2, ratio
 
 _SHARE = 0.00001  # trec_eval's INFAP_EPSILON
 LEAST = 0.00001  # smaller values are raised to this for geometric means
@@ -29,19 +29,14 @@ def raised_logarithms(values: Float64) -> Float64:
     return log(np.maximum(values, LEAST))
 
 
-def r_precision(ranked: Ranked) -> Float64:
-    return ratio(ranked.hits_before(ranked.relevant), ranked.relevant)
-
-
 def preference(ranked: Ranked) -> Float64:
     """Compute bpref, from the number of judged non-relevant documents above each relevant one."""
-    judged_not = (ranked.grades >= 0) & ~ranked.is_hit
-    above = ranked.count_within(judged_not)[ranked.is_hit]
-    relevant = ranked.relevant
+    above = ranked.count_within(ranked.is_miss)[ranked.is_hit]
     others = np.bincount(ranked.pool_query[ranked.pool < ranked.level], minlength=ranked.n_queries)
-    most, at_most = relevant[ranked.hit_query], np.minimum(others, relevant)[ranked.hit_query]
+    most = ranked.relevant[ranked.hit_query]
+    at_most = np.minimum(others, ranked.relevant)[ranked.hit_query]
     values = np.where(above > 0, 1.0 - ratio(np.minimum(above, most), at_most), 1.0)
-    return ratio(ranked.total(ranked.hit_query, values), relevant)
+    return ratio(ranked.total(ranked.hit_query, values), ranked.relevant)
 
 
 def reciprocal_rank(ranked: Ranked) -> Float64:
@@ -52,10 +47,9 @@ def reciprocal_rank(ranked: Ranked) -> Float64:
 
 
 def inferred(ranked: Ranked) -> Float64:
-    hits = ranked.is_hit
     above = ranked.so_far - 1
-    judged_not = ranked.count_within((ranked.grades >= 0) & ~hits)[hits]
-    pooled = ranked.count_within(ranked.grades == UNJUDGED)[hits]
+    judged_not = ranked.count_within(ranked.is_miss)[ranked.is_hit]
+    pooled = ranked.count_within(ranked.grades == UNJUDGED)[ranked.is_hit]
     place = ranked.hit_place.astype(np.float64)
     in_pool = np.divide(above + judged_not + pooled, place, out=np.zeros(len(place)), where=place > 0)
     share = (above + _SHARE) / (above + judged_not + 2 * _SHARE)
@@ -64,34 +58,24 @@ def inferred(ranked: Ranked) -> Float64:
     return np.where(ranked.relevant > 0, ratio(total, ranked.relevant), total)
 
 
-def _hits_needed(shares: float, relevant: Int64, release: Release) -> Int64:
-    """Return the hits that a recall level needs: release 10 rounds, release 9 adds 0.9 and truncates."""
-    wanted = shares * relevant
-    if release == 9:
-        return (wanted + 0.9).astype(np.int64)
-    whole = np.trunc(wanted)
-    rounded: Int64 = (whole + (wanted - whole >= 0.5)).astype(np.int64)
-    return rounded
-
-
-def _interpolate(ranked: Ranked, shares: Sequence[float], release: Release) -> list[Float64]:
+def interpolated(ranked: Ranked, shares: Sequence[float], release: Release) -> list[Float64]:
     """Return the highest precision from each recall level on, for levels from the last to the first.
 
     A level above the one that comes after it, which only 11pt_avg accepts, counts as recall 0.
     """
     with np.errstate(invalid="ignore"):
         whole_list = ranked.found / ranked.returned  # NaN for an empty list, as in trec_eval
-    overall = np.where(ranked.found > 0, 0.0, whole_list)
     some = ranked.found > 0
+    overall = np.where(some, 0.0, whole_list)
     overall[some] = ranked.best_precision[ranked.hit_offsets[:-1][some]]
-    reached, is_met, is_first = (
-        ranked.found.copy(),
-        np.ones(ranked.n_queries, np.bool_),
-        np.ones(ranked.n_queries, np.bool_),
-    )
+    reached = ranked.found.copy()
+    is_met, is_first = np.ones(ranked.n_queries, np.bool_), np.ones(ranked.n_queries, np.bool_)
     values: list[Float64] = []
     for share in reversed(shares):
-        needed = _hits_needed(share, ranked.relevant, release)
+        # the hits that a level needs: release 10 rounds, release 9 adds 0.9 and truncates
+        wanted = share * ranked.relevant
+        rounded = np.trunc(wanted) + (wanted - np.trunc(wanted) >= 0.5)
+        needed = (wanted + 0.9 if release == 9 else rounded).astype(np.int64)
         beyond = is_first & (needed > ranked.found)
         is_first &= beyond
         is_met &= beyond | ((needed >= 1) & (needed <= reached))
@@ -102,36 +86,13 @@ def _interpolate(ranked: Ranked, shares: Sequence[float], release: Release) -> l
     return values
 
 
-def iprec_at_recall(ranked: Ranked, shares: Sequence[float], release: Release) -> list[Float64]:
-    return _interpolate(ranked, shares, release)[::-1]
-
-
 def eleven_points(ranked: Ranked, shares: Sequence[float], release: Release) -> Float64:
-    return sum(_interpolate(ranked, shares, release), np.zeros(ranked.n_queries)) / float(len(shares))
+    return sum(interpolated(ranked, shares, release), np.zeros(ranked.n_queries)) / float(len(shares))
 
 
 def rprec_mult(ranked: Ranked, multiples: Sequence[float]) -> list[Float64]:
-    values = []
-    for multiple in multiples:
-        cutoff = (multiple * ranked.relevant + 0.9).astype(np.int64)
-        values.append(ratio(ranked.hits_before(cutoff), cutoff))
-    return values
-
-
-def precision(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
-    return [ranked.hits_before(cutoff) / cutoff for cutoff in cutoffs]
-
-
-def recall(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
-    return [ratio(ranked.hits_before(cutoff), ranked.relevant) for cutoff in cutoffs]
-
-
-def relative_precision(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
-    return [ratio(ranked.hits_before(cutoff), np.minimum(ranked.relevant, cutoff)) for cutoff in cutoffs]
-
-
-def success(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
-    return [(ranked.hits_before(cutoff) > 0).astype(np.float64) for cutoff in cutoffs]
+    cutoffs = ((multiple * ranked.relevant + 0.9).astype(np.int64) for multiple in multiples)
+    return [ratio(ranked.hits_before(cutoff), cutoff) for cutoff in cutoffs]
 
 
 def unjudged(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
@@ -146,12 +107,8 @@ def bin_g(ranked: Ranked) -> Float64:
 
 def utility(ranked: Ranked, worth: Sequence[float]) -> Float64:
     hits, returned, relevant = ranked.found, ranked.returned, ranked.relevant
-    return (  # type: ignore[no-any-return]
-        worth[0] * hits
-        + worth[1] * (returned - hits)
-        + worth[2] * (relevant - hits)
-        + worth[3] * (ranked.collection + hits - returned - relevant)
-    )
+    total: Float64 = worth[0] * hits + worth[1] * (returned - hits) + worth[2] * (relevant - hits)
+    return total + worth[3] * (ranked.collection + hits - returned - relevant)
 
 
 def set_f(ranked: Ranked, beta: Sequence[float]) -> Float64:
@@ -160,18 +117,13 @@ def set_f(ranked: Ranked, beta: Sequence[float]) -> Float64:
 
 
 def set_map(ranked: Ranked) -> Float64:
-    return ratio(
-        ranked.found.astype(np.float64) * ranked.found, ranked.returned.astype(np.float64) * ranked.relevant
-    )
+    found, returned = ranked.found.astype(np.float64), ranked.returned.astype(np.float64)
+    return ratio(found * ranked.found, returned * ranked.relevant)
 
 
 def yaap(ranked: Ranked) -> Float64:
     total = ranked.total(ranked.hit_query, ranked.precision)
     return log((1.0 + total) / (1.0 + ranked.relevant - total))
-
-
-def judged_misses(ranked: Ranked) -> Int64:
-    return np.bincount(ranked.query[(ranked.grades >= 0) & ~ranked.is_hit], minlength=ranked.n_queries)
 
 
 def relstring(ranked: Ranked, length: Sequence[float]) -> list[str]:

@@ -130,17 +130,14 @@ def rndcg(ranked: Ranked, named: Gains) -> Float64:
     changes = np.flatnonzero(
         (gained.ideal_query[1:] == gained.ideal_query[:-1]) & (gained.ideal[1:] != gained.ideal[:-1])
     )
-    ends, to_the_end = (
-        np.flatnonzero(wanted > 0),
-        np.flatnonzero((wanted > 0) & (wanted + 1 < ranked.returned)),
-    )
+    ends = np.flatnonzero(wanted > 0)
+    to_the_end = np.flatnonzero((wanted > 0) & (wanted + 1 < ranked.returned))
     query = np.concatenate([gained.ideal_query[changes], ends, to_the_end])
     ranks = np.concatenate([gained.ideal_place[changes] + 1, wanted[ends], ranked.returned[to_the_end]])
     order = np.lexsort((np.arange(len(query)), query))
     query, ranks = query[order], ranks[order]
-    ndcg = _dcg_at(dcg, ranked.offsets, query, ranks) / _dcg_at(
-        ideal, gained.ideal_offsets, query, np.minimum(ranks, wanted[query])
-    )
+    best = _dcg_at(ideal, gained.ideal_offsets, query, np.minimum(ranks, wanted[query]))
+    ndcg = _dcg_at(dcg, ranked.offsets, query, ranks) / best
     with np.errstate(invalid="ignore"):
         mean = ranked.total(query, ndcg) / np.bincount(query, minlength=ranked.n_queries)
     return np.where(ranked.relevant > 0, mean, 0.0)
@@ -182,9 +179,8 @@ def _scaled_gains(ranked: Ranked, named: Gains) -> Float64:
     highest = np.zeros(ranked.n_queries, np.int64)
     np.maximum.at(highest, ranked.pool_query, ranked.pool)
     tops, of_query = np.unique(highest, return_inverse=True)
-    table = np.zeros(
-        (len(tops), max(int(highest.max(initial=0)), int(ranked.grades.max(initial=0))) - UNJUDGED + 1)
-    )
+    most = max(int(highest.max(initial=0)), int(ranked.grades.max(initial=0)))
+    table = np.zeros((len(tops), most - UNJUDGED + 1))
     for row, top in zip(table, tops.tolist(), strict=True):
         of_grade = {grade: float(grade) for grade in range(top + 1)} | gains
         least, greatest = min(0.0, *of_grade.values()), max(0.0, *of_grade.values())
@@ -198,7 +194,6 @@ def _scaled_gains(ranked: Ranked, named: Gains) -> Float64:
 def rbp_resid(ranked: Ranked, named: Gains) -> Float64:
     powers, rows = _powers(ranked, named), ranked.grades < 0
     query = ranked.query[rows]
-    beyond = powers[ranked.returned] + (1 - named.get("p", 0.9)) * ranked.total(
-        query, powers[ranked.place[rows]]
-    )
+    total = ranked.total(query, powers[ranked.place[rows]])
+    beyond = powers[ranked.returned] + (1 - named.get("p", 0.9)) * total
     return np.where(np.bincount(query, minlength=ranked.n_queries) > 0, beyond, 0.0)

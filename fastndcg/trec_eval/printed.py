@@ -16,7 +16,7 @@ import numpy as np
 from fastndcg.common.arrays import offsets_from
 from fastndcg.trec_eval.asked import Asked, read_names
 from fastndcg.trec_eval.binary import LEAST
-from fastndcg.trec_eval.ranked import Bools, Ranked, Release, rows_of
+from fastndcg.trec_eval.ranked import Ranked, Release, rows_of
 from fastndcg.trec_eval.runs import Run, read
 
 if TYPE_CHECKING:
@@ -48,22 +48,19 @@ def compute_values(each: Asked, ranked: Ranked, release: Release) -> list[Any]:
 def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> list[_Column]:
     columns = []
     for each in wanted:
-        declared = each.declared
         for name, values in zip(each.names, compute_values(each, run.ranked, release), strict=True):
-            shown = _clear(name, values, run.is_returned)
-            columns.append(_Column(declared, name, shown, _overall(declared, shown, run, n_judged)))
+            # release 10 clears values of queries that the run lacks by exact name, not with parameters
+            is_cleared = name in ("num_ret", "utility", "relstring", "rbp_resid") or name.startswith("unj")
+            if is_cleared and not run.is_returned.all():
+                if isinstance(values, list):
+                    kept = zip(values, run.is_returned.tolist(), strict=True)
+                    values = [text if is_returned else "" for text, is_returned in kept]  # noqa: PLW2901
+                else:
+                    values = np.where(run.is_returned, values, 0)  # noqa: PLW2901
+            columns.append(
+                _Column(each.declared, name, values, _overall(each.declared, values, run, n_judged))
+            )
     return columns
-
-
-def _clear(name: str, values: Any, is_returned: Bools) -> Any:
-    """Clear values of queries that the run lacks, as release 10 does: by exact name, not with parameters."""
-    if is_returned.all() or not (
-        name in ("num_ret", "utility", "relstring", "rbp_resid") or name.startswith("unj")
-    ):
-        return values
-    if isinstance(values, list):
-        return [text if returned else "" for text, returned in zip(values, is_returned.tolist(), strict=True)]
-    return np.where(is_returned, values, 0)
 
 
 def _overall(declared: Declared, values: Any, run: Run, n_judged: int) -> str | None:
@@ -101,24 +98,9 @@ def report(
 ) -> Iterator[str]:
     r"""Yield the text that trec_eval prints for these files, in parts.
 
-    Parameters
-    ----------
-    qrels, run : paths of TREC files
-        Judgments may be those of `read_judgments`.
-    measures : as after trec_eval's -m; default "official"
-    per_query, summary : bool
-        `per_query` is -q; `summary=False` is -n.
-    complete, release, and others
-        As in `read`.
-    note : callable
-        Called with notes about input that trec_eval ignores silently.
-
-    Raises
-    ------
-    MeasureError
-        As in `read_names`.
-    SourceError, InputError
-        As in `read`.
+    `measures` are as after trec_eval's -m, `per_query` is -q, `summary=False` is -n; judgments, a run and all
+    else are as in `read`. `note` is called with what trec_eval passes over in silence. Raises `MeasureError`
+    as `read_names`, `SourceError` and `InputError` as `read`.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -153,33 +135,23 @@ def _run_of_returned(run: Run) -> Run:
     ranked, kept = run.ranked, np.flatnonzero(run.is_returned)
     rows, sizes = rows_of(ranked.offsets, kept, None)
     pool_rows, pool_sizes = rows_of(ranked.pool_offsets, kept, None)
-    of_returned = Ranked(
-        offsets_from(sizes),
-        ranked.grades[rows],
-        offsets_from(pool_sizes),
-        ranked.pool[pool_rows],
-        ranked.level,
-        ranked.collection,
-    )
+    offsets, pool_offsets = offsets_from(sizes), offsets_from(pool_sizes)
+    grades, pool = ranked.grades[rows], ranked.pool[pool_rows]
     return run._replace(
         queries=[run.queries[at] for at in kept.tolist()],
         is_returned=run.is_returned[kept],
-        ranked=of_returned,
+        ranked=Ranked(offsets, grades, pool_offsets, pool, ranked.level, ranked.collection),
     )
 
 
 def _lines_of_queries(columns: list[_Column], queries: list[str], start: int) -> str:
-    stop = start + len(queries)
     texts = []
     for column in columns:
-        values = column.values[start:stop]
+        values = column.values[start : start + len(queries)]
         if isinstance(values, list):
             shown = [f"'{text}'" for text in values]
-        elif values.dtype.kind == "f":
-            shown = [_print_value(value) for value in values.tolist()]
         else:
-            shown = [str(value) for value in values.tolist()]
-        texts.append(
-            [f"{column.name:<22}\t{query}\t{text}\n" for query, text in zip(queries, shown, strict=True)]
-        )
+            shown = list(map(_print_value if values.dtype.kind == "f" else str, values.tolist()))
+        pairs = zip(queries, shown, strict=True)
+        texts.append([f"{column.name:<22}\t{query}\t{text}\n" for query, text in pairs])
     return "".join(map("".join, zip(*texts, strict=True))) if texts else ""

@@ -32,6 +32,7 @@ class Ranked:
         self.query = np.repeat(np.arange(self.n_queries), self.returned)
         self.place = np.arange(len(grades)) - offsets[:-1][self.query]  # rank - 1
         self.is_hit: Bools = grades >= level
+        self.is_miss: Bools = (grades >= 0) & ~self.is_hit
         self.hit_query, self.hit_place = self.query[self.is_hit], self.place[self.is_hit]
         self.found = np.bincount(self.hit_query, minlength=self.n_queries)
         self.hit_offsets = offsets_from(self.found)

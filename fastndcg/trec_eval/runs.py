@@ -17,11 +17,10 @@ from fastndcg.sources.joins import join
 from fastndcg.sources.opening import path_of, report_progress
 from fastndcg.sources.sides import Side, name_of
 from fastndcg.sources.text_sides import format_of_side, text_side
-from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Int64, Ranked, Release, rows_of
+from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Ranked, Release, rows_of
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
-    from fastndcg.rankings.rankings import Rankings
     from fastndcg.typing import Path as PathLike
 
 
@@ -55,29 +54,12 @@ def read(
 ) -> Run:
     """Read judgments and a run as trec_eval does.
 
-    Parameters
-    ----------
-    qrels, run : paths
-        As `read_trec` reads them; "-" is standard input. Judgments may be those of `read_judgments`.
-    complete : bool
-        -c: count judged queries that the run lacks.
-    judged_only : bool
-        -J: drop unjudged documents.
-    level : int
-        -l: the smallest grade that is relevant.
-    most : int, optional
-        -M: use at most this many documents of each query.
-    collection : int
-        -N: the number of documents in the collection, which `utility` can use.
-    release : 9 or 10
-        9 compares scores as float32, 10 as float64.
-    threads, progress
-        As in `read_trec`.
-
-    Raises
-    ------
-    SourceError, InputError
-        As in `read_trec`, also if no query is in both files.
+    Paths are as `read_trec` reads them, "-" is standard input, and judgments may be those of
+    `read_judgments`. `complete` is -c: judged queries that the run lacks count. `judged_only` is -J: unjudged
+    documents are dropped. `level` is -l, the smallest grade that is relevant; `most` is -M, the
+    documents of a query that are used; `collection` is -N, those of the collection, for `utility`. Release 9
+    compares scores as float32, 10 as float64. Raises `SourceError` and `InputError` as `read_trec`, also if
+    no query is in both files.
     """
     if isinstance(qrels, Side):
         judged = qrels
@@ -108,10 +90,24 @@ def read(
     rankings = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse", threads)
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
-    is_returned = np.diff(rankings.offsets)[order] > 0
-    ranked = _rank(rankings, order, judged_only, level, most, collection, stand_in=release == 10)
     queries = [name.decode("utf-8", "backslashreplace") for name in names.take(column_of(order)).to_pylist()]
-    return Run(scored.tag, queries, is_returned, ranked, notes)
+    grades = rankings.relevance.astype(np.int64)
+    if rankings.is_judged is not None:
+        grades = np.where(rankings.is_judged, grades, np.where(grades < 0, UNJUDGED, OUTSIDE))
+    rows, sizes = rows_of(rankings.offsets, order, most)
+    grades = grades[rows]
+    if release == 10 and (sizes == 0).any() and most != 0:
+        # if the run lacks a query, release 10 adds a document that is not in the pool
+        grades = np.insert(grades, offsets_from(sizes)[:-1][sizes == 0], OUTSIDE)
+        sizes = np.maximum(sizes, 1)
+    if judged_only:
+        query = np.repeat(np.arange(len(sizes)), sizes)[grades >= 0]
+        grades, sizes = grades[grades >= 0], np.bincount(query, minlength=len(sizes))
+    pool_offsets, pool = rankings.judged if rankings.judged is not None else (rankings.offsets, grades[:0])
+    pool_rows, pool_sizes = rows_of(pool_offsets, order, None)
+    pool = pool[pool_rows].astype(np.int64)
+    ranked = Ranked(offsets_from(sizes), grades, offsets_from(pool_sizes), pool, level, collection)
+    return Run(scored.tag, queries, np.diff(rankings.offsets)[order] > 0, ranked, notes)
 
 
 def side_of_path(path: PathLike, has_rank: bool, threads: int | None) -> Side:
@@ -122,39 +118,3 @@ def side_of_path(path: PathLike, has_rank: bool, threads: int | None) -> Side:
             f"{name} is {kind.name}; wanted a TREC file. fastndcg score --qrels --run reads {kind.name}."
         )
     return text_side(name, "score" if has_rank else "relevance", threads)
-
-
-def _rank(
-    rankings: Rankings,
-    order: Int64,
-    judged_only: bool,
-    level: int,
-    most: int | None,
-    collection: int,
-    *,
-    stand_in: bool,
-) -> Ranked:
-    is_judged = rankings.is_judged
-    grades = rankings.relevance.astype(np.int64)
-    if is_judged is not None:
-        grades = np.where(is_judged, grades, np.where(grades < 0, UNJUDGED, OUTSIDE))
-    rows, sizes = rows_of(rankings.offsets, order, most)
-    grades = grades[rows]
-    if stand_in and (sizes == 0).any() and most != 0:
-        # if the run lacks a query, release 10 adds a document that is not in the pool
-        grades = np.insert(grades, offsets_from(sizes)[:-1][sizes == 0], OUTSIDE)
-        sizes = np.maximum(sizes, 1)
-    if judged_only:
-        query = np.repeat(np.arange(len(sizes)), sizes)
-        grades, query = grades[grades >= 0], query[grades >= 0]
-        sizes = np.bincount(query, minlength=len(sizes))
-    pool_offsets, pool = rankings.judged if rankings.judged is not None else (rankings.offsets, grades[:0])
-    pool_rows, pool_sizes = rows_of(pool_offsets, order, None)
-    return Ranked(
-        offsets_from(sizes),
-        grades,
-        offsets_from(pool_sizes),
-        pool[pool_rows].astype(np.int64),
-        level,
-        collection,
-    )
