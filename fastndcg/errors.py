@@ -15,11 +15,7 @@ from typing import Any, NamedTuple, Self
 
 
 class Argument(NamedTuple):
-    """An argument that a message names, with the value that it has or should have, if any.
-
-    >>> str(Argument("nan", "last")), str(Argument("margin", -1)), str(Argument("keep"))
-    ('nan="last"', 'margin=-1', 'keep=')
-    """
+    """An argument that a message names, with the value that it has or should have, if any."""
 
     name: str
     value: Any = ...
@@ -31,11 +27,7 @@ class Argument(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The argument that has a value. The command line names the option where the value was typed.
-
-    >>> str(Given("keep", "country"))
-    'keep'
-    """
+    """The argument that has a value. The command line names the option where the value was typed."""
 
     argument: str
     value: str
@@ -132,13 +124,12 @@ class Message:
         """Return the message with other words for arguments and calls, without advice that has none."""
         texts = []
         for part in self.parts:
-            of_step = words(part.proposed) if isinstance(part, Step) else None
             if isinstance(part, Step):
-                texts.append("" if of_step is None else f"{part.before}{of_step}{part.after}")
+                word = words(part.proposed)
+                texts.append("" if word is None else f"{part.before}{word}{part.after}")
             else:
-                texts.append(
-                    (words(part) if isinstance(part, Argument | Given | Call) else None) or str(part)
-                )
+                word = words(part) if isinstance(part, Argument | Given | Call) else None
+                texts.append(word or str(part))
         return _in_lines("".join(texts))
 
     def within(self, before: str, *after: Part) -> Self:
@@ -244,12 +235,7 @@ def suggest(word: str, candidates: Iterable[str]) -> str:
 
 
 def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
-    """Raise `InputError` for an argument that is not one of these values.
-
-    >>> check_choice("nan", "lats", ("refuse", "last"))
-    Traceback (most recent call last):
-    fastndcg.errors.InputError: nan='lats' is not known; wanted "refuse" or "last". Did you mean "last"?
-    """
+    """Raise `InputError` for an argument that is not one of these values."""
     if any(value is each or (isinstance(value, str) and value == each) for each in wanted):
         return
     words = [f'"{each}"' if isinstance(each, str) else repr(each) for each in wanted]
@@ -284,16 +270,10 @@ def check_whole(name: str, value: object, least: int) -> int:
 
 
 def check_length(name: str, found: int, wanted: int, noun: str) -> None:
-    """Raise `InputError` for an argument with too few or too many values.
-
-    >>> check_length("weight", 2, 1, "query")
-    Traceback (most recent call last):
-    fastndcg.errors.InputError: weight has 2 values for 1 query; give one for each
-    """
+    """Raise `InputError` for an argument with too few or too many values."""
     if found != wanted:
-        raise InputError(
-            f"{name} has {count_of(found, 'value')} for {count_of(wanted, noun)}; give one for each"
-        )
+        values, wanted_in_words = count_of(found, "value"), count_of(wanted, noun)
+        raise InputError(f"{name} has {values} for {wanted_in_words}; give one for each")
 
 
 def count_of(number: int, noun: str, which: str = "") -> str:

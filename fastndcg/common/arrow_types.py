@@ -35,14 +35,8 @@ def has_offsets(kind: pa.DataType) -> bool:
 
 def is_list(kind: pa.DataType) -> bool:
     """Whether a column of this type holds a list for each row."""
-    types = pa.types
-    return bool(
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-        or types.is_list_view(kind)
-        or types.is_large_list_view(kind)
-    )
+    types, names = pa.types, ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+    return any(getattr(types, f"is_{name}")(kind) for name in names)
 
 
 def decode(column: Any) -> Any:
@@ -207,10 +201,7 @@ def without_views(kind: pa.DataType) -> pa.DataType:
         return pa.large_binary()
     if types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, without_views(kind.value_type), kind.ordered)
-    if (
-        is_list(kind)
-        and not types.is_fixed_size_list(kind)
-        and without_views(kind.value_type) != kind.value_type
-    ):
-        return pa.large_list(without_views(kind.value_type))
-    return kind
+    if not is_list(kind) or types.is_fixed_size_list(kind):
+        return kind
+    values = without_views(kind.value_type)
+    return kind if values == kind.value_type else pa.large_list(values)

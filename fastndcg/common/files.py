@@ -28,10 +28,17 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     handle, draft = _draft(path, target, is_stream=is_stream)
     try:
         yield draft
-        if is_stream:
-            _send(draft, target)
+        if is_stream:  # from where an open file stands
+            import shutil
+
+            number = handle_of(target)
+            sink = os.open(target, os.O_WRONLY) if number is None else os.dup(number)
+            with draft.open("rb") as source, os.fdopen(sink, "wb") as stream:
+                shutil.copyfileobj(source, stream, 1 << 16)
             return
-        draft.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        mask = os.umask(0o077)  # a process can only learn its mask by setting it
+        os.umask(mask)
+        draft.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
         if handle is not None:
             draft = _give_name(draft, target)
         draft.replace(target)
@@ -81,16 +88,16 @@ def target_of(path: str | os.PathLike[str]) -> tuple[Path, bool]:
         number = handle_of(place)
         if number is not None:
             os.write(number, b"")  # refused for what is open for reading only
-        if number is not None or place.is_fifo() or _is_device_of_text(place):
+        of_text = str(place) in ("/dev/null", "/dev/full", "/dev/tty") or str(place.parent) == "/dev/pts"
+        if number is not None or place.is_fifo() or (of_text and place.is_char_device()):
             return place, True
         if place.parts[1:2] in (("dev",), ("proc",)) and place.parts[2:3] != ("shm",):
             raise SourceError(
                 f"{path} leads to {place}, which belongs to the system. Name a file, as in scores.parquet."
             )
         if place.exists() and not place.is_file():
-            raise SourceError(
-                f"{path} is not a file and cannot be written. Name a file, as in {_example(Path(path))}."
-            )
+            example = Path(path, "scores.parquet") if place.is_dir() else "scores.parquet"
+            raise SourceError(f"{path} is not a file and cannot be written. Name a file, as in {example}.")
     except OSError as error:
         _refuse(path, error)
     return place, False
@@ -104,27 +111,16 @@ def handle_of(place: Path) -> int | None:
     return int(found[2])
 
 
-def _is_device_of_text(place: Path) -> bool:
-    is_named = str(place) in ("/dev/null", "/dev/full", "/dev/tty") or str(place.parent) == "/dev/pts"
-    return is_named and place.is_char_device()
-
-
-def _send(draft: Path, stream: Path) -> None:
-    """Write the content of a draft to a stream, from where an open file stands."""
-    import shutil
-
-    number = handle_of(stream)
-    handle = os.open(stream, os.O_WRONLY) if number is None else os.dup(number)
-    with draft.open("rb") as source, os.fdopen(handle, "wb") as sink:
-        shutil.copyfileobj(source, sink, 1 << 16)
-
-
 def _draft(path: str | os.PathLike[str], target: Path, *, is_stream: bool) -> tuple[int | None, Path]:
     """A new file beside the target: its handle and where it is seen if it has no name, otherwise its name.
 
     The draft of a stream is in the folder of temporary files.
     """
-    folder = _temporary() if is_stream else target.parent
+    folder = target.parent
+    if is_stream:
+        import tempfile  # here, because it imports random and hashlib: a fifth of the package's import time
+
+        folder = Path(tempfile.gettempdir())
     handle = _nameless(folder)
     if handle is not None:
         return handle, _HANDLES / str(handle)
@@ -136,12 +132,6 @@ def _draft(path: str | os.PathLike[str], target: Path, *, is_stream: bool) -> tu
         _refuse(path, error)
     os.close(handle)
     return None, Path(name)
-
-
-def _temporary() -> Path:
-    import tempfile  # here, because it imports random and hashlib: a fifth of the package's import time
-
-    return Path(tempfile.gettempdir())
 
 
 def _nameless(folder: Path) -> int | None:
@@ -177,17 +167,6 @@ def _refuse(path: str | os.PathLike[str], error: OSError, draft: Path | None = N
     raise SourceError(
         f"{path} cannot be written: {reason}. Name a file in a folder that exists and is writable."
     ) from None
-
-
-def _example(target: Path) -> Path:
-    return target / "scores.parquet" if target.is_dir() else Path("scores.parquet")
-
-
-def _umask() -> int:
-    # a process can only learn its mask by setting it
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 # ---- tables in files ----
@@ -233,13 +212,14 @@ def csv_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
     >>> del os.environ["FASTNDCG_SPREADSHEET"]
     """
     is_safe = os.environ.get("FASTNDCG_SPREADSHEET", "0") not in ("", "0")
-    for row in rows:
-        cells = [None if cell != cell else cell for cell in row]  # noqa: PLR0124 - NaN alone differs from itself
-        yield [f"'{cell}" if is_safe and _is_formula(cell) else cell for cell in cells]
 
+    def cell_of(value: Any) -> Any:
+        is_formula = isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value)
+        if is_safe and is_formula:
+            return f"'{value}"
+        return None if value != value else value  # noqa: PLR0124 - NaN alone differs from itself
 
-def _is_formula(cell: Any) -> bool:
-    return isinstance(cell, str) and bool(_FORMULA.match(cell)) and not _NUMBER.fullmatch(cell)
+    return ([cell_of(value) for value in row] for row in rows)
 
 
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")  # the wide ones too, as Excel does

@@ -28,17 +28,9 @@ _BAR = 20  # characters
 class Task:
     """A step of a call. Of nested tasks, the outermost one with a total is shown, otherwise the innermost.
 
-    Parameters
-    ----------
-    name : str
-        The name that is shown, as in "Reading".
-    unit : str
-        What `advance` counts; "bytes" are shown in MB.
-    progress : callable or bool, optional
-        A function to call instead of showing the task; False shows nothing.
+    `unit` is what `advance` counts; "bytes" are shown in MB. A function as `progress` is called instead of
+    showing the task; False shows nothing.
 
-    Examples
-    --------
     >>> calls = []
     >>> with Task("Reading", "rows", lambda done, total: calls.append((done, total))) as task:
     ...     task.advance(5, 10)
@@ -80,12 +72,14 @@ class Task:
         """Return the amount done, the total, the speed and the time left, as text."""
         seconds = max(monotonic() - self._started, 1e-9)
         if not self.total:
-            return f"{_time(seconds)}"
+            return _time(seconds)
         rate = self.done / seconds
         left = f", {_time((self.total - self.done) / rate)} left" if self.done else ""
         if self._unit == "bytes":
             return f"{self.done / 1e6:,.1f} of {self.total / 1e6:,.1f} MB, {rate / 1e6:,.1f} MB/s{left}"
-        return f"{self.done:,} of {self.total:,} {self._unit}, {_short(rate)} {self._unit}/s{left}"
+        units = ((1e9, " G"), (1e6, " M"), (1e3, " k"))
+        speed = next((f"{rate / size:.1f}{unit}" for size, unit in units if rate >= size), f"{rate:.0f}")
+        return f"{self.done:,} of {self.total:,} {self._unit}, {speed} {self._unit}/s{left}"
 
 
 def advance(done: int, total: int) -> None:
@@ -122,24 +116,7 @@ def _in_main_thread() -> bool:
 _process = os.getpid()  # a forked process has another id
 
 
-def _short(number: float) -> str:
-    """Shorten a large number.
-
-    >>> [_short(number) for number in (3, 34_567_890, 2_500)]
-    ['3', '34.6 M', '2.5 k']
-    """
-    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.1f} {name}"
-    return f"{number:.0f}"
-
-
 def _time(seconds: float) -> str:
-    """Write seconds as text.
-
-    >>> [_time(seconds) for seconds in (0.4, 75, 7_300)]
-    ['0 s', '1 min 15 s', '2 h 1 min']
-    """
     minutes, rest = divmod(round(seconds), 60)
     if minutes >= 60:
         return f"{minutes // 60} h {minutes % 60} min"
@@ -186,9 +163,12 @@ class _Shown:
         ended, period = self._ended, _PATIENCE
         while not ended.wait(period):
             period = _PERIOD
-            tasks = tuple(self.tasks)
-            if tasks:
-                self._write(next((task for task in tasks if task.total), tasks[-1]).shown(_width()))
+            try:
+                width = os.get_terminal_size(sys.stderr.fileno()).columns - 1  # of which one stays free
+            except (AttributeError, OSError, ValueError):
+                width = 80  # in a notebook
+            if tasks := tuple(self.tasks):
+                self._write(next((task for task in tasks if task.total), tasks[-1]).shown(width))
         self._write("")
 
     def _write(self, text: str) -> None:
@@ -201,11 +181,3 @@ class _Shown:
 
 
 _shown = _Shown()
-
-
-def _width() -> int:
-    """The columns of the terminal, of which a line leaves one free; 80 in a notebook."""
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns - 1
-    except (AttributeError, OSError, ValueError):
-        return 80

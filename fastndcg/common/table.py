@@ -1,5 +1,4 @@
-"""Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a
-terminal.
+"""Tables of results: `Table`, which holds an Arrow table, and functions that fit rows of texts to a terminal.
 
 Each table says which of its columns a narrow terminal may leave out, in which order. All others are always
 shown, and a last line names what is left out and what shows it. Where the others do not fit either, columns
@@ -138,11 +137,7 @@ def name_of(value: object) -> str:
 
 
 def quoted(value: object) -> str:
-    """An id for a sentence: text in quotes, without the middle of a long one.
-
-    >>> quoted("q-1"), quoted(7)
-    ('"q-1"', '7')
-    """
+    """An id for a sentence: text in quotes, without the middle of a long one."""
     text = shorten(str(value))
     return f'"{text}"' if isinstance(value, str) else text
 
@@ -164,11 +159,7 @@ def labels_of(names: Iterable[tuple[str, ...]], longest: int = _LONGEST) -> dict
 
 
 def digits(value: float, form: str = ".6f") -> str:
-    """A float as text; the one place that says how NaN is shown.
-
-    >>> digits(0.5), digits(float("nan"), ".2g")
-    ('0.500000', 'NaN')
-    """
+    """A float as text; the one place that says how NaN is shown."""
     return "NaN" if math.isnan(value) else format(value, form)
 
 
@@ -188,11 +179,7 @@ def shown_value(value: object) -> str:
 
 
 def shorten(text: str, longest: int = _LONGEST) -> str:
-    """A text on one line, all of it visible; the middle of a long text is left out.
-
-    >>> shorten("x" * 50 + "y" * 50, 20)
-    'xxxxxxxxx...yyyyyyyy'
-    """
+    """A text on one line, all of it visible; the middle of a long text is left out."""
     line = visible(text)
     if len(line) <= longest:
         return line
@@ -227,14 +214,8 @@ def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int, se
 def fitted(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> tuple[str, list[str]]:
     """Rows of texts as a table of at most `width` characters a line, and the names of columns it leaves out.
 
-    Parameters
-    ----------
-    left : int
-        The first columns, which are names.
-    drops : names of columns
-        Columns that are left out where there is no room, in this order.
-    width : int
-        0 means no limit.
+    The first `left` columns are names. Where there is no room, columns of `drops` are left out in this order;
+    then each row has its names on a line, with the mark whose column has no name, and a line for each number.
     """
     rows = _visible_rows(rows)
     at_left, gone = rows[0][:left], list[str]()
@@ -242,19 +223,25 @@ def fitted(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int)
         if width_of(rows) <= width:
             break
         gone += [name for name in rows[0] if name in names]
-        rows = _without(rows, names)
+        kept = [place for place, name in enumerate(rows[0]) if name not in names]
+        rows = [[row[place] for place in kept] for row in rows]
     left = sum(name in rows[0] for name in at_left)
-    if width and width_of(rows) > width:
-        return "\n".join(_stack(rows, left, width)), gone
-    return text_table(rows, left), gone
+    if not width or width_of(rows) <= width:
+        return text_table(rows, left), gone
+    header, *others = rows
+    size = max((len(name) for name in header[left:] if 2 * len(name) <= width), default=0)
+    lines = []
+    for row in others:
+        numbers = list(zip(header[left:], row[left:], strict=True))
+        named = [text for text in [*row[:left], *(text for name, text in numbers if not name)] if text]
+        line = "  ".join(named)
+        lines += [line] if len(line) <= width else named
+        lines += [f"  {name:<{size}}  {text}" for name, text in numbers if name and text]
+    return "\n".join(lines), gone
 
 
 def left_out(names: Sequence[str], width: int, see: str = "to_arrow()") -> list[str]:
-    """The line below a table whose columns of these names are left out, if there are any.
-
-    >>> left_out(["std", "min"], 80, "--format csv")
-    ['Left out: std, min; --format csv or a wider terminal shows them.']
-    """
+    """The line below a table whose columns of these names are left out, if there are any."""
     them = "it" if len(names) == 1 else "them"
     said = f"Left out: {', '.join(names)}; {see} or a wider terminal shows {them}."
     return [wrapped(said, width)] if names else []
@@ -264,25 +251,6 @@ def _visible_rows(rows: Texts) -> Texts:
     return [[visible(text) for text in row] for row in rows]
 
 
-def _without(rows: Texts, names: Collection[str]) -> Texts:
-    kept = [place for place, name in enumerate(rows[0]) if name not in names]
-    return [[row[place] for place in kept] for row in rows]
-
-
-def _stack(rows: Texts, left: int, width: int) -> Iterable[str]:
-    """The names of each row on a line, with the mark whose column has no name; under it a line a number."""
-    header, *others = rows
-    size = max((len(name) for name in header[left:] if 2 * len(name) <= width), default=0)
-    for row in others:
-        numbers = list(zip(header[left:], row[left:], strict=True))
-        named = [text for text in [*row[:left], *(text for name, text in numbers if not name)] if text]
-        line = "  ".join(named)
-        yield line if len(line) <= width else "\n".join(named)
-        for name, text in numbers:
-            if name and text:
-                yield f"  {name:<{size}}  {text}"
-
-
 def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str:
     """Rows of texts on several pages, the columns in `left` left-aligned; as entries if none fits."""
     rows, left = _visible_rows(rows), set(map(visible, left))
@@ -290,17 +258,11 @@ def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str
     if not width or 2 * len(left) <= len(rows[0]) or all(width_of(page) <= width for page in pages):
         places = [{place for place, name in enumerate(page[0]) if name in left} for page in pages]
         return "\n\n".join(map(text_table, pages, places))
-    names = rows[0][keys:]
-    return entries(
-        [
-            (
-                "  ".join(row[:keys]),
-                "; ".join(f"{name} {text}" for name, text in zip(names, row[keys:], strict=True) if text),
-            )
-            for row in rows[1:]
-        ],
-        width,
-    )
+    named = []
+    for row in rows[1:]:
+        numbers = zip(rows[0][keys:], row[keys:], strict=True)
+        named.append(("  ".join(row[:keys]), "; ".join(f"{name} {text}" for name, text in numbers if text)))
+    return entries(named, width)
 
 
 def _pages(rows: Texts, keys: int, width: int) -> list[Texts]:
@@ -318,18 +280,7 @@ def _pages(rows: Texts, keys: int, width: int) -> list[Texts]:
 
 
 def entries(rows: Sequence[tuple[str, str]], width: int) -> str:
-    """A name and a text each, the text beside its name where there is room, else below it; width 0 wraps
-    nothing.
-
-    >>> names = [("P", "precision of the first documents"), ("Rprec", "precision at rank n_relevant")]
-    >>> print(entries(names, 20))
-    P
-      precision of the
-      first documents
-    Rprec
-      precision at rank
-      n_relevant
-    """
+    """A name and a text each, beside its name where there is room, else below it; width 0 wraps nothing."""
     size = max((len(name) for name, _ in rows), default=0) + 2
     if not width:
         return "\n".join(f"{name:<{size}}{text}" for name, text in rows)
