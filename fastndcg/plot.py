@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from fastndcg.look.mean_charts import anchors, cutoffs, effects, slices, ties
 from fastndcg.look.query_charts import against, differences, distribution, online
-from fastndcg.look.rank_charts import contributions, discounts, gains, grades, history
-from fastndcg.look.timeline import over_time
+from fastndcg.look.rank_charts import contributions, discounts, gains, grades, history, over_time
 from fastndcg.typing import Chart
 
 if TYPE_CHECKING:

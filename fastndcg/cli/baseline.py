@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import NamedTuple
 
-import typer
-
+from fastndcg.cli.application import option
 from fastndcg.cli.gates import Gates, Verdict
 from fastndcg.cli.output import note, refuse
 from fastndcg.cli.reading import Sources, name_runs
 from fastndcg.cli.scored import Scored, write_out
 from fastndcg.common.files import check_writable
 from fastndcg.errors import count_of
-
-if TYPE_CHECKING:
-    from fastndcg.measures import Measure
-    from fastndcg.sources.results import Stored
+from fastndcg.measures import Measure
+from fastndcg.sources.results import Stored
 
 
 @dataclass(frozen=True)
 class Updating:
     """The options that write the file of a baseline."""
 
-    update: Annotated[
-        bool,
-        typer.Option(
-            "--update", help="Write the new results to the file that --baseline names, if all gates hold."
-        ),
-    ] = False
-    force: Annotated[
-        bool, typer.Option("--force", help="With --update: write them although a gate does not hold.")
-    ] = False
+    update: bool = option(
+        "Write the new results to the file that --baseline names, if all gates hold.", False, "--update"
+    )
+    force: bool = option("With --update: write them although a gate does not hold.", False, "--force")
 
     def find(self, given: str | None, gates: Gates, sources: Sources) -> tuple[Baseline, Gates, Sources]:
         """The baseline, and the gates and sources with it. It is a file unless a system has that name.
@@ -45,8 +36,7 @@ class Updating:
         if self.force and not self.update:
             refuse("--force has no meaning without --update, which writes the file of --baseline")
         known = {*name_runs(sources.paths or sources.runs), *sources.scores}
-        is_file = name is not None and name not in known and (self.update or Path(name).is_file())
-        if name is None or not is_file:
+        if name is None or name in known or not (self.update or Path(name).is_file()):
             if self.update:
                 refuse("--update writes the file of --baseline; name it, as in --baseline baseline.parquet")
             return Baseline(given, None, self), gates, sources
@@ -98,5 +88,5 @@ class Baseline(NamedTuple):
             )
             return
         new = systems[others[0]]
-        write_out(Path(os.fspath(self.path)), [new._replace(run=None)])
+        write_out(Path(self.path), [new._replace(run=None)])
         note(f"{self.path} has the results of {others[0]} now: {count_of(new.scores.n_queries, 'query')}")

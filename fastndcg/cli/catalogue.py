@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from fastndcg.cli.application import command
-from fastndcg.cli.options import (
-    DocIdOption,
-    Format,
-    FormatOption,
-    ItemsOption,
-    QueryOption,
-    TrainOption,
-)
-from fastndcg.cli.output import write_table
+from fastndcg.cli import options
+from fastndcg.cli.application import argument, command, option
+from fastndcg.cli.output import Format, write_table
 from fastndcg.cli.reading import read_once
 
 
 @command
 def catalogue(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A row for each user and item, with a score.")],
+    path: str = argument("PATH", "A row for each user and item, with a score."),
     *,
-    items: ItemsOption = None,
-    train: TrainOption = None,
-    k: Annotated[int, typer.Option("-k", help="How many ranks count.")] = 10,
-    query: QueryOption = None,
-    doc_id: DocIdOption = None,
-    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
-    rank: Annotated[str | None, typer.Option(help="Column of ranks, in place of scores.")] = None,
-    category: Annotated[str | None, typer.Option(help="Column of --items that holds categories.")] = None,
-    vector: Annotated[str | None, typer.Option(help="Column of --items that holds vectors.")] = None,
-    by: Annotated[
-        list[str] | None, typer.Option(help="Query-level column: rows for each value; repeatable.")
-    ] = None,
-    tail: Annotated[float, typer.Option(help="Share of the items that are the tail.")] = 0.1,
-    confidence: Annotated[
-        float | None, typer.Option(help="Add bootstrap intervals over users; for example 0.95.")
-    ] = None,
-    format: FormatOption = Format.table,  # noqa: A002 - the option's name
+    items: str | None = options.ITEMS,
+    train: str | None = options.TRAIN,
+    k: int = option("How many ranks count.", 10, "-k"),
+    query: str | None = options.QUERY,
+    doc_id: str | None = options.DOC_ID,
+    score: str | None = options.SCORE,
+    rank: str | None = option("Column of ranks, in place of scores."),
+    category: str | None = option("Column of --items that holds categories."),
+    vector: str | None = option("Column of --items that holds vectors."),
+    by: list[str] | None = option("Query-level column: rows for each value; repeatable."),
+    tail: float = option("Share of the items that are the tail.", 0.1),
+    confidence: float | None = option("Add bootstrap intervals over users; for example 0.95."),
+    format: Format = options.FORMAT,
 ) -> None:
     """Show how much of a catalogue users are shown, and how evenly.
 
@@ -51,21 +38,10 @@ def catalogue(
       fastndcg catalogue recommendations.parquet --items items.parquet --train history.parquet -k 10
       fastndcg catalogue recommendations.csv --items 5000 --by country --confidence 0.95
     """
-    from fastndcg.decide.exposure import catalogue as measured
+    from fastndcg.decide.exposure import catalogue
 
-    found = measured(
-        read_once(path),
-        int(items) if items is not None and items.isdecimal() else items,
-        train,
-        k,
-        by=by or None,
-        confidence=confidence,
-        tail=tail,
-        category=category,
-        vector=vector,
-        query=query,
-        doc_id=doc_id,
-        score=score,
-        rank=rank,
-    )
+    columns: Any = {"query": query, "doc_id": doc_id, "score": score, "rank": rank}
+    columns |= {"category": category, "vector": vector}
+    given, known = read_once(path), options.read_items(items)
+    found = catalogue(given, known, train, k, by=by or None, confidence=confidence, tail=tail, **columns)
     write_table(found, "catalogue", format, keys=len(by or []) + 1, whole=True)

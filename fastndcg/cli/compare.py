@@ -4,49 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from fastndcg.cli.application import command
+from fastndcg.cli import options
+from fastndcg.cli.application import command, option
 from fastndcg.cli.baseline import Baseline, Updating
 from fastndcg.cli.ci import write_github, write_junit
 from fastndcg.cli.gates import Gates, check_means, hold
-from fastndcg.cli.inference import Statistics
-from fastndcg.cli.meanings import (
-    check_confidence,
-    cutoff_columns,
-    read_by,
-    read_gates,
-    read_measures,
-)
-from fastndcg.cli.options import (
-    Layout,
-    MeasureOption,
-    MemoryOption,
-    ThreadsOption,
-)
-from fastndcg.cli.output import note, refuse, slices_texts, write, write_csv, write_json
-from fastndcg.cli.reading import (
-    ReadingOfMeans,
-    Systems,
-    open_paths,
-    tell,
-)
-from fastndcg.cli.scored import (
-    ConventionOption,
-    How,
-    Scored,
-    WeightsOption,
-    columns_of_weights,
-    open_runs,
-    read_convention,
-    scored_paths,
-    scored_runs,
-    weigh,
-)
+from fastndcg.cli.output import Rows, note, refuse, slices_texts, write, write_csv, write_json
+from fastndcg.cli.reading import ComparedSystems, ReadingOfMeans, tell
+from fastndcg.cli.scored import How, Inputs, Scored
 from fastndcg.common.table import fit, shown_value, terminal_width
 from fastndcg.errors import check_system
 from fastndcg.measures import Measure
@@ -57,58 +27,68 @@ if TYPE_CHECKING:
 
     from fastndcg.decide.comparison import Comparison
 
-
-RanksOption = Annotated[
-    bool,
-    typer.Option("--ranks", help="Show intervals of ranks, and which systems cannot be told apart."),
-]
-AnchorsOption = Annotated[
-    bool, typer.Option("--anchors", help="Show where each mean lies between a random and the best order.")
-]
-ByOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Query-level column: compare within each value; repeatable, for combinations."),
-]
-MoversOption = Annotated[
-    int, typer.Option(metavar="N", min=0, help="Show the N queries that differ most, for each pair.")
-]
-FormatOption = Annotated[Layout, typer.Option("--format", help="How results are written to stdout.")]
+Layout = StrEnum("Layout", ["table", "json", "csv", "markdown", "latex", "junit", "github"])
+Test = StrEnum("Test", ["t", "randomisation", "wilcoxon", "tukey"])
+Interval = StrEnum("Interval", ["t", "logit", "percentile", "bca", "studentised"])
+Signatures = StrEnum("Signatures", ["refuse", "ignore"])  # results that were not made alike
+Correction = StrEnum("Correction", ["holm", "bonferroni", "bh"])
 
 
 @dataclass(frozen=True)
-class ComparedSystems(Systems):
-    """Several systems, some of which may be stored results."""
+class Statistics:
+    """The options that say how systems are compared."""
 
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH...",
-            help=(
-                "A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, "
-                "or results of `fastndcg score --out`; with --qrels: runs."
-            ),
-        ),
-    ] = None
+    baseline: str | None = option(
+        "Compare all other systems with this one: a file's name without endings, "
+        "a column of scores, or another file.",
+        metavar="NAME",
+        show_default="each with each",
+    )
+    test: Test = option("Test that computes p; t is the paired t-test.", Test.t)
+    correction: Correction | None = option(
+        "Correction for several pairs: Holm's, Bonferroni's, or Benjamini and Hochberg's."
+    )
+    confidence: float = options.CONFIDENCE
+    interval: Interval = option(
+        "Method for intervals of differences: Student's t, the same kept within the measure's range "
+        "(logit), or a bootstrap of --resamples.",
+        Interval.t,
+    )
+    tolerance: float = option("Differences up to this size are ties.", 0.0, min=0.0)
+    cluster: str | None = option("Column of clusters, such as users, if their queries are not independent.")
+    missing: str = options.LACKS
+    signatures: Signatures = option(
+        "Results that were made of other judgments: refuse them, or ignore it.", Signatures.refuse
+    )
+    unpaired: bool = option("Independent samples of different queries: Welch's t-test.", False, "--unpaired")
+    resamples: int = option("Number of draws of randomisation, tukey and the bootstrap.", 100_000)
+    seed: int = option("Seed of the draws.", 0)
 
 
 @command
 def compare(
     *,
     given: ComparedSystems,
-    measure: MeasureOption = None,
+    measure: list[str] | None = options.MEASURES,
     statistics: Statistics,
-    by: ByOption = None,
-    weights: WeightsOption = None,
-    movers: MoversOption = 0,
-    ranks: RanksOption = False,
-    anchors: AnchorsOption = False,
-    convention: ConventionOption = None,
+    by: list[str] | None = option(
+        "Query-level column: compare within each value; repeatable, for combinations."
+    ),
+    weights: str | None = options.WEIGHTS,
+    movers: int = option("Show the N queries that differ most, for each pair.", 0, metavar="N", min=0),
+    ranks: bool = option(
+        "Show intervals of ranks, and which systems cannot be told apart.", False, "--ranks"
+    ),
+    anchors: bool = option(
+        "Show where each mean lies between a random and the best order.", False, "--anchors"
+    ),
+    convention: str | None = options.CONVENTION,
     gates: Gates,
     updating: Updating,
     reading: ReadingOfMeans,
-    format: FormatOption = Layout.table,  # noqa: A002 - the option's name
-    threads: ThreadsOption = None,
-    memory: MemoryOption = None,
+    format: Layout = option("How results are written to stdout.", Layout.table),
+    threads: int | None = options.THREADS,
+    memory: str | None = options.MEMORY,
 ) -> None:
     """Compare systems: which is better, and how sure that is.
 
@@ -139,54 +119,48 @@ def compare(
       fastndcg compare new.parquet --no-worse-than baseline.parquet --margin 0.005 --update
     """
     from fastndcg.decide.contrasts import COLUMNS
+    from fastndcg.decide.systems import compare
 
-    check_confidence(statistics.confidence)
+    options.check_confidence(statistics.confidence)
     gated = gates.no_worse_than is not None or bool(gates.fail_under)
     _check_layout(format, movers=bool(movers), by=bool(by), ranks=ranks, gated=gated)
-    by, cluster = read_by(by, [*COLUMNS, "small"]), statistics.cluster
+    slices = options.read_by(by, [*COLUMNS, "small"])
     sources = given.sources(reading.of_paths())
     baseline, gates, sources = updating.find(statistics.baseline, gates, sources)
-    statistics = replace(statistics, baseline=baseline.name)
-    no_worse_than = gates.no_worse_than
-    gate = gates.gate(statistics.baseline, unpaired=statistics.unpaired)
-    roles = reading.roles(sources.score)
-    opened = {path: open_paths([path], threads) for path in sources.paths} | open_runs(sources.runs, threads)
-    signed = format is Layout.json
-    how = How(read_convention(convention, anchored=anchors), anchors, threads, memory, signed)
-    stored = how.find_stored(opened, roles)
-    measures = [found.measures for found in stored.values()]
-    bounds = read_gates(gates.fail_under or [])
-    asked = read_measures(measure or [], bounds) or measures_of_all(measures)
-    baseline.check(stored, asked)
-    weighing = columns_of_weights(weights, anchored=anchors, convention=convention)
-    kept = [*by, *weighing, *([] if cluster is None else [cluster]), *cutoff_columns(asked)]
-    roles = replace(roles, keep=tuple(dict.fromkeys(kept)))
-    if sources.paths:
-        scored = scored_paths(sources, opened, roles, asked, stored, how)
-    else:
-        scored = scored_runs(sources, roles, asked, stored, statistics.missing, how)
-    scored = weigh(scored, weights)
+    gate = gates.gate(baseline.name, unpaired=statistics.unpaired)
+    how = How(convention, threads, memory, anchors, weights, signed=format is Layout.json)
+    inputs = Inputs(sources, reading.roles(sources.score), how)
+    bounds = options.read_gates(gates.fail_under or [])
+    asked = options.read_measures(measure or [], bounds) or inputs.measures()
+    baseline.check(inputs.stored, asked)
+    cluster = [] if statistics.cluster is None else [statistics.cluster]
+    missing = options.number_or_word(statistics.missing)
+    kept = [*slices, *how.kept, *cluster, *options.cutoff_columns(asked)]
+    scored = map(how.weigh, inputs.score_systems(asked, kept, missing))
     if baseline.is_new:
         _begin(baseline, {each.run or "": each for each in scored}, bounds, gates, format)
         return
-    systems = _by_name(scored, {"--no-worse-than": no_worse_than, "--baseline": statistics.baseline})
-    values = {name: each.scores for name, each in systems.items()}
-    compared = statistics.compare(values, no_worse_than, threads)
+    systems = _by_name(scored, {"--no-worse-than": gates.no_worse_than, "--baseline": baseline.name})
+    against = gates.no_worse_than if baseline.name is None else baseline.name
+    chosen = vars(statistics) | {"baseline": against, "missing": missing, "threads": threads}
+    chosen["paired"] = not chosen.pop("unpaired")
+    compared = compare({name: each.scores for name, each in systems.items()}, **chosen)
     if anchors:
         compared.anchors = {name: each.anchors for name, each in systems.items() if each.anchors is not None}
-    slices = compared.slices(by) if by else {}
-    verdicts = [] if gate is None else gate.verdicts(compared, slices, by)
+    of_slices = compared.slices(slices) if slices else {}
+    verdicts = [] if gate is None else gate.verdicts(compared, of_slices, slices)
     held: dict[str, Any] = {}
     if gate is not None:
         held["gate"] = {
-            "baseline": gate.baseline, "margin": gate.margin,
+            "baseline": gate.baseline,
+            "margin": gate.margin,
             "failed": [each.text for each in gates.failed(verdicts)],
             "verdicts": [each.numbers for each in verdicts],
-        }  # fmt: skip
+        }
     low = [
         found
         for name in compared.systems
-        if name not in (no_worse_than, statistics.baseline)
+        if name not in (gates.no_worse_than, baseline.name)
         for found in check_means(bounds, {each: means[name] for each, means in compared.means.items()}, name)
     ]
     held |= {"fail_under": {"failed": [each.line() for each in gates.failed(low)]}} if bounds else {}
@@ -199,9 +173,9 @@ def compare(
     elif format is Layout.github:
         write_github(compared, verdicts, failed, ranks=ranks)
     else:
-        _report(compared, slices, by, movers, format, systems, held, ranks=ranks)
+        _report(compared, of_slices, slices, movers, format, systems, held, ranks=ranks)
     baseline.update(systems, failed)
-    hold(verdicts, gates)
+    hold(verdicts, failed)
 
 
 def _begin(
@@ -220,10 +194,7 @@ def _begin(
         write_json({"systems": [each.facts for each in systems.values()], "rows": []})
     note(f"{baseline.path} does not exist yet, so nothing is compared")
     baseline.update(systems, failed)
-    hold(found, gates)
-
-
-# ---- systems ----
+    hold(found, failed)
 
 
 def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool, gated: bool) -> None:
@@ -241,13 +212,6 @@ def _check_layout(layout: Layout, *, movers: bool, by: bool, ranks: bool, gated:
         )
 
 
-def measures_of_all(stored: list[list[Measure]]) -> list[Measure]:
-    """The measures that all stored results have; nDCG@10 where there are none."""
-    first = stored[0] if stored else []
-    shared = [measure for measure in first if all(measure in other for other in stored)]
-    return shared or read_measures(["nDCG@10"], [])
-
-
 def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[str, Scored]:
     """Two or more systems by their names, those among them that options ask for.
 
@@ -261,9 +225,9 @@ def _by_name(scored: Iterable[Scored], wanted: dict[str, str | None]) -> dict[st
         systems[str(each.run) if is_one else f"{each.results}: {each.run}"] = each
     if len(systems) < 2:
         refuse("one system is given; wanted two or more: files, --score columns of one file, or runs")
-    for option, name in wanted.items():
-        if name is not None:
-            check_system(name, systems, f'{option}: "{name}"')
+    for name, system in wanted.items():
+        if system is not None:
+            check_system(system, systems, f'{name}: "{system}"')
     return systems
 
 
@@ -286,51 +250,46 @@ def _report(
         for key, of_slice in slices.items()
         for row in (of_slice._numbers if layout is Layout.table else of_slice.rows)
     ]
-    moved = list(_movers(compared, movers)) if movers else []
+    pairs = dict.fromkeys((row["measure"], row["system"], row["baseline"]) for row in compared.rows)
+    moved = [(*pair, compared.movers(*pair[:2], movers, baseline=pair[2])) for pair in pairs if movers]
     if layout is Layout.table:
-        see = "--format json" if of_slices or moved else "--format csv"  # CSV is one table
-        parts = [compared.text(see, "--format json")]
-        parts += [compared.ranks().text(terminal_width(), "--format json")] if ranks else []
-        if of_slices:
-            numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high")
-            shown, left = [*by, *numbers, "queries", "small"], len(by) + 3
-            rows = slices_texts([{name: row[name] for name in shown} for row in of_slices], left)
-            drops = [*compared._one_baseline(), ("queries",), ("mean",)]
-            parts.append(fit(rows, left, drops, terminal_width(), f"--format {'json' if moved else 'csv'}"))
-        parts += [_movers_text(**pair) for pair in moved]
-        write("\n\n".join(parts) + "\n")
-        return
-    if layout is Layout.json:
-        facts = {"systems": [system.facts | system.signatures for system in systems.values()]} | json.loads(
-            compared.to_json()
-        )
+        parts = _texts(compared, of_slices, by, ranks=ranks, is_last=not moved)
+        write("\n\n".join([*parts, *(_movers_text(*each) for each in moved)]) + "\n")
+    elif layout is Layout.json:
+        facts = {"systems": [system.signed for system in systems.values()]} | json.loads(compared.to_json())
         facts |= {"ranks": compared.ranks().to_pylist()} if ranks else {}
         facts |= {"slices": of_slices} if by else {}
-        lists = [pair | {"queries": pair["queries"].to_pylist()} for pair in moved]
+        names = ("measure", "system", "baseline", "queries")
+        lists = [dict(zip(names, (*pair, queries.to_pylist()), strict=True)) for *pair, queries in moved]
         write_json(facts | ({"movers": lists} if movers else {}) | held)
-        return
-    for caution in compared.cautions:
-        note(f"caution: {caution}")
-    if layout is Layout.csv:
-        write_csv(compared.ranks().to_pylist() if ranks else of_slices or compared.rows)
-        return
-    write(compared.to_markdown(ranks=ranks) if layout is Layout.markdown else compared.to_latex(ranks=ranks))
+    else:
+        for caution in compared.cautions:
+            note(f"caution: {caution}")
+        if layout is Layout.csv:
+            write_csv(compared.ranks().to_pylist() if ranks else of_slices or compared.rows)
+        else:
+            shown = compared.to_markdown if layout is Layout.markdown else compared.to_latex
+            write(shown(ranks=ranks))
 
 
-def _movers(compared: Comparison, n: int) -> Iterator[dict[str, Any]]:
-    pairs = dict.fromkeys((row["measure"], row["system"], row["baseline"]) for row in compared.rows)
-    for measure, system, baseline in pairs:
-        table = compared.movers(measure, system, n, baseline=baseline)
-        yield {"measure": measure, "system": system, "baseline": baseline, "queries": table}
+def _texts(compared: Comparison, slices: Rows, by: list[str], *, ranks: bool, is_last: bool) -> list[str]:
+    """The tables of systems, ranks and slices; CSV has the last of them, if nothing follows."""
+    see = "--format csv" if is_last and not slices else "--format json"
+    parts = [compared.text(see, "--format json")]
+    parts += [compared.ranks().text(terminal_width(), "--format json")] if ranks else []
+    if slices:
+        numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high")
+        shown, left = [*by, *numbers, "queries", "small"], len(by) + 3
+        rows = slices_texts([{name: row[name] for name in shown} for row in slices], left)
+        drops = [*compared._one_baseline(), ("queries",), ("mean",)]
+        parts.append(fit(rows, left, drops, terminal_width(), f"--format {'csv' if is_last else 'json'}"))
+    return parts
 
 
 def _movers_text(measure: str, system: str, baseline: str, queries: pa.Table) -> str:
     if not len(queries):
         return f"{measure}, {system} against {baseline}: no query differs"
     names = [*queries.column_names[:-3], baseline, system, "difference"]
-    rows = [
-        [shown_value(value) for value in row]
-        for row in zip(*(column.to_pylist() for column in queries.columns), strict=True)
-    ]
+    rows = [list(map(shown_value, row.values())) for row in queries.to_pylist()]
     table = fit([names, *rows], len(names) - 3, (), terminal_width())
     return f"{measure}, {system} against {baseline}:\n{table}"

@@ -3,41 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from fastndcg.cli.application import command
-from fastndcg.cli.meanings import read_measures
-from fastndcg.cli.options import QueryOption, RelevanceOption
+from fastndcg.cli import options
+from fastndcg.cli.application import command, option
 from fastndcg.cli.output import write
 
 
-def compile_ahead(
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--measure", "-m", help="Compile for this measure; repeatable.", show_default="nDCG@10, AP, ERR"
-        ),
-    ] = None,
-    scores: Annotated[
-        list[str] | None,
-        typer.Option(help="Type of scores: float32, float64 or int64; repeatable.", show_default="all"),
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option(help="Folder to write kernels to.", show_default="the cache of this user")
-    ] = None,
-    cpu: Annotated[
-        str | None,
-        typer.Option(help="LLVM's name of the processor; x86-64-v3 suits many.", show_default="this one"),
-    ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help="Files like those of a job: compile only what its workers need; repeatable."),
-    ] = None,
-    query: QueryOption = None,
-    relevance: RelevanceOption = None,
-    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None,
+@command
+def compile(
+    measure: list[str] | None = option(
+        "Compile for this measure; repeatable.", None, "--measure", "-m", show_default="nDCG@10, AP, ERR"
+    ),
+    scores: list[str] | None = option(
+        "Type of scores: float32, float64 or int64; repeatable.", show_default="all"
+    ),
+    folder: Path | None = option("Folder to write kernels to.", show_default="the cache of this user"),
+    cpu: str | None = option("LLVM's name of the processor; x86-64-v3 suits many.", show_default="this one"),
+    data: list[str] | None = option(
+        "Files like those of a job: compile only what its workers need; repeatable."
+    ),
+    query: str | None = options.QUERY,
+    relevance: str | None = options.RELEVANCE,
+    score: str | None = options.SCORE,
 ) -> None:
     """Compile kernels now, so that later processes do not wait.
 
@@ -53,11 +41,8 @@ def compile_ahead(
     """
     from fastndcg.api.compilation import SCORES, compile_kernels
 
-    asked = read_measures(measure or ["nDCG@10", "AP", "ERR"], [])
+    asked = options.read_measures(measure or ["nDCG@10", "AP", "ERR"])
     named = {"query": query, "relevance": relevance, "score": score}
     roles: Any = {role: name for role, name in named.items() if name is not None}
     made = compile_kernels(asked, scores=scores or SCORES, folder=folder, cpu=cpu, data=data, **roles)
     write(f"{made}\n")
-
-
-command(compile_ahead, name="compile")

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from time import perf_counter
 
 from fastndcg.api.evaluate import evaluate
-from fastndcg.cli.application import command
-from fastndcg.cli.meanings import read_measures
-from fastndcg.cli.options import Format, FormatOption, ThreadsOption
-from fastndcg.cli.output import note, write, write_summary
-from fastndcg.cli.reading import (
-    choose_columns,
-    open_paths,
-    read_rankings,
-    tell,
-)
+from fastndcg.cli.application import command, option
+from fastndcg.cli.options import FORMAT, THREADS, read_measures
+from fastndcg.cli.output import Format, note, write, write_summary
+from fastndcg.cli.reading import choose_columns, open_paths, read_rankings, tell
 from fastndcg.cli.sample import QUERIES
 from fastndcg.common.files import check_writable
 from fastndcg.common.progress import Task
 from fastndcg.sources.columns import Roles
 
+_BYTES_OF_QUERY = 910  # on average
+
 
 @command
 def demo(
-    queries: Annotated[int, typer.Option(min=1, help="About 110 documents each.")] = QUERIES,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Parquet file to write the sample to.", show_default="in a temporary folder"),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same sample.")] = 0,
-    format: FormatOption = Format.table,  # noqa: A002 - the option's name
-    threads: ThreadsOption = None,
+    queries: int = option("About 110 documents each.", QUERIES, min=1),
+    out: Path | None = option("Parquet file to write the sample to.", show_default="in a temporary folder"),
+    seed: int = option("The same seed makes the same sample.", 0, min=0),
+    format: Format = FORMAT,
+    threads: int | None = THREADS,
 ) -> None:
     """Write a realistic sample, score it, and say what to try next.
 
@@ -54,37 +44,37 @@ def demo(
     check_writable(out)
     size = queries * _BYTES_OF_QUERY / 1e6
     note(f"writing about {queries * 110:,} documents, {size:,.1f} MB, to {out}")
-    times = [time.perf_counter()]
+    times = [perf_counter()]
     with Task("Writing the sample", "queries") as task:
-        sample = write_sample(out, queries, seed, progress=task.advance)
-    times.append(time.perf_counter())
+        documents = write_sample(out, queries, seed, progress=task.advance)
+    times.append(perf_counter())
     chosen = choose_columns(open_paths([str(out)], threads), Roles())
     rankings, columns = read_rankings(chosen), chosen.columns.taken
-    times.append(time.perf_counter())
-    measures = read_measures(
-        ["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"], []
-    )
-    evaluate(rankings, measures, threads=threads)
-    times.append(time.perf_counter())
-    scores = evaluate(rankings, measures, threads=threads)
-    times.append(time.perf_counter())
+    times.append(perf_counter())
+    measures = read_measures(["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"])
+    for _ in range(2):
+        scores = evaluate(rankings, measures, threads=threads)
+        times.append(perf_counter())
     steps = ("write", "read", "first_score", "score")
     seconds = {step: end - start for step, start, end in zip(steps, times, times[1:], strict=False)}
     tell(rankings.n_queries, rankings.n_docs, columns)
-
-    facts = {
-        "path": str(out),
-        "seed": seed,
-        "queries": sample.queries,
-        "documents": sample.documents,
-        "columns": columns,
-    }
-    write_summary(scores.summary(), format, facts | {"seconds": seconds})
+    facts = {"path": str(out), "seed": seed, "queries": queries, "documents": documents}
+    write_summary(scores.summary(), format, facts | {"columns": columns, "seconds": seconds})
     if format is Format.table:
-        write(_demo_closing(out, sample.documents, seconds, len(measures)))
+        path = shlex.quote(str(out))
+        speed = {step: documents / seconds[step] / 1e6 for step in ("read", "score")}
+        write(f"""
+{documents:,} documents in {path}, {out.stat().st_size / 1e6:.1f} MB, written in {seconds["write"]:.1f} s
+read   {speed["read"]:8.1f} million documents per second ({seconds["read"]:.2f} s)
+score  {speed["score"]:8.1f} million documents per second ({seconds["score"]:.2f} s for {len(measures)} \
+measures; {seconds["first_score"]:.1f} s the first time, when kernels are compiled or loaded)
 
-
-_BYTES_OF_QUERY = 910  # on average
+Try next:
+  fastndcg score {path} -m nDCG@10 -m "nDCG(ties='worst')@10" -m "nDCG(ties='best')@10"
+  fastndcg score {path} -m nDCG@5,10 --by device --confidence 0.95
+  fastndcg explain {path} -m nDCG@10 --worst 1
+  fastndcg compare {path} --score score --score rerank -m nDCG@10 --by device
+""")
 
 
 def _temporary() -> Path:
@@ -98,20 +88,3 @@ def _temporary() -> Path:
         if not folder.is_symlink() and (not hasattr(os, "getuid") or folder.stat().st_uid == user):
             return folder / "sample.parquet"
     return Path(tempfile.mkdtemp(prefix="fastndcg-demo-")) / "sample.parquet"
-
-
-def _demo_closing(out: Path, documents: int, seconds: dict[str, float], n_measures: int) -> str:
-    path = shlex.quote(str(out))
-    speed = {step: documents / seconds[step] / 1e6 for step in ("read", "score")}
-    return f"""
-{documents:,} documents in {path}, {out.stat().st_size / 1e6:.1f} MB, written in {seconds["write"]:.1f} s
-read   {speed["read"]:8.1f} million documents per second ({seconds["read"]:.2f} s)
-score  {speed["score"]:8.1f} million documents per second ({seconds["score"]:.2f} s for {n_measures} \
-measures; {seconds["first_score"]:.1f} s the first time, when kernels are compiled or loaded)
-
-Try next:
-  fastndcg score {path} -m nDCG@10 -m "nDCG(ties='worst')@10" -m "nDCG(ties='best')@10"
-  fastndcg score {path} -m nDCG@5,10 --by device --confidence 0.95
-  fastndcg explain {path} -m nDCG@10 --worst 1
-  fastndcg compare {path} --score score --score rerank -m nDCG@10 --by device
-"""

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from fastndcg.cli.options import FailUnderOption, Undecided
+from fastndcg.cli.application import option
+from fastndcg.cli.options import FAIL_UNDER
 from fastndcg.cli.output import GATE, end, note, refuse
 from fastndcg.common.table import name_of
-from fastndcg.errors import InputError, SourceError
+from fastndcg.errors import InputError, SourceError, count_of
 
 if TYPE_CHECKING:
     from fastndcg.decide.comparison import Comparison
     from fastndcg.measures import Measure
 
-_MOST = 100  # failures that stderr lists
+Undecided = StrEnum("Undecided", [("fails", "fail"), ("passes", "pass")])  # pass is a keyword of Python
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
+_MOST = 100  # failures that stderr lists
 
 
 class Verdict(NamedTuple):
@@ -40,53 +41,40 @@ class Verdict(NamedTuple):
 class Gates:
     """The options that end a comparison with 1."""
 
-    no_worse_than: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Exit with 1 unless the interval excludes a loss to this system greater than --margin.",
-        ),
-    ] = None
-    margin: Annotated[
-        float | None, typer.Option(help="The loss that --no-worse-than accepts.", show_default="0")
-    ] = None
-    queries: Annotated[
-        Path | None,
-        typer.Option(
-            help="Text file with a query id on each line; none of these queries may lose more than --margin."
-        ),
-    ] = None
-    undecided: Annotated[
-        Undecided | None,
-        typer.Option(
-            help="What a gate does whose interval lies on both sides of the margin.", show_default="fail"
-        ),
-    ] = None
-    sequential: Annotated[
-        bool,
-        typer.Option(
-            "--sequential", help="Intervals that hold however often they are looked at while queries arrive."
-        ),
-    ] = False
-    fail_under: FailUnderOption = None
+    no_worse_than: str | None = option(
+        "Exit with 1 unless the interval excludes a loss to this system greater than --margin.",
+        metavar="NAME",
+    )
+    margin: float | None = option("The loss that --no-worse-than accepts.", show_default="0")
+    queries: Path | None = option(
+        "Text file with a query id on each line; none of these queries may lose more than --margin."
+    )
+    undecided: Undecided | None = option(
+        "What a gate does whose interval lies on both sides of the margin.", show_default="fail"
+    )
+    sequential: bool = option(
+        "Intervals that hold however often they are looked at while queries arrive.", False, "--sequential"
+    )
+    fail_under: list[str] | None = FAIL_UNDER
 
     def gate(self, baseline: str | None, *, unpaired: bool) -> Gate | None:
         """The gate of `--no-worse-than`, if given. Ends the command where options do not go together."""
         name, margin = self.no_worse_than, self.margin
+        of_queries = {"--queries": self.queries, "--sequential": self.sequential or None}
         if name is None:
-            others = {"--margin": margin, "--queries": self.queries, "--undecided": self.undecided}
-            for option, value in others.items() | {"--sequential": self.sequential or None}.items():
+            others = {"--margin": margin, "--undecided": self.undecided} | of_queries
+            for given, value in others.items():
                 if value is not None:
                     needs = "--no-worse-than, which names the system to hold against"
-                    refuse(f"{option} has no meaning without {needs}")
+                    refuse(f"{given} has no meaning without {needs}")
             return None
         if baseline not in (None, name):
             refuse(f"--baseline {baseline} and --no-worse-than {name} differ; name one system")
         if margin is not None and not 0 <= margin < math.inf:
             refuse(f"--margin: {margin:g} is not a loss to accept; wanted 0 or more, as in --margin 0.002")
-        for option, value in {"--queries": self.queries, "--sequential": self.sequential or None}.items():
+        for given, value in of_queries.items():
             if value is not None and unpaired:
-                refuse(f"{option} and --unpaired do not go together: independent samples share no query")
+                refuse(f"{given} and --unpaired do not go together: independent samples share no query")
         ids = [] if self.queries is None else _read_ids(self.queries)
         return Gate(name, margin or 0.0, ids, self.queries, self.sequential)
 
@@ -94,6 +82,20 @@ class Gates:
         """Those that end the command with 1."""
         passes = (HOLDS, UNDECIDED) if self.undecided is Undecided.passes else (HOLDS,)
         return [each for each in verdicts if each.verdict not in passes]
+
+
+def _read_ids(path: Path) -> list[str]:
+    """Ids of queries, one a line; empty lines are none."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SourceError(f"--queries: {path} cannot be read: {error.strerror}. Check the path.") from None
+    except UnicodeDecodeError:
+        raise SourceError(f"--queries: {path} is not UTF-8 text; give a file with an id a line") from None
+    ids = list(dict.fromkeys(line for line in text.split("\n") if line.strip()))
+    if not ids:
+        raise InputError(f"--queries: {path} holds no ids; give one a line")
+    return ids
 
 
 class Gate(NamedTuple):
@@ -123,7 +125,7 @@ class Gate(NamedTuple):
         for row in table.to_pylist():
             name, low, high = f"{row['measure']} of {row['system']}{of_slice}", row["low"], row["high"]
             verdict, difference = row["verdict"], f"difference {row['difference']:.6g}"
-            queries = f"{row['queries']:,} quer{'y' if row['queries'] == 1 else 'ies'}"
+            queries = count_of(row["queries"], "query")
             numbers = f"{difference}, interval {low:.6g} to {high:.6g}, {queries}"
             if not (math.isfinite(low) and math.isfinite(high)):
                 why = f"has no finite interval: {queries}, mean {difference}"
@@ -140,45 +142,36 @@ class Gate(NamedTuple):
             yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", where | row)
 
     def _of_queries(self, compared: Comparison) -> Iterator[Verdict]:
-        places: dict[str, int] = {}
-        for measure in compared.measures:
-            for system in compared.systems:
-                if system == self.baseline:
-                    continue
-                table = compared.differences(measure, system, baseline=self.baseline)
-                if not places:
-                    places = {str(one): row for row, one in enumerate(table[0].to_pylist())}
-                    self._check_ids(places)
-                values = {
-                    name: table[name].to_numpy()[[places[one] for one in self.ids]]
-                    for name in ("baseline", "system", "difference")
-                }
-                for one, before, after, difference in zip(self.ids, *values.values(), strict=True):
-                    name = f"{measure} of {system} for query {one}"
-                    verdict = HOLDS if difference >= -self.margin else FAILS
-                    if math.isnan(difference):
-                        why = "has no value"
-                    else:
-                        over = -difference - self.margin
-                        why = (
-                            f"{'loses' if difference < 0 else 'gains'} {abs(difference):.6g} "
-                            f"{'to' if difference < 0 else 'over'} {self.baseline}, "
-                            f"{abs(over):.6g} {'more' if verdict == FAILS else 'less'} than "
-                            f"the margin {self.margin:g} ({after:.6g}, {self.baseline} {before:.6g})"
-                        )
-                    numbers: dict[str, Any] = {"measure": str(measure), "system": system}
-                    numbers |= {"baseline": self.baseline, "query": one, "verdict": verdict}
-                    numbers["difference"] = float(difference)
-                    yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", numbers)
-
-    def _check_ids(self, known: dict[str, int]) -> None:
-        unknown = [one for one in self.ids if one not in known]
-        if unknown:
-            first = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
-            raise InputError(
-                f"--queries: {len(unknown):,} of {len(self.ids):,} ids in {self.source} are of no query "
-                f"that was compared: {first}. Correct the file, or take the ids out."
-            )
+        others = [system for system in compared.systems if system != self.baseline]
+        rows: list[int] = []  # of the ids, the same in each table
+        for measure, system in ((measure, system) for measure in compared.measures for system in others):
+            table = compared.differences(measure, system, baseline=self.baseline)
+            if not rows:
+                places = {str(one): row for row, one in enumerate(table[0].to_pylist())}
+                unknown = [one for one in self.ids if one not in places]
+                if unknown:
+                    first = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
+                    raise InputError(
+                        f"--queries: {len(unknown):,} of {len(self.ids):,} ids in {self.source} are of no "
+                        f"query that was compared: {first}. Correct the file, or take the ids out."
+                    )
+                rows = [places[one] for one in self.ids]
+            values = (table[name].to_numpy()[rows] for name in ("baseline", "system", "difference"))
+            for one, before, after, difference in zip(self.ids, *values, strict=True):
+                name = f"{measure} of {system} for query {one}"
+                verdict, over = HOLDS if difference >= -self.margin else FAILS, -difference - self.margin
+                why = "has no value"
+                if not math.isnan(difference):
+                    why = (
+                        f"{'loses' if difference < 0 else 'gains'} {abs(difference):.6g} "
+                        f"{'to' if difference < 0 else 'over'} {self.baseline}, "
+                        f"{abs(over):.6g} {'more' if verdict == FAILS else 'less'} than "
+                        f"the margin {self.margin:g} ({after:.6g}, {self.baseline} {before:.6g})"
+                    )
+                numbers: dict[str, Any] = {"measure": str(measure), "system": system}
+                numbers |= {"baseline": self.baseline, "query": one, "verdict": verdict}
+                numbers["difference"] = float(difference)
+                yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", numbers)
 
 
 def check_means(
@@ -197,9 +190,9 @@ def check_means(
         yield Verdict("--fail-under", text, verdict, f"{text} {why}", numbers)
 
 
-def hold(found: Sequence[Verdict], gates: Gates | None = None) -> None:
+def hold(found: Sequence[Verdict], failed: Sequence[Verdict] | None = None) -> None:
     """End the command with a line for each gate that failed, if any did. A line says what is undecided."""
-    failed = (gates or Gates()).failed(found)
+    failed = [each for each in found if each.verdict != HOLDS] if failed is None else failed
     for each in found:
         if each.verdict == UNDECIDED and each not in failed:
             note(each.line())
@@ -207,17 +200,3 @@ def hold(found: Sequence[Verdict], gates: Gates | None = None) -> None:
         more = len(failed) - _MOST
         lines = [each.line() for each in failed[:_MOST]]
         end(GATE, *lines, *([f"and {more:,} more gates do not hold"] if more > 0 else []))
-
-
-def _read_ids(path: Path) -> list[str]:
-    """Ids of queries, one a line; empty lines are none."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SourceError(f"--queries: {path} cannot be read: {error.strerror}. Check the path.") from None
-    except UnicodeDecodeError:
-        raise SourceError(f"--queries: {path} is not UTF-8 text; give a file with an id a line") from None
-    ids = list(dict.fromkeys(line for line in text.split("\n") if line.strip()))
-    if not ids:
-        raise InputError(f"--queries: {path} holds no ids; give one a line")
-    return ids

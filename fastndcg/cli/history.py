@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
+import pyarrow as pa
 
-from fastndcg.cli.application import command
-from fastndcg.cli.compare import ComparedSystems, measures_of_all
-from fastndcg.cli.meanings import check_confidence, cutoff_columns, read_measures
-from fastndcg.cli.options import ConfidenceOption, MeasureOption, MemoryOption, ThreadsOption
-from fastndcg.cli.options import Format as Shown
-from fastndcg.cli.output import note, refuse, shown_as, write, write_csv, write_json
-from fastndcg.cli.reading import ReadingOfMeans, open_paths
-from fastndcg.cli.scored import (
-    ConventionOption,
-    How,
-    Scored,
-    open_runs,
-    read_convention,
-    scored_paths,
-    scored_runs,
-)
-from fastndcg.common.table import shown_value
+from fastndcg.cli import options
+from fastndcg.cli.application import argument, command, option
+from fastndcg.cli.output import note, refuse, typed_command, write, write_table
+from fastndcg.cli.reading import ComparedSystems, ReadingOfMeans
+from fastndcg.cli.scored import How, Inputs
 from fastndcg.errors import count_of
 
 Action = StrEnum("Action", ["add", "show", "page"])
@@ -36,35 +22,23 @@ _DROPS = (("centre", "limit_low", "limit_high"), ("change_low", "change_high"), 
 
 @command
 def history(
-    action: Annotated[Action, typer.Argument(help="What to do.")],
+    action: Action = argument(None, "What to do."),
     *,
     given: ComparedSystems,
-    history: Annotated[Path, typer.Option("--history", "-H", help="The file of the history.")],
-    measure: MeasureOption = None,
-    at: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="When the values were true, as 2026-11-24.", show_default="now"),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the system.", show_default="that of the file, if several")
-    ] = None,
-    by: Annotated[
-        list[str] | None, typer.Option(help="Query-level column whose slices are added, or shown.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="Show changes since then.", show_default="the first run"),
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="Drawn in the pictures of a page.")
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")] = Path("history.html"),
-    confidence: ConfidenceOption = 0.95,
-    convention: ConventionOption = None,
+    history: Path = option("The file of the history.", ..., "--history", "-H"),
+    measure: list[str] | None = options.MEASURES,
+    at: str | None = option("When the values were true, as 2026-11-24.", metavar="DATE", show_default="now"),
+    name: str | None = option("Name of the system.", show_default="that of the file, if several"),
+    by: list[str] | None = option("Query-level column whose slices are added, or shown."),
+    since: str | None = option("Show changes since then.", metavar="DATE", show_default="the first run"),
+    threshold: float | None = option("Drawn in the pictures of a page.", metavar="NUMBER"),
+    out: Path = option("HTML file to write.", Path("history.html"), "--out", "-o"),
+    confidence: float = options.CONFIDENCE,
+    convention: str | None = options.CONVENTION,
     reading: ReadingOfMeans,
-    format: Annotated[Format, typer.Option("--format", help="How `show` writes to stdout.")] = Format.table,  # noqa: A002 - the option's name
-    threads: ThreadsOption = None,
-    memory: MemoryOption = None,
+    format: Format = option("How `show` writes to stdout.", Format.table),
+    threads: int | None = options.THREADS,
+    memory: str | None = options.MEMORY,
 ) -> None:
     """Keep means by date, and show what changed since when.
 
@@ -82,10 +56,13 @@ def history(
     """
     from fastndcg.decide.over_time import History
 
-    check_confidence(confidence)
+    options.check_confidence(confidence)
     kept = History(history)
     if action is Action.add:
-        runs = _scored(given, measure, by or [], convention, reading, threads, memory)
+        sources = given.sources(reading.of_paths())
+        inputs = Inputs(sources, reading.roles(sources.score), How(convention, threads, memory))
+        asked = options.read_measures(measure or []) or inputs.measures()
+        runs = list(inputs.score_systems(asked, [*(by or []), *options.cutoff_columns(asked)], 0.0))
         if name is not None and len(runs) > 1:
             refuse("--name is for one system; several are named by their files")
         for each in runs:
@@ -96,13 +73,9 @@ def history(
     if given.paths:
         refuse(f"{action.value} reads --history alone; {given.paths[0]} is for `fastndcg history add`")
     if action is Action.page:
-        import shlex
-        import sys
+        from fastndcg.look.page import history_page
 
-        from fastndcg.look.history_page import history_page
-
-        words = shlex.join(["fastndcg", *sys.argv[1:]])
-        history_page(kept, out, confidence=confidence, threshold=threshold, command=words)
+        history_page(kept, out, confidence=confidence, threshold=threshold, command=typed_command())
         return
     if format is Format.openmetrics:
         for option, value in {"--measure": measure, "--name": name, "--by": by, "--since": since}.items():
@@ -110,51 +83,17 @@ def history(
                 refuse(f"--format openmetrics is of all series, and {option} chooses some; leave it out")
         write(kept.openmetrics())
         return
-    asked = read_measures(measure, []) if measure else [None]
     slices = ", ".join(by) if by else None
-    rows = [
-        row
-        for each in asked
-        for row in kept.table(each, name=name, by=slices, confidence=confidence, since=since).to_pylist()
-    ]
-    _show(rows, format)
-
-
-def _scored(
-    given: ComparedSystems,
-    measure: list[str] | None,
-    by: list[str],
-    convention: str | None,
-    reading: ReadingOfMeans,
-    threads: int | None,
-    memory: str | None,
-) -> list[Scored]:
-    sources = given.sources(reading.of_paths())
-    roles = reading.roles(sources.score)
-    opened = {path: open_paths([path], threads) for path in sources.paths} | open_runs(sources.runs, threads)
-    how = How(read_convention(convention, anchored=False), False, threads, memory)
-    stored = how.find_stored(opened, roles)
-    asked = read_measures(measure or [], []) or measures_of_all([found.measures for found in stored.values()])
-    roles = replace(roles, keep=tuple(dict.fromkeys([*by, *cutoff_columns(asked)])))
-    if sources.paths:
-        return [*scored_paths(sources, opened, roles, asked, stored, how)]
-    return [*scored_runs(sources, roles, asked, stored, "0", how)]
-
-
-def _show(rows: list[dict[str, Any]], format: Format) -> None:  # noqa: A002 - the option's name
-    if format is Format.json:
-        write_json({"runs": [row | {"at": row["at"].isoformat()} for row in rows]})
-    elif format is Format.csv:
-        write_csv([row | {"at": row["at"].isoformat()} for row in rows])
+    found = pa.concat_tables(
+        kept.table(each, name=name, by=slices, confidence=confidence, since=since).to_arrow()
+        for each in (options.read_measures(measure) if measure else [None])
+    )
+    dates = found["at"].to_pylist()
+    if format in (Format.json, Format.csv):
+        found = found.set_column(0, "at", pa.array([each.isoformat() for each in dates]))
     else:
-        names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-        texts = [["date", *names[1:]]]
-        for row in rows:
-            at = f"{row['at']:%Y-%m-%d}" if not _has_hours(rows) else f"{row['at']:%Y-%m-%d %H:%M}"
-            texts.append([at, *(shown_value(row[name]) for name in names[1:])])
-        left = 1 + sum(name in names for name in ("name", "measure", "slice"))
-        write(shown_as(Shown(format.value), texts, left, _DROPS) + "\n")
-
-
-def _has_hours(rows: list[dict[str, Any]]) -> bool:
-    return any((row["at"].hour, row["at"].minute) != (0, 0) for row in rows)
+        has_hours = any((each.hour, each.minute) != (0, 0) for each in dates)
+        texts = [f"{each:%Y-%m-%d %H:%M}" if has_hours else f"{each:%Y-%m-%d}" for each in dates]
+        found = found.set_column(0, "date", pa.array(texts))
+    keys = 1 + sum(each in found.column_names for each in ("name", "measure", "slice"))
+    write_table(found, "runs", format, keys, _DROPS)

@@ -1,91 +1,134 @@
-"""Options that several commands take."""
+"""Options that several commands take, and what their words mean: measures, gates, grades, slices, numbers."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+import math
+from collections.abc import Iterable
 
-import typer
+from fastndcg.cli.application import option, refusing
+from fastndcg.cli.output import Format, refuse
+from fastndcg.measures import Measure, parse_many
 
-# the words that options take
-Format = StrEnum("Format", ["table", "json", "csv", "markdown"])
-# of a comparison
-Layout = StrEnum("Layout", ["table", "json", "csv", "markdown", "latex", "junit", "github"])
-Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run lacks
-NaN = StrEnum("NaN", ["refuse", "last"])  # documents without a score
-Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade
-Test = StrEnum("Test", ["t", "randomisation", "wilcoxon", "tukey"])
-Interval = StrEnum("Interval", ["t", "logit", "percentile", "bca", "studentised"])
-Undecided = StrEnum("Undecided", [("fails", "fail"), ("passes", "pass")])  # pass is a keyword of Python
-Signatures = StrEnum("Signatures", ["refuse", "ignore"])  # results that were not made alike
-Correction = StrEnum("Correction", ["holm", "bonferroni", "bh"])
+FORMAT = option("How results are written to stdout.", Format.table)
+THREADS = option("Default: all cores. Values do not depend on it.", min=1)
+MEMORY = option(
+    "Memory for files, such as 512MB. Larger files are scored a part at a time; values are the same.",
+    metavar="SIZE",
+    show_default="1GB",
+)
+QUERY = option("Column of query ids.")
+DOC_ID = option("Column of document ids; some tools order ties by them.")
+RELEVANCE = option("Column of grades.")
+SCORE = option("Column of scores.")
+WEIGHT = option("Column of each query's weight in the means.")
+JUDGMENTS = option("Judgments, as TREC qrels or a table.")
+QRELS = option("Judgments, as TREC qrels or a table; each PATH is a run then, like --run.")
+FILES = (
+    "Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, "
+    "or - for standard input."
+)
+ITEMS = option("The catalogue: how many items it has, or a table with a row for each.", metavar="NUMBER|FILE")
+TRAIN = option("Training: items and counts, or a row for each user and item.", metavar="FILE")
+CONVENTION = option(
+    "Compute measures as this tool does; `fastndcg conventions` lists the tools.", metavar="NAME"
+)
+CONFIDENCE = option("Confidence of all intervals.", 0.95)
+LACKS = option(
+    "Queries that a system lacks: refuse them, drop them for all systems, or count this value.",
+    "refuse",
+    metavar="refuse|drop|NUMBER",
+)
+ONE_MEASURE = option("A measure, such as nDCG(gain='exp2')@10.", "nDCG@10", "--measure", "-m")
+MEASURES = option(
+    "Measures, such as nDCG(gain='exp2')@1-3,5,all; @COLUMN takes cutoffs from a column; repeatable.",
+    None,
+    "--measure",
+    "-m",
+    show_default="nDCG@10",
+)
+FAIL_UNDER = option(
+    "Exit with 1 if the mean of a run or system is NaN or below this number; repeatable. "
+    "The baseline of a comparison is free of it.",
+    metavar="MEASURE=NUMBER",
+)
+WEIGHTS = option(
+    "Weights of queries in means: their relevant or their returned documents, a column, or none.",
+    metavar="n_relevant|n_docs|COLUMN|none",
+)
 
-FormatOption = Annotated[Format, typer.Option("--format", help="How results are written to stdout.")]
-ThreadsOption = Annotated[
-    int | None, typer.Option(min=1, help="Default: all cores. Values do not depend on it.")
-]
-DocIdOption = Annotated[
-    str | None, typer.Option(help="Column of document ids; some tools order ties by them.")
-]
-MeasureOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--measure",
-        "-m",
-        help=(
-            "Measures, such as nDCG(gain='exp2')@1-3,5,all; @COLUMN takes cutoffs from a column; repeatable."
-        ),
-        show_default="nDCG@10",
-    ),
-]
-ItemsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER|FILE", help="The catalogue: how many items it has, or a table with a row for each."
-    ),
-]
-TrainOption = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Training: items and counts, or a row for each user and item."),
-]
-QueryOption = Annotated[str | None, typer.Option(help="Column of query ids.")]
-RelevanceOption = Annotated[str | None, typer.Option(help="Column of grades.")]
-WeightOption = Annotated[str | None, typer.Option(help="Column of each query's weight in the means.")]
-MemoryOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help=(
-            "Memory for files, such as 512MB. Larger files are scored a part at a time; values are the same."
-        ),
-        show_default="1GB",
-    ),
-]
-QrelsOption = Annotated[
-    str | None, typer.Option(help="Judgments, as TREC qrels or a table; each PATH is a run then, like --run.")
-]
-ScoresOption = Annotated[
-    list[str] | None, typer.Option(help="Column of scores; with one PATH repeatable, once for each system.")
-]
-RunsOption = Annotated[
-    list[str] | None,
-    typer.Option(help="With --qrels: a TREC or MS MARCO run or a table; repeatable, once for each system."),
-]
-LacksOption = Annotated[
-    str,
-    typer.Option(
-        metavar="refuse|drop|NUMBER",
-        help="Queries that a system lacks: refuse them, drop them for all systems, or count this value.",
-    ),
-]
-FailUnderOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="MEASURE=NUMBER",
-        help=(
-            "Exit with 1 if the mean of a run or system is NaN or below this number; repeatable. "
-            "The baseline of a comparison is free of it."
-        ),
-    ),
-]
-ConfidenceOption = Annotated[float, typer.Option(help="Confidence of all intervals.")]
+
+def read_measures(texts: list[str], gates: Iterable[tuple[Measure, float]] = ()) -> list[Measure]:
+    with refusing("--measure: "):
+        asked = [measure for text in texts for measure in parse_many(text)]
+    return list(dict.fromkeys([*asked, *(measure for measure, _ in gates)]))
+
+
+def cutoff_columns(measures: Iterable[Measure]) -> list[str]:
+    """Columns that hold a cutoff for each query."""
+    return [measure.cutoff_column for measure in measures if measure.cutoff_column is not None]
+
+
+def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:
+    gates = []
+    for text in texts:
+        notation, _, number = text.rpartition("=")
+        bound = number_or_word(number)
+        if not notation or isinstance(bound, str) or not math.isfinite(bound):
+            refuse(
+                f'--fail-under: "{text}" is not a measure and a number; '
+                'wanted MEASURE=NUMBER, as in "nDCG@10=0.35"'
+            )
+        with refusing("--fail-under: "):
+            gates += [(measure, bound) for measure in parse_many(notation)]
+    return gates
+
+
+def read_grades(text: str | None) -> dict[str, float] | float | None:
+    """The grade of each word, as `--grades` has them: a word may hold `=`, and no comma. Or one grade."""
+    if text is None:
+        return None
+    if not isinstance(number := number_or_word(text), str) and math.isfinite(number):
+        return int(number) if number.is_integer() else number
+    grades: dict[str, float] = {}
+    for pair in text.split(","):
+        word, equals, number = (part.strip() for part in pair.rpartition("="))
+        if not equals:
+            refuse(f'--grades: "{pair}" is not a word and a grade; wanted WORD=GRADE, as in "Good=1,Bad=0"')
+        grade = number_or_word(number)
+        if isinstance(grade, str) or not math.isfinite(grade):
+            refuse(
+                f'--grades: the grade of "{word}" is "{number}"; wanted a finite number, as in "Good=1,Bad=0"'
+            )
+        if word in grades:
+            refuse(f'--grades: "{word}" has two grades; give each word one')
+        grades[word] = int(grade) if grade.is_integer() else grade
+    return grades
+
+
+def check_confidence(confidence: float) -> None:
+    from fastndcg.statistics.intervals import check_confidence
+
+    with refusing(confidence="--confidence"):
+        check_confidence(confidence)
+
+
+def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
+    """Columns of slices, each once. Ends the command if results have a column of the same name."""
+    by = list(dict.fromkeys(given or []))
+    for name in by:
+        if name in taken:
+            refuse(f"--by: results have a column {name} of their own; give the column of slices another name")
+    return by
+
+
+def read_items(text: str | None) -> int | str | None:
+    """What `--items` gives: how many items there are, or a file of them."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def number_or_word(text: str) -> str | float:
+    """The value of an option that takes a number or a word."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import sys
+from collections.abc import Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from fastndcg.cli.options import Format
 from fastndcg.common.exports import without_nan
 from fastndcg.common.files import csv_rows
 from fastndcg.common.markup import markdown_table
@@ -18,9 +20,14 @@ from fastndcg.common.table import digits, fit, name_of, shorten, shown_value, te
 from fastndcg.errors import SourceError, visible
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fastndcg.common.table import Table
     from fastndcg.scores.scores import Scores
     from fastndcg.scores.summary import Summary
+
+Rows = list[dict[str, Any]]
+Format = StrEnum("Format", ["table", "json", "csv", "markdown"])
 
 
 def write(text: str) -> None:
@@ -48,67 +55,9 @@ def refuse(message: str) -> NoReturn:
     end(USAGE, message)
 
 
-Rows = list[dict[str, Any]]
-
-
-def write_summary(
-    summary: Summary,
-    format: Format,  # noqa: A002 - the option's name
-    facts: dict[str, Any],
-    slices: Rows | None = None,
-) -> None:
-    """The means, and those of slices if any, which CSV, one table, has instead."""
-    if format is Format.json:
-        rows = {"measures": summary.rows} | ({} if slices is None else {"slices": slices})
-        write_json(facts | rows)
-    elif format is Format.csv:
-        write_csv(summary.rows if slices is None else slices)
-    else:
-        see = "--format csv" if slices is None else "--format json"  # CSV is one table
-        shown = [shown_as(format, summary._texts(), len(summary._labels), summary._DROPS, see)]
-        shown += [summary.note] if summary.note else []
-        if slices is not None:
-            left = list(slices[0]).index("mean")
-            shown.append(shown_as(format, slices_texts(slices, left), left, DROPS_OF_SLICES))
-        write("\n\n".join(shown) + "\n")
-
-
-def shown_as(
-    format: Format,  # noqa: A002 - the option's name
-    rows: list[list[str]],
-    left: int,
-    drops: Any,
-    see: str = "--format csv",
-) -> str:
-    """Rows of texts as Markdown, or in the columns that the terminal has; where none reads, all of them."""
-    if format is Format.markdown:
-        return markdown_table(rows, left)
-    return fit(rows, left, drops, terminal_width(), see)
-
-
-def write_table(
-    found: Table,
-    name: str,
-    format: Format,  # noqa: A002 - the option's name
-    keys: int,
-    drops: Any = (),
-    *,
-    whole: bool = False,
-) -> None:
-    """A table: as JSON under a name, as CSV, or as text, `keys` columns at the left.
-
-    Text has no columns that are null in all rows, unless it is to be `whole`.
-    """
-    rows = found.to_pylist()
-    if format is Format.json:
-        write_json({name: rows})
-    elif format is Format.csv:
-        write_csv(rows, found.column_names)
-    else:
-        names = [each for each in found.column_names if whole or found[each].null_count < len(found)]
-        texts = [names, *([shown_value(row[each]) for each in names] for row in rows)]
-        left = sum(each in names for each in found.column_names[:keys])
-        write(shown_as(format, texts, left, drops) + "\n")
+def typed_command() -> str:
+    """The command line as it was typed, for pages to show."""
+    return shlex.join(["fastndcg", *sys.argv[1:]])
 
 
 def write_json(whole: Any) -> None:
@@ -119,9 +68,8 @@ def write_csv(rows: Rows, names: list[str] | None = None) -> None:
     """Rows as CSV, with `names` of columns where there may be no row."""
     text = io.StringIO(newline="")
     names = list(rows[0]) if names is None else names
-    csv.writer(text).writerows(
-        csv_rows([names, *([row[name] for name in names] for row in without_nan(rows))])
-    )
+    cells = csv_rows([names, *([row[name] for name in names] for row in without_nan(rows))])
+    csv.writer(text).writerows(cells)
     try:
         text.getvalue().encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError as error:
@@ -132,44 +80,78 @@ def write_csv(rows: Rows, names: list[str] | None = None) -> None:
     write(text.getvalue())
 
 
-def slices_of(scores: Scores, by: list[str], confidence: float | None) -> Rows:
+def write_data(format: str, whole: Any, rows: Rows, names: list[str] | None = None) -> bool:
+    """Write `whole` as JSON or `rows` as CSV, if that is the format; whether it is."""
+    if format == Format.json:
+        write_json(whole)
+    elif format == Format.csv:
+        write_csv(rows, names)
+    return format in (Format.json, Format.csv)
+
+
+def shown_as(format: str, rows: list[list[str]], left: int, drops: Any, see: str = "--format csv") -> str:
+    """Rows of texts as Markdown, or in the columns that the terminal has; where none reads, all of them."""
+    if format == Format.markdown:
+        return markdown_table(rows, left)
+    return fit(rows, left, drops, terminal_width(), see)
+
+
+def write_table(
+    found: Table | pa.Table, name: str, format: str, keys: int, drops: Any = (), *, whole: bool = False
+) -> None:
+    """A table: as JSON under a name, as CSV, or as text, `keys` columns at the left.
+
+    Text has no columns that are null in all rows, unless it is to be `whole`.
+    """
+    rows = found.to_pylist()
+    if not write_data(format, {name: rows}, rows, found.column_names):
+        names = [each for each in found.column_names if whole or found[each].null_count < len(found)]
+        texts = [names, *([shown_value(row[each]) for each in names] for row in rows)]
+        left = sum(each in names for each in found.column_names[:keys])
+        write(shown_as(format, texts, left, drops) + "\n")
+
+
+def write_summary(
+    summary: Summary, format: Format, facts: dict[str, Any], slices: Rows | None = None
+) -> None:
+    """The means, and those of slices if any, which CSV, one table, has instead."""
+    whole = facts | {"measures": summary.rows} | ({} if slices is None else {"slices": slices})
+    if not write_data(format, whole, summary.rows if slices is None else slices):
+        see = "--format csv" if slices is None else "--format json"  # CSV is one table
+        shown = [shown_as(format, summary._texts(), len(summary._labels), summary._DROPS, see)]
+        shown += [summary.note] if summary.note else []
+        if slices is not None:
+            left = list(slices[0]).index("mean")
+            shown.append(shown_as(format, slices_texts(slices, left), left, (("empty",), ("queries",))))
+        write("\n\n".join(shown) + "\n")
+
+
+def slices_of(scores: Scores, by: Sequence[str], confidence: float | None) -> Rows:
     """A row for each slice and measure: its queries, how many of them are empty, and if it is small."""
     rows = []
     for group in scores.by(by, confidence or 0.95).to_pylist():
         for measure in scores.measures:
             own = measure.label
-            numbers = {"mean": group[own]}
+            row = {name: group[name] for name in by} | {"measure": str(measure), "mean": group[own]}
             if confidence is not None:
-                numbers |= {end: group[f"{own}_{end}"] for end in ("low", "high")}
-            counts = {
-                "queries": group["queries"],
-                "empty": group[f"{own}_empty"],
-                "small": group["small"],
-            }
-            rows.append({name: group[name] for name in by} | {"measure": str(measure)} | numbers | counts)
+                row |= {end: group[f"{own}_{end}"] for end in ("low", "high")}
+            counts = {"queries": group["queries"], "empty": group[f"{own}_empty"], "small": group["small"]}
+            rows.append(row | counts)
     return rows
-
-
-DROPS_OF_SLICES = (("empty",), ("queries",))
 
 
 def slices_texts(rows: Rows, left: int) -> list[list[str]]:
     """Slices as people read them: names at the left, and a mark on small ones."""
+
+    def text_of(number: float | None) -> str:
+        if number is None:
+            return ""
+        return digits(number) if isinstance(number, float) else f"{number:,}"
+
     names = [name for name in rows[0] if name != "small"]
     texts = [[*names, ""]]
     for row in rows:
-        numbers = [_text_of(row[name]) for name in names[left:]]
-        texts.append(
-            [
-                *(row[name] if name == "measure" else shorten(name_of(row[name])) for name in names[:left]),
-                *numbers,
-                "small" if row["small"] else "",
-            ]
-        )
+        keys = [row[name] if name == "measure" else shorten(name_of(row[name])) for name in names[:left]]
+        numbers = [text_of(row[name]) for name in names[left:]]
+        texts.append([*keys, *numbers, "small" if row["small"] else ""])
     return texts
-
-
-def _text_of(number: float | None) -> str:
-    if number is None:
-        return ""
-    return digits(number) if isinstance(number, float) else f"{number:,}"

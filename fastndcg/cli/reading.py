@@ -8,26 +8,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from fastndcg.cli.meanings import read_grades
-from fastndcg.cli.options import (
-    DocIdOption,
-    NaN,
-    QrelsOption,
-    QueryOption,
-    RelevanceOption,
-    RunsOption,
-    ScoresOption,
-    Unjudged,
-    WeightOption,
-)
+from fastndcg.cli import options
+from fastndcg.cli.application import argument, option, refusing
 from fastndcg.cli.output import note, refuse
 from fastndcg.common.files import check_writable, handle_of, target_of
-from fastndcg.errors import InputError, SourceError, count_of
+from fastndcg.errors import InputError, count_of
 from fastndcg.measures import Measure
 from fastndcg.sources.columns import Roles
 
@@ -37,43 +26,37 @@ if TYPE_CHECKING:
     from fastndcg.sources.scan import FileStream
     from fastndcg.typing import Missing
 
+NaN = StrEnum("NaN", ["refuse", "last"])  # documents without a score
+Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade
+Columns = dict[str, str | None]  # that were taken for each role
+STDIN = "standard input"
+
+
+# ---- columns ----
+
 
 @dataclass(frozen=True)
 class Reading:
     """The options of all commands that read tables: which columns are read, and how."""
 
-    query: QueryOption = None
-    relevance: RelevanceOption = None
-    is_judged: Annotated[
-        str | None, typer.Option(help="Column that is false for documents without a judgment.")
-    ] = None
-    propensity: Annotated[
-        str | None,
-        typer.Option(help="Column of the probability that a document was seen, for measures with ips=True."),
-    ] = None
-    nan: Annotated[
-        NaN, typer.Option(help="Refuse documents with a NaN or null score, or rank them last.")
-    ] = NaN.refuse
-    rank: Annotated[str | None, typer.Option(help="Column of ranks, in place of scores; 1 is the best.")] = (
-        None
+    query: str | None = options.QUERY
+    relevance: str | None = options.RELEVANCE
+    is_judged: str | None = option("Column that is false for documents without a judgment.")
+    propensity: str | None = option(
+        "Column of the probability that a document was seen, for measures with ips=True."
     )
-    ascending: Annotated[
-        bool, typer.Option("--ascending", help="Rank the lowest score first, as for distances.")
-    ] = False
-    unjudged: Annotated[
-        Unjudged, typer.Option(help="Refuse documents with a null grade, or treat them as unjudged.")
-    ] = Unjudged.refuse
-    grades: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WORD=GRADE,...",
-            help=(
-                'Grades of words, such as "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0"; '
-                "with --qrels also a number: the grade of every judgment."
-            ),
-        ),
-    ] = None
-    doc_id: DocIdOption = None
+    nan: NaN = option("Refuse documents with a NaN or null score, or rank them last.", NaN.refuse)
+    rank: str | None = option("Column of ranks, in place of scores; 1 is the best.")
+    ascending: bool = option("Rank the lowest score first, as for distances.", False, "--ascending")
+    unjudged: Unjudged = option(
+        "Refuse documents with a null grade, or treat them as unjudged.", Unjudged.refuse
+    )
+    grades: str | None = option(
+        'Grades of words, such as "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0"; '
+        "with --qrels also a number: the grade of every judgment.",
+        metavar="WORD=GRADE,...",
+    )
+    doc_id: str | None = options.DOC_ID
 
     def of_paths(self) -> dict[str, Any]:
         """The options that cannot be used with `--qrels`, and their values."""
@@ -81,7 +64,7 @@ class Reading:
 
     def roles(self, score: str | None, keep: Iterable[str] = ()) -> Roles:
         """The roles of columns. Ends the command if `--grades` is not pairs of words and grades."""
-        grades = read_grades(self.grades)
+        grades = options.read_grades(self.grades)
         return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | {"grades": grades})
 
 
@@ -89,16 +72,168 @@ class Reading:
 class ReadingOfMeans(Reading):
     """`Reading`, and the columns that only means and measures of intents need."""
 
-    weight: WeightOption = None
-    intents: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "Column of lists: the grades of a document for intent 0, 1, ...; with --qrels: "
-                "column of a judgment's intent."
-            )
-        ),
-    ] = None
+    weight: str | None = options.WEIGHT
+    intents: str | None = option(
+        "Column of lists: the grades of a document for intent 0, 1, ...; with --qrels: "
+        "column of a judgment's intent."
+    )
+
+
+def options_of(roles: Roles) -> dict[str, Any]:
+    """The given options of roles, except `--keep`, and their values."""
+    given = {role: value for role, value in vars(roles).items() if value != getattr(type(roles), role)}
+    return {"--" + role.replace("_", "-"): value for role, value in given.items() if role != "keep"}
+
+
+def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Opened:
+    """The columns that play the roles, with document ids of a usual name if they are needed."""
+    if roles.intents is not None and not opened.format.has_lists:
+        refuse(
+            f"--intents names a column of lists, which {opened.format.name} has not; "
+            "give Parquet, or --qrels and --run"
+        )
+    return opened.choose(roles, with_doc_id=with_doc_id)
+
+
+# ---- where predictions are read ----
+
+
+class Sources(NamedTuple):
+    """Where predictions are read: paths, or judgments and runs."""
+
+    paths: list[str]
+    qrels: str
+    runs: list[str]
+    scores: Sequence[str] = ()  # columns, each of a system
+
+    @property
+    def score(self) -> str | None:
+        """The first column of scores."""
+        return next(iter(self.scores), None)
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The options that say where several systems are read."""
+
+    paths: list[str] | None = argument(
+        "PATH...",
+        "A file for each system: predictions as Parquet, CSV, JSON Lines or Feather; with --qrels: runs.",
+        None,
+    )
+    qrels: str | None = options.QRELS
+    run: list[str] | None = option(
+        "With --qrels: a TREC or MS MARCO run or a table; repeatable, once for each system."
+    )
+    score: list[str] | None = option("Column of scores; with one PATH repeatable, once for each system.")
+
+    def sources(self, of_paths: dict[str, Any]) -> Sources:
+        """The given sources, checked. `of_paths` are options that cannot be used with `--qrels`."""
+        return check_sources(self.paths, self.qrels, self.run, {}, of_paths, self.score or [])
+
+
+@dataclass(frozen=True)
+class ComparedSystems(Systems):
+    """Several systems, some of which may be stored results."""
+
+    paths: list[str] | None = argument(
+        "PATH...",
+        "A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, "
+        "or results of `fastndcg score --out`; with --qrels: runs.",
+        None,
+    )
+
+
+def check_sources(
+    paths: list[str] | None,
+    qrels: str | None,
+    run: list[str] | None,
+    of_qrels: dict[str, Any] | None = None,
+    of_paths: dict[str, Any] | None = None,
+    scores: Sequence[str] = (),
+) -> Sources:
+    """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit."""
+    paths, runs = [*(paths or [])], [*(run or [])]
+    if qrels is not None:
+        paths, runs = [], [each for given in (*runs, *paths) for each in _each_run(given)]
+    if (qrels is None) != (not runs):
+        refuse(
+            "--qrels and --run go together: judgments in one file, predictions in the other; "
+            + ("give --qrels too" if qrels is None else "give runs too, as PATH or --run")
+        )
+    if qrels is None and not paths:
+        refuse("nothing to score. Give PATH, or --qrels and --run.")
+    for name, value in ((of_qrels if qrels is None else of_paths) or {}).items():
+        if value:
+            refuse(f"{name} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+    for score, times in Counter(scores).items():
+        if times > 1:
+            refuse(f"--score: {score} is given {times} times; give each column once")
+    if len(scores) > 1 and len(paths) != 1:
+        refuse("--score is repeatable for one PATH alone; give one column, or one file")
+    judgments, *each = map(read_once, [qrels or "", *paths, *runs])
+    if each.count(STDIN) + (judgments == STDIN) > 1:
+        refuse("- is given twice; standard input is read once")
+    return Sources(each[: len(paths)], judgments, each[len(paths) :], scores)
+
+
+def _each_run(path: str) -> list[str]:
+    """The files of a folder or glob of TREC runs, each a run; of tables they are all one run."""
+    from glob import glob
+
+    from fastndcg.sources.formats import format_of_name
+
+    is_folder = Path(path).is_dir()
+    if not is_folder and (Path(path).exists() or not re.search(r"[*?\[]", path)):
+        return [path]
+    found = sorted(glob(str(Path(path, "*")) if is_folder else path))  # noqa: PTH207 - of any folder
+    files = [each for each in found if Path(each).is_file()]
+    return files if files and all(format_of_name(each) is None for each in files) else [path]
+
+
+def read_once(path: str) -> str:
+    """The path of a file. Standard input (`-`) and pipes are kept in memory: they can be read only once."""
+    from fastndcg.sources.opening import Held
+
+    if path == "-":
+        if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+            refuse("- is standard input, and nothing is piped into it; wanted COMMAND | fastndcg ... -")
+        return Held(STDIN, sys.stdin.buffer.read)
+    return Held(path, Path(path).read_bytes) if Path(path).is_fifo() else path
+
+
+def name_runs(paths: list[str]) -> list[str]:
+    """Names of runs: the name of the file without endings, or its path if several files have that name."""
+    files: dict[str, str] = {}
+    for path in paths:
+        file = os.path.realpath(path) if Path(path).exists() else path
+        if file in files:
+            times, other = paths.count(path), files[file]
+            again = f"given {times} times" if times > 1 else f"{other}, which is given too"
+            refuse(f"{path} is {again}; give each file once")
+        files[file] = path
+    stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
+    return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
+
+
+def check_out(out: Path, inputs: Iterable[str]) -> None:
+    """End the command if the output is an input, under any name, or cannot be written.
+
+    If it is standard output, everything else goes to stderr.
+    """
+    from fastndcg.sources.paths import identity_of, local_files
+
+    check_writable(out)
+    target, _ = target_of(out)
+    for path in local_files(inputs) if target.exists() else ():
+        if identity_of(path) == identity_of(str(target)):
+            same = "the input itself" if Path(path) == out else f"the input {path}"
+            refuse(f"--out: {out} is {same}; name another file")
+    if handle_of(target) == 1:
+        sys.stdout = sys.stderr
+
+
+# ---- opening and reading ----
 
 
 def open_paths(paths: list[str], threads: int | None) -> Opened:
@@ -106,17 +241,9 @@ def open_paths(paths: list[str], threads: int | None) -> Opened:
     from fastndcg.sources.formats import check_alike
     from fastndcg.sources.given import open_tables
 
-    try:
+    with refusing():
         check_alike(paths)
-    except SourceError as error:
-        refuse(str(error))
     return open_tables([*paths], threads)
-
-
-def options_of(roles: Roles) -> dict[str, Any]:
-    """The given options of roles, except `--keep`, and their values."""
-    given = {role: value for role, value in vars(roles).items() if value != getattr(type(roles), role)}
-    return {"--" + role.replace("_", "-"): value for role, value in given.items() if role != "keep"}
 
 
 def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Opened:
@@ -128,17 +255,11 @@ def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None)
 
     if len(paths) > 1:
         refuse("--scores are those of one PATH; give one")
-    options = options_of(roles) | ({"--keep": roles.keep} if roles.keep else {})
-    for option in [each for each in options if each not in ("--score", "--nan", "--ascending", "--unjudged")]:
-        refuse(f"{option} has no meaning with --scores: LETOR has grades and queries alone")
-    columns = Columns(
-        "query_id",
-        "label",
-        "standard input" if scores == "-" else scores,
-        nan=roles.nan,
-        ascending=roles.ascending,
-        unjudged=roles.unjudged,
-    )
+    given = options_of(roles) | ({"--keep": roles.keep} if roles.keep else {})
+    for name in [each for each in given if each not in ("--score", "--nan", "--ascending", "--unjudged")]:
+        refuse(f"{name} has no meaning with --scores: LETOR has grades and queries alone")
+    how: Any = {"nan": roles.nan, "ascending": roles.ascending, "unjudged": roles.unjudged}
+    columns = Columns("query_id", "label", STDIN if scores == "-" else scores, **how)
     return LetorFile(
         format=LETOR,
         paths=[*paths],
@@ -148,16 +269,6 @@ def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None)
         scores=read_once(scores),
         score_column=roles.score,
     )
-
-
-def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Opened:
-    """The columns that play the roles, with document ids of a usual name if they are needed."""
-    if roles.intents is not None and not opened.format.has_lists:
-        refuse(
-            f"--intents names a column of lists, which {opened.format.name} has not; "
-            "give Parquet, or --qrels and --run"
-        )
-    return opened.choose(roles, with_doc_id=with_doc_id)
 
 
 def read_rankings(chosen: Opened) -> Rankings:
@@ -183,124 +294,35 @@ def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> Fi
             f"--memory has no meaning with {chosen.format.name}, which is read whole; "
             "give Parquet or CSV to score it in parts"
         )
-    try:
+    with refusing("--memory: "):
         budget = bytes_of(memory)
-    except InputError as error:
-        refuse(f"--memory: {error}")
     return scan_if_large(chosen, threads, budget, budget)
 
 
-def check_out(out: Path, inputs: Iterable[str]) -> None:
-    """End the command if the output is an input, under any name, or cannot be written.
+def read_qrels_runs(
+    qrels: str,
+    runs: list[str],
+    roles: Roles,
+    measures: Iterable[Measure] = (),
+    threads: int | None = None,
+    missing: Missing = "zero",
+) -> Iterator[tuple[Rankings, Columns]]:
+    """As `read_rankings`, of judgments and each run; of intents if they are named or a measure needs them."""
+    from fastndcg.sources import trec
 
-    If it is standard output, everything else goes to stderr.
-    """
-    from fastndcg.sources.paths import identity_of, local_files
-
-    check_writable(out)
-    target, _ = target_of(out)
-    for path in local_files(inputs) if target.exists() else ():
-        if identity_of(path) == identity_of(str(target)):
-            same = "the input itself" if Path(path) == out else f"the input {path}"
-            refuse(f"--out: {out} is {same}; name another file")
-    if handle_of(target) == 1:
-        sys.stdout = sys.stderr
-
-
-def tell(queries: int, documents: int | None, taken: dict[str, str | None], name: str | None = None) -> None:
-    """Print to stderr what was read. It is called last, so that a failing command prints one line only."""
-    of_run = "" if name is None else f"{name}: "
-    of_what = "stored results" if documents is None else count_of(documents, "document")
-    note(f"{of_run}{count_of(queries, 'query')}, {of_what}{columns_in_words(taken)}")
-
-
-def columns_in_words(taken: dict[str, str | None]) -> str:
-    """The column of each role, to end a line with."""
-    named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
-    return f"; columns: {named}" if named else ""
-
-
-class Sources(NamedTuple):
-    """Where predictions are read: paths, or judgments and runs."""
-
-    paths: list[str]
-    qrels: str
-    runs: list[str]
-    scores: Sequence[str]  # columns, each of a system
-
-    @property
-    def score(self) -> str | None:
-        """The first column of scores."""
-        return next(iter(self.scores), None)
-
-
-def check_sources(
-    paths: list[str],
-    qrels: str | None,
-    run: list[str] | None,
-    of_qrels: dict[str, Any],
-    of_paths: dict[str, Any],
-    scores: Sequence[str] = (),
-) -> Sources:
-    """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit."""
-    if qrels is not None:
-        paths, run = [], [each for given in (*(run or []), *paths) for each in _each_run(given)]
-    if (qrels is None) != (not run):
-        refuse(
-            "--qrels and --run go together: judgments in one file, predictions in the other; "
-            + ("give --qrels too" if qrels is None else "give runs too, as PATH or --run")
-        )
-    if qrels is None and not paths:
-        refuse("nothing to score. Give PATH, or --qrels and --run.")
-    for option, value in (of_qrels if qrels is None else of_paths).items():
-        if value:
-            refuse(f"{option} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
-    for score, times in Counter(scores).items():
-        if times > 1:
-            refuse(f"--score: {score} is given {times} times; give each column once")
-    if len(scores) > 1 and len(paths) != 1:
-        refuse("--score is repeatable for one PATH alone; give one column, or one file")
-    judgments, *each = map(read_once, [qrels or "", *paths, *(run or [])])
-    if each.count(STDIN) + (judgments == STDIN) > 1:
-        refuse("- is given twice; standard input is read once")
-    return Sources(each[: len(paths)], judgments, each[len(paths) :], scores)
-
-
-STDIN = "standard input"
-
-
-def read_once(path: str) -> str:
-    """The path of a file. Standard input (`-`) and pipes are kept in memory: they can be read only once."""
-    from fastndcg.sources.opening import Held
-
-    if path == "-":
-        if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
-            refuse("- is standard input, and nothing is piped into it; wanted COMMAND | fastndcg ... -")
-        return Held(STDIN, sys.stdin.buffer.read)
-    return Held(path, Path(path).read_bytes) if Path(path).is_fifo() else path
-
-
-@dataclass(frozen=True)
-class Systems:
-    """The options that say where several systems are read."""
-
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH...",
-            help=(
-                "A file for each system: predictions as Parquet, CSV, JSON Lines or Feather; "
-                "with --qrels: runs."
-            ),
-        ),
-    ] = None
-    qrels: QrelsOption = None
-    run: RunsOption = None
-    score: ScoresOption = None
-
-    def sources(self, of_paths: dict[str, Any]) -> Sources:
-        """The given sources, checked. `of_paths` are options that cannot be used with `--qrels`."""
-        return check_sources(self.paths or [], self.qrels, self.run, {}, of_paths, self.score or [])
+    of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
+    each = trec.read_qrels_runs(qrels, runs, roles, missing, intents=of_intents, threads=threads)
+    for run, (rankings, judged, scored) in zip(runs, each, strict=True):
+        if roles.score is not None and scored is None:
+            note(f"--score has no meaning with {run}: the score of a TREC run is its fifth field")
+        taken: Columns = {}
+        for role in ("query", "doc_id", "relevance", "score", "rank"):
+            names = [side[role] for side in (judged or {}, scored or {}) if role in side]
+            if len(set(names)) > 1:
+                taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
+            elif names:
+                taken[role] = names[0]
+        yield rankings, taken if roles.weight is None else taken | {"weight": roles.weight}
 
 
 class System(NamedTuple):
@@ -309,7 +331,7 @@ class System(NamedTuple):
     name: str
     source: str
     rankings: Rankings
-    columns: dict[str, str | None]  # taken for each role
+    columns: Columns
 
 
 def read_systems(
@@ -320,68 +342,24 @@ def read_systems(
         opened = open_paths([path], threads)
         for column in sources.scores or (None,):
             chosen = choose_columns(opened, replace(roles, score=column), with_doc_id=True)
-            rankings = read_rankings(chosen)
             of_column = column if column is not None and len(sources.scores) > 1 else name
-            yield System(of_column, path, rankings, chosen.columns.taken)
+            yield System(of_column, path, read_rankings(chosen), chosen.columns.taken)
     each = read_qrels_runs(sources.qrels, sources.runs, roles, measures, threads)
     for run, name, (rankings, taken) in zip(sources.runs, name_runs(sources.runs), each, strict=True):
         yield System(name, f"{run}, judged by {sources.qrels}", rankings, taken)
 
 
-def read_qrels_runs(
-    qrels: str,
-    runs: list[str],
-    roles: Roles,
-    measures: Iterable[Measure],
-    threads: int | None,
-    missing: Missing = "zero",
-) -> Iterator[tuple[Rankings, dict[str, str | None]]]:
-    """As `read_rankings`, of judgments and each run; of intents if they are named or a measure needs them."""
-    from fastndcg.sources import trec
-
-    of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
-    each = trec.read_qrels_runs(qrels, runs, roles, missing, intents=of_intents, threads=threads)
-    for run, (rankings, judged, scored) in zip(runs, each, strict=True):
-        if roles.score is not None and scored is None:
-            note(f"--score has no meaning with {run}: the score of a TREC run is its fifth field")
-        yield rankings, _columns_taken(judged or {}, scored or {}, roles)
+# ---- saying what was read ----
 
 
-def _columns_taken(judged: dict[str, str], scored: dict[str, str], roles: Roles) -> dict[str, str | None]:
-    """The column of each role, or that of each file where they differ."""
-    taken: dict[str, str | None] = {}
-    for role in ("query", "doc_id", "relevance", "score", "rank"):
-        names = [side[role] for side in (judged, scored) if role in side]
-        if len(set(names)) > 1:
-            taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
-        elif names:
-            taken[role] = names[0]
-    return taken if roles.weight is None else taken | {"weight": roles.weight}
+def tell(queries: int, documents: int | None, taken: Columns, name: str | None = None) -> None:
+    """Print to stderr what was read. It is called last, so that a failing command prints one line only."""
+    of_run = "" if name is None else f"{name}: "
+    of_what = "stored results" if documents is None else count_of(documents, "document")
+    note(f"{of_run}{count_of(queries, 'query')}, {of_what}{columns_in_words(taken)}")
 
 
-def name_runs(paths: list[str]) -> list[str]:
-    """Names of runs: the name of the file without endings, or its path if several files have that name."""
-    files: dict[str, str] = {}
-    for path in paths:
-        file = os.path.realpath(path) if Path(path).exists() else path
-        if file in files:
-            times, other = paths.count(path), files[file]
-            again = f"given {times} times" if times > 1 else f"{other}, which is given too"
-            refuse(f"{path} is {again}; give each file once")
-        files[file] = path
-    stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
-    return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
-
-
-def _each_run(path: str) -> list[str]:
-    """The files of a folder or glob of TREC runs, each a run; of tables they are all one run."""
-    from glob import glob
-
-    from fastndcg.sources.formats import format_of_name
-
-    is_folder = Path(path).is_dir()
-    if not is_folder and (Path(path).exists() or not re.search(r"[*?\[]", path)):
-        return [path]
-    found = sorted(glob(str(Path(path, "*")) if is_folder else path))  # noqa: PTH207 - of any folder
-    files = [each for each in found if Path(each).is_file()]
-    return files if files and all(format_of_name(each) is None for each in files) else [path]
+def columns_in_words(taken: Columns) -> str:
+    """The column of each role, to end a line with."""
+    named = ", ".join(f"{role}={column}" for role, column in taken.items() if column is not None)
+    return f"; columns: {named}" if named else ""

@@ -2,58 +2,34 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from fastndcg.cli.application import command
-from fastndcg.cli.meanings import check_confidence, number_or_word, read_measures
-from fastndcg.cli.options import (
-    ConfidenceOption,
-    ItemsOption,
-    LacksOption,
-    MeasureOption,
-    ThreadsOption,
-    TrainOption,
-)
+from fastndcg.cli import options
+from fastndcg.cli.application import command, option
+from fastndcg.cli.output import typed_command
 from fastndcg.cli.reading import ReadingOfMeans, Systems, check_out, columns_in_words, read_systems, tell
 from fastndcg.common.progress import Task
-
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")]
-BaselineOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Compare all other systems with this one: a file's name without endings, or a column of scores.",
-        show_default="the first",
-    ),
-]
-ByOption = Annotated[
-    list[str] | None, typer.Option(help="Query-level column: show a slice for each value; repeatable.")
-]
-TitleOption = Annotated[
-    str | None, typer.Option(help="Title of the page.", show_default="measure and systems")
-]
 
 
 @command
 def report(
     *,
     given: Systems,
-    out: OutOption = Path("report.html"),
-    measure: MeasureOption = None,
-    baseline: BaselineOption = None,
-    by: ByOption = None,
-    confidence: ConfidenceOption = 0.95,
-    missing: LacksOption = "refuse",
-    title: TitleOption = None,
-    items: ItemsOption = None,
-    train: TrainOption = None,
+    out: Path = option("HTML file to write.", Path("report.html"), "--out", "-o"),
+    measure: list[str] | None = options.MEASURES,
+    baseline: str | None = option(
+        "Compare all other systems with this one: a file's name without endings, or a column of scores.",
+        metavar="NAME",
+        show_default="the first",
+    ),
+    by: list[str] | None = option("Query-level column: show a slice for each value; repeatable."),
+    confidence: float = options.CONFIDENCE,
+    missing: str = options.LACKS,
+    title: str | None = option("Title of the page.", show_default="measure and systems"),
+    items: str | None = options.ITEMS,
+    train: str | None = options.TRAIN,
     reading: ReadingOfMeans,
-    threads: ThreadsOption = None,
+    threads: int | None = options.THREADS,
 ) -> None:
     """Write an HTML page about one or several systems.
 
@@ -73,28 +49,27 @@ def report(
     from fastndcg.look.page import report as write_report
 
     check_extra()
-    check_confidence(confidence)
+    options.check_confidence(confidence)
     sources = given.sources(reading.of_paths())
     check_out(out, [*sources.paths, *sources.runs, sources.qrels])
-    asked = read_measures(measure or ["nDCG@10"], [])
+    asked = options.read_measures(measure or ["nDCG@10"])
     slices = tuple(dict.fromkeys(by or []))
-    roles = reading.roles(sources.score, slices)
-    systems = {each.name: each for each in read_systems(sources, roles, asked, threads)}
+    systems = list(read_systems(sources, reading.roles(sources.score, slices), asked, threads))
     with Task("Writing the page"):
         write_report(
-            {name: system.rankings for name, system in systems.items()},
+            {each.name: each.rankings for each in systems},
             out,
             measures=asked,
             baseline=baseline,
             by=slices,
             confidence=confidence,
-            missing=number_or_word(missing),
+            missing=options.number_or_word(missing),
             title=title,
-            items=int(items) if items is not None and items.isdecimal() else items,
+            items=options.read_items(items),
             train=train,
-            sources={name: each.source + columns_in_words(each.columns) for name, each in systems.items()},
-            command=shlex.join(["fastndcg", *sys.argv[1:]]),
+            sources={each.name: each.source + columns_in_words(each.columns) for each in systems},
+            command=typed_command(),
             threads=threads,
         )
-    for name, system in systems.items():
-        tell(system.rankings.n_queries, system.rankings.n_docs, system.columns, name)
+    for each in systems:
+        tell(each.rankings.n_queries, each.rankings.n_docs, each.columns, each.name)

@@ -4,47 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from fastndcg.common.files import whole_file
 from fastndcg.errors import InputError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 QUERIES = 91_000  # about 10 million documents
 
-_BATCH = (
-    8_192  # queries of a row group: some 900,000 rows, so that memory stays below 100 MB whatever the size
-)
+_BATCH = 8_192  # queries of a row group: some 900,000 rows, less than 100 MB of memory whatever the size
 _LONGEST = 2_000
 _LENGTH_MEDIAN, _LENGTH_SIGMA = 61.0, 1.1  # of the lognormal: mean about 110
-_GRADE_BOUNDS = np.array(
-    [0.45, 1.2, 1.9, 2.5], np.float32
-)  # of the latent relevance: two of three documents have grade 0
+# bounds of the latent relevance: two of three documents have grade 0
+_GRADE_BOUNDS = np.array([0.45, 1.2, 1.9, 2.5], np.float32)
 _WITHOUT_RELEVANT = 0.03  # share of queries, beside those that have none by chance
 _ROUNDED = 0.2  # share of queries whose scores have one decimal, so that most of them are tied
 _DEVICES = ("desktop", "phone", "tablet")
 _DEVICE_SHARES = (0.35, 0.58, 0.07)
-_DEVICE_SKILL = np.array(
-    [0.62, 0.52, 0.58], np.float32
-)  # correlation of the scores with the latent relevance
-_RERANK_GAIN = np.array(
-    [0.08, 0.03, -0.04], np.float32
-)  # weight of the latent relevance that the second system adds to the scores of the first
+# correlation of the scores with the latent relevance
+_DEVICE_SKILL = np.array([0.62, 0.52, 0.58], np.float32)
+# weight of the latent relevance that the second system adds to the scores of the first
+_RERANK_GAIN = np.array([0.08, 0.03, -0.04], np.float32)
 _RERANK_NOISE = 0.25
 _COUNTRIES = ("US", "IN", "DE", "BR", "JP", "FR", "GB", "TR")
 _COUNTRY_SHARES = (0.34, 0.19, 0.12, 0.1, 0.08, 0.07, 0.06, 0.04)
-
-
-class Sample(NamedTuple):
-    """What was written."""
-
-    queries: int
-    documents: int
 
 
 def write_sample(
@@ -53,7 +39,7 @@ def write_sample(
     seed: int = 0,
     *,
     progress: Callable[[int, int], Any] | None = None,
-) -> Sample:
+) -> int:
     """Write a sample as Parquet, a row for each document, sorted by query.
 
     Lists are of lognormal length (1 to 2,000, about 110 on average), grades 0 to 4 are skewed, a few queries
@@ -61,25 +47,9 @@ def write_sample(
     on some devices than on others. A second system, `rerank`, is better on desktops and phones, and worse on
     tablets. The same seed and number of queries give the same values.
 
-    Parameters
-    ----------
-    path : file to write, whole or not at all
-    queries : int
-    seed : int
-    progress : callable, optional
-        Called as `progress(queries_done, queries)`.
-
-    Returns
-    -------
-    Sample
-        The numbers of queries and of documents.
-
-    Raises
-    ------
-    InputError
-        Fewer queries than one.
-    SourceError
-        A path that cannot be written.
+    `progress` is called with the queries done and `queries`. Returns the number of documents. Raises
+    `InputError` for fewer queries than one, and `SourceError` for a path that cannot be written, which is
+    written whole or not at all.
 
     The columns are query_id (int64), label (uint8), score (float32), rerank (float32), country and device
     (strings, one value for a query).
@@ -106,17 +76,14 @@ def write_sample(
         finally:
             if writer is not None:
                 writer.close()
-    return Sample(queries, documents)
+    return documents
 
 
 def _batch(first: int, stop: int, seed: int) -> pa.Table:
-    import pyarrow as pa
-
     rng = np.random.default_rng([seed, first])
     n = stop - first
-    lengths = np.clip(np.rint(rng.lognormal(np.log(_LENGTH_MEDIAN), _LENGTH_SIGMA, n)), 1, _LONGEST).astype(
-        np.int64
-    )
+    drawn = np.rint(rng.lognormal(np.log(_LENGTH_MEDIAN), _LENGTH_SIGMA, n))
+    lengths = np.clip(drawn, 1, _LONGEST).astype(np.int64)
     country = rng.choice(len(_COUNTRIES), n, p=_COUNTRY_SHARES).astype(np.int8)
     device = rng.choice(len(_DEVICES), n, p=_DEVICE_SHARES).astype(np.int8)
     plenty = rng.normal(0, 0.5, n).astype(np.float32)  # some queries have more relevant documents than others

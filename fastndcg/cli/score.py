@@ -2,142 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any, Literal
 
 import numpy as np
-import typer
 
-from fastndcg.cli.application import command
+from fastndcg.cli import options
+from fastndcg.cli.application import argument, command, option
 from fastndcg.cli.gates import check_means, hold
-from fastndcg.cli.meanings import check_confidence, cutoff_columns, read_by, read_gates, read_measures
-from fastndcg.cli.options import (
-    FailUnderOption,
-    Format,
-    FormatOption,
-    MeasureOption,
-    MemoryOption,
-    Missing,
-    QrelsOption,
-    ThreadsOption,
-)
-from fastndcg.cli.output import note, refuse, slices_of, write_summary
+from fastndcg.cli.output import Format, Rows, note, refuse, slices_of, write_summary
 from fastndcg.cli.reading import (
     ReadingOfMeans,
     check_out,
     check_sources,
-    name_runs,
     open_letor,
     open_paths,
     options_of,
-    read_qrels_runs,
     tell,
 )
-from fastndcg.cli.scored import (
-    ConventionOption,
-    How,
-    Scored,
-    WeightsOption,
-    check_stored,
-    columns_of_weights,
-    open_runs,
-    read_convention,
-    stored_results,
-    weigh,
-    write_out,
-)
-from fastndcg.errors import about, count_of
-from fastndcg.measures import Measure
+from fastndcg.cli.scored import How, Inputs, Scored, check_stored, stored_results, write_out
+from fastndcg.errors import count_of
 from fastndcg.measures.spellings import is_of_trec_eval
 from fastndcg.scoring import ways
-from fastndcg.sources.columns import Roles
 from fastndcg.sources.results import find_stored
 
-if TYPE_CHECKING:
-    from fastndcg import typing
-    from fastndcg.rankings.rankings import Rankings
-    from fastndcg.scores.scores import Scores
-
-
-PathsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="PATH...",
-        help=(
-            "Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, "
-            "or - for standard input."
-        ),
-    ),
-]
-RunsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help=(
-            "With --qrels: predictions, as a TREC or MS MARCO run or a table; repeatable: a row for each run."
-        )
-    ),
-]
-MissingOption = Annotated[
-    Missing | None,
-    typer.Option(
-        help=(
-            "With --qrels: a judged query that the run lacks counts as an empty ranking (zero) or not (skip)."
-        ),
-        show_default="zero",
-    ),
-]
-ScoresOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="If PATH is LETOR: a score for each of its lines, as text, .npy or Parquet."
-    ),
-]
-ScoreOption = Annotated[str | None, typer.Option(help="Column of scores.")]
-KeepOption = Annotated[
-    list[str] | None, typer.Option(help="Query-level column to copy into --out; repeatable.")
-]
-OutOption = Annotated[
-    Path | None,
-    typer.Option(help="File to write each query's values to: .parquet, .csv, .jsonl or .feather."),
-]
-ByOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Query-level column: show means for each value; repeatable, for combinations."),
-]
-AnchorsOption = Annotated[
-    bool,
-    typer.Option(
-        "--anchors", help="Add the means of the worst, a random and the best order of the returned documents."
-    ),
-]
-ConfidenceOption = Annotated[
-    float | None, typer.Option(help="Add a confidence interval for each mean; for example 0.95.")
-]
+Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run lacks
 
 
 @command
 def score(
     *,
-    paths: PathsArgument = None,
-    qrels: QrelsOption = None,
-    run: RunsOption = None,
-    missing: MissingOption = None,
-    measure: MeasureOption = None,
-    score: ScoreOption = None,
-    scores: ScoresOption = None,
-    keep: KeepOption = None,
+    paths: list[str] | None = argument("PATH...", options.FILES, None),
+    qrels: str | None = options.QRELS,
+    run: list[str] | None = option(
+        "With --qrels: predictions, as a TREC or MS MARCO run or a table; repeatable: a row for each run."
+    ),
+    missing: Missing | None = option(
+        "With --qrels: a judged query that the run lacks counts as an empty ranking (zero) or not (skip).",
+        show_default="zero",
+    ),
+    measure: list[str] | None = options.MEASURES,
+    score: str | None = options.SCORE,
+    scores: str | None = option(
+        "If PATH is LETOR: a score for each of its lines, as text, .npy or Parquet.", metavar="FILE"
+    ),
+    keep: list[str] | None = option("Query-level column to copy into --out; repeatable."),
     reading: ReadingOfMeans,
-    convention: ConventionOption = None,
-    out: OutOption = None,
-    format: FormatOption = Format.table,  # noqa: A002 - the option's name
-    threads: ThreadsOption = None,
-    memory: MemoryOption = None,
-    by: ByOption = None,
-    weights: WeightsOption = None,
-    confidence: ConfidenceOption = None,
-    anchors: AnchorsOption = False,
-    fail_under: FailUnderOption = None,
+    convention: str | None = options.CONVENTION,
+    out: Path | None = option("File to write each query's values to: .parquet, .csv, .jsonl or .feather."),
+    format: Format = options.FORMAT,
+    threads: int | None = options.THREADS,
+    memory: str | None = options.MEMORY,
+    by: list[str] | None = option(
+        "Query-level column: show means for each value; repeatable, for combinations."
+    ),
+    weights: str | None = options.WEIGHTS,
+    confidence: float | None = option("Add a confidence interval for each mean; for example 0.95."),
+    anchors: bool = option(
+        "Add the means of the worst, a random and the best order of the returned documents.",
+        False,
+        "--anchors",
+    ),
+    fail_under: list[str] | None = options.FAIL_UNDER,
 ) -> None:
     """Score predictions and print the means.
 
@@ -168,124 +95,42 @@ def score(
       fastndcg score predictions.parquet -m nDCG@10 --convention lightgbm
       fastndcg score canary.parquet --fail-under "nDCG@10=0.35" --format json
     """
-    gates = read_gates(fail_under or [])
-    measures = read_measures(measure or ([] if gates else ["nDCG@10"]), gates)
-    by = read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
+    gates = options.read_gates(fail_under or [])
+    measures = options.read_measures(measure or ([] if gates else ["nDCG@10"]), gates)
+    slices = options.read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
     if confidence is not None:
-        check_confidence(confidence)
+        options.check_confidence(confidence)
     of_paths = reading.of_paths() | {"--scores": scores}
-    paths, judgments, runs, _ = check_sources(paths or [], qrels, run, {"--missing": missing}, of_paths)
-    _check_results(out, keep, [*paths, *runs, judgments, *([scores] if scores else [])])
-    rule = read_convention(convention, anchored=anchors)
-    weighing = columns_of_weights(weights, anchored=anchors, convention=convention)
-    roles = reading.roles(score, [*(keep or []), *by, *weighing, *cutoff_columns(measures)])
-    how = How(rule, anchors, threads, memory, signed=format is Format.json)
-    chosen = measures if measure or gates else None
-    of_letor = None if scores is None else open_letor(paths, scores, roles, threads)
-    opened = open_paths(paths, threads) if paths and of_letor is None else None
-    stored = None if opened is None or len(paths) > 1 else find_stored(opened, roles)
-    if of_letor is not None:
-        scored = [how.score_chosen(of_letor, measures, out)]
-    elif stored is not None:
-        check_stored(
-            paths[0], {"--keep": keep, "--convention": convention, "--anchors": anchors} | options_of(roles)
-        )
-        scored = stored_results(stored, chosen or stored.measures)
-    elif opened is not None:
-        scored = [how.score_opened(opened, roles, measures, out)]
+    sources = check_sources(paths, qrels, run, {"--missing": missing}, of_paths)
+    inputs = [*sources.paths, *sources.runs, sources.qrels, *([scores] if scores else [])]
+    _check_results(out, keep, inputs)
+    how = How(convention, threads, memory, anchors, weights, signed=format is Format.json)
+    roles = reading.roles(score, [*(keep or []), *slices, *how.kept, *options.cutoff_columns(measures)])
+    chosen = measures if measure or gates else None  # None: all measures of stored results
+    is_written = False  # a part at a time, as it is read
+    if sources.runs:
+        lacking: Literal["zero", "skip"] = "skip" if missing is Missing.skip else "zero"
+        several = Inputs(sources, roles, how)
+        scored = list(several.score_runs(measures, chosen, lacking, named=len(sources.runs) > 1))
+    elif scores is not None:
+        letor = open_letor(sources.paths, scores, roles, threads)
+        scored, is_written = [how.score_chosen(letor, measures, out)], True
     else:
-        scored = list(_of_runs(judgments, runs, roles, measures, chosen, missing, how))
-    if out is not None and (stored is not None or not paths):
-        write_out(out, scored)
-    scored = list(weigh(scored, weights))
-    _report(scored, format, {} if convention is None else {"convention": convention}, gates, by, confidence)
-
-
-def _of_runs(
-    judgments: str,
-    runs: list[str],
-    roles: Roles,
-    measures: list[Measure],
-    chosen: list[Measure] | None,
-    missing: Missing | None,
-    how: How,
-) -> Iterator[Scored]:
-    """Each run. Stored results are read for the chosen measures, or else for all of theirs."""
-    stored = how.find_stored(open_runs(runs, how.threads), roles)
-    to_read = [run for run in runs if run not in stored]
-    lacking: typing.Missing = "skip" if missing is Missing.skip else "zero"
-    fresh = read_qrels_runs(judgments, to_read, roles, measures, how.threads, lacking)
-    names = name_runs(runs)
-    for path, name in zip(runs, names if len(runs) > 1 else [None], strict=True):
-        if path in stored:
-            yield from stored_results(stored[path], chosen or stored[path].measures, name)
+        opened = open_paths(sources.paths, threads)
+        stored = find_stored(opened, roles) if len(sources.paths) == 1 else None
+        if stored is None:
+            scored, is_written = [how.score_opened(opened, roles, measures, out)], True
         else:
-            rankings, columns = next(fresh)
-            with about(path):
-                scored = how.score(rankings, measures, columns, name)
-            yield (
-                scored
-                if how.convention
-                else scored._replace(notes=_ties_of_trec_eval(rankings, scored.scores, how.threads))
-            )
-
-
-def _ties_of_trec_eval(rankings: Rankings, scores: Scores, threads: int | None) -> tuple[str, ...]:
-    """A line for each measure that is spelled as in trec_eval, where its order of ties gives other values."""
-    asked = {
-        measure: measure(ties="input")
-        for measure in scores.measures
-        if is_of_trec_eval(measure.label) and measure.params.get("ties") == "average"
-    }
-    if not asked:
-        return ()
-    theirs = ways.score(tuple(asked.values()), rankings, threads)
-    notes = []
-    for measure, by_id in asked.items():
-        differs = int((np.abs(scores[measure] - theirs[by_id]) > _ROUNDING).sum())
-        if differs:
-            notes.append(
-                f"{measure.label}: tied documents matter in {count_of(differs, 'query')}; trec_eval orders "
-                f'them by falling id and would print {theirs.mean()[str(by_id)]:.4f}: -m "{by_id}"'
-            )
-    return tuple(notes)
-
-
-_ROUNDING = 1e-12
-
-
-def _report(
-    scored: list[Scored],
-    format: Format,  # noqa: A002 - the option's name
-    more: dict[str, Any],
-    gates: list[tuple[Measure, float]],
-    by: list[str],
-    confidence: float | None,
-) -> None:
-    from fastndcg.scores.summary import Summary
-
-    rows: list[dict[str, Any]] = []
-    slices: list[dict[str, Any]] = []
-    for each in scored:
-        of_run = {} if each.run is None else {"run": each.run}
-        found = each.summary(confidence), slices_of(each.scores, by, confidence) if by else []
-        known = {str(measure): each.knows_empty(measure) for measure in each.scores}
-        for into, of_each in zip((rows, slices), found, strict=True):
-            for row in of_each:
-                into.append(of_run | row | ({} if known[row["measure"]] else {"empty": None}))
-    if any(each.has_one_intent for each in scored):
-        note(
-            "no query has more than one intent; is the second field of the qrels the intent, "
-            "and no iteration?"
-        )
-    for each in scored:
-        tell(each.scores.n_queries, each.documents, each.columns, each.run)
-        for line in each.notes:
-            note(line if each.run is None else f"{each.run}: {line}")
-    is_json = format is Format.json
-    each_facts = [each.facts | (each.signatures if is_json else {}) for each in scored]
-    facts = each_facts[0] if len(scored) == 1 else {"runs": each_facts}
-    write_summary(Summary(rows), format, facts | more, slices if by else None)
+            of_predictions = {"--keep": keep, "--convention": convention, "--anchors": anchors}
+            check_stored(sources.paths[0], of_predictions | options_of(roles))
+            scored = stored_results(stored, chosen or stored.measures)
+    if out is not None and not is_written:
+        write_out(out, scored)
+    notes = [_notes_of_run(each, how) if sources.runs else [] for each in scored]
+    scored = list(map(how.weigh, scored))
+    _report(
+        scored, format, {} if convention is None else {"convention": convention}, notes, slices, confidence
+    )
     hold([found for each in scored for found in check_means(gates, each.scores.mean(), each.run)])
 
 
@@ -301,11 +146,74 @@ def _check_results(out: Path | None, keep: list[str] | None, paths: list[str]) -
                 "name it, as in --out per_query.parquet"
             )
         return
-    ending = out.suffix.lower()
-    if ending in _OTHER_SUFFIXES:
+    if out.suffix.lower() in _OTHER_SUFFIXES:
         refuse(
             f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; "
             "name a file ending in .parquet, .csv, .jsonl or .feather. "
             "For a summary as text use --format csv or json."
         )
     check_out(out, paths)
+
+
+_ONE_INTENT = (
+    "no query has more than one intent; is the second field of the qrels the intent, and no iteration?"
+)
+_ROUNDING = 1e-12
+
+
+def _notes_of_run(scored: Scored, how: How) -> list[str]:
+    """Lines about a run: that it has one intent, and where trec_eval's order of ties gives other values.
+
+    The latter are of measures that are spelled as in trec_eval.
+    """
+    scores, rankings = scored.scores, scored.scores._rankings
+    if rankings is None:
+        return []
+    asked = {
+        measure: measure(ties="input")
+        for measure in scores.measures
+        if is_of_trec_eval(measure.label) and measure.params.get("ties") == "average"
+    }
+    notes = [_ONE_INTENT] if rankings.intents is not None and not rankings.intents.numbers.any() else []
+    if not asked or how.convention is not None:
+        return notes
+    theirs = ways.score(tuple(asked.values()), rankings, how.threads)
+    for measure, by_id in asked.items():
+        differs = int((np.abs(scores[measure] - theirs[by_id]) > _ROUNDING).sum())
+        if differs:
+            notes.append(
+                f"{measure.label}: tied documents matter in {count_of(differs, 'query')}; trec_eval orders "
+                f'them by falling id and would print {theirs.mean()[str(by_id)]:.4f}: -m "{by_id}"'
+            )
+    return notes
+
+
+def _report(
+    scored: list[Scored],
+    format: Format,
+    more: dict[str, Any],
+    notes: list[list[str]],
+    by: list[str],
+    confidence: float | None,
+) -> None:
+    from fastndcg.scores.summary import Summary
+
+    rows: Rows = []
+    slices: Rows = []
+    for each in scored:
+        of_run = {} if each.run is None else {"run": each.run}
+        found = each.summary(confidence), slices_of(each.scores, by, confidence) if by else []
+        known = {str(measure): each.knows_empty(measure) for measure in each.scores}
+        for into, of_each in zip((rows, slices), found, strict=True):
+            for row in of_each:
+                into.append(of_run | row | ({} if known[row["measure"]] else {"empty": None}))
+    if any(_ONE_INTENT in of_run for of_run in notes):
+        note(_ONE_INTENT)
+    for each, lines in zip(scored, notes, strict=True):
+        tell(each.scores.n_queries, each.documents, each.columns, each.run)
+        for line in lines:
+            if line != _ONE_INTENT:
+                note(line if each.run is None else f"{each.run}: {line}")
+    facts = [each.signed if format is Format.json else each.facts for each in scored]
+    whole = facts[0] if len(scored) == 1 else {"runs": facts}
+    write_summary(Summary(rows), format, whole | more, slices if by else None)

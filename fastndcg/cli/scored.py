@@ -1,25 +1,27 @@
-"""How predictions and stored results of one input become scores, for `score` and `compare`."""
+"""How predictions and stored results become scores, for `score`, `compare` and `history`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import typer
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.cli.conventions import find_convention
-from fastndcg.cli.meanings import number_or_word
+from fastndcg.cli.options import read_measures
 from fastndcg.cli.output import note, refuse
 from fastndcg.cli.reading import (
+    Columns,
     Sources,
     choose_columns,
     name_runs,
+    open_paths,
     read_qrels_runs,
     read_rankings,
     scan_rankings,
@@ -28,47 +30,17 @@ from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError, about
 from fastndcg.measures import Measure
 from fastndcg.measures.by_tool import Convention
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import COUNTS, SomeQueries
 from fastndcg.sources.columns import Roles
-from fastndcg.sources.results import find_stored
+from fastndcg.sources.opened import Opened
+from fastndcg.sources.results import Stored, find_stored, read_results
 
 if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors
-    from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.opened import Opened
-    from fastndcg.sources.results import Stored
     from fastndcg.sources.scan import FileStream
-
-ConventionOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Compute measures as this tool does; `fastndcg conventions` lists the tools."
-    ),
-]
-
-
-def read_convention(name: str | None, *, anchored: bool) -> Convention | None:
-    """The convention of that name. Ends the command if `--anchors` is given too."""
-    if name is not None and anchored:
-        refuse("--anchors and --convention do not go together: orders of other tools' ties are not all known")
-    return None if name is None else find_convention("--convention", name)
-
-
-WeightsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="n_relevant|n_docs|COLUMN|none",
-        help="Weights of queries in means: their relevant or their returned documents, a column, or none.",
-    ),
-]
-
-
-def columns_of_weights(weights: str | None, *, anchored: bool, convention: str | None) -> list[str]:
-    """The column that `--weights` names, if any. Ends the command beside an option with other weights."""
-    if weights is not None and (anchored or convention):
-        refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
-    return [] if weights is None or weights in ("none", *COUNTS) else [weights]
+    from fastndcg.typing import Missing
 
 
 class Scored(NamedTuple):
@@ -76,20 +48,18 @@ class Scored(NamedTuple):
 
     scores: Scores
     documents: int | None  # None of stored results
-    columns: dict[str, str | None]
+    columns: Columns
     run: str | None = None  # its name, where there are several
-    has_one_intent: bool = False  # though intents were asked for
     anchors: Anchors | None = None
     results: str | None = None  # the file of stored results whose column of runs has the name
-    notes: tuple[str, ...] = ()  # lines for stderr
 
     def summary(self, confidence: float | None) -> list[dict[str, Any]]:
         """Rows of the summary, with anchors if they were requested."""
         rows = self.scores.summary(confidence).rows
-        if self.anchors is not None:
-            means = self.anchors.means()
-            for row in rows:
-                row |= {name: each for name, each in means[row["measure"]].items() if name != "actual"}
+        means = {} if self.anchors is None else self.anchors.means()
+        for row in rows:
+            of_orders = means.get(row["measure"], {})
+            row |= {name: each for name, each in of_orders.items() if name != "actual"}
         return rows
 
     def knows_empty(self, measure: Measure) -> bool:
@@ -97,81 +67,54 @@ class Scored(NamedTuple):
         return self.documents is not None or measure.params.get("empty") in ("nan", "skip")
 
     @property
-    def signatures(self) -> dict[str, Any]:
-        """The signature of each measure, as JSON shows them."""
-        return {"signatures": list(self.scores._all_signatures().values())}
-
-    @property
     def facts(self) -> dict[str, Any]:
         facts = {"queries": self.scores.n_queries, "documents": self.documents, "columns": self.columns}
         return facts if self.run is None else {"run": self.run} | facts
 
-
-def open_runs(runs: list[str], threads: int | None) -> dict[str, Opened]:
-    """Open the runs that are tables. Errors in other runs are reported when they are read."""
-    from fastndcg.sources.given import open_tables
-
-    opened: dict[str, Opened] = {}
-    for run in runs:
-        with suppress(SourceError):
-            opened[run] = open_tables([run], threads)
-    return opened
+    @property
+    def signed(self) -> dict[str, Any]:
+        """The facts with the signature of each measure, as JSON shows them."""
+        return self.facts | {"signatures": list(self.scores._all_signatures().values())}
 
 
-def stored_results(stored: Stored, asked: list[Measure], name: str | None = None) -> list[Scored]:
-    """Results that `--out` wrote, one for each run if a column names runs; else one, called `name`."""
-    from fastndcg.sources.results import read_results
-
-    scored = []
-    for run, scores in read_results(stored, asked).items():
-        taken: dict[str, str | None] = {"query": scores.queries.column_names[0]}
-        if scores.weight is not None:
-            taken["weight"] = "weight"
-        scored.append(Scored(scores, None, taken, run or name, results=stored.path if run else None))
-    return scored
+# takes results that are not stored, so that their signatures are computed while they are read
+_NOWHERE: Any = SimpleNamespace(**dict.fromkeys(("write", "restart", "sign"), lambda *_: None))
 
 
-class _Nowhere:
-    """Takes results that are not stored, so that their signatures are computed while they are read."""
+@dataclass
+class How:
+    """How predictions are evaluated. Ends the command where options do not go together."""
 
-    def write(self, results: pa.Table) -> None:
-        pass
-
-    def restart(self) -> None:
-        pass
-
-    def sign(self, signatures: dict[str, str]) -> None:
-        pass
-
-
-class How(NamedTuple):
-    """How predictions are evaluated."""
-
-    convention: Convention | None
-    anchored: bool
+    tool: str | None
     threads: int | None
     memory: str | None
+    anchored: bool = False
+    weights: str | None = None
     signed: bool = False  # whether signatures are shown
+    convention: Convention | None = field(init=False, default=None)
 
-    def find_stored(self, opened: dict[str, Opened], roles: Roles) -> dict[str, Stored]:
-        """The files that are stored results. Ends the command if an option needs values that they lack."""
-        found = {path: find_stored(files, roles) for path, files in opened.items()}
-        stored = {path: each for path, each in found.items() if each is not None}
-        for path in stored:
-            check_stored(path, {"--anchors": self.anchored, "--convention": self.convention})
-        return stored
+    def __post_init__(self) -> None:
+        if self.tool is not None:
+            if self.anchored:
+                refuse(
+                    "--anchors and --convention do not go together: "
+                    "orders of other tools' ties are not all known"
+                )
+            self.convention = find_convention("--convention", self.tool)
+        if self.weights is not None and (self.anchored or self.convention):
+            refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
+
+    @property
+    def kept(self) -> list[str]:
+        """The column that `--weights` names, if any."""
+        return [] if self.weights in (None, "none", *COUNTS) else [str(self.weights)]
 
     def score(
-        self,
-        rankings: Rankings,
-        measures: list[Measure],
-        columns: dict[str, str | None],
-        name: str | None = None,
+        self, rankings: Rankings, measures: list[Measure], columns: Columns, name: str | None = None
     ) -> Scored:
         scores = evaluate(rankings, measures, convention=self.convention, threads=self.threads)
-        has_one_intent = rankings.intents is not None and not rankings.intents.numbers.any()
         found = self._anchors(rankings, measures, threads=self.threads)
-        return Scored(scores, rankings.n_docs, columns, name, has_one_intent, found)
+        return Scored(scores, rankings.n_docs, columns, name, found)
 
     def score_opened(
         self, opened: Opened, roles: Roles, measures: list[Measure], out: Path | None = None
@@ -189,15 +132,14 @@ class How(NamedTuple):
         with about(names_of(chosen.paths)):
             stream = scan_rankings(chosen, self.memory, self.threads)
             if stream is not None:
-                nowhere = nullcontext(_Nowhere() if self.signed else None)
+                nowhere = nullcontext(_NOWHERE if self.signed else None)
                 with nowhere if out is None else results_file(out) as file:
                     scores = evaluate(stream, measures, convention=self.convention, sink=file)
-                documents = stream._documents
-                return Scored(scores, documents, taken, anchors=self._anchors(stream, measures))
+                return Scored(scores, stream._documents, taken, None, self._anchors(stream, measures))
             scored = self.score(read_rankings(chosen), measures, taken)
         if out is not None:
             write_out(out, [scored])
-        return scored._replace(has_one_intent=False)  # only judgments may have meant none
+        return scored
 
     def _anchors(
         self, rankings: Rankings | FileStream, measures: list[Measure], **options: Any
@@ -206,12 +148,29 @@ class How(NamedTuple):
 
         return anchors(rankings, measures, **options) if self.anchored else None
 
+    def weigh(self, scored: Scored) -> Scored:
+        if self.weights is None:
+            return scored
+        weights = None if self.weights == "none" else self.weights
+        return scored._replace(scores=scored.scores._weighted_by(weights))
+
 
 def check_stored(path: str, options: dict[str, Any]) -> None:
     """End the command if an option is given that applies only to predictions."""
     for option, value in options.items():
         if value:
             refuse(f"{option} has no meaning with {path}, which holds stored results, not predictions")
+
+
+def stored_results(stored: Stored, asked: Sequence[Measure], name: str | None = None) -> list[Scored]:
+    """Results that `--out` wrote, one for each run if a column names runs; else one, called `name`."""
+    scored = []
+    for run, scores in read_results(stored, [*asked]).items():
+        taken: Columns = {"query": scores.queries.column_names[0]}
+        if scores.weight is not None:
+            taken["weight"] = "weight"
+        scored.append(Scored(scores, None, taken, run or name, results=stored.path if run else None))
+    return scored
 
 
 def write_out(out: Path, scored: list[Scored]) -> None:
@@ -231,71 +190,92 @@ def write_out(out: Path, scored: list[Scored]) -> None:
             file.write(table)
 
 
-def weigh(scored: Iterable[Scored], weights: str | None) -> Iterator[Scored]:
-    for each in scored:
-        if weights is None:
-            yield each
-        else:
-            yield each._replace(scores=each.scores._weighted_by(None if weights == "none" else weights))
+class Inputs:
+    """Predictions and stored results of several systems or runs: opened at once, and scored one by one."""
 
+    def __init__(self, sources: Sources, roles: Roles, how: How) -> None:
+        """Open all. Ends the command if an option needs values that stored results lack."""
+        from fastndcg.sources.given import open_tables
 
-# ---- systems to compare ----
+        self._sources, self._roles, self._how = sources, roles, how
+        self._opened = {path: open_paths([path], how.threads) for path in sources.paths}
+        for run in sources.runs:
+            with suppress(
+                SourceError
+            ):  # runs that are no tables; what else is wrong with one, its reader says
+                self._opened[run] = open_tables([run], how.threads)
+        found = {path: find_stored(files, roles) for path, files in self._opened.items()}
+        self.stored = {path: each for path, each in found.items() if each is not None}
+        for path in self.stored:
+            check_stored(path, {"--anchors": how.anchored, "--convention": how.convention})
 
+    def measures(self) -> list[Measure]:
+        """The measures that all stored results have; nDCG@10 where there are none."""
+        first, *others = [each.measures for each in self.stored.values()] or [[]]
+        shared = [measure for measure in first if all(measure in other for other in others)]
+        return shared or read_measures(["nDCG@10"])
 
-def _count_queries(scores: Scores, convention: Convention | None) -> Any:
-    """The number of queries that the convention leaves out of no mean."""
-    if convention is None:
-        return np.ones(scores.n_queries, np.bool_)
-    counts: list[Any] = [scores._counts(row) for row in range(len(scores.measures))]
-    return np.logical_and.reduce(counts)
+    def score_systems(
+        self, asked: list[Measure], keep: Iterable[str], missing: str | float
+    ) -> Iterator[Scored]:
+        """Each file, column of scores, or run.
 
+        A run has the judged queries that it has documents for, or all if `missing` is a number, which is
+        the value of a query that no run has documents for.
+        """
+        self._roles = replace(self._roles, keep=tuple(dict.fromkeys(keep)))
+        if self._sources.runs:
+            yield from self._without_missing([*self.score_runs(asked, asked)], missing)
+        for path, name in zip(self._sources.paths, name_runs(self._sources.paths), strict=True):
+            if path in self.stored:
+                yield from stored_results(self.stored[path], asked, name)
+                continue
+            for column in self._sources.scores or (None,):
+                roles = replace(self._roles, score=column)
+                scored = self._how.score_opened(self._opened[path], roles, asked)
+                yield scored._replace(run=column if len(self._sources.scores) > 1 else name)
 
-def scored_paths(
-    sources: Sources,
-    opened: dict[str, Opened],
-    roles: Roles,
-    asked: list[Measure],
-    stored: dict[str, Stored],
-    how: How,
-) -> Iterator[Scored]:
-    for path, name in zip(sources.paths, name_runs(sources.paths), strict=True):
-        if path in stored:
-            yield from stored_results(stored[path], asked, name)
-            continue
-        for column in sources.scores or (None,):
-            scored = how.score_opened(opened[path], replace(roles, score=column), asked)
-            yield scored._replace(run=column if len(sources.scores) > 1 else name)
+    def score_runs(
+        self,
+        asked: list[Measure],
+        stored: list[Measure] | None,
+        missing: Missing = "zero",
+        *,
+        named: bool = True,
+    ) -> Iterator[Scored]:
+        """Each run, with all judged queries; stored results with the measures `stored`, or all of theirs."""
+        runs = self._sources.runs
+        to_read = [run for run in runs if run not in self.stored]
+        each = read_qrels_runs(self._sources.qrels, to_read, self._roles, asked, self._how.threads, missing)
+        for run, name in zip(runs, name_runs(runs) if named else [None], strict=True):
+            if run in self.stored:
+                of_run = self.stored[run]
+                yield from stored_results(of_run, stored or of_run.measures, name)
+            else:
+                rankings, columns = next(each)
+                with about(run):
+                    yield self._how.score(rankings, asked, columns, name)
 
-
-def scored_runs(
-    sources: Sources, roles: Roles, asked: list[Measure], stored: dict[str, Stored], missing: str, how: How
-) -> Iterator[Scored]:
-    """Each run, with the judged queries that it has, or with all if missing queries count."""
-    names = dict(zip(sources.runs, name_runs(sources.runs), strict=True))
-    to_read = [run for run in sources.runs if run not in stored]
-    each = read_qrels_runs(sources.qrels, to_read, roles, asked, how.threads)
-    fresh: dict[str, Scored] = {}
-    has: dict[str, Any] = {}
-    for run, (rankings, taken) in zip(to_read, each, strict=True):
-        has[run] = np.diff(rankings.offsets) > 0
-        with about(run):
-            fresh[run] = how.score(rankings, asked, taken, names[run])
-    nobody = ~np.logical_or.reduce(list(has.values())) if has else np.zeros(0, np.bool_)
-    counted = number_or_word(missing)
-    if nobody.any() and isinstance(counted, str) and not stored:
-        ids = next(iter(fresh.values())).scores.queries[0].filter(pa.array(nobody))
-        first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
-        note(f"no run has documents for {len(ids):,} judged queries, which are left out: {first}")
-    for run in sources.runs:
-        if run in stored:
-            yield from stored_results(stored[run], asked, names[run])
-        else:
-            scores = fresh[run].scores
-            rows, values = has[run] & _count_queries(scores, how.convention), scores.values.copy()
-            if not isinstance(counted, str):
-                rows, values[:, nobody] = rows | nobody, counted
+    def _without_missing(self, found: list[Scored], missing: str | float) -> Iterator[Scored]:
+        has = [each.scores._rankings.lengths > 0 for each in found if each.documents is not None]
+        nobody = ~np.logical_or.reduce(has) if has else np.zeros(0, np.bool_)
+        if nobody.any() and isinstance(missing, str) and not self.stored:
+            ids = found[0].scores.queries[0].filter(pa.array(nobody))
+            first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
+            note(f"no run has documents for {len(ids):,} judged queries, which are left out: {first}")
+        for each in found:
+            if each.documents is None:
+                yield each
+                continue
+            scores, rows = each.scores, has.pop(0)
+            values = scores.values.copy()
+            if self._how.convention is not None:  # which may leave queries out of means
+                counts: list[Any] = [scores._counts(row) for row in range(len(values))]
+                rows &= np.logical_and.reduce(counts)
+            if not isinstance(missing, str):
+                rows, values[:, nobody] = rows | nobody, missing
             queries = SomeQueries(scores.queries.filter(pa.array(rows)), scores._rankings, rows)
             weight = None if scores.weight is None else scores.weight[rows]
-            yield fresh[run]._replace(
+            yield each._replace(
                 scores=Scores(scores.measures, values[:, rows], scores._empty[:, rows], queries, weight)
             )

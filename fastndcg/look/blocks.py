@@ -113,11 +113,10 @@ def id_cells(rows: Iterable[dict[str, Any]], columns: Iterable[str]) -> list[dic
 
 def picture_of(chart: Chart) -> Picture:
     """Return a chart that is still to be drawn, and its data as tables."""
-    spec = chart.to_dict(validate=False)
+    spec, found = chart.to_dict(validate=False), tables(chart)
     title = spec["title"]["text"]
     shown = [
         table_of(title if len(found) == 1 else f"{title}, {place} of {len(found)}", rows)
-        for found in [tables(chart)]
         for place, rows in enumerate(found, 1)
     ]
     return Picture(title, spec["description"], spec, shown)

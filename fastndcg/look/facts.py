@@ -10,18 +10,18 @@ import numpy.typing as npt
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.decide.systems import compare
-from fastndcg.errors import Argument, InputError, InputTypeError, about, check_system
+from fastndcg.errors import Argument, InputError, about, check_system
 from fastndcg.look.blocks import LONGEST
-from fastndcg.look.chart_parts import by_name
+from fastndcg.look.looks import by_name, check_rankings
 from fastndcg.look.mean_charts import CUTOFFS
 from fastndcg.look.rank_charts import grade_counts
 from fastndcg.measures import Measure, as_measures
-from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import column_names
 
 if TYPE_CHECKING:
     from fastndcg.decide.comparison import Comparison
+    from fastndcg.rankings.rankings import Rankings
 
 
 class Facts(NamedTuple):
@@ -38,12 +38,11 @@ class Facts(NamedTuple):
 
 
 def facts_of(rankings: Rankings) -> Facts:
-    lengths = rankings.lengths
     return Facts(
         rankings.n_queries,
         rankings.n_docs,
-        int(lengths.max(initial=0)),
-        int((lengths == 0).sum()),
+        int(rankings.lengths.max(initial=0)),
+        int((rankings.lengths == 0).sum()),
         tied_documents(rankings.offsets, rankings.scores),
         None if rankings.is_judged is None else int((~rankings.is_judged).sum()),
         None if rankings.judged is None else len(rankings.judged.relevance),
@@ -112,11 +111,7 @@ def find(
     rankings = by_name(systems, "rankings", LONGEST)
     names = dict(zip(map(str, systems) if isinstance(systems, Mapping) else rankings, rankings, strict=True))
     for name, each in zip(names, rankings.values(), strict=True):
-        if not isinstance(each, Rankings):
-            raise InputTypeError(
-                f'"{name}" is a {type(each).__name__}; wanted Rankings, as read_parquet returns them'
-            )
-        if not each.n_queries:
+        if not check_rankings(name, each).n_queries:
             raise InputError(f'"{name}" has no queries, so that there is nothing to report')
     if baseline is not None:
         check_system(baseline, names, Argument("baseline", baseline))

@@ -12,25 +12,22 @@ import pyarrow as pa
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.table import labels_of, name_of
 from fastndcg.errors import InputError, MeasureError, count_of
-from fastndcg.look.chart_parts import (
-    by_name,
-    in_words,
-    intervals_of,
-    names_of,
-    number_text,
-    size_text,
-    unit_of,
-    with_line,
-)
 from fastndcg.look.looks import (
     SAME,
     add_looks,
     altair,
+    by_name,
     chart_of,
     colours_of,
-    dashes_of,
+    in_words,
+    intervals_of,
+    means_of,
+    names_of,
+    number_text,
+    rule_at,
     shapes_of,
-    title_of,
+    size_text,
+    unit_of,
 )
 from fastndcg.measures import as_measure
 from fastndcg.rankings.rankings import Rankings
@@ -65,10 +62,6 @@ def cutoffs(
     confidence : float
         Confidence of the bands: intervals by Student's t, separate for each cutoff.
 
-    Returns
-    -------
-    altair.Chart
-
     Raises
     ------
     MeasureError, ExtraError
@@ -84,11 +77,9 @@ def cutoffs(
     asked, rows = as_measure(measure), []
     if asked.definition.cut != "rank":
         raise MeasureError(f"{asked} has no cutoff, so that it has no curve over cutoffs; take nDCG")
-    named = by_name(systems)
-    for name, given in named.items():
-        scores = given
-        if isinstance(given, Rankings):
-            scores = evaluate(given, [asked @ k for k in CUTOFFS])
+    for name, given in by_name(systems).items():
+        of_usual = isinstance(given, Rankings)
+        scores = evaluate(given, [asked @ k for k in CUTOFFS]) if of_usual else given
         at = {known.cutoff: known for known in scores if known.cutoff and asked @ known.cutoff == known}
         if len(at) < 2:
             raise MeasureError(
@@ -99,25 +90,15 @@ def cutoffs(
         for k, known in sorted(at.items()):
             row = summary[str(known)]
             rows.append({"system": name, "cutoff": k} | {end: row[end] for end in ("mean", "low", "high")})
-    alt, names = altair(), list(named)
-    base = chart_of(rows).encode(
-        alt.X(
-            "cutoff:Q",
-            title="cutoff k (ranks)",
-            scale=alt.Scale(type="log", nice=False),
-            axis=alt.Axis(values=sorted({row["cutoff"] for row in rows})),
-        ),
-        colours_of(names),
-    )
+    alt = altair()
+    ticks = alt.Axis(values=sorted({row["cutoff"] for row in rows}))
+    scale = alt.Scale(type="log", nice=False)
     at_k = str(asked @ 1).removesuffix("1") + "k"
-    band = base.mark_area(opacity=0.2).encode(alt.Y("low:Q", scale=alt.Scale(zero=False)), alt.Y2("high:Q"))
-    line = base.mark_line().encode(
-        alt.Y("mean:Q", title=title_of(f"mean {at_k} ({unit_of(asked)})")), dashes_of(names)
-    )
-    points = base.mark_point(filled=True, size=30).encode(alt.Y("mean:Q"), shapes_of(names))
+    x = alt.X("cutoff:Q", title="cutoff k (ranks)", scale=scale, axis=ticks)
+    layers = means_of(rows, x, f"mean {at_k} ({unit_of(asked)})")
     shown = in_words(rows, lambda row: f"{row['mean']:.3f} at {row['cutoff']}")
     return add_looks(
-        alt.layer(band, line, points),
+        alt.layer(*layers),
         f"{at_k} at each cutoff",
         f"bands: intervals of {100 * confidence:g} %, for each cutoff by itself",
         f"Mean {at_k} over cutoffs k. {shown}.",
@@ -176,17 +157,16 @@ def slices(
     for group in most:
         for place in groups[group].tolist():
             queries, small, *ends = numbers[place].values()
-            row = dict(zip(("mean", "low", "high"), ends, strict=True)) | {
-                "queries": queries,
-                "small": size_text(small),
-            }
-            rows.append({"system": names[place], "slice": labels[slices[group]]} | row)
+            row: dict[str, Any] = {"system": names[place], "slice": labels[slices[group]]}
+            row |= dict(zip(("mean", "low", "high"), ends, strict=True))
+            rows.append(row | {"queries": queries, "small": size_text(small)})
     left_out = f"; {len(groups) - len(most):,} smaller ones are not shown" if len(groups) > len(most) else ""
     chart = intervals_of(
         rows, list(labels.values()), "slice", ", ".join(columns), f"mean {asked} ({unit_of(asked)})"
     )
     if len(named) == 1:
-        chart = with_line(chart, {"system": name, "mean": scores.mean()[str(asked)]}, "mean")
+        line = rule_at({"system": name, "mean": scores.mean()[str(asked)]}, "mean")
+        chart = altair().layer(line, chart)
     worst = min(rows, key=lambda row: (math.isnan(row["mean"]), row["mean"]))
     return add_looks(
         chart,
@@ -207,10 +187,6 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
     measure : Measure, notation, or ir_measures object, optional
         Default: every measure that was compared.
 
-    Returns
-    -------
-    altair.Chart
-
     Raises
     ------
     MeasureError, ExtraError
@@ -219,14 +195,9 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
     name = None if measure is None else str(as_measure(measure))
     labels = labels_of((f"{row['system']} − {row['baseline']}",) for row in comparison.rows)
     rows = [
-        {
-            "measure": row["measure"],
-            "system": labels[f"{row['system']} − {row['baseline']}",],
-            "mean": row["difference"],
-            "low": row["low"],
-            "high": row["high"],
-            "small": size_text(row["queries"] < SMALL),
-        }
+        {"measure": row["measure"], "system": labels[f"{row['system']} − {row['baseline']}",]}
+        | {"mean": row["difference"], "low": row["low"], "high": row["high"]}
+        | {"small": size_text(row["queries"] < SMALL)}
         for row in comparison.rows
         if name in (None, row["measure"])
     ]
@@ -235,14 +206,12 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
     measures = names_of(rows, "measure")
     chart = intervals_of(rows, measures, "measure", "", "difference of means")
     said = "; ".join(
-        (
-            f"{row['measure']}, {row['system']}: {number_text(row['mean'])} ({number_text(row['low'])} "
-            f"to {number_text(row['high'])})"
-        )
+        f"{row['measure']}, {row['system']}: {number_text(row['mean'])} ({number_text(row['low'])} "
+        f"to {number_text(row['high'])})"
         for row in rows
     )
     return add_looks(
-        with_line(chart, {"none": 0}, "none"),
+        altair().layer(rule_at({"none": 0}, "none"), chart),
         "Differences of means",
         f"intervals of {100 * comparison.confidence:g} %",
         f"Differences of means. {said}.",
@@ -258,10 +227,6 @@ def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
     ----------
     systems : Ranges, or a mapping of names to them
         What `tie_range` or `judgment_range` returned.
-
-    Returns
-    -------
-    altair.Chart
 
     Raises
     ------
@@ -300,10 +265,6 @@ def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
     ----------
     systems : Anchors, or a mapping of names to them
         What `fastndcg.anchors` returned.
-
-    Returns
-    -------
-    altair.Chart
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`report`: compute the results for a page, and write the file."""
+"""`report`: compute the results for a page, and write the file. `history_page`: a page of a history."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.files import check_writable, whole_file
 from fastndcg.common.table import quoted
-from fastndcg.errors import (
-    count_of,
-    library,
-    visible,
-    warn,
-)
+from fastndcg.errors import count_of, library, visible, warn
 
 if TYPE_CHECKING:
+    from fastndcg.decide.over_time import History
     from fastndcg.measures import Measures
     from fastndcg.rankings.rankings import Rankings
 
@@ -113,21 +109,12 @@ def report(
     check_writable(path)
     found = find(systems, measures, baseline, by, confidence, missing, sources, threads)
     names = list(found.rankings)
-    queries = max(facts.queries for facts in found.facts.values())
+    named = " and ".join(names) if len(names) < 4 else count_of(len(names), "system")
+    queries = count_of(max(facts.queries for facts in found.facts.values()), "query")
     sections = list(sections_of(found, command, items, train))
     missing_pictures = draw(sections)
-    text = render(
-        jinja,
-        title=title
-        or f"{found.main} of {' and '.join(names) if len(names) < 4 else count_of(len(names), 'system')}",
-        subtitle=(
-            f"{count_of(queries, 'query')}; {', '.join(map(str, found.measures))}; "
-            f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-        ),
-        sections=sections,
-    )
-    with whole_file(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+    subtitle = f"{queries}; {', '.join(map(str, found.measures))}; made {_now()}"
+    _write(path, jinja, title=title or f"{found.main} of {named}", subtitle=subtitle, sections=sections)
     if missing_pictures:
         first = missing_pictures[0]
         warn(
@@ -137,6 +124,45 @@ def report(
         )
 
 
+def history_page(
+    history: History,
+    path: str | os.PathLike[str],
+    *,
+    confidence: float = 0.95,
+    threshold: float | None = None,
+    title: str | None = None,
+    command: str = "fastndcg.look.page.history_page(...) in Python",
+) -> None:
+    """Write an HTML page of all measures of a history by date: a picture and a table each.
+
+    It is written whole or not at all, loads nothing from the network, and needs the extra `report`. Raises
+    what `History.table` and `report` raise.
+    """
+    jinja = check_extra()
+    from fastndcg.look.blocks import Section, draw, picture_of, table_of
+    from fastndcg.look.rank_charts import first_sure, over_time
+
+    check_writable(path)
+    every = history.table(confidence=confidence).to_pylist()
+    sections = []
+    for number, measure in enumerate(dict.fromkeys(row["measure"] for row in every)):
+        rows = [row for row in every if row["measure"] == measure]
+        blocks: list[Any] = []
+        for name in dict.fromkeys(row.get("name") for row in rows):
+            chart = over_time(history, measure, name=name, confidence=confidence, threshold=threshold)
+            blocks.append(picture_of(chart))
+        shown = [
+            {"date": f"{row['at']:%Y-%m-%d %H:%M}"}
+            | {key: value for key, value in row.items() if key not in ("at", "measure")}
+            for row in rows
+        ]
+        blocks.append(table_of(f"{measure} by date; {first_sure(rows)}", shown))
+        sections.append(Section(f"measure-{number}", measure, blocks))
+    draw(sections)
+    subtitle = f"{count_of(len({row['at'] for row in every}), 'run')}; made {_now()} by {command}"
+    _write(path, jinja, title=title or "Measures by date", subtitle=subtitle, sections=sections)
+
+
 def check_extra() -> Any:
     """Import Jinja2 and the other libraries of a page. Raise `ExtraError` if one is missing."""
     for module, name in (("altair", "Altair"), ("vl_convert", "vl-convert-python"), ("scipy", "SciPy")):
@@ -144,34 +170,29 @@ def check_extra() -> Any:
     return library("jinja2", "Jinja2", "report", "a report")
 
 
-def render(jinja: Any, **parts: Any) -> str:
-    """Render the template with its style and script. All text is escaped, and no other script may run."""
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _write(path: str | os.PathLike[str], jinja: Any, **parts: Any) -> None:
+    """Write the template with its style and script. All text is escaped, and no other script may run."""
+    import hashlib  # here, because it is slow to import
     from importlib import resources  # here, because it imports tempfile, which imports random
 
     from fastndcg._version import __version__
 
     folder = resources.files("fastndcg.look")
-    files = {
-        name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
-    }
-    style, script = (jinja.utils.markupsafe.Markup(files[name]) for name in ("page.css", "page.js"))
-    page = jinja.Environment(
+    page, style, script = (
+        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
+    )
+    for name, text in (("style", style), ("script", script)):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        parts |= {name: jinja.utils.markupsafe.Markup(text), f"{name}_hash": digest}
+    template = jinja.Environment(
         autoescape=True,
         undefined=jinja.StrictUndefined,
         finalize=lambda value: visible(value) if type(value) is str else value,  # not of Markup
-    ).from_string(files["page.html"])
-    text: str = page.render(
-        **parts,
-        version=__version__,
-        style=style,
-        script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
-    )
-    return text
-
-
-def _hash(text: str) -> str:
-    import hashlib  # here, because it is slow to import
-
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    ).from_string(page)
+    whole = template.render(**parts, version=__version__)
+    with whole_file(path) as draft:
+        draft.write_text(whole, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +11,6 @@ import pyarrow as pa
 
 from fastndcg.decide.rank_agreement import online_agreement, paired, rank_agreement
 from fastndcg.errors import ColumnError, InputError, count_of
-from fastndcg.look.chart_parts import (
-    by_name,
-    unit_of,
-)
 from fastndcg.look.looks import (
     BETTER,
     HEIGHT,
@@ -25,12 +21,15 @@ from fastndcg.look.looks import (
     WORSE,
     add_looks,
     altair,
+    by_name,
     chart_of,
     colours_of,
     dashes_of,
+    rule_at,
     shapes_of,
     text_of,
     title_of,
+    unit_of,
 )
 from fastndcg.measures import as_measure
 from fastndcg.scores.slices import check_kept
@@ -84,7 +83,15 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
         counts = np.histogram(each, edges)[0]
         for low, high, count in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True):
             bars.append({"system": name, "from": low, "to": high, "queries": count})
-        for value, share in _shares(each, every.min()):
+        # the share of values up to each distinct one, at most `STEPS` of them
+        ordered = np.sort(each)
+        is_last = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]  # of equal values
+        last = np.flatnonzero(is_last)
+        if len(last) > STEPS:
+            last = last[np.linspace(0, len(last) - 1, STEPS).astype(np.int64)]
+        curve.append({"system": name, "value": float(every.min()), "share": 0.0})
+        shares = (last + 1) / max(len(ordered), 1)
+        for value, share in zip(ordered[last].tolist(), shares.tolist(), strict=True):
             curve.append({"system": name, "value": value, "share": share})
         without = len(values[name]) - len(each)
         facts.append(
@@ -102,14 +109,14 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
         histogram = histogram.mark_line(interpolate="step-after").encode(dashes_of(names))
     else:
         histogram = histogram.mark_bar().encode(alt.X2("to:Q"), y2=alt.Y2Datum(0))
-    shares = chart_of(curve).mark_line(interpolate="step-after")
-    shares = shares.encode(
+    steps = chart_of(curve).mark_line(interpolate="step-after")
+    steps = steps.encode(
         alt.X("value:Q", title=title, scale=alt.Scale(zero=False)),
         alt.Y("share:Q", title="share of queries up to it"),
         colours_of(names),
         dashes_of(names),
     )
-    chart = alt.vconcat(*(each.properties(width=WIDTH, height=HEIGHT // 2) for each in (histogram, shares)))
+    chart = alt.vconcat(*(each.properties(width=WIDTH, height=HEIGHT // 2) for each in (histogram, steps)))
     said = "; ".join(facts)
     return add_looks(chart, f"{asked} of queries", said, f"How {asked} is distributed. {said}.", height=None)
 
@@ -138,7 +145,14 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
         numbers; Altair or SciPy is not installed.
     """
     asked = as_measure(measure)
-    values, online = scores[asked], _numbers(scores.queries, column)
+    check_kept([column], scores.queries.column_names)
+    try:
+        online = scores.queries[column].cast(pa.float64()).to_numpy().astype(np.float64)  # NaN for null
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ColumnError(
+            f'column "{column}" has type {scores.queries[column].type}; name a column of numbers'
+        ) from None
+    values = scores[asked]
     both = ~np.isnan(values) & ~np.isnan(online)
     if not both.any():
         raise InputError(f"no query has both a value of {asked} and one of {column}")
@@ -197,7 +211,6 @@ def online(offline: Any, online: Any) -> Chart:
         *ends, count_of(found["sign"]["n"], "experiment"), found["kendall"]["value"]
     )
     alt = altair()
-    zero = [chart_of([{"zero": 0}]).mark_rule(strokeDash=[4, 4], color=SAME) for _ in "xy"]
     points = chart_of(rows).mark_point(filled=True, size=50, opacity=0.8)
     points = points.encode(
         alt.X("offline:Q", title="difference offline"),
@@ -206,7 +219,7 @@ def online(offline: Any, online: Any) -> Chart:
         shapes_of(["agree", "differ"], "signs"),
         alt.Tooltip(["experiment:N", "offline:Q", "online:Q"]),
     )
-    layers = zero[0].encode(alt.X("zero:Q")), zero[1].encode(alt.Y("zero:Q")), points
+    layers = *(rule_at({"zero": 0}, "zero", axis) for axis in "XY"), points
     return add_looks(alt.layer(*layers), "Offline and online", said, f"Differences of experiments: {said}.")
 
 
@@ -272,52 +285,24 @@ def differences(
     )
 
 
-def _shares(values: Float64, least: float) -> Iterable[tuple[float, float]]:
-    """Return distinct values, at most `STEPS`, and the share of values up to each."""
-    ordered = np.sort(values)
-    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # the last of equal values
-    if len(last) > STEPS:
-        last = last[np.linspace(0, len(last) - 1, STEPS).astype(np.int64)]
-    return [
-        (float(least), 0.0),
-        *zip(ordered[last].tolist(), ((last + 1) / max(len(ordered), 1)).tolist(), strict=True),
-    ]
-
-
 def _squares(x: Float64, y: Float64, side: int = 40) -> list[dict[str, Any]]:
-    """Return the squares of a grid that contain points, and the number of points in each."""
-    counts, x_edges, y_edges = np.histogram2d(x, y, [_edges(x, side), _edges(y, side)])
+    """Return the squares of a grid that contain points, and the number of points in each.
+
+    An axis has a bin for each value if there are few, else bins of equal width.
+    """
+    axes = []
+    for values in (x, y):
+        distinct = np.unique(values)
+        edges: Float64 = np.histogram_bin_edges(values, side)
+        if 1 < len(distinct) <= side:
+            between = (distinct[1:] + distinct[:-1]) / 2
+            ends = 2 * distinct[[0, -1]] - between[[0, -1]]
+            edges = np.concatenate([ends[:1], between, ends[1:]])
+        axes.append(edges)
+    counts = np.histogram2d(x, y, axes)[0]
+    xs, ys = (edges.tolist() for edges in axes)
     return [
-        {
-            "value": float(x_edges[i]),
-            "value_to": float(x_edges[i + 1]),
-            "online": float(y_edges[j]),
-            "online_to": float(y_edges[j + 1]),
-            "queries": int(counts[i, j]),
-        }
-        for i, j in zip(*(axis.tolist() for axis in np.nonzero(counts)), strict=True)
+        {"value": xs[i], "value_to": xs[i + 1], "online": ys[j], "online_to": ys[j + 1]}
+        | {"queries": int(counts[i, j])}
+        for i, j in np.argwhere(counts).tolist()
     ]
-
-
-def _edges(values: Float64, most: int) -> Float64:
-    """Return the edges of bins: one bin for each value if there are few, else bins of equal width."""
-    distinct = np.unique(values)
-    if 1 < len(distinct) <= most:
-        between = (distinct[1:] + distinct[:-1]) / 2
-        first, last = 2 * distinct[0] - between[0], 2 * distinct[-1] - between[-1]
-        return np.concatenate([[first], between, [last]])
-    edges: Float64 = np.histogram_bin_edges(values, most)
-    return edges
-
-
-def _numbers(queries: pa.Table, column: str) -> Float64:
-    """Return a kept column as float64, with NaN for null."""
-    check_kept([column], queries.column_names)
-    try:
-        numbers = queries[column].cast(pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ColumnError(
-            f'column "{column}" has type {queries[column].type}; name a column of numbers'
-        ) from None
-    found: Float64 = numbers.to_numpy().astype(np.float64)
-    return found

@@ -1,4 +1,4 @@
-"""Charts over ranks, grades and rounds of training."""
+"""Charts over ranks, grades, rounds of training and dates."""
 
 from __future__ import annotations
 
@@ -9,31 +9,37 @@ import numpy as np
 
 from fastndcg.common.table import shorten
 from fastndcg.errors import InputError, InputTypeError, MeasureError
-from fastndcg.look.chart_parts import (
-    bars_of,
-    by_name,
-    curves,
-    names_of,
-)
 from fastndcg.look.looks import (
     SAME,
     TEXT,
+    WORSE,
     add_looks,
     altair,
+    bars_of,
+    by_name,
     chart_of,
+    check_rankings,
+    curves,
+    in_words,
+    means_of,
+    names_of,
+    number_text,
+    rule_at,
     title_of,
 )
 from fastndcg.measures import as_measures
 from fastndcg.measures.measure import hold_functions
-from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring.discounts import discount_of, discount_table
 from fastndcg.scoring.worths import gain_of, worth_of
 
 if TYPE_CHECKING:
     from fastndcg.decide.explanation import Explanation
+    from fastndcg.decide.over_time import History
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.typing import Chart
 
 _GRADES = 20  # distinct grades that are counted separately, at most
+_SERIES = 7  # lines of one picture, at most: as many as there are colours
 
 
 def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
@@ -45,10 +51,6 @@ def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
         Measures with a discount, such as nDCG, DCG and RBP.
     ranks : int
         How many ranks to draw.
-
-    Returns
-    -------
-    altair.Chart
 
     Raises
     ------
@@ -87,10 +89,6 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
     ----------
     measures : one or several of Measure, notation, or ir_measures object
     grades : numbers
-
-    Returns
-    -------
-    altair.Chart
 
     Raises
     ------
@@ -188,10 +186,6 @@ def grades(systems: Any, subtitle: str = "judged documents of each grade") -> Ch
         unjudged documents are left out, and more than 20 distinct grades are counted in 20 ranges.
     subtitle : str
 
-    Returns
-    -------
-    altair.Chart
-
     Raises
     ------
     InputError, InputTypeError, ExtraError
@@ -207,11 +201,8 @@ def grades(systems: Any, subtitle: str = "judged documents of each grade") -> Ch
     else:
         rows = []
         for name, rankings in by_name(systems, "rankings").items():
-            if not isinstance(rankings, Rankings):
-                raise InputTypeError(
-                    f'"{name}" is a {type(rankings).__name__}; wanted Rankings, as read_parquet returns them'
-                )
-            rows += [{"system": name, "grade": grade, "documents": n} for grade, n in grade_counts(rankings)]
+            counts = grade_counts(check_rankings(name, rankings))
+            rows += [{"system": name, "grade": grade, "documents": n} for grade, n in counts]
     if not rows:
         raise InputError("no document has a grade, so that there is nothing to draw")
     alt, names = altair(), names_of(rows)
@@ -311,3 +302,88 @@ def history(
         best += [f"{row['baseline']}: {row['value']:.4g}" for row in lines]
     labels = "round", "round of training", "value", title_of(measure)
     return curves(rows, *labels, f"{measure} by round", f"Highest: {'; '.join(best)}", layers, zero=False)
+
+
+def over_time(
+    history: History,
+    measure: object = None,
+    *,
+    name: str | None = None,
+    by: str | None = None,
+    confidence: float = 0.95,
+    threshold: float | None = None,
+) -> Chart:
+    """Plot a measure by date: a line with intervals for each system or slice.
+
+    Parameters
+    ----------
+    history : History
+    measure, name, by, confidence
+        As in `History.table`. Without `measure` the history must have only one.
+    threshold : number, optional
+        Drawn as a line, for example the least that is accepted.
+
+    Returns
+    -------
+    altair.Chart
+        Of one line, the centre and limits of its control chart are drawn too; means beyond them are large.
+
+    Raises
+    ------
+    InputError, InputTypeError, ExtraError
+        As in `History.table`; something else than a History; several measures, or more than seven lines;
+        Altair is not installed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fastndcg import History, Rankings, evaluate, plot
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     history = History(os.path.join(folder, "search.parquet"))
+    ...     history.add(evaluate(Rankings.from_lists([[1, 0], [0, 1]]), "RR"), at="2026-11-24")
+    ...     chart = plot.over_time(history)
+    """
+    if not hasattr(history, "table"):
+        raise InputTypeError(f"history is a {type(history).__name__}; wanted History(path)")
+    found = history.table(measure, name=name, by=by, confidence=confidence).to_pylist()
+    measures = list(dict.fromkeys(row["measure"] for row in found))
+    if len(measures) > 1:
+        raise InputError(f"the history has {', '.join(measures)}; name one to draw")
+    rows = [
+        {"system": _name_of(row), "date": row["at"].isoformat()}
+        | {key: row[key] for key in ("mean", "low", "high", "queries")}
+        | {"outside": bool(row["outside"]), "sure": bool(row["sure"])}
+        for row in found
+    ]
+    names = names_of(rows)
+    if len(names) > _SERIES:
+        raise InputError(f"{len(names)} lines are too many for a picture; name one system, or draw no slices")
+    alt = altair()
+    size = alt.condition(alt.datum.outside, alt.value(140), alt.value(35))
+    layers = means_of(rows, alt.X("date:T", title="date"), f"mean {measures[0]}", size=size)
+    if len(names) == 1 and found[0]["centre"] is not None:
+        layers += [rule_at({key: found[0][key]}, key, "Y") for key in ("centre", "limit_low", "limit_high")]
+    if threshold is not None:
+        rule = chart_of([{"threshold": float(threshold)}]).mark_rule(color=WORSE, strokeWidth=2)
+        layers.append(rule.encode(alt.Y("threshold:Q")))
+    said = in_words(rows, lambda row: f"{number_text(row['mean'])} on {row['date'][:10]}", most=40)
+    since = first_sure(found)
+    return add_looks(
+        alt.layer(*layers),
+        f"{measures[0]} by date",
+        f"bands: intervals of {100 * confidence:g} %; {since}",
+        f"Mean {measures[0]} by date. {said}. {since}.",
+    )
+
+
+def _name_of(row: dict[str, Any]) -> str:
+    return ", ".join(row[key] for key in ("name", "slice") if row.get(key)) or row["measure"]
+
+
+def first_sure(rows: list[dict[str, Any]]) -> str:
+    """Since when the first of the series that changed is sure to have changed."""
+    for row in rows:
+        if row["sure"]:
+            way = "fell" if row["change"] < 0 else "rose"
+            return f"{_name_of(row)} {way}, which is sure since {row['at']:%Y-%m-%d}"
+    return "no change is sure"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from fastndcg import plot
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fastndcg.decide.comparison import Comparison
-    from fastndcg.rankings.rankings import Rankings
 
 # queries in a list; how many of them are explained; rows of an explanation
 _WORST, _EXPLAINED, _RANKS = 20, 5, 50
@@ -61,7 +62,7 @@ def sections_of(found: Found, command: str, items: Any = None, train: Any = None
     yield Section("ties", "Ties", _or_message(partial(_ties, found)))
     yield Section("worst", "Worst queries", _worst(found))
     if found.comparison is not None:
-        yield Section("movers", "Largest movers", list(_movers(found, found.comparison)))
+        yield Section("movers", "Largest movers", _movers(found, found.comparison))
     yield Section("measures", "Measures", _measures(found))
     yield Section("made", "How this page was made", _made_section(found, command))
 
@@ -93,32 +94,18 @@ def _evaluated_section(found: Found) -> list[Any]:
     }
     names = list(next(iter(of_systems.values())))
     cells = [[cell_of(name), *(cell_of(facts[name]) for facts in of_systems.values())] for name in names]
-    systems = Table("Systems", ["", *of_systems], cells, sorts=False)
+    blocks: list[Any] = [Table("Systems", ["", *of_systems], cells, sorts=False)]
+    if all(facts.unjudged is None for facts in found.facts.values()):
+        unknown = "The data do not say which documents were judged, so every document counts as judged."
+        blocks.append(Text(unknown))
+    same = len({tuple(facts.grades) for facts in found.facts.values()}) == 1
     grades = [
         {"system": name, "grade": grade, "documents": count}
-        for name, facts in found.facts.items()
+        for name, facts in list(found.facts.items())[: 1 if same else None]
         for grade, count in facts.grades
     ]
-    same = len({tuple(facts.grades) for facts in found.facts.values()}) == 1
-    if same:
-        first = next(iter(found.facts))
-        grades = [row for row in grades if row["system"] == first]
-    notes = (
-        []
-        if any(facts.unjudged is not None for facts in found.facts.values())
-        else [Text("The data do not say which documents were judged, so every document counts as judged.")]
-    )
-    return [
-        systems,
-        *notes,
-        picture_of(
-            plot.grades(
-                grades,
-                "judged documents of each grade"
-                + (", the same for all systems" if same and len(found.facts) > 1 else ""),
-            )
-        ),
-    ]
+    for_all = ", the same for all systems" if same and len(found.facts) > 1 else ""
+    return [*blocks, picture_of(plot.grades(grades, f"judged documents of each grade{for_all}"))]
 
 
 def _summary(found: Found) -> list[Any]:
@@ -147,18 +134,14 @@ def _comparison(found: Found, comparison: Comparison) -> list[Any]:
     if len(comparison.systems) > 2:
         blocks.append(Text(f"Ranks: {RANKS}; p_best: the share of draws of queries in which it is best."))
         blocks.append(table_of("Ranks of systems", comparison.ranks().to_pylist()))
-    return blocks + _each_measure(
-        found,
-        lambda measure: [
-            block
-            for pair in _pairs(comparison)
-            for block in _or_message(partial(_differences, comparison, measure, *pair))
-        ],
-    )
 
+    def of(measure: Measure) -> list[Any]:
+        def picture(system: str, baseline: str) -> list[Any]:
+            return [picture_of(comparison.plot.differences(measure, system, baseline=baseline))]
 
-def _differences(comparison: Comparison, measure: Measure, system: str, baseline: str) -> list[Any]:
-    return [picture_of(comparison.plot.differences(measure, system, baseline=baseline))]
+        return [block for pair in _pairs(comparison) for block in _or_message(partial(picture, *pair))]
+
+    return blocks + _each_measure(found, of)
 
 
 def _distribution(found: Found) -> list[Any]:
@@ -239,24 +222,21 @@ def _worst(found: Found) -> list[Any]:
             left_out = count_of(undefined, "query")
             blocks.append(Text(f"{name}, without {left_out} where {found.main} is undefined:"))
         blocks.append(table_of(f"Lowest {found.main} of {name}", _rows(queries, 1)))
-        alone = {name: found.rankings[name]}
-        blocks += [
-            _explained_section(alone, found.main, query) for query in queries[0][:_EXPLAINED].to_pylist()
-        ]
+        blocks += _explained_section(found, [name], queries)
     return blocks
 
 
-def _movers(found: Found, comparison: Comparison) -> Iterator[Any]:
+def _movers(found: Found, comparison: Comparison) -> list[Any]:
+    blocks: list[Any] = []
     for system, baseline in _pairs(comparison):
         queries = comparison.movers(found.main, system, _WORST, baseline=baseline)
         if not len(queries):
-            yield Text(f"No query differs between {system} and {baseline}.")
+            blocks.append(Text(f"No query differs between {system} and {baseline}."))
             continue
         names = {"baseline": baseline, "system": system} if baseline != system else {}
-        yield table_of(f"{found.main}, {system} against {baseline}", _rows(queries, 3), names)
-        for query in queries[0][:_EXPLAINED].to_pylist():
-            both = {name: found.rankings[name] for name in (baseline, system)}
-            yield _explained_section(both, found.main, query)
+        blocks.append(table_of(f"{found.main}, {system} against {baseline}", _rows(queries, 3), names))
+        blocks += _explained_section(found, [baseline, system], queries)
+    return blocks
 
 
 def _measures(found: Found) -> list[Any]:
@@ -264,13 +244,6 @@ def _measures(found: Found) -> list[Any]:
     blocks: list[Any] = []
     for measure in found.measures:
         row = declared[measure.name]
-        alike = [
-            name
-            for name, convention in conventions.items()
-            if measure.name == "nDCG"
-            and (rule := convention.find("nDCG", cut=measure.is_cut))
-            and rule.measure(measure.cutoff) == measure
-        ]
         facts = {
             "what it is": row["summary"],
             "formula": row["formula"],
@@ -279,42 +252,38 @@ def _measures(found: Found) -> list[Any]:
             "source": row["source"],
         }
         if measure.name == "nDCG":
+            rules = {name: each.find("nDCG", cut=measure.is_cut) for name, each in conventions.items()}
+            alike = [name for name, rule in rules.items() if rule and rule.measure(measure.cutoff) == measure]
             facts["conventions with these parameters"] = ", ".join(alike) or "none that is known"
-        blocks.append(
-            table_of(str(measure), [{"": name, "value": text} for name, text in facts.items()], sorts=False)
-        )
+        shown = [{"": name, "value": text} for name, text in facts.items()]
+        blocks.append(table_of(str(measure), shown, sorts=False))
         meanings = {parameter.name: parameter.meaning for parameter in measure.definition.parameters}
         parameters = [
             {"parameter": name, "value": str(value), "means": meanings[name]}
             for name, value in measure.params.items()
         ]
-        if parameters:
-            blocks.append(table_of(f"Parameters of {measure}", parameters))
-    grades = sorted(
-        {grade for each in found.rankings.values() for grade in each._distinct_grades[:_RANKS].tolist()}
-    )
+        blocks += [table_of(f"Parameters of {measure}", parameters)] if parameters else []
     discounted = [measure for measure in found.measures if discount_of(measure) != "none"]
-    if discounted:
-        blocks.append(picture_of(plot.discounts(discounted)))
+    blocks += [picture_of(plot.discounts(discounted))] if discounted else []
     gaining = [measure for measure in found.measures if measure.way != "intents"]
-    with_gains = _or_message(lambda: [picture_of(plot.gains(gaining, grades))]) if gaining else []
-    return [*blocks, *with_gains]
+    distinct = (each._distinct_grades[:_RANKS].tolist() for each in found.rankings.values())
+    grades = sorted({*chain.from_iterable(distinct)})
+    return blocks + (_or_message(lambda: [picture_of(plot.gains(gaining, grades))]) if gaining else [])
 
 
 def _made_section(found: Found, command: str) -> list[Any]:
     rows = [{"": "command", "value": command}, {"": "Python", "value": sys.version.split()[0]}]
     for name in ("fastndcg", "numpy", "numba", "pyarrow", "scipy", "altair", "vl-convert-python"):
-        try:
+        with suppress(PackageNotFoundError):
             rows.append({"": name, "value": version(name)})
-        except PackageNotFoundError:
-            continue
+    rows.append({"": "platform", "value": platform.platform()})
     signed = [
         {"system": name, "signature": scores.signature(measure)}
         for name, scores in found.scores.items()
         for measure in found.measures
     ]
-    versions = table_of("Versions", [*rows, {"": "platform", "value": platform.platform()}], sorts=False)
-    return [table_of("Signatures: how each number was made", signed, sorts=False), versions]
+    signatures = table_of("Signatures: how each number was made", signed, sorts=False)
+    return [signatures, table_of("Versions", rows, sorts=False)]
 
 
 # ---- parts ----
@@ -339,19 +308,22 @@ def _rows(queries: pa.Table, numbers: int) -> list[dict[str, Any]]:
     return id_cells(queries.to_pylist(), queries.column_names[:-numbers])
 
 
-def _explained_section(systems: dict[str, Rankings], measure: Measure, query: Any) -> Folded:
-    """Return a query rank by rank, for each system."""
-    try:
-        explanations = explain(systems, measure, query)
-    except MeasureError as error:
-        return Folded(f"query {query}", [Text(str(error))])
-    blocks: list[Any] = []
-    for name, explained in explanations.items():
-        shown = explained.to_arrow().slice(0, _RANKS)
-        kept = [column for column in shown.column_names if shown[column].null_count < len(shown)]
-        rows = id_cells(shown.select(kept).to_pylist(), ["doc_id"])
-        blocks.append(table_of((f"{name}: " if len(systems) > 1 else "") + explained.heading(), rows))
-        more = len(explained.to_arrow()) - len(shown)
-        blocks += [Text(f"... and {more:,} more")] if more > 0 else []
-        blocks += [Text(note) for note in explained.notes()]
-    return Folded(f"query {query}: why", blocks)
+def _explained_section(found: Found, systems: list[str], queries: pa.Table) -> Iterator[Folded]:
+    """Yield the first queries rank by rank, for each system."""
+    rankings = {name: found.rankings[name] for name in systems}
+    for query in queries[0][:_EXPLAINED].to_pylist():
+        try:
+            explanations = explain(rankings, found.main, query)
+        except MeasureError as error:
+            yield Folded(f"query {query}", [Text(str(error))])
+            continue
+        blocks: list[Any] = []
+        for name, explained in explanations.items():
+            shown = explained.to_arrow().slice(0, _RANKS)
+            kept = [column for column in shown.column_names if shown[column].null_count < len(shown)]
+            rows = id_cells(shown.select(kept).to_pylist(), ["doc_id"])
+            blocks.append(table_of((f"{name}: " if len(rankings) > 1 else "") + explained.heading(), rows))
+            more = len(explained.to_arrow()) - len(shown)
+            blocks += [Text(f"... and {more:,} more")] if more > 0 else []
+            blocks += [Text(note) for note in explained.notes()]
+        yield Folded(f"query {query}: why", blocks)

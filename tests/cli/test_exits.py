@@ -123,7 +123,7 @@ def test_characters_that_the_encoding_lacks(folder):
         ("fastndcg.errors.InputError('a\\x1b[31m')", 3, "a\\x1b[31m"),
     ],
 )
-@pytest.mark.parametrize("where", ["fastndcg.cli.score.read_measures", "fastndcg.cli.load"])
+@pytest.mark.parametrize("where", ["fastndcg.cli.options.read_measures", "fastndcg.cli.load"])
 def test_whatever_is_raised_is_one_line(raised, code, said, where, folder, monkeypatch):
     monkeypatch.chdir(folder)
     module, _, name = where.rpartition(".")

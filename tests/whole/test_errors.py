@@ -13,7 +13,7 @@ import pytest
 
 import fastndcg as fn
 from fastndcg import errors
-from fastndcg.cli.arguments import in_options
+from fastndcg.cli.application import in_options
 from fastndcg.errors import Argument, At, Call, Step
 
 R = fn.Rankings
