@@ -116,6 +116,21 @@ def test_means_that_are_nan_are_no_first_value_and_no_fault(path):
     assert run("conventions", path.with_name("without_ids.parquet"), "-m", "P").exit_code == 0
 
 
+def test_a_long_list_of_equal_conventions_makes_no_other_line_long(path):
+    """In a pipe, where lines are whole, it is the last column."""
+    header, *lines = (
+        run("conventions", path, "-m", "AP@5", "--match", "0.5").stdout.partition("\n\n")[0].splitlines()
+    )
+    assert header.split()[-1] == "equals"
+    starts = header.index("equals")
+    assert (
+        any(len(line) > starts for line in lines) and max(len(line[:starts].rstrip()) for line in lines) < 120
+    )
+    equal = {name for line in lines for name in line[starts:].split(", ")}
+    rows = json.loads(run("conventions", path, "-m", "AP@5", "--match", "0.5", "--format", "json").stdout)
+    assert equal - {""} == {name for row in rows for name in row["equals"].split(", ")} - {""}
+
+
 def test_one_query_alone(path):
     rankings = fn.read_parquet(path, doc_id="doc_id")
     at = rankings.query_ids.to_pylist().index("3")
