@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from golden_conventions import FILE, golden_cutoffs, golden_queries, weighted_queries
+from conventions_data import FILE, golden_cutoffs, golden_queries, weighted_queries
 from rivals import RIVALS, tf_ranking_weighted_mean
 
 

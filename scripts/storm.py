@@ -24,7 +24,13 @@ os.environ.setdefault("FASTNDCG_KERNELS", "compiled")
 import strategies  # noqa: E402, from tests/
 
 # sizes of a table, and the most measures; the oracle is slow, so that of many queries only the laws are tried
-SIZES = (({}, 12), ({"longest": 60}, 6), ({"longest": 600}, 4), ({"longest": 9000}, 2), ({"lengths": 5000}, 8))
+SIZES = (
+    ({}, 12),
+    ({"longest": 60}, 6),
+    ({"longest": 600}, 4),
+    ({"longest": 9000}, 2),
+    ({"lengths": 5000}, 8),
+)
 
 
 def complaint(number: int) -> str | None:
@@ -41,7 +47,9 @@ def complaint(number: int) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()

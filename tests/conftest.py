@@ -47,12 +47,12 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Each file of hosts is a worker's, so that an engine is started once; all other tests are balanced one by one.
 
-    A test of a `pure` file that is `compiled` itself does not run without a compiler.
+    With `-m pure` a test of a `pure` file that is `compiled` itself does not run without a compiler.
     """
-    if worlds.world() == "plain":
+    if "pure" in config.option.markexpr and worlds.world() == "plain":
         nearest = (
             [mark.name for mark in item.iter_markers() if mark.name in ("compiled", "pure")][:1]
             for item in items

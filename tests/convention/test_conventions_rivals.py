@@ -1,13 +1,22 @@
 """Every convention against its tool: run where it is installed, stored values where not, the published formula where no pip has it."""
 
+import functools
 import gzip
 import json
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from conventions_data import differences, rankings_of
-from golden_conventions import FILE, golden_cutoffs, golden_queries, weighted_queries
+from conventions_data import (
+    CUTOFFS,
+    FILE,
+    differences,
+    golden_cutoffs,
+    golden_queries,
+    rankings_of,
+    weighted_queries,
+)
 from measured import LIVE
 from published import PUBLISHED
 from rivals import RIVALS, Query, catboost_mean, lightgbm_mean, random_queries, xgboost_mean
@@ -15,7 +24,6 @@ from rivals import RIVALS, Query, catboost_mean, lightgbm_mean, random_queries, 
 import fastndcg as fn
 
 STORED = json.loads(FILE.read_text())
-CUTOFFS = [1, 3, 10, None]
 # the tools warn about each other's versions
 # in one worker: the tools are asked in a process of their own, which compiles ranx
 pytestmark = [
@@ -179,7 +187,8 @@ def test_xgboost_cuts_at_32_where_no_cutoff_is_named():
 # ---- real data ----
 
 
-def read(data, folder, score="score"):
+@functools.cache
+def read(data, folder, score):
     source = {"lightgbm_lambdarank": "scored_test.parquet", "mq2008": "scored.parquet"}[folder]
     table = pq.read_table(data / folder / source)
     columns = {name: table[name].to_pylist() for name in ("qid", "label", score)}
@@ -220,7 +229,7 @@ def robust(data):
     with gzip.open(folder / "run.MU03rob01.gz", "rt") as lines:
         for name, _, document, _, score, _ in map(str.split, lines):
             run.setdefault(name, {})[document] = float(score)
-    return [
+    queries = [
         Query(
             name,
             [qrels[name].get(document, 0) for document in documents],
@@ -230,6 +239,7 @@ def robust(data):
         )
         for name, documents in run.items()
     ]
+    return queries, rankings_of(queries)
 
 
 @pytest.mark.parametrize(
@@ -243,11 +253,14 @@ def robust(data):
     ],
 )
 def test_reference_values_of_a_run_with_90_099_tied_lines(data, robust, name, peer, measure):
-    columns = pq.read_table(data / "robust03" / "reference_per_query.parquet").to_pydict()
-    rows = zip(columns["qid"], columns["peer"], columns["measure"], columns["value"], strict=True)
-    reference = {qid: value for qid, whose, which, value in rows if (whose, which) == (peer, measure)}
+    table = pq.read_table(data / "robust03" / "reference_per_query.parquet")
+    table = table.filter(pc.and_(pc.equal(table["peer"], peer), pc.equal(table["measure"], measure)))
+    reference = dict(zip(table["qid"].to_pylist(), table["value"].to_pylist(), strict=True))
     assert len(reference) == 100
     k = {"ndcg": None, "nDCG@20": 20}.get(measure) or (
         int(measure.rpartition("_")[2]) if "cut" in measure else None
     )
-    assert not differences(robust, name, k, [reference.get(query.name) for query in robust])
+    queries, rankings = robust
+    assert not differences(
+        queries, name, k, [reference.get(query.name) for query in queries], rankings=rankings
+    )
