@@ -17,6 +17,9 @@ from fastndcg.decide.rank_agreement import floats
 from fastndcg.errors import Argument, InputError, MeasureError, check_choice, check_length
 from fastndcg.measures import CG, Measure, Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
+from fastndcg.sources.columns import Roles
+from fastndcg.sources.frames import source_of
+from fastndcg.sources.given import is_path, open_paths
 from fastndcg.statistics.intervals import check_confidence, t_interval
 from fastndcg.statistics.paired import Controlled, Spread, controlled
 
@@ -24,6 +27,7 @@ Float64 = npt.NDArray[np.float64]
 
 if TYPE_CHECKING:
     from fastndcg.scores.scores import Scores
+    from fastndcg.sources.opened import Opened
     from fastndcg.sources.streams import RankingsStream
 
 
@@ -151,8 +155,9 @@ def compare_clicks(
     *,
     baseline: str | None = None,
     method: str = "ips",
-    shown: npt.ArrayLike | None = None,
-    model: npt.ArrayLike | None = None,
+    shown: npt.ArrayLike | str | None = None,
+    model: npt.ArrayLike | str | None = None,
+    log: Any = None,
     confidence: float = 0.95,
     threads: int | None = None,
 ) -> Table:
@@ -181,11 +186,13 @@ def compare_clicks(
     method : "ips", "snips", "control" or "doubly_robust"
         "snips" has the scale of the discounts, as in the function `snips`. "control" subtracts a control
         variate of mean 0, with the weight that makes the variance the least.
-    shown : (n_docs,), in the order of `relevance`, optional
+    shown : (n_docs,), in the order of `relevance`, or a column of `log`, optional
         For the last two: 1 where the document was shown, or how likely its rank is to be looked at; 0 where
         it was not shown. It has to vary by chance: its mean is the propensity. Default: `is_judged`.
-    model : (n_docs,), optional
+    model : (n_docs,), or a column of `log`, optional
         For "doubly_robust": the gain that a click model expects of each document that is looked at.
+    log : a table of any library, or the path of a file, optional
+        What the systems were read from, where `shown` or `model` is the name of a column.
     confidence : float
         Confidence of the intervals, which are by Student's t over queries.
     threads : int, optional
@@ -202,7 +209,7 @@ def compare_clicks(
         A measure that does not take `ips`.
     InputError
         Rankings without propensities, or of other documents; `shown` or `model` that is missing, of another
-        length, or not finite.
+        length, or not finite; a `log` of other queries, or none for the name of a column.
 
     See Also
     --------
@@ -226,8 +233,8 @@ def compare_clicks(
     weighted, totals = _weighted(asked)
     names, first = [str(name) for name in systems], _alike(systems)
     pairs = pairs_of(names, baseline)
-    control = _per_document("shown", shown, first) if method in ("control", "doubly_robust") else None
-    modelled = _per_document("model", model, first) if method == "doubly_robust" else None
+    control = _per_document("shown", shown, first, log) if method in ("control", "doubly_robust") else None
+    modelled = _per_document("model", model, first, log) if method == "doubly_robust" else None
     every = [*weighted.values(), *totals.values()]
     scores = [evaluate(each, list(dict.fromkeys(every)), threads=threads) for each in systems.values()]
 
@@ -290,8 +297,22 @@ def _alike(systems: Mapping[str, Rankings]) -> Rankings:
     return first
 
 
-def _per_document(name: str, given: Any, rankings: Rankings) -> Float64:
+def _per_document(name: str, given: Any, rankings: Rankings, log: Any) -> Float64:
     """A number for each document."""
+    if isinstance(given, str):
+        if log is None:
+            raise InputError(
+                f"{name}={given!r} is the name of a column; give the table that has it, as in ",
+                Argument("log"),
+            )
+        roles = Roles(query=rankings.queries.column_names[0], relevance=given, score=given)
+        opened: Opened = open_paths(log) if is_path(log) else source_of(log)
+        found = opened.choose(roles).read()
+        if not np.array_equal(found.offsets, rankings.offsets) or not found.query_ids.equals(
+            rankings.query_ids
+        ):
+            raise InputError(f"log has {found!r}, other queries or documents than the systems: {rankings!r}")
+        given = found.relevance
     if given is None and name == "shown":
         given = rankings.is_judged
     if given is None:

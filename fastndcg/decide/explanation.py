@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -13,6 +13,7 @@ from fastndcg.common.arrow_types import combine, decode
 from fastndcg.common.exports import AsFrame
 from fastndcg.common.markup import html_table, html_text, markdown_table
 from fastndcg.common.table import (
+    Table,
     digits,
     fit,
     fitted,
@@ -295,11 +296,18 @@ class Explanations(_Shown, dict[str, Explanation]):
 
     def to_arrow(self) -> pa.Table:
         """The tables of all systems, one after the other; the first column is the `system`."""
-        tables = []
-        for name, each in self.items():
-            table = each.to_arrow()
-            tables.append(table.add_column(0, "system", pa.array([name] * len(table), pa.string())))
-        return pa.concat_tables(tables, promote_options="permissive")
+        return self._joined(each.to_arrow() for each in self.values())
+
+    def by_rank(self) -> Table:
+        """The measure at every cutoff, as `Explanation.by_rank`; the first column is the `system`."""
+        return Table(self._joined(each.by_rank().to_arrow() for each in self.values()))
+
+    def _joined(self, tables: Iterable[pa.Table]) -> pa.Table:
+        named = (
+            table.add_column(0, "system", pa.array([name] * len(table), pa.string()))
+            for name, table in zip(self, tables, strict=True)
+        )
+        return pa.concat_tables(named, promote_options="permissive")
 
     def heading(self) -> str:
         first, *_ = self.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -129,8 +129,12 @@ def check_judgments(
     [('queries without a relevant document', 'q2'), ('judged documents that the corpus lacks', 'c')]
     """
     slices = [by] if isinstance(by, str) else list(by)
-    if isinstance(cutoffs, str) or not all(
-        isinstance(each, int | np.integer) and not isinstance(each, bool) and each > 0 for each in cutoffs
+    if (
+        isinstance(cutoffs, str)
+        or not isinstance(cutoffs, Collection)
+        or not all(
+            isinstance(each, int | np.integer) and not isinstance(each, bool) and each > 0 for each in cutoffs
+        )
     ):
         raise InputError(f"cutoffs={cutoffs!r} are no ranks; wanted whole numbers from 1, as in (5, 10, 20)")
     is_number = isinstance(least_judged, int | float) and not isinstance(least_judged, bool)

@@ -85,7 +85,8 @@ def propensities(
     ColumnError
         A column that is missing, or that several could be.
     InputError
-        Ranks that are not whole numbers from 1; counts that are missing or negative; no rows.
+        Ranks that are not whole numbers from 1; counts that are missing or negative; more clicks than times
+        that a document was shown; no rows.
     InputTypeError
         Columns of other types; data that is no table.
 
@@ -141,6 +142,12 @@ def propensities(
             )
     ranks, place = np.unique(numbers["rank"].astype(np.int64), return_inverse=True)
     times = numbers.get("shown", np.ones(n))
+    if (more := numbers["clicked"] > times).any():
+        row = int(np.argmax(more))
+        raise InputError(
+            f"row {row} was clicked {numbers['clicked'][row]:g} times and shown {times[row]:g}; "
+            "wanted no more clicks than times that it was shown"
+        )
     queries = _codes(columns["query"]) if "query" in columns else None
     groups = np.zeros(n, np.int64)
     if method == "intervention" and queries is not None:

@@ -117,7 +117,11 @@ def sample_queries(
     groups = groups_of([rows[name] for name in strata])[1] if strata else [np.arange(len(rows))]
     if n < len(groups):
         raise InputError(f"n={n:,} queries of {len(groups):,} strata; wanted one of each at least")
-    sizes = np.array([traffic[group].sum() for group in groups])
+    with np.errstate(over="ignore"):
+        sizes = np.array([traffic[group].sum() for group in groups])
+        total = sizes.sum()
+    if not math.isfinite(total):
+        raise InputError("the column for weight sums up to more than a float64 holds; divide it by a number")
     if values is not None:
         sizes = sizes * [values[group].std() for group in groups]
     random, chance = np.random.default_rng(seed), np.zeros(len(rows))

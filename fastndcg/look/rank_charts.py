@@ -238,9 +238,9 @@ def history(
 
     Parameters
     ----------
-    rounds : mapping of names to values of each round
+    rounds : mapping of names to values of each round, or a table with a row for each round
         Or what LightGBM's `record_evaluation` and XGBoost's `evals_result` fill: a mapping of names of data
-        to mappings of names of metrics to values.
+        to mappings of names of metrics to values, or to tables.
     baseline : number, or mapping of names to numbers, optional
         Drawn as dashed lines, for example what a simpler ranker reaches.
     measure : str
@@ -262,7 +262,8 @@ def history(
     >>> chart = plot.history({"train": [0.61, 0.68, 0.74], "test": [0.60, 0.64, 0.63]}, baseline=0.58)
     """
     flat: dict[str, Any] = {}
-    for name, values in by_name(rounds, "[0.61, 0.68]").items():
+    for name, given in by_name(_columns(rounds), "[0.61, 0.68]").items():
+        values = _columns(given)
         if isinstance(values, Mapping):
             flat |= {f"{name} {metric}": found for metric, found in values.items()}
         else:
@@ -387,3 +388,11 @@ def first_sure(rows: list[dict[str, Any]]) -> str:
             way = "fell" if row["change"] < 0 else "rose"
             return f"{_name_of(row)} {way}, which is sure since {row['at']:%Y-%m-%d}"
     return "no change is sure"
+
+
+def _columns(given: Any) -> Any:
+    """The columns of a table by name; what is no table as it is."""
+    names = getattr(given, "column_names", getattr(given, "columns", None))
+    if names is None or isinstance(given, Mapping):
+        return given
+    return {str(name): given[name].to_numpy() for name in names}

@@ -304,3 +304,16 @@ def test_the_table_by_rank_has_the_value_at_every_cutoff():
             assert (row["ndcg"], row["dcg"]) == pytest.approx((ndcg, dcg), rel=1e-12)
     with pytest.raises(fn.MeasureError, match="explain nDCG"):
         fn.explain(rankings, "AP", 0).by_rank()
+
+
+def test_the_table_by_rank_of_several_systems():
+    first = fn.Rankings.from_lists([[0, 2, 1]], query_ids=["q"])
+    found = fn.explain({"one": first, "two": first.with_scores([1, 3, 2])}, "nDCG@2", "q")
+    table = found.by_rank()
+    assert table["system"].to_pylist() == ["one"] * 2 + ["two"] * 2
+    parts = [each.by_rank().to_pylist() for each in found.values()]
+    assert [
+        {"system": name} | row for name, part in zip(found, parts, strict=True) for row in part
+    ] == table.to_pylist()
+    with pytest.raises(fn.MeasureError, match="not divided by one ideal"):
+        fn.explain({"one": first}, "AP", "q").by_rank()

@@ -160,6 +160,11 @@ def test_tables_files_and_feeding(tmp_path):
 
 
 def test_refused():
+    more = {"rank": [1, 2], "shown": [3, 4], "clicked": [3, 5]}
+    with pytest.raises(InputError, match=r"row 1 was clicked 5 times and shown 4; wanted no more clicks"):
+        fn.propensities(more)
+    with pytest.raises(InputError, match=r"row 0 was clicked 2 times and shown 1"):
+        fn.propensities({"rank": [1, 2], "clicked": [2, 0]})
     with pytest.raises(ColumnError, match='there is no column "clicked"'):
         fn.propensities({"rank": [1]})
     with pytest.raises(ColumnError, match="usual name of the rank"):
@@ -286,3 +291,38 @@ def test_differences_refuse():
         fn.compare_clicks(systems, "DCG", method="doubly_robust", shown=[1, 1], model=[1, math.nan])
     with pytest.raises(InputError, match='baseline="older" is not one of the systems'):
         fn.compare_clicks(systems, "DCG", baseline="older")
+
+
+def test_a_click_model_is_a_column_of_the_log(tmp_path):
+    random = np.random.default_rng(4)
+    n = 40
+    log = pa.table(
+        {
+            "qid": random.permutation(np.repeat(np.arange(8), 5)),
+            "clicked": random.integers(0, 2, n),
+            "old": random.random(n),
+            "new": random.random(n),
+            "p": random.uniform(0.2, 1, n),
+            "seen": random.integers(0, 2, n),
+            "expected": random.random(n),
+        }
+    )
+    path = tmp_path / "log.parquet"
+    pq.write_table(log, path)
+    read = {
+        name: fn.Rankings.from_arrow(log, query="qid", relevance="clicked", score=name, propensity="p")
+        for name in ("old", "new")
+    }
+    order = np.argsort(np.unique(log["qid"], return_index=True)[1][log["qid"].to_numpy()], kind="stable")
+    arrays = {name: log[name].to_numpy()[order] for name in ("seen", "expected")}
+    options = {"method": "doubly_robust"}
+    wanted = fn.compare_clicks(read, "DCG@3", shown=arrays["seen"], model=arrays["expected"], **options)
+    for source in (log, log.to_pandas(), path, str(path)):
+        found = fn.compare_clicks(read, "DCG@3", shown="seen", model="expected", log=source, **options)
+        assert found.to_pylist() == wanted.to_pylist()
+    with pytest.raises(InputError, match=r"model='expected' is the name of a column; give the table .* log="):
+        fn.compare_clicks(read, "DCG@3", shown=arrays["seen"], model="expected", **options)
+    with pytest.raises(InputError, match="log has .* other queries or documents than the systems"):
+        fn.compare_clicks(read, "DCG@3", shown="seen", model="expected", log=log[:-1], **options)
+    with pytest.raises(ColumnError, match="exp"):
+        fn.compare_clicks(read, "DCG@3", shown="seen", model="exp", log=log, **options)

@@ -109,6 +109,8 @@ def test_every_kind_of_table_and_the_weights_are_taken(tmp_path):
 
 
 def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(InputError, match=r"weight sums up to more than a float64 holds; divide it"):
+        fn.sample_queries({"q": [1, 2, 3], "asked": [1e308, 1e308, 1.0]}, 2, weight="asked")
     table = {"q": [1, 2, 3], "s": ["a", "a", "b"], "w": [1.0, 0.0, 2.0], "v": [1.0, None, 0.0]}
     with pytest.raises(InputError, match="n=4 queries of 3 rows"):
         fn.sample_queries(table, 4)

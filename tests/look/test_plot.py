@@ -397,3 +397,16 @@ def test_ties_show_the_order_of_the_data():
     judged = fn.Rankings.from_lists([[0, 1]], [[2, 1]], is_judged=[False, True])
     layers = spec_of(fn.judgment_range(judged, "RR").plot())["layer"]
     assert all(layer["mark"]["type"] != "tick" for layer in layers)
+
+
+def test_a_history_of_training_is_a_table_too():
+    """As XGBoost's `cv` returns it: of pandas, Polars or Arrow, alone or by name."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    rounds = {"train": [0.5, 0.75], "test": [0.5, 0.625]}
+    for frame in (pd.DataFrame(rounds), pl.DataFrame(rounds), pa.table(rounds)):
+        assert looks.tables(plot.history(frame)) == looks.tables(plot.history(rounds))
+        (rows,) = looks.tables(plot.history({"fold": frame}))
+        assert {row["system"] for row in rows} == {"fold train", "fold test"} and len(rows) == 4
