@@ -5,6 +5,7 @@ import pickle
 import re
 from fractions import Fraction
 
+import cases
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,30 +21,10 @@ from fastndcg.measures.rules import Rounding
 
 pytestmark = pytest.mark.compiled
 
-# six documents with ties, and a judged one that was not retrieved; what each tool printed for them
+# six documents with ties, and a judged one that was not retrieved
 GOLDEN_QUERY = Query(
-    "q", [3, 0, 2, 1, 0, 1], [0.9, 0.8, 0.8, 0.7, 0.1, 0.1], ["d1", "d2", "d3", "d4", "d5", "d6"], [2]
+    "q", cases.GOLDEN_GRADES, cases.GOLDEN_SCORES, [f"d{i}" for i in range(1, 7)], cases.GOLDEN_POOL[6:]
 )
-GOLDEN = [
-    ("pytrec_eval", None, 0.8355097821539982),
-    ("pytrec_eval", 3, 0.8099531166420328),
-    ("ranx", None, 0.7873955500483762),
-    ("ranx", 3, 0.7601875334318685),
-    ("ranx_burges", None, 0.8284228178513983),
-    ("ranx_burges", 3, 0.8178747578506881),
-    ("sklearn", None, 0.9500437256203499),
-    ("sklearn", 3, 0.8675034925694373),
-    ("lightgbm", 3, 0.9049495058460971),
-    ("lightgbm", 6, 0.9453775191460313),
-    ("xgboost", 3, 0.9049495058460971),
-    ("xgboost", None, 0.9453775191460311),
-    ("catboost", None, 0.9218778040363993),
-    ("catboost", 3, 0.8400079830158564),
-    ("catboost_exp", 3, 0.9049495058460971),
-    ("catboost_position", 3, 0.8461538461538461),
-    ("rax", 3, 0.9049494),
-    ("lenskit", 3, 0.6806060567602009),
-]
 NAMES = [
     "sklearn", "trec_eval", "trec_eval9", "pytrec_eval", "gdeval", "ir_measures", "ranx", "ranx_burges",
     "lightgbm", "xgboost", "xgboost-", "catboost", "catboost_exp", "catboost_position",
@@ -149,7 +130,10 @@ def test_named_parameters_win_over_those_of_a_tool():
 # ---- as a whole ----
 
 
-@pytest.mark.parametrize(("name", "k", "value"), GOLDEN)
+@pytest.mark.parametrize(
+    ("name", "k", "value"),
+    [*((one.system, one.cutoff, one.expected) for one in cases.GOLDEN), ("rax", 3, 0.9049494)],
+)
 def test_what_each_tool_printed_for_six_documents(golden, name, k, value):
     measure = fn.nDCG if k is None else fn.nDCG @ k
     scores = fn.evaluate(golden, measure, convention=name)

@@ -1,5 +1,5 @@
-"""Measures of our own notation against pytrec_eval, trec_eval's own test outputs, cwl_eval and scikit-learn. What is a
-convention too is compared in test_measures_of_tools.
+"""Measures of our own notation against cwl_eval, ir_measures and scikit-learn. What is a convention too is compared in
+test_measures_of_tools; what trec_eval has, in tests/trec_eval.
 """
 
 import numpy as np
@@ -40,107 +40,6 @@ def invented(seed, queries=60):
             document: int(rng.integers(0, top)) for document in ids if rng.random() < 0.6
         } or {ids[0]: 1}
     return qrels, run
-
-
-TREC = {
-    "map": "AP", "Rprec": "Rprec", "bpref": "Bpref", "recip_rank": "RR", "infAP": "infAP", "set_P": "SetP", "set_relative_P": "SetP(relative=True)",
-    "set_recall": "SetR", "set_map": "SetAP", "set_F": "SetF", "num_ret": "NumRet", "num_rel": "NumRel", "num_rel_ret": "NumRet(rel=1)",
-    **{f"P_{k}": f"P@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
-    **{f"recall_{k}": f"R@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
-    **{f"map_cut_{k}": f"AP@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
-    **{f"ndcg_cut_{k}": f"nDCG@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)},
-    **{f"success_{k}": f"Success@{k}" for k in (1, 5, 10)},
-    **{f"iprec_at_recall_{recall:.2f}": f"IPrec@{recall:g}" for recall in (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)},
-    "ndcg": "nDCG",
-}  # fmt: skip
-
-
-def in_input_order(notation, **words):
-    measure = fn.parse(notation)
-    return measure(
-        **{name: value for name, value in ({"ties": "input"} | words).items() if name in measure.params}
-    )
-
-
-@pytest.mark.parametrize("rel", [1, 2])
-def test_pytrec_eval(rel):
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
-    qrels, run = invented(1)
-    queries = list(qrels)
-    # its num_rel ignores the relevance level, see ir_measures' provider
-    names = [name for name in TREC if not (rel > 1 and name.startswith(("num_rel", "ndcg")))]
-    reference = pytrec_eval.RelevanceEvaluator(
-        qrels, set(pytrec_eval.supported_measures), relevance_level=rel
-    ).evaluate(run)
-    measures = {
-        name: in_input_order(TREC[name], **({"rel": rel} if rel > 1 and TREC[name] != "NumRet" else {}))
-        for name in names
-    }
-    scores = fn.evaluate(rankings_of(qrels, run, queries), list(dict.fromkeys(measures.values())))
-    for name, measure in measures.items():
-        wanted = [reference[query][name] for query in queries]
-        assert scores[measure].tolist() == pytest.approx(wanted, rel=1e-12), f"{name} as {measure}"
-
-
-def test_pytrec_eval_judged_documents_only():
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec_eval-terrier is not installed")
-    qrels, run = invented(2)
-    names = [name for name in TREC if not name.startswith(("bpref", "infAP", "num_rel"))]
-    evaluator = pytrec_eval.RelevanceEvaluator(
-        qrels, set(pytrec_eval.supported_measures), judged_docs_only_flag=1
-    )
-    reference = evaluator.evaluate(run)
-    queries = [query for query in qrels if any(document in qrels[query] for document in run[query])]
-    scores = fn.evaluate(
-        rankings_of(qrels, run, queries), [in_input_order(TREC[name], judged_only=True) for name in names]
-    )
-    for name, values in zip(names, scores.values, strict=True):
-        assert values.tolist() == pytest.approx([reference[query][name] for query in queries], rel=1e-12), (
-            name
-        )
-
-
-# trec_eval 10 asks for round(recall * R) relevant documents where 9, pytrec_eval and we ask for int(recall *
-# R + 0.9)
-ROUNDED = [
-    (f"iprec_at_recall_{recall}", of)
-    for recall, query in (("0.10", "301"), ("0.60", "302"))
-    for of in (query, "all")
-]
-
-
-def test_trec_eval_golden_outputs(data):
-    """Every measure that we have of trec_eval's own test output: each query, and the mean of all."""
-    folder, qrels, run = data / "trec_eval", {}, {}
-    for line in (folder / "qrels.test").read_text().splitlines():
-        query, _, document, grade = line.split()
-        qrels.setdefault(query, {})[document] = int(grade)
-    for line in (folder / "results.test").read_text().splitlines():
-        query, _, document, _, score, _ = line.split()
-        run.setdefault(query, {})[document] = float(score)
-    queries = [query for query in sorted(run) if query in qrels]
-    names = (
-        TREC
-        | {"rbp": "RBP(p=0.9)", "rbp_resid": "RBPresidual(p=0.9)"}
-        | {f"unj_{k}": f"Judged@{k}" for k in (5, 10, 20)}
-    )
-    scores = fn.evaluate(
-        rankings_of(qrels, run, queries), list(dict.fromkeys(in_input_order(name) for name in names.values()))
-    )
-    means, compared = scores.mean(), 0
-    for line in (folder / "out.test.aq").read_text().splitlines():
-        name, query, value = line.split()
-        if name not in names or (name, query) in ROUNDED:
-            continue
-        measure = in_input_order(names[name])
-        if query == "all":
-            got = scores[measure].sum() if name.startswith("num_") else means[str(measure)]
-        else:
-            got = scores[measure][queries.index(query)]
-        got = 1 - got if name.startswith("unj_") else got
-        assert round(float(got), 4) == pytest.approx(float(value), abs=5e-5), f"{line}: {got}"
-        compared += 1
-    assert compared > 200
 
 
 # ---- ir_measures and its providers ----

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from systems import DEXTRO, LAEVO, compared, drawn, row_of, scores_of
 
@@ -161,6 +161,7 @@ def test_tolerance_makes_ties():
 
 
 @pytest.mark.pure
+@settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["t", "randomisation", "tukey"]))
 def test_order_of_queries_and_systems_changes_no_bit(seed, test):
     random = np.random.default_rng(seed)

@@ -58,7 +58,7 @@ def test_worst_and_best_are_the_bounds_over_all_orders(seed):
         )
 
 
-@pytest.mark.parametrize("golden", cases.GOLDEN, ids=lambda golden: golden.system)
+@pytest.mark.parametrize("golden", cases.GOLDEN, ids=lambda golden: f"{golden.system} {golden.cutoff}")
 def test_golden_values(golden):
     name, _, rest = golden.measure.partition("(")
     words, _, cutoff = rest.partition(")") if rest else ("", "", golden.measure.partition("@")[2])

@@ -11,6 +11,7 @@ from commands import run
 
 import fastndcg as fn
 from fastndcg import MeasureError
+from fastndcg.look import drawing
 from fastndcg.measures import DEFINITIONS, spellings
 
 SPELLINGS = {
@@ -242,7 +243,7 @@ def run_ok(*arguments):
 
 
 @pytest.mark.parametrize("aliases", rounds(), ids=lambda each: each[0])
-def test_compare_explain_and_report_take_each_alias(graded, tmp_path, aliases):
+def test_compare_explain_and_report_take_each_alias(graded, tmp_path, monkeypatch, aliases):
     named = [part for alias in aliases for part in ("-m", alias) if fn.parse(alias).way != "intents"]
     systems = [graded, "--score", "score", "--score", "rerank"]
     for kind in ("table", "json", "csv", "markdown", "latex"):
@@ -259,6 +260,7 @@ def test_compare_explain_and_report_take_each_alias(graded, tmp_path, aliases):
         kind = ("table", "json", "csv", "markdown")[place % 4]
         run_ok("explain", graded, "-m", alias, "--worst", "1", "--swaps", "1", "--format", kind)
     page = tmp_path / "page.html"
+    monkeypatch.setattr(drawing, "_SECONDS", (0, 0))  # pictures take seconds, and numbers stand in for them
     run_ok("report", graded, *named, "--by", "country", "-o", page)
     assert page.stat().st_size
 

@@ -69,7 +69,7 @@ def test_refused_case(case):
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("golden", cases.GOLDEN, ids=lambda golden: golden.system)
+@pytest.mark.parametrize("golden", cases.GOLDEN, ids=lambda golden: f"{golden.system} {golden.cutoff}")
 def test_golden_query_of_other_systems(golden):
     rows = list(golden.order)
     rankings = fn.Rankings.from_lists(

@@ -345,22 +345,34 @@ def test_gains_by_name(both, gains):
 
 OURS = {
     "map": "AP", "Rprec": "Rprec", "bpref": "Bpref", "recip_rank": "RR", "infAP": "infAP", "ndcg": "nDCG",
-    "P.5,10": "P@5,10", "recall.5,10": "R@5,10", "ndcg_cut.5,10": "nDCG@5,10", "map_cut.5,10": "AP@5,10",
+    "P.5,10,1000": "P@5,10,1000", "recall.5,10": "R@5,10", "ndcg_cut.5,10": "nDCG@5,10", "map_cut.5,10,100": "AP@5,10,100",
     "success.1,5": "Success@1,5", "set_P": "SetP", "set_recall": "SetR", "set_F": "SetF", "set_map": "SetAP",
-    "set_relative_P": "SetP(relative=True)", "num_ret": "NumRet", "num_rel": "NumRel",
+    "set_relative_P": "SetP(relative=True)", "num_ret": "NumRet", "num_rel": "NumRel", "num_rel_ret": "NumRet(rel=1)",
+    "iprec_at_recall": ", ".join(f"IPrec(rounding='nearest')@{tenth / 10:g}" for tenth in range(11)),
 }  # fmt: skip
 
 
 @pytest.mark.compiled
-def test_the_measures_of_this_package_are_the_same(both):
+@pytest.mark.parametrize(("level", "judged_only"), [(1, False), (2, False), (1, True)])
+def test_the_measures_of_this_package_are_the_same(both, level, judged_only):
     qrels, run = random_run(np.random.default_rng(6), 80, [-1, 0, 0, 1, 2, 3])
     paths = written(both, qrels, run)
     rankings = read_trec(*paths)
-    read = read_both(*paths)
+    read = read_both(*paths, level=level, judged_only=judged_only)
     at = [rankings.query_ids.to_pylist().index(query) for query in read.queries]
+    words = (
+        {"ties": "input"}
+        | ({"rel": level} if level > 1 else {})
+        | ({"judged_only": True} if judged_only else {})
+    )
     for theirs, ours in OURS.items():
+        if (level > 1 and theirs.startswith(("ndcg", "num_ret"))) or (
+            judged_only and theirs in ("bpref", "infAP", "num_rel")
+        ):
+            continue  # which know no level, or need the documents that are left out
         measures = [
-            measure(ties="input") if "ties" in measure.params else measure for measure in fn.parse_many(ours)
+            measure(**{name: value for name, value in words.items() if name in measure.params})
+            for measure in fn.parse_many(ours)
         ]
         values = fn.evaluate(rankings, measures).values[:, at]
         columns = output._columns(read, read_names([theirs])[0], len(read.queries), 10)
