@@ -77,3 +77,12 @@ def data():
     if not DATA.is_dir():
         pytest.skip("the real data sets are not there: ../shared/data beside the repository")
     return DATA.resolve()
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages with one empty picture for all, of tests that are not about pictures: a process that draws takes seconds."""
+    from fastndcg.look import drawing
+
+    empty = drawing.Drawn('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    monkeypatch.setattr(drawing, "_ask", lambda lines: ([empty] * len(lines), ""))

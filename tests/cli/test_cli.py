@@ -661,7 +661,7 @@ WORDY = "query,doc,judged,place,distance\n1,a,Good,2,0.5\n1,b,Bad,1,0.1\n1,c,,3,
 
 @pytest.mark.parametrize("command", ["score", "compare", "explain", "report"])
 @pytest.mark.parametrize("order", [["--rank", "place"], ["--score", "distance", "--ascending"]])
-def test_commands_read_ranks_distances_and_words_alike(command, order, tmp_path):
+def test_commands_read_ranks_distances_and_words_alike(command, order, tmp_path, undrawn):
     paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
     for path in paths[: 2 if command == "compare" else 1]:
         path.write_text(WORDY)

@@ -335,7 +335,7 @@ def test_the_command(tmp_path):
     assert run("catalogue", tmp_path / "lists.parquet", "--items", 1).exit_code == 3
 
 
-def test_the_report_has_it(tmp_path):
+def test_the_report_has_it(tmp_path, undrawn):
     pytest.importorskip("altair", reason="the extra report is not installed")
     rankings = fn.Rankings.from_lists(
         [[1, 0], [0, 1]], doc_ids=["a", "b", "a", "c"], queries={"country": ["de", "fr"]}

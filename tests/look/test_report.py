@@ -224,7 +224,7 @@ def test_grades_are_counted_where_judged():
 # ---- command line ----
 
 
-def test_the_command_reads_files_and_says_where_they_are(tmp_path):
+def test_the_command_reads_files_and_says_where_they_are(tmp_path, undrawn):
     random, rows = np.random.default_rng(0), 40
     table = {"qid": np.repeat(np.arange(rows // 4), 4), "label": random.integers(0, 3, rows)}
     table |= {
@@ -251,7 +251,7 @@ def test_the_command_reads_files_and_says_where_they_are(tmp_path):
         out.unlink()
 
 
-def test_the_page_says_whose_documents_nobody_judged(tmp_path):
+def test_the_page_says_whose_documents_nobody_judged(tmp_path, undrawn):
     qrels = {f"q{i}": {f"d{j}": (i + j) % 2 for j in range(4)} for i in range(9)}
     runs = {
         name: {query: {f"{letter}{j}" if j < 2 else f"d{j}": 9.0 - j for j in range(4)} for query in qrels}
@@ -264,7 +264,7 @@ def test_the_page_says_whose_documents_nobody_judged(tmp_path):
     assert said in " ".join(Page(path.read_text(encoding="utf-8")).texts)
 
 
-def test_the_command_reads_runs(tmp_path):
+def test_the_command_reads_runs(tmp_path, undrawn):
     (tmp_path / "qrels.txt").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n")
     (tmp_path / "bm25.txt").write_text("q1 Q0 a 1 2.0 x\nq1 Q0 b 2 1.0 x\nq2 Q0 b 1 1.0 x\n")
     out = tmp_path / "report.html"

@@ -205,7 +205,7 @@ def test_letor_with_scores(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["compare", "explain", "report", "conventions"])
-def test_other_commands_take_standard_input(tmp_path, command):
+def test_other_commands_take_standard_input(tmp_path, undrawn, command):
     (tmp_path / "b.csv").write_bytes(WRITTEN["a.csv"](LONG))
     words = {
         "compare": ["-", str(tmp_path / "b.csv")],

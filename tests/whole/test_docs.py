@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import functools
 import importlib.util
 import inspect
 import re
@@ -29,6 +30,7 @@ OF_ENGINES = "docs/engines.md"
 EVERY_PAGE = pytest.mark.parametrize("page", examples.PAGES, ids=lambda page: page.stem)
 
 
+@functools.cache
 def help_text(*command):
     return commands.run(*command, "--help").output
 
