@@ -7,9 +7,7 @@ discounts     weights of ranks
 launch        kernels run serially or in parallel, in chunks, safe inside any host
 laid_out      ideal rankings whose length is not the cutoff
 by_intent     measures of several intents
-above_score   documents that are found only with a score above a threshold
-tied_blocks   AP whose tied documents stand together
-propensities  gains divided by the probability that they were observed
+weighed       measures that are plain sums over other grades: of clicks, above a score, AP of tied blocks
 assignments   grades of unjudged documents that make a measure least or greatest
 unjudged      unjudged documents in the order of their ranking, and the grades that they may have
 thresholds    grades that make nDCG least or greatest

@@ -37,7 +37,7 @@ from fastndcg.scoring.discounts import (
 from fastndcg.scoring.worths import EXACT, Worth, check_complete, check_sum, gain_of, worth_of
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.flow.intent_tables import IntentDocuments, IntentRows
+    from fastndcg.kernels.flow.intent_orders import IntentDocuments, IntentRows
     from fastndcg.measures import Measure
     from fastndcg.rankings.intents import IntentGrades
     from fastndcg.rankings.rankings import Rankings
@@ -167,7 +167,7 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
 
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
     """Documents with their entries of worth above 0, which are a small part of a matrix of grades."""
-    from fastndcg.kernels.flow.intent_tables import IntentDocuments
+    from fastndcg.kernels.flow.intent_orders import IntentDocuments
 
     distinct, places = _code_grades(intents.grades)
     table = np.array(
@@ -233,7 +233,7 @@ def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> 
 
 
 def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:
-    from fastndcg.kernels.flow import intent_tables as kernels
+    from fastndcg.kernels.flow import intent_orders as kernels
 
     discounts: list[Any] = []
     rows, perfect, scale = [], [], []

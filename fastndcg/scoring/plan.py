@@ -6,8 +6,6 @@ refused here.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +31,6 @@ from fastndcg.scoring.discounts import (
 from fastndcg.scoring.worths import (
     EXACT,
     ONES,
-    Worth,
     check_complete,
     check_gains,
     gain_row,
@@ -118,234 +115,19 @@ def _ranks_assumed(rankings: Rankings) -> int:
     return max(rankings._longest, int(assumed.max(initial=0)))
 
 
-# ---- tables ----
+# ---- names in declarations, and their numbers in kernels ----
 
 
-_WHOLE_WHEN_CODED = (*ONES, "judgment", "nonrelevant")
+def _numbers_of(*names: str) -> dict[str, int]:
+    return {name: getattr(tables, name.upper().replace(" ", "_")) for name in names}
 
 
-class _Keys(list[Any]):
-    """Distinct keys, and the index of each."""
-
-    def index_of(self, key: Any) -> int:
-        if key not in self:
-            self.append(key)
-        return self.index(key)
-
-
-class _List(NamedTuple):
-    """A row of `Plan.lists`, and one of `Plan.folds`."""
-
-    table: int
-    ties: int
-    condensed: int
-    fold: int
-    relevant: int = -1  # totals that the fold needs
-    nonrelevant: int = -1
-    parameter: float = 0.0
-    cut_at: float = math.inf
-    empty: float = 0.0
-
-
-class _Entries(NamedTuple):
-    """The tables that rows of a plan refer to by number; equal tables are shared."""
-
-    worths: _Keys
-    lists: _Keys
-    ideals: _Keys
-    discounts: _Keys
-    totals: _Keys
-
-    def row_of(self, out: int, measure: Measure) -> tuple[int, ...]:
-        """The row of a plan for a measure whose values go to row `out` of the result."""
-        definition = measure.definition
-        worth = worth_of(measure)
-        total = nonrelevant = ranking = ideal = -1
-        if (
-            definition.undefined == "no relevant"
-            or definition.ranking == "none"
-            or definition.over in ("fewer", "fewer returned")
-            or definition.fold == "pairs"
-        ):
-            total = self.totals.index_of(self.worths.index_of(worth._replace(gain="relevant")))
-        if definition.fold == "preference":
-            nonrelevant = self.totals.index_of(self.worths.index_of(worth._replace(gain="nonrelevant")))
-        table = self.worths.index_of(worth)
-        if definition.ranking != "none":
-            ranking = self.lists.index_of(_list_of(measure, table, total, nonrelevant))
-        if definition.over == "ideal" or definition.ranking == "ideal":
-            ideal = self._ideal_of(measure, table, ranking)
-        discount = -1 if definition.fold in _CUMULATIVE else self.discounts.index_of(discount_of(measure))
-        ranked = ranking if definition.ranking == "system" else -1
-        over, undefined = OVER[_over(measure)], _UNDEFINED[definition.undefined]
-        if (measure.params.get("max_fp") or 0.0) >= 1.0:  # relevant documents alone have a value too
-            undefined = tables.NO_RELEVANT
-        return ranked, discount, ideal, _cutoff(measure), undefined, out, over, total
-
-    def _ideal_of(self, measure: Measure, table: int, ranking: int) -> int:
-        source = tables.FULL if measure.definition.worth == "scaled" else _SOURCE[measure.params["ideal"]]
-        of_list = -1 if source == tables.JUDGED else ranking
-        pool = -1
-        if source == tables.FULL:
-            pool = self.ideals.index_of((table, tables.JUDGED, -1, tables.UNCUT, -1))
-        cutoff = _cutoff(measure) if source in (tables.RETURNED, tables.FULL) else tables.UNCUT
-        return self.ideals.index_of((table, source, of_list, cutoff, pool))
-
-
-def _list_of(measure: Measure, table: int, total: int, nonrelevant: int) -> _List:
-    fold, params = measure.definition.fold, measure.params
-    needs = (total, nonrelevant) if fold in ("preference", "interpolated", "pairs") else (-1, -1)
-    condensed = int(params.get("judged_only", False))
-    return _List(table, ties_of(measure), condensed, FOLD[fold], *needs, *fold_numbers(measure))
-
-
-def _depths(rows: Sequence[tuple[int, ...]], lists: _Keys, ideals: _Keys, longest: int) -> tuple[int, int]:
-    """The greatest number of ranks that a row needs, of rankings and of ideals."""
-    depth = min(max(tables.UNCUT if row[3] == tables.AT_RELEVANT else row[3] for row in rows), longest)
-    if any(row.fold == tables.FIRST and row.parameter == tables.OF_BEST for row in lists):
-        depth = longest
-    full = [
-        min(row[3], 1 << 40)
-        for row in rows
-        if row[2] >= 0 and ideals[row[2]][1] == tables.FULL and row[3] != tables.UNCUT
-    ]
-    return depth, max(depth, *full, 0)
-
-
-def _discount_rows(
-    discounts: _Keys, ideal_depth: int, functions: tuple[tuple[Function, int], ...]
-) -> npt.NDArray[np.float64]:
-    found = np.zeros((max(len(discounts), 1), ideal_depth + 1))
-    for place, discount in enumerate(discounts):
-        # a residual needs the discount of the rank after the last
-        width = dict(functions).get(discount, ideal_depth + isinstance(discount, Power))
-        found[place, :width] = discount_table(discount, width)
-    return found
-
-
-@lru_cache(maxsize=128)
-def _tables(
-    measures: tuple[Measure, ...],
-    coding: Coding,
-    distinct: tuple[float, ...] | None,
-    longest: int,
-    functions: tuple[tuple[Function, int], ...],
-) -> Plan:
-    """Tables for lists of up to `longest` documents; functions are called only for ranks that are needed."""
-    entries = _Entries(_Keys(), _Keys(), _Keys(), _Keys(), _Keys())
-    weighted = sorted(
-        (entries.row_of(out, measure), _weight(measure)) for out, measure in enumerate(measures)
-    )
-    rows = [row for row, _ in weighted]
-    worths, lists, ideals, discounts, totals = entries
-    depth, ideal_depth = _depths(rows, lists, ideals, longest)
-    grades = (
-        np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64)
-        if coding.levels
-        else np.array(distinct or (), np.float64)
-    )
-    gains = np.array([gain_row(worth, grades, distinct) for worth in worths])
-    finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < EXACT
-    worthy = (gains != 0).any(axis=0)
-    leave_out = _leave_out_unjudged(ideals, lists, worths)
-    return Plan(
-        gains=freeze(gains, np.float64),
-        falling=freeze(np.argsort(-gains, axis=1, kind="stable"), np.int64),
-        earning=freeze(np.where((gains >= 0).all(axis=1), (gains > 0).sum(axis=1), gains.shape[1]), np.int64),
-        exact=freeze(
-            [
-                finite
-                and bool((row == np.floor(row)).all())
-                and (coding.levels or worth.gain in _WHOLE_WHEN_CODED)
-                for worth, row in zip(worths, gains, strict=True)
-            ],
-            np.bool_,
-        ),
-        assumed=freeze([worth.unjudged is not None for worth in worths], np.bool_),
-        top=freeze([top_of(worth) for worth in worths], np.float64),
-        kinds=freeze([kind_of(worth) for worth in worths], np.int64),
-        thresholds=freeze([threshold_of(worth) for worth in worths], np.float64),
-        grades=freeze(grades, np.float64),
-        lists=freeze(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
-        folds=freeze([row[6:] for row in lists], np.float64)
-        if any(row.fold > tables.COUNT for row in lists)
-        else None,
-        ideals=freeze(
-            np.reshape(
-                [(*ideal, leaves) for ideal, leaves in zip(ideals, leave_out, strict=True)], (len(ideals), 6)
-            ),
-            np.int64,
-        ),
-        totals=freeze(totals, np.int64),
-        discounts=freeze(_discount_rows(discounts, ideal_depth, functions), np.float64),
-        rows=freeze(rows, np.int64),
-        weights=freeze([weight for _, weight in weighted], np.float64),
-        depth=depth,
-        ideal_depth=ideal_depth,
-        condensing=any(row.condensed for row in lists),
-        first_wanted=_first_wanted(worthy, any(row.condensed for row in lists))
-        if coding.levels and all(row.ties != tables.INPUT for row in lists)
-        else 0,
-        promising=freeze(_promising(gains, ideals, leave_out), np.bool_),
-        skippable=all(row[4] in tables.SKIPPABLE for row in rows)
-        and all(ideal[1] in (tables.JUDGED, tables.SCORED) for ideal in ideals),
-    )
-
-
-def _leave_out_unjudged(ideals: list[Any], lists: list[_List], worths: list[Worth]) -> list[bool]:
-    """For each ideal, whether it leaves out unjudged documents."""
-    return [
-        bool(lists[of_list].condensed) if source == tables.SCORED else worths[table].unjudged is None
-        for table, source, of_list, *_ in ideals
-    ]
-
-
-def _promising(
-    gains: npt.NDArray[np.float64], ideals: list[Any], leave_out: list[bool]
-) -> npt.NDArray[np.bool_]:
-    """Which levels, and "unjudged", have a gain in ideals of scored and of judged documents."""
-    promising = np.zeros((2, gains.shape[1] - 1), np.bool_)
-    for (table, source, *_), leaves in zip(ideals, leave_out, strict=True):
-        if source in (tables.SCORED, tables.JUDGED):
-            counted = gains[table, :-1] > 0
-            counted[-1] &= not leaves
-            promising[int(source == tables.JUDGED)] |= counted
-    return promising
-
-
-def _first_wanted(worthy: npt.NDArray[np.bool_], condensing: bool) -> int:
-    first = int(np.argmax(worthy)) if worthy.any() else len(worthy)
-    # where a list drops unjudged documents, they need a rank
-    return min(first, len(worthy) - 2) if condensing else first
-
-
-# names in declarations, and their numbers in kernels
-_SOURCE = {"judged": tables.JUDGED, "scored": tables.SCORED, "returned": tables.RETURNED, "full": tables.FULL}
-_TIES = {"average": tables.AVERAGE, "input": tables.INPUT, "worst": tables.WORST, "best": tables.BEST}
-_UNDEFINED = {
-    "never": tables.NEVER,
-    "no documents": tables.NO_DOCUMENTS,
-    "no ideal": tables.NO_IDEAL,
-    "no relevant": tables.NO_RELEVANT,
-    "no pair": tables.NO_PAIR,
-}
-FOLD = {
-    "gain": tables.GAIN,
-    "count": tables.COUNT,
-    "reached": tables.REACHED,
-    "first": tables.FIRST,
-    "hits": tables.HITS,
-    "stop": tables.STOP,
-    "preference": tables.PREFERENCE,
-    "inferred": tables.INFERRED,
-    "interpolated": tables.INTERPOLATED,
-    "mean of hits": tables.MEAN_OF_HITS,
-    "pairs": tables.PAIRS,
-    "graded pairs": tables.GRADED_PAIRS,
-}
-# folds whose lists hold the sum so far
-_CUMULATIVE = (
-    *("count", "reached", "preference", "inferred", "interpolated", "mean of hits", "pairs", "graded pairs"),
+_SOURCE = _numbers_of("judged", "scored", "returned")
+_TIES = _numbers_of("average", "input", "worst", "best")
+_UNDEFINED = _numbers_of("never", "no documents", "no ideal", "no relevant", "no pair")
+_RANK_BY_RANK = _numbers_of("gain", "first", "hits", "stop")
+FOLD = _RANK_BY_RANK | _numbers_of(  # the lists of these hold the sum so far
+    *("count", "reached", "preference", "inferred", "interpolated", "mean of hits", "pairs", "graded pairs")
 )
 OVER = {
     "nothing": tables.AS_IS,
@@ -365,14 +147,6 @@ OVER = {
 }
 
 
-def _cutoff(measure: Measure) -> int:
-    if measure.definition.ranking == "none":
-        return 1
-    if measure.definition.cut == "relevant":
-        return tables.AT_RELEVANT
-    return ranks_shown(measure)
-
-
 def ties_of(measure: Measure) -> int:
     ties = measure.params["ties"]
     if measure.definition.over == "judged":  # it counts unjudged documents: the best order has the fewest
@@ -380,19 +154,182 @@ def ties_of(measure: Measure) -> int:
     return _TIES[ties]
 
 
-def _over(measure: Measure) -> str:
-    over = measure.definition.over
-    if measure.definition.worth == "found" and measure.rel is None:
-        return "left"
-    if over == "capped":
-        return "relevant" if measure.cutoff is None else "fewer"
+def _over_and_weight(measure: Measure) -> tuple[int, float]:
+    """The divisor of a measure, and the number in `Plan.weights`."""
+    over, params = measure.definition.over, measure.params
     # kernels hold cutoffs as int64: beyond it what divides by the cutoff is multiplied by 1 / cutoff
-    return "power" if over == "cutoff" and is_beyond(measure) else over
+    if over == "cutoff" and is_beyond(measure):
+        return tables.SCALED, 1.0 / float(measure.cutoff)  # type: ignore[arg-type]
+    if measure.definition.worth == "found" and measure.rel is None:
+        over = "left"
+    elif over == "capped":
+        over = "relevant" if measure.cutoff is None else "fewer"
+    weight = float(params["beta"]) ** 2 if "beta" in params else 1.0 - float(params.get("p", 1.0))
+    return OVER[over], weight
 
 
-def _weight(measure: Measure) -> float:
-    if measure.definition.over == "cutoff" and is_beyond(measure):
-        return 1.0 / float(measure.cutoff)  # type: ignore[arg-type]
-    if "beta" in measure.params:
-        return float(measure.beta) ** 2
-    return 1.0 - float(measure.p) if "p" in measure.params else 0.0
+# ---- tables ----
+
+
+class _Keys(list[Any]):
+    """Distinct keys, and the index of each."""
+
+    def index_of(self, key: Any) -> int:
+        if key not in self:
+            self.append(key)
+        return self.index(key)
+
+
+class _List(NamedTuple):
+    """A row of `Plan.lists`, and one of `Plan.folds`."""
+
+    table: int
+    ties: int
+    condensed: int
+    fold: int
+    relevant: int  # totals that the fold needs, or -1
+    nonrelevant: int
+    parameter: float
+    cut_at: float
+    empty: float
+
+
+class _Ideal(NamedTuple):
+    """A row of `Plan.ideals`, but for its last column."""
+
+    table: int
+    source: int
+    of_list: int
+    cutoff: int
+    pool: int
+
+
+class _Entries(NamedTuple):
+    """The tables that rows of a plan refer to by number; equal tables are shared."""
+
+    worths: _Keys
+    lists: _Keys
+    ideals: _Keys
+    discounts: _Keys
+    totals: _Keys
+
+    def row_of(self, out: int, measure: Measure) -> tuple[int, ...]:
+        """The row of a plan for a measure whose values go to row `out` of the result."""
+        definition, params, fold = measure.definition, measure.params, measure.definition.fold
+        worth = worth_of(measure)
+        total = nonrelevant = ranking = ideal = -1
+        if (
+            definition.undefined == "no relevant"
+            or definition.ranking == "none"
+            or definition.over in ("fewer", "fewer returned")
+            or fold == "pairs"
+        ):
+            total = self.totals.index_of(self.worths.index_of(worth._replace(gain="relevant")))
+        if fold == "preference":
+            nonrelevant = self.totals.index_of(self.worths.index_of(worth._replace(gain="nonrelevant")))
+        table = self.worths.index_of(worth)
+        cutoff = tables.AT_RELEVANT if definition.cut == "relevant" else ranks_shown(measure)
+        if definition.ranking != "none":
+            needs = (total, nonrelevant) if fold in ("preference", "interpolated", "pairs") else (-1, -1)
+            condensed = int(params.get("judged_only", False))
+            how = (table, ties_of(measure), condensed, FOLD[fold], *needs, *fold_numbers(measure))
+            ranking = self.lists.index_of(_List(*how))
+        else:
+            cutoff = 1
+        if definition.over == "ideal" or definition.ranking == "ideal":
+            full = definition.worth == "scaled" or params["ideal"] == "full"
+            source, pool = tables.FULL if full else _SOURCE[params["ideal"]], -1
+            if full:
+                pool = self.ideals.index_of(_Ideal(table, tables.JUDGED, -1, tables.UNCUT, -1))
+            of_list = -1 if source == tables.JUDGED else ranking
+            shown = cutoff if source in (tables.RETURNED, tables.FULL) else tables.UNCUT
+            ideal = self.ideals.index_of(_Ideal(table, source, of_list, shown, pool))
+        discount = self.discounts.index_of(discount_of(measure)) if fold in _RANK_BY_RANK else -1
+        ranked = ranking if definition.ranking == "system" else -1
+        undefined = _UNDEFINED[definition.undefined]
+        if (params.get("max_fp") or 0.0) >= 1.0:  # relevant documents alone have a value too
+            undefined = tables.NO_RELEVANT
+        return ranked, discount, ideal, cutoff, undefined, out, _over_and_weight(measure)[0], total
+
+
+@lru_cache(maxsize=128)
+def _tables(
+    measures: tuple[Measure, ...],
+    coding: Coding,
+    distinct: tuple[float, ...] | None,
+    longest: int,
+    functions: tuple[tuple[Function, int], ...],
+) -> Plan:
+    """Tables for lists of up to `longest` documents; functions are called only for ranks that are needed."""
+    worths, lists, ideals, discounts, totals = entries = _Entries(*(_Keys() for _ in range(5)))
+    weighted = sorted(
+        (entries.row_of(out, measure), _over_and_weight(measure)[1]) for out, measure in enumerate(measures)
+    )
+    rows = [row for row, _ in weighted]
+    # ranks that a row needs, of rankings and of ideals
+    depth = min(max(tables.UNCUT if row[3] == tables.AT_RELEVANT else row[3] for row in rows), longest)
+    if any(row.fold == tables.FIRST and row.parameter == tables.OF_BEST for row in lists):
+        depth = longest
+    full = [each.cutoff for each in ideals if each.source == tables.FULL and each.cutoff != tables.UNCUT]
+    ideal_depth = max(depth, *(min(cutoff, 1 << 40) for cutoff in full), 0)
+    table_of_discounts = np.zeros((max(len(discounts), 1), ideal_depth + 1))
+    for place, discount in enumerate(discounts):
+        # a residual needs the discount of the rank after the last
+        width = dict(functions).get(discount, ideal_depth + isinstance(discount, Power))
+        table_of_discounts[place, :width] = discount_table(discount, width)
+    grades = np.array(distinct or (), np.float64)
+    if coding.levels:
+        grades = np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64)
+    gains = np.array([gain_row(worth, grades, distinct) for worth in worths])
+    finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < EXACT
+    exact = finite & (gains == np.floor(gains)).all(axis=1)
+    if not coding.levels:
+        exact &= [worth.gain in (*ONES, "judgment", "nonrelevant") for worth in worths]
+    condensing = any(row.condensed for row in lists)
+    # ideals that leave out unjudged documents; levels, and "unjudged", with a gain in ideals of scored and of
+    # judged documents
+    leaves_out, promising = [], np.zeros((2, gains.shape[1] - 1), np.bool_)
+    for table, source, of_list, *_ in ideals:
+        leaves_out.append(
+            bool(lists[of_list].condensed) if source == tables.SCORED else worths[table].unjudged is None
+        )
+        if source in (tables.SCORED, tables.JUDGED):
+            counted = gains[table, :-1] > 0
+            counted[-1] &= not leaves_out[-1]
+            promising[int(source == tables.JUDGED)] |= counted
+    first_wanted, worthy = 0, (gains != 0).any(axis=0)
+    if coding.levels and all(row.ties != tables.INPUT for row in lists):
+        first_wanted = int(np.argmax(worthy)) if worthy.any() else len(worthy)
+        # where a list drops unjudged documents, they need a rank
+        first_wanted = min(first_wanted, len(worthy) - 2) if condensing else first_wanted
+    folds = [row[6:] for row in lists] if any(row.fold > tables.COUNT for row in lists) else None
+    return Plan(
+        gains=freeze(gains, np.float64),
+        falling=freeze(np.argsort(-gains, axis=1, kind="stable"), np.int64),
+        earning=freeze(np.where((gains >= 0).all(axis=1), (gains > 0).sum(axis=1), gains.shape[1]), np.int64),
+        exact=freeze(exact, np.bool_),
+        assumed=freeze([worth.unjudged is not None for worth in worths], np.bool_),
+        top=freeze([top_of(worth) for worth in worths], np.float64),
+        kinds=freeze([kind_of(worth) for worth in worths], np.int64),
+        thresholds=freeze([threshold_of(worth) for worth in worths], np.float64),
+        grades=freeze(grades, np.float64),
+        lists=freeze(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
+        folds=None if folds is None else freeze(folds, np.float64),
+        ideals=freeze(
+            np.reshape(
+                [(*each, leaves) for each, leaves in zip(ideals, leaves_out, strict=True)], (len(ideals), 6)
+            ),
+            np.int64,
+        ),
+        totals=freeze(totals, np.int64),
+        discounts=freeze(table_of_discounts, np.float64),
+        rows=freeze(rows, np.int64),
+        weights=freeze([weight for _, weight in weighted], np.float64),
+        depth=depth,
+        ideal_depth=ideal_depth,
+        condensing=condensing,
+        first_wanted=first_wanted,
+        promising=freeze(promising, np.bool_),
+        skippable=all(row[4] in tables.SKIPPABLE for row in rows)
+        and all(each.source in (tables.JUDGED, tables.SCORED) for each in ideals),
+    )

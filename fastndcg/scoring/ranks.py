@@ -18,7 +18,7 @@ from fastndcg.errors import MeasureError
 from fastndcg.kernels.flow import tables
 from fastndcg.measures import NumRet
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import above_score, laid_out, launch, plan, propensities, tied_blocks, worths
+from fastndcg.scoring import laid_out, launch, plan, weighed, worths
 from fastndcg.scoring.discounts import discount_table
 
 if TYPE_CHECKING:
@@ -55,13 +55,11 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
         gains = laid_out.gains_by_rank(measure, rankings)
         parts = gains * discount_table(measure.discount, len(gains)) / found.ideal
         return found._replace(ideal_gain=gains, ideal_contribution=parts)
-    if measure.way == "propensities":
-        rankings, measure, divisor = propensities.as_plain(measure, rankings)
-    elif measure.way == "blocks":
-        divisor = float(tied_blocks.n_relevant(measure, rankings)[0])
-        rankings, measure = tied_blocks.as_plain(measure, rankings)
-    elif measure.way == "above a score":
-        rankings, measure = above_score.as_plain(measure, rankings)
+    if measure.way in ("propensities", "above a score", "blocks"):
+        rankings_of_weights = weighed.weigh(measure, rankings)
+        found = weighed.divisor_of(measure, rankings, rankings_of_weights)
+        divisor = None if found is None else float(found[0])
+        rankings, measure = rankings_of_weights, weighed.plain_of(measure)
     elif measure.way == "pooled" and measure.rel >= 0:
         rankings = rankings._with_pooled or rankings
     if measure.definition.fold in ("preference", "inferred"):

@@ -160,7 +160,7 @@ _WAYS: dict[str, _Way] = {"kernels": launch.score, "pooled": _with_pooled}
 _MODULES = {
     "laid out": "laid_out",
     "intents": "by_intent",
-    "propensities": "propensities",
-    "above a score": "above_score",
-    "blocks": "tied_blocks",
+    "propensities": "weighed",
+    "above a score": "weighed",
+    "blocks": "weighed",
 }

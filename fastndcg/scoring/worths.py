@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.errors import At, InputError, MeasureError
+from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.powers import exp2, gain_by
 from fastndcg.measures.accepted import Function, GradeGains, Numbers
@@ -135,42 +135,35 @@ def check_gains(
     for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
         gain = gain_of(worth, grade)
         shown = int(grade) if grade == int(grade) else grade
+        what, why = f"{measure} is not defined for grade {shown}, which occurs", ""
         if math.isnan(gain):
             listed = (
                 f"the grades 0 to {len(worth.gain) - 1}" if isinstance(worth.gain, Numbers) else worth.gain
             )
-            raise InputError(
-                f"{measure} has no gain for grade {shown}, which occurs",
-                _first(rankings, grade),
-                f"; it has one for {listed}. Give a gain for each grade that occurs.",
-            )
-        if math.isinf(gain) or (worth.gain == "linear" and abs(gain) > EXACT):
-            raise InputError(
-                f"grade {shown}",
-                _first(rankings, grade),
+            what = f"{measure} has no gain for grade {shown}, which occurs"
+            why = f"; it has one for {listed}. Give a gain for each grade that occurs."
+        elif math.isinf(gain) or (worth.gain == "linear" and abs(gain) > EXACT):
+            what = f"grade {shown}"
+            why = (
                 f" has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
-                "Use smaller grades, or give gain= a mapping.",
+                "Use smaller grades, or give gain= a mapping."
             )
-        if worth.gain == "stop" and gain > 1:
-            raise InputError(
-                f"{measure} is not defined for grade {shown}, which occurs",
-                _first(rankings, grade),
-                f": the highest of its scale is {worth.top:g}. Name the scale, as in ERR(max_rel={shown}).",
-            )
-        if measure.definition.worth == "stop" and not 0 <= gain <= 1:
-            raise InputError(
-                f"{measure} is not defined for grade {shown}, which occurs",
-                _first(rankings, grade),
+        elif worth.gain == "stop" and gain > 1:
+            why = f": the highest of its scale is {worth.top:g}. Name the scale, as in ERR(max_rel={shown})."
+        elif measure.definition.worth == "stop" and not 0 <= gain <= 1:
+            why = (
                 f": the probability to stop would be {gain:g}. Give one from 0 to 1 for each grade, as in "
-                f"{measure.name}(stop={{0: 0, 1: 0.2, 2: 0.7}}).",
+                f"{measure.name}(stop={{0: 0, 1: 0.2, 2: 0.7}})."
             )
+        elif gain < 0 and measure.definition.over == "ideal" and measure.params.get("floor") != "worst":
+            what = f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs"
+            why = ". Map it to 0 or more, as in nDCG(rel=1), drop those rows, or take nDCG(floor='worst')."
+        if why:
+            there = rankings.relevance == grade
+            rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
+            at = rankings._at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
+            raise InputError(what, at, why)
         most = max(most, (abs(gain), shown))
-        if gain < 0 and measure.definition.over == "ideal" and measure.params.get("floor") != "worst":
-            raise InputError(
-                f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs",
-                _first(rankings, grade),
-                ". Map it to 0 or more, as in nDCG(rel=1), drop those rows, or take nDCG(floor='worst').",
-            )
     check_sum(measure, most[0], f"grade {most[1]}", rankings._longest)
 
 
@@ -193,12 +186,6 @@ def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int =
             f"the discount {largest:g} of {measure} times the gain {gain:g} of {of} is too large to sum "
             f"over {ranks} ranks; use smaller discounts, nDCG does not change with their scale"
         )
-
-
-def _first(rankings: Rankings, grade: float) -> At | str:
-    there = rankings.relevance == grade
-    rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
-    return rankings._at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
 
 
 def check(measure: Measure, rankings: Rankings) -> None:
@@ -298,11 +285,11 @@ def top_of(worth: Worth) -> float:
     return max((gain_of(worth, grade) for grade in scale), default=math.nan)
 
 
+_KINDS = {"linear": tables.LINEAR, "exp2": tables.EXP2} | dict.fromkeys(ONES, tables.ONE)
+
+
 def kind_of(worth: Worth) -> int:
-    if worth.gain in ONES:
-        return tables.ONE
-    known = {"linear": tables.LINEAR, "exp2": tables.EXP2}
-    return known.get(worth.gain, tables.LOOKUP) if isinstance(worth.gain, str) else tables.LOOKUP
+    return _KINDS.get(worth.gain, tables.LOOKUP) if isinstance(worth.gain, str) else tables.LOOKUP
 
 
 def threshold_of(worth: Worth) -> float:

@@ -2,7 +2,6 @@
 
 worlds       chooses the plain or the compiled driver; all other modules call drivers through it
 marks        decorators that mark a function as a driver, a block and so on; no effect in plain Python
-numba_parts  names of Numba and llvmlite that vector blocks use
 compiling    the decorators of `marks` for compiled functions, with Numba's public interface
 private_numba
              the same with Numba's private interface, which takes less time, for versions that were tested

@@ -68,8 +68,7 @@ def allocating(function: F) -> F:
     return numba.njit(**_ALLOCATING)(function)
 
 
-# Numba compiles a separate np.empty for each dtype and number of dimensions, which takes 0.05 s each
-empty = np.empty if private is None else private.empty
+empty = np.empty
 
 
 def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .llvm import Code, Data, Value
-from .numba_parts import ir, types
+from .llvm import Code, Data, Value, ir, types
 
 
 def own_function(name: str, emit: Callable[..., Any], *, unrolled: bool = True) -> Callable[..., Any]:

@@ -18,11 +18,24 @@ read before are masked (`code.last_of`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .numba_parts import ir
+# with NUMBA_DISABLE_JIT both copies of the kernels are plain
+_IS_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+IS_COMPILED = __name__.startswith("fastndcg.compiled.") and not _IS_DISABLED
+
+numba: Any = None
+types: Any = None
+ir: Any = None
+binding: Any = None
+
+if IS_COMPILED and not TYPE_CHECKING:
+    import numba  # noqa: F401
+    from llvmlite import binding, ir  # noqa: F401
+    from numba import types  # noqa: F401
 
 LANES = 16
 SIDE_BY_SIDE = 8  # queries whose rows are summed together

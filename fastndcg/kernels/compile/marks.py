@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from . import emitting
-from .numba_parts import IS_COMPILED, binding, ir, numba, types
+from .llvm import IS_COMPILED, binding, ir, numba, types
 
 __all__ = ["IS_COMPILED", "binding", "ir", "numba", "types"]
 
@@ -59,7 +59,6 @@ def _as_plain(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
     return lambda function: plain or function
 
 
-private: Any = None
 BLOCK: dict[str, Any] = {}
 intrinsic: Any = _as_it_is
 overload: Any = _by_options
@@ -71,14 +70,13 @@ driver: Any = _as_plain  # its `plain` function replaces it in plain Python, whe
 # a block that stops a plain driver after its deadline; its drivers do not write what they read
 stoppable: Any = _stoppable
 empty: Any = np.empty
-steps: Any = range  # a loop whose steps are shared among threads
 
 if IS_COMPILED and not TYPE_CHECKING:
     from numba.extending import intrinsic, overload
 
-    from .compiling import BLOCK, allocating, apart, block, driver, empty, inlined, private
+    from .compiling import BLOCK, allocating, apart, block, driver, empty, inlined
 
-    stoppable, steps = _as_it_is, numba.prange
+    stoppable = _as_it_is
 
 
 def in_place_of(plain: F) -> Callable[[Callable[..., Any]], F]:

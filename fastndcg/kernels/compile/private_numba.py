@@ -3,10 +3,7 @@ works without it.
 
 DRIVER, BLOCK    options for njit that leave out repeated work of Numba's compiler
 apart            compiles a block as a separate function
-empty            np.empty, compiled once
 keep             sets the folder of a driver, and how it is loaded
-address_of       the address of a driver's code
-call_at          a call of the code at an address
 
 A process that forks waits until no compilation runs. Otherwise the child would inherit a locked lock, which
 no thread of it can release.
@@ -21,49 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from llvmlite import binding, ir
+from llvmlite import binding
 from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, NullCache
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, Flags
+from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.imputils import impl_ret_new_ref
 from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic
 
 from fastndcg.kernels.compile import caching
 from fastndcg.kernels.compile.interrupts import uninterrupted
 
-from .emitting import named_as, own_function, unpack
+from .emitting import named_as, own_function
 from .llvm import Code
 
 # ---- compiling ----
-
-
-class _Flags(Flags):
-    """Numba's flags, compared by the flags that are set.
-
-    They are part of the key by which Numba looks up each function. Comparing all flags took 7 % of a cold
-    compilation.
-    """
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self._values == other._values if isinstance(other, _Flags) else super().__eq__(other))
-
-    def __hash__(self) -> int:
-        return _HASH_OF_FLAGS
-
-
-_HASH_OF_FLAGS = hash(Flags())  # Numba hashes only the names of options, so all flags have the same hash
-
-
-class _Quick(Compiler):
-    """Numba's compiler, with flags that are compared quickly."""
-
-    def __init__(
-        self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, local: Any
-    ) -> None:
-        super().__init__(typing, target, library, args, returned, _Flags(flags), local)
 
 
 class _LinkedLibrary(JITCodeLibrary):
@@ -91,7 +61,7 @@ class _LinkedLibrary(JITCodeLibrary):
         self._finalized = True
 
 
-class _Linked(_Quick):
+class _Linked(Compiler):
     """The compiler of blocks."""
 
     def define_pipelines(self) -> Any:
@@ -99,16 +69,11 @@ class _Linked(_Quick):
         return super().define_pipelines()
 
 
-DRIVER: dict[str, Any] = {"no_cfunc_wrapper": True, "pipeline_class": _Quick}
+DRIVER: dict[str, Any] = {"no_cfunc_wrapper": True}
 # Without the wrapper by which Python calls a function: for tables and scratch memory it took a fifth of a
 # cold compilation. And without reference counting, because blocks do not allocate: an atomic addition for
 # each array took 2 microseconds a query.
-BLOCK: dict[str, Any] = {
-    "no_cfunc_wrapper": True,
-    "no_cpython_wrapper": True,
-    "pipeline_class": _Linked,
-    "_nrt": False,
-}
+BLOCK: dict[str, Any] = {**DRIVER, "no_cpython_wrapper": True, "pipeline_class": _Linked, "_nrt": False}
 ALLOCATING: dict[str, Any] = {**BLOCK, "_nrt": True}
 
 
@@ -152,23 +117,6 @@ def _rebuild(context: Any, code: Code, kind: Any, given: Any) -> Any:
     shape, strides = ([each.raw for each in numbers] for numbers in (given.shape, strides))
     populate_array(array, given.address, shape, strides, itemsize, None)
     return array._getvalue()
-
-
-@intrinsic
-def empty(typing: Any, shape: Any, kind: Any) -> Any:
-    """As `np.empty`, which Numba compiles separately for each dtype and number of dimensions, 0.05 s each."""
-    returned = types.Array(kind.dtype, len(shape) if isinstance(shape, types.BaseTuple) else 1, "C")
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        from numba.np.arrayobj import _empty_nd_impl  # here, because only compiling needs it: 20 ms
-
-        lengths = [arguments[0]]
-        if isinstance(signature.args[0], types.BaseTuple):
-            lengths = unpack(builder, arguments[0], len(signature.args[0]))
-        array = _empty_nd_impl(context, builder, returned, lengths)
-        return impl_ret_new_ref(context, builder, returned, array._getvalue())
-
-    return returned(shape, kind), generate
 
 
 # ---- keeping what was compiled ----
@@ -236,19 +184,10 @@ class _Kept(FunctionCache):
             caching.tell_unkept(f"{self._cache_path}: {error.strerror or error}")
 
 
-class _Nowhere(NullCache):
-    """Replaces the cache where there is no folder for it."""
-
-    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ARG002, as Numba calls it
-        caching.tell_unkept("a folder of the user, who has none")
-
-
 def keep(dispatcher: Any, function: Any) -> None:
-    try:
-        # code without the addresses of `load_overload` would end the process
+    # without a folder nothing is kept; code without the addresses of `load_overload` would end the process
+    with suppress(RuntimeError):
         dispatcher._cache = _Kept(function)
-    except RuntimeError:  # the user has no home, or Numba finds no folder that can be written
-        dispatcher._cache = _Nowhere()
 
 
 def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
@@ -275,39 +214,15 @@ _FINISHED = (
 
 
 def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
-    """Compile a driver for arguments of these types, or load it from the folder.
-
-    At its first compilation Numba registers all functions that it can compile; an interrupt would leave some
-    unregistered.
-    """
+    """Compile a driver for arguments of these types, or load it from the folder."""
+    if isinstance(dispatcher._cache, NullCache):
+        caching.tell_unkept("a folder of the user, who has none")
+    # at its first compilation Numba registers all functions that it can compile: an interrupt would lose some
     if kinds not in dispatcher.overloads and not is_kept(dispatcher, kinds):
         with global_compiler_lock, uninterrupted():
             dispatcher.targetctx.refresh()
     with uninterrupted(within=_FINISHED):
         dispatcher.compile(kinds)
-
-
-def address_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
-    """The address of the compiled code of a driver for such arguments; compiles it if necessary."""
-    kinds = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
-    compile_for(dispatcher, kinds)
-    compiled = dispatcher.overloads[kinds]
-    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
-
-
-@intrinsic
-def call_at(typing: Any, address: Any, chunks: Any, documents: Any, plan: Any, out: Any) -> Any:
-    """Call a serial driver by its address; returns 1 where it failed, and 0 otherwise."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        convention, kinds = context.call_conv, signature.args[1:]
-        # Numba needs a pointer with the type of the function
-        pointer = ir.PointerType(convention.get_function_type(types.none, kinds))
-        function = builder.inttoptr(arguments[0], pointer)
-        status, _ = convention.call_function(builder, function, types.none, kinds, arguments[1:])
-        return builder.zext(status.is_error, ir.IntType(64))
-
-    return types.int64(address, chunks, documents, plan, out), generate
 
 
 # ---- forks ----

@@ -1,103 +1,107 @@
-"""Drivers: they score chunks of queries, of about equal numbers of documents, with one thread or several."""
+"""Drivers, which score chunks of queries, and the scoring of grades that are coded as levels.
+
+Each step of a batch is done for all of its queries side by side before the next one: a vector holds one
+document of each query. So bounds are sorted, rows are summed, and lists are ranked if they are short or need
+most of their ranks.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from fastndcg.kernels.compile.worlds import kind_of
+from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
-from ..compile.llvm import Code, Data, Value
-from ..compile.marks import IS_COMPILED, driver, private, steps, vectors
-from .memory import batch_for, longest_list, scratch_for, work_for
-from .scoring import score_queries_of_levels, score_queries_of_values
+from ..compile.llvm import SIDE_BY_SIDE
+from ..compile.marks import block, driver
+from ..vectors.keeping import fetch
+from ..vectors.side_by_side import rank_side_by_side
+from .folds import averages_exactly, fill_lists, is_linear
+from .lanes import (
+    keep_of_lanes,
+    lists_by_rank,
+    quarter_of_next,
+    rows_to_rank,
+    take_column,
+    take_queries,
+)
+from .memory import Batch, Scratch, Work, batch_for, longest_list, scratch_for, work_for
+from .ranking import rank_documents
+from .sums import finish_batch, ideals_of_levels
+from .uncoded import score_queries_of_values
 
 
 @driver()
 def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
+    """Score chunks of queries of about equal numbers of documents; writes `out` (n_rows, n_queries)."""
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
         longest = longest_list(documents.offsets, first, last)
         scratch = scratch_for(longest, True, 0, documents, plan)
-        score_queries_of_levels(
-            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
-        )
+        work, batch = work_for(longest), batch_for(longest, plan)
+        score_queries_of_levels(first, last, documents, plan, scratch, work, batch, out)
 
 
 @driver()
 def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
+    """As `score_levels_serial`, for grades that are not coded."""
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest, pool = (
-            longest_list(documents.offsets, first, last),
-            longest_list(documents.pool_offsets, first, last),
-        )
+        longest = longest_list(documents.offsets, first, last)
+        pool = longest_list(documents.pool_offsets, first, last)
         scratch = scratch_for(longest, False, pool, documents, plan)
-        score_queries_of_values(
-            first, last, documents, plan, scratch, work_for(longest), batch_for(longest, plan), out
-        )
+        work, batch = work_for(longest), batch_for(longest, plan)
+        score_queries_of_values(first, last, documents, plan, scratch, work, batch, out)
 
 
-def address_of(serial: Any, *arguments: Any) -> Any:
-    """The address of a compiled serial driver; compiles it and `score_parallel` if necessary."""
-    if not IS_COMPILED:
-        return serial
-    kind = serial, kind_of(arguments)
-    if kind not in _addresses:
-        from ..compile.compiling import compile_for  # imports Numba
-
-        address = private.address_of(serial, arguments)
-        # its first call would otherwise search all installed packages for extensions of Numba, 25 ms
-        compile_for(score_parallel, (address, 1, np.zeros(1, np.int64), *arguments))
-        _addresses[kind] = address
-    return _addresses[kind]
-
-
-_addresses: dict[Any, Any] = {}
-
-
-def plain_call_at(serial: Any, chunks: Array, documents: Documents, plan: Plan, out: Array) -> int:
-    """Call a serial driver by its address; returns 1 where it failed for lack of memory, and 0 otherwise.
-
-    A second copy of its code inside the parallel driver took 8 s to compile.
-    """
-    serial(chunks, documents, plan, out)
-    return 0
-
-
-call_at = plain_call_at if private is None else private.call_at
-# whether there is a parallel driver. Without private parts of Numba it would contain a second compiled copy
-# of the serial driver, so Python threads run the serial driver instead
-IS_PARALLEL = not IS_COMPILED or private is not None
-
-
-def plain_take_next(taken: Array) -> int:
-    """Add 1 to the counter `taken`; returns its value before, which no other thread gets."""
-    taken[0] += 1
-    return int(taken[0]) - 1
-
-
-@vectors(plain_take_next, within=True)
-def take_next(code: Code, taken: Data) -> Value:
-    return Value(code, code.builder.atomic_rmw("add", taken.at(0), code.number(1).raw, "monotonic"))
-
-
-@driver(parallel=True)
-def score_parallel(
-    address: Any, threads: int, taken: Array, chunks: Array, documents: Documents, plan: Plan, out: Array
-) -> int:
-    """Run the serial driver at the address over chunks of queries; returns how many chunks failed.
-
-    Each thread takes the next chunk when it has finished one, so a thread on a busy core takes fewer. With
-    equal shares, and one of two cores busy with another process, a run took half as long again. `taken`
-    counts chunks: int64 (1,), from 0.
-    """
-    failed = 0
-    for _ in steps(threads):
-        c = take_next(taken)
-        while c < chunks.shape[0] - 1:
-            failed += call_at(address, chunks[c : c + 2], documents, plan, out)
-            c = take_next(taken)
-    return failed
+@block
+def score_queries_of_levels(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, batch: Batch,
+    out: Array,
+) -> None:  # fmt: skip
+    # fields are read once: each access copies the hundred words of a tuple, which LLVM has to remove again
+    lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
+    unjudged, judged = gains.shape[1] - 2, batch.counts[1]
+    scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
+    lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE
+    linear = averaged = True
+    keeps_order = documents.scores.itemsize == 4  # of tied documents that are ranked side by side
+    for v in range(lists.shape[0]):
+        linear = linear and is_linear(v, lists)
+        averaged = averaged and averages_exactly(v, lists, plan.exact)
+    while first < last:
+        placed, first = take_queries(first, last, documents, plan, scored, judged, batch, out)
+        # fetched in parts: a processor that waits for some twenty cache lines accepts no more requests
+        ahead, quarter = quarter_of_next(first, last, documents)
+        fetch(documents.scores, ahead, ahead + quarter)
+        keep_of_lanes(placed, plan.depth, documents, lanes, scratch)
+        fetch(documents.scores, ahead + quarter, ahead + 2 * quarter)
+        rows, all_ranked = 0, False
+        if lanes_are_many:
+            rows, all_ranked = rows_to_rank(placed, plan.first_wanted, lanes, scored)
+        tied_lanes = 0
+        if rows > 0:
+            tied_lanes = rank_side_by_side(
+                scratch.scores, scratch.kept, lanes.kept, placed, rows, unjudged + 1,
+                ranked.keys, ranked.codes, ranked.same,
+            )  # fmt: skip
+            lists_by_rank(rows, tied_lanes != 0, plan, batch)
+        fetch(documents.scores, ahead + 2 * quarter, ahead + 3 * quarter)
+        tied = tied_lanes != 0
+        all_made = all_ranked and (averaged or (linear and not tied))
+        for lane in range(0 if all_made else placed):
+            kept, is_tied = lanes.kept[lane], tied_lanes >> lane & 1 == 1
+            is_ranked, made = rows > 0 and kept <= rows, tables.NONE_MADE
+            if is_ranked:
+                made = tables.AVERAGED_MADE if is_tied else tables.ALL_MADE
+            if (made == tables.ALL_MADE and linear) or (made == tables.AVERAGED_MADE and averaged):
+                continue
+            if is_ranked and (keeps_order or not is_tied):
+                is_tied = take_column(ranked, lane, kept, work)
+            else:
+                is_tied = tied = rank_documents(
+                    kept, tied, unjudged + 1, lane, documents, plan, scratch, work
+                )
+            fill_lists(kept, not is_tied, unjudged, made, gains, plan, scratch, work, batch, lane)
+        fetch(documents.scores, ahead + 3 * quarter, ahead + 4 * quarter)
+        ideals_of_levels(scored, judged, plan, batch)
+        fetch(documents.relevance, ahead, ahead + 4 * quarter)
+        finish_batch(placed, plan, work, batch, out)

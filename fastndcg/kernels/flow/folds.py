@@ -1,13 +1,15 @@
-"""Folds: lists for measures that are not linear in the gains, such as precision at each relevant document."""
+"""Lists of one query: gains by rank, and for measures that are not linear in them what each rank adds."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Plan
 
-from ..compile.marks import apart, block, stoppable
+from ..compile.marks import apart, block, inlined, stoppable
 from .expectations import (
     expected_inferred,
     expected_maximum,
@@ -16,22 +18,53 @@ from .expectations import (
     preference,
     stop_chances,
 )
-from .lists import collect
-from .memory import Batch, Work
-from .pairs import fold_distinct_pairs, fold_graded_pairs, fold_pairs
-from .sorting import sort_falling
+from .memory import Batch, Scratch, Work
+from .pairs import graded_share, share_of_distinct, share_of_pairs
+from .sorting import average, sort_falling
+
+
+class Fold(NamedTuple):
+    """How a list is filled, from which ranking, and where to: `lists[:, lane]`."""
+
+    fold: int
+    ties: int
+    condensed: bool  # unjudged documents are left out
+    relevant: float  # totals that the fold needs
+    nonrelevant: float
+    ranked: int
+    distinct: bool  # no documents are tied
+    unjudged: int  # code of unjudged documents
+    gains: Array  # gain of each code
+    codes: Array
+    sizes: Array
+    group: Array
+    chances: Array
+    lists: Array
+    lane: int
 
 
 @block
-def next_group(
-    start: int, condensed: bool, unjudged: int, gains: Array, codes: Array, sizes: Array, group: Array
-) -> tuple[int, int]:
+def next_group(f: Fold, start: int) -> tuple[int, int]:
     """Copy the gains of the tied group at `start`; returns how many documents count, and the next start."""
-    stop = start + sizes[start]
-    if stop == start + 1 and not condensed:
-        group[0] = gains[codes[start]]
+    stop = start + f.sizes[start]
+    if stop == start + 1 and not f.condensed:
+        f.group[0] = f.gains[f.codes[start]]
         return 1, stop
-    return collect(start, stop, condensed, unjudged, gains, codes, group), stop
+    size = 0
+    for i in range(start, stop):
+        if not (f.condensed and f.codes[i] == f.unjudged):
+            f.group[size] = f.gains[f.codes[i]]
+            size += 1
+    return size, stop
+
+
+@block
+def arrange(ties: int, group: Array, size: int) -> None:
+    """Put the gains of a tied group into the order of WORST or BEST; else they stay in that of the input."""
+    if size > 1 and ties in (tables.WORST, tables.BEST):
+        sort_falling(group, size)
+        for i in range(size // 2 if ties == tables.WORST else 0):
+            group[i], group[size - 1 - i] = group[size - 1 - i], group[i]
 
 
 @block
@@ -42,12 +75,91 @@ def number_found(group: Array, size: int, floor: float) -> int:
     return found
 
 
+# ---- gains and counts ----
+
+
+@apart
+def gather(f: Fold, exact: bool) -> int:
+    """Write the gains by rank, ties resolved; returns how many ranks are filled."""
+    group, depth, out = f.group, f.lists.shape[0], f.lists[:, f.lane]
+    if f.distinct and not f.condensed:
+        filled = min(f.ranked, depth)
+        for i in range(filled):
+            out[i] = f.gains[f.codes[i]]
+        return filled
+    at = start = 0
+    while start < f.ranked and at < depth:
+        size, start = next_group(f, start)
+        filled = min(size, depth - at)
+        if f.ties == tables.AVERAGE and size > 1:
+            mean = average(group, size, exact)
+            for i in range(filled):
+                out[at + i] = mean
+        else:
+            arrange(f.ties, group, size)
+            for i in range(filled):
+                out[at + i] = group[i]
+        at += filled
+    return at
+
+
+@apart
+def gather_sums(f: Fold) -> int:
+    """As `gather`, but of the sums of gains so far. Gains are whole: the sum after a tied group is exact."""
+    group, depth, out = f.group, f.lists.shape[0], f.lists[:, f.lane]
+    at = start = 0
+    before = 0.0
+    while start < f.ranked and at < depth:
+        size, start = next_group(f, start)
+        filled = min(size, depth - at)
+        if f.ties == tables.AVERAGE and size > 1:
+            total = 0.0
+            for i in range(size):
+                total += group[i]
+            for i in range(filled):
+                out[at + i] = before + (i + 1) * total / size
+            before += total
+        else:
+            arrange(f.ties, group, size)
+            for i in range(filled):
+                before += group[i]
+                out[at + i] = before
+        at += filled
+    return at
+
+
+# ---- what is not linear in the gains ----
+
+
+@apart
+def fold_distinct(f: Fold, parameter: float) -> int:
+    """As `fold_by_rank` by HITS or STOP without tied documents; no branch depends on the grades."""
+    added, filled = f.group, min(f.ranked, f.lists.shape[0])
+    hits, going = 0.0, 1.0
+    if f.fold == tables.HITS:
+        for i in range(filled):
+            hit = 1.0 if f.gains[f.codes[i]] > 0.0 else 0.0
+            hits += hit
+            added[i] = hits * hit
+    else:
+        for i in range(filled):
+            stop = f.gains[f.codes[i]]
+            added[i] = going * stop
+            going *= 1.0 - stop
+    if f.fold == tables.HITS or parameter == 0.0:
+        for i in range(filled):  # a separate loop, which becomes vectors
+            added[i] /= i + 1.0
+    for i in range(filled):
+        f.lists[i, f.lane] = added[i]
+    return filled
+
+
 @block
-def gain_below_best(gains: Array, codes: Array, ranked: int) -> float:
+def gain_below_best(f: Fold) -> float:
     """The greatest gain of a list but for its best gain, and at least 0."""
     best = below = 0.0
-    for i in range(ranked):
-        gain = gains[codes[i]]
+    for i in range(f.ranked):
+        gain = f.gains[f.codes[i]]
         if gain > best:
             best, below = gain, best
         elif below < gain < best:
@@ -55,51 +167,25 @@ def gain_below_best(gains: Array, codes: Array, ranked: int) -> float:
     return below
 
 
-@block
-def hits_wanted(recall: float, relevant: float) -> float:
-    """How many relevant documents a recall takes, rounded as by trec_eval 9; a negative one as by 10."""
-    exact = abs(recall) * relevant
-    if recall >= 0.0:
-        return np.floor(exact + 0.9)
-    whole = np.floor(exact)
-    return whole + 1.0 if exact - whole >= 0.5 else whole
-
-
 @stoppable
 @block
-def fold_by_rank(
-    fold: int,
-    parameter: float,
-    ties: int,
-    condensed: bool,
-    unjudged: int,
-    ranked: int,
-    gains: Array,
-    codes: Array,
-    sizes: Array,
-    group: Array,
-    chances: Array,
-    lists: Array,
-    lane: int,
-) -> int:
+def fold_by_rank(f: Fold, parameter: float) -> int:
     """Fill a list by HITS, FIRST, REACHED or STOP; returns how many ranks were filled."""
-    depth, out = lists.shape[0], lists[:, lane]
+    fold, group, depth, out = f.fold, f.group, f.lists.shape[0], f.lists[:, f.lane]
     of_best, by_rank = fold == tables.FIRST and parameter != 0.0, parameter == 0.0
-    floor = gain_below_best(gains, codes, ranked) if of_best else 0.0
+    floor = gain_below_best(f) if of_best else 0.0
     at = start = 0
     hits = reached = 0.0
     going = 1.0  # probability that the user reads on, or that no relevant document was found
-    while start < ranked and at < depth:
-        size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
+    while start < f.ranked and at < depth:
+        size, start = next_group(f, start)
         filled, found = min(size, depth - at), number_found(group, size, floor)
         if found == 0:
             out[at : at + filled] = 0.0
-        elif ties != tables.AVERAGE or size == 1 or (found == size and fold != tables.STOP):
-            if size > 1 and ties in (tables.WORST, tables.BEST):
-                sort_falling(group, size)
+        elif f.ties != tables.AVERAGE or size == 1 or (found == size and fold != tables.STOP):
+            arrange(f.ties, group, size)
             for i in range(filled):
-                gain = group[size - 1 - i] if ties == tables.WORST else group[i]
-                rank = at + i + 1
+                gain, rank = group[i], at + i + 1
                 out[at + i] = 0.0
                 if fold == tables.STOP:
                     out[at + i] = going * gain / (rank if by_rank else 1)
@@ -116,9 +202,9 @@ def fold_by_rank(
             hits += found
         elif fold == tables.STOP:
             sort_falling(group, size)
-            stop_chances(group, found, size, filled, chances)
+            stop_chances(group, found, size, filled, f.chances)
             for i in range(filled):
-                out[at + i] = going * chances[3, i] / (at + i + 1 if by_rank else 1)
+                out[at + i] = going * f.chances[3, i] / (at + i + 1 if by_rank else 1)
             for i in range(found):
                 going *= 1.0 - group[i]
         else:
@@ -133,48 +219,46 @@ def fold_by_rank(
     return at
 
 
+@block
+def hits_wanted(recall: float, relevant: float) -> float:
+    """How many relevant documents a recall takes, rounded as by trec_eval 9; a negative one as by 10."""
+    exact = abs(recall) * relevant
+    if recall >= 0.0:
+        return np.floor(exact + 0.9)
+    whole = np.floor(exact)
+    return whole + 1.0 if exact - whole >= 0.5 else whole
+
+
 @stoppable
 @block
-def fold_whole(
-    fold: int,
-    parameter: float,
-    ties: int,
-    condensed: bool,
-    unjudged: int,
-    relevant: float,
-    nonrelevant: float,
-    ranked: int,
-    gains: Array,
-    codes: Array,
-    sizes: Array,
-    group: Array,
-    chances: Array,
-    lists: Array,
-    lane: int,
-) -> int:
-    """Write the value by PREFERENCE, INFERRED or INTERPOLATED to the first rank; returns 1, or 0 if empty."""
-    depth = lists.shape[0]
+def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
+    """The value by PREFERENCE, INFERRED, INTERPOLATED or MEAN_OF_HITS; NaN if nothing is ranked.
+
+    MEAN_OF_HITS is the mean precision at the relevant documents above the cutoff, whose number is uncertain
+    only where a tied group lies across it.
+    """
+    fold, group, chances, relevant = f.fold, f.group, f.chances, f.relevant
+    depth = int(min(1.0 * f.lists.shape[0], cutoff))
     at = start = mixed = 0
     hits = missed = pooled = value = 0.0
     wanted = hits_wanted(parameter, relevant)
-    while start < ranked and at < depth:
-        size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
+    while start < f.ranked and at < depth:
+        size, start = next_group(f, start)
         filled, found = min(size, depth - at), number_found(group, size, 0.0)
-        if ties != tables.AVERAGE or size == 1 or found in (0, size):
-            if size > 1 and ties in (tables.WORST, tables.BEST):
-                sort_falling(group, size)
+        if f.ties != tables.AVERAGE or size == 1 or found in (0, size):
+            arrange(f.ties, group, size)
             for i in range(filled):
-                gain = group[size - 1 - i] if ties == tables.WORST else group[i]
+                gain, rank = group[i], at + i + 1
                 missed += gain == 0.0
                 pooled += gain == -1.0
                 if gain > 0.0:
-                    hits, rank = hits + 1.0, at + i + 1
+                    above, hits = hits, hits + 1.0
                     if fold == tables.PREFERENCE:
-                        value += preference(missed, 0.0, relevant, nonrelevant)
+                        value += preference(missed, 0.0, relevant, f.nonrelevant)
                     elif fold == tables.INFERRED:
-                        value += inferred_precision(
-                            rank, hits - 1.0, hits - 1.0 + missed, hits - 1.0 + missed + pooled
-                        )
+                        value += inferred_precision(rank, above, above + missed, above + missed + pooled)
+                    elif fold == tables.MEAN_OF_HITS:
+                        value += hits / rank
                     elif hits >= wanted:
                         value = max(value, hits / rank)
         else:
@@ -183,11 +267,20 @@ def fold_whole(
                 others += group[i] == 0.0
                 in_pool += group[i] == -1.0
             if fold == tables.PREFERENCE:
-                value += found * preference(missed, others, relevant, nonrelevant)
+                value += found * preference(missed, others, relevant, f.nonrelevant)
             elif fold == tables.INFERRED:
                 value += expected_inferred(
                     at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances
                 )
+            elif fold == tables.MEAN_OF_HITS:
+                reward = later = 0.0  # sums over the places i of the group, from 0, of 1 / rank and i / rank
+                for i in range(filled):
+                    reward += 1.0 / (at + i + 1)
+                    later += i / (at + i + 1)
+                if filled < size:
+                    later /= max(filled - 1, 1)
+                    return expected_mean_of_hits(value, hits, size, found, filled, reward, later)
+                value += found / size * ((hits + 1.0) * reward + (found - 1) / (size - 1) * later)
             else:
                 groups = chances[:, mixed]
                 groups[0], groups[1], groups[2], groups[3] = at, hits, size, found
@@ -199,150 +292,100 @@ def fold_whole(
             pooled += in_pool
         at += filled
     if at == 0:
-        return 0
-    lists[0, lane] = expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
-    return 1
+        return np.nan
+    if fold == tables.MEAN_OF_HITS:
+        return value / hits if hits > 0.0 else 0.0
+    return expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
 
 
-@stoppable
 @block
-def fold_hits_found(
-    cutoff: float,
-    ties: int,
-    condensed: bool,
-    unjudged: int,
-    ranked: int,
-    gains: Array,
-    codes: Array,
-    sizes: Array,
-    group: Array,
-    lists: Array,
-    lane: int,
-) -> int:
-    """Write the mean precision at the relevant documents above the cutoff to the first rank; returns 1, or 0
-    if nothing is ranked.
-
-    Only a tied group across the cutoff makes their number uncertain.
-    """
-    depth = int(min(1.0 * lists.shape[0], cutoff))
-    at = start = 0
-    hits = total = 0.0
-    while start < ranked and at < depth:
-        size, start = next_group(start, condensed, unjudged, gains, codes, sizes, group)
-        filled, found = min(size, depth - at), number_found(group, size, 0.0)
-        if ties != tables.AVERAGE or found in (0, size):
-            if size > 1 and ties in (tables.WORST, tables.BEST):
-                sort_falling(group, size)
-            for i in range(filled):
-                if (group[size - 1 - i] if ties == tables.WORST else group[i]) > 0.0:
-                    hits += 1.0
-                    total += hits / (at + i + 1)
-        else:
-            reward = later = 0.0  # sums over the places i of the group, from 0, of 1 / rank and of i / rank
-            for i in range(filled):
-                reward += 1.0 / (at + i + 1)
-                later += i / (at + i + 1)
-            if filled < size:
-                lists[0, lane] = expected_mean_of_hits(
-                    total, hits, size, found, filled, reward, later / max(filled - 1, 1)
-                )
-                return 1
-            total += found / size * ((hits + 1.0) * reward + (found - 1) / (size - 1) * later)
-            hits += found
-        at += filled
-    if at == 0:
+def fold_list(folds: Array | None, v: int, f: Fold) -> int:
+    """Fill a list by a fold after COUNT; returns how many ranks. Without such lists none is compiled."""
+    if folds is None:
         return 0
-    lists[0, lane] = total / hits if hits > 0.0 else 0.0
-    return 1
-
-
-@apart
-def fold_distinct(
-    fold: int,
-    parameter: float,
-    ranked: int,
-    gains: Array,
-    codes: Array,
-    added: Array,
-    lists: Array,
-    lane: int,
-) -> int:
-    """As `fold_by_rank` by HITS or STOP without tied documents; no branch depends on the grades."""
-    filled = min(ranked, lists.shape[0])
-    hits, going = 0.0, 1.0
-    if fold == tables.HITS:
-        for i in range(filled):
-            hit = 1.0 if gains[codes[i]] > 0.0 else 0.0
-            hits += hit
-            added[i] = hits * hit
+    parameter, cutoff = folds[v, tables.PARAMETER], folds[v, tables.CUT_AT]
+    plain = f.distinct and not f.condensed
+    if f.fold in (tables.HITS, tables.STOP) and plain:
+        return fold_distinct(f, parameter)
+    if f.fold in (tables.HITS, tables.FIRST, tables.REACHED, tables.STOP):
+        return fold_by_rank(f, parameter)
+    if f.fold == tables.GRADED_PAIRS:
+        value = graded_share(
+            f.ties, f.condensed, f.unjudged, f.ranked, f.gains, f.codes, f.sizes, f.group, f.chances
+        )
+    elif f.fold == tables.PAIRS and plain and parameter == 0.0 and cutoff >= f.ranked:
+        value = share_of_distinct(f.ranked, f.gains, f.codes)
+    elif f.fold == tables.PAIRS:
+        empty = folds[v, tables.EMPTY]
+        value = share_of_pairs(
+            f.ties, f.condensed, f.unjudged, f.relevant, f.ranked, cutoff, parameter, empty, f.gains,
+            f.codes, f.sizes, f.chances,
+        )  # fmt: skip
     else:
-        for i in range(filled):
-            stop = gains[codes[i]]
-            added[i] = going * stop
-            going *= 1.0 - stop
-    if fold == tables.HITS or parameter == 0.0:
-        for i in range(filled):  # a separate loop, which becomes vectors
-            added[i] /= i + 1.0
-    for i in range(filled):
-        lists[i, lane] = added[i]
-    return filled
+        value = fold_whole(f, parameter, cutoff)
+    if np.isnan(value):
+        return 0
+    f.lists[0, f.lane] = value
+    return 1
 
 
-@block
-def fold_lists(
-    folds: Array | None,
-    ranked: int,
-    distinct: bool,
-    unjudged: int,
-    gains: Array,
-    plan: Plan,
-    chances: Array,
-    work: Work,
-    batch: Batch,
-    lane: int,
-) -> None:
-    """Fill the lists of all folds after COUNT. `folds` is None without such lists, so no fold is compiled."""
-    if folds is not None:
-        totals, codes, sizes, group = batch.totals, work.codes, work.sizes, work.group
-        for v in range(plan.lists.shape[0]):
-            fold, table, ties = (
-                plan.lists[v, tables.FOLD],
-                plan.lists[v, tables.TABLE],
-                plan.lists[v, tables.TIES],
-            )
-            condensed = plan.lists[v, tables.CONDENSED] == 1
-            of_relevant, of_nonrelevant = plan.lists[v, tables.RELEVANT], plan.lists[v, tables.NONRELEVANT]
-            parameter, cutoff = folds[v, tables.PARAMETER], folds[v, tables.CUT_AT]
-            worth, out, filled = gains[table], batch.lists[v], batch.lengths[v, lane]
-            if fold in (tables.HITS, tables.STOP) and distinct and not condensed:
-                filled = fold_distinct(fold, parameter, ranked, worth, codes, group, out, lane)
-            elif fold in (tables.PREFERENCE, tables.INFERRED, tables.INTERPOLATED):
-                relevant = totals[of_relevant, lane] if of_relevant >= 0 else 0.0
-                nonrelevant = totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0
-                filled = fold_whole(
-                    fold, parameter, ties, condensed, unjudged, relevant, nonrelevant, ranked, worth, codes,
-                    sizes,
-                    group, chances, out, lane,
-                )  # fmt: skip
-            elif fold == tables.PAIRS:
-                if distinct and not condensed and parameter == 0.0 and cutoff >= ranked:
-                    filled = fold_distinct_pairs(ranked, worth, codes, out, lane)
-                else:
-                    filled = fold_pairs(
-                        ties, condensed, unjudged, totals[of_relevant, lane], ranked, cutoff, parameter,
-                        folds[v, tables.EMPTY], worth, codes, sizes, chances, out, lane,
-                    )  # fmt: skip
-            elif fold == tables.GRADED_PAIRS:
-                filled = fold_graded_pairs(
-                    ties, condensed, unjudged, ranked, worth, codes, sizes, group, chances, out, lane
-                )
-            elif fold == tables.MEAN_OF_HITS:
-                filled = fold_hits_found(
-                    cutoff, ties, condensed, unjudged, ranked, worth, codes, sizes, group, out, lane
-                )
-            elif fold > tables.COUNT:
-                filled = fold_by_rank(
-                    fold, parameter, ties, condensed, unjudged, ranked, worth, codes, sizes, group, chances,
-                    out, lane,
-                )  # fmt: skip
-            batch.lengths[v, lane] = filled
+# ---- all lists of a plan ----
+
+
+@inlined
+def is_linear(v: int, lists: Array) -> bool:
+    """Whether a list has gains or counts of all documents. Such lists are made side by side."""
+    return lists[v, tables.FOLD] in (tables.GAIN, tables.COUNT) and lists[v, tables.CONDENSED] == 0
+
+
+@inlined
+def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
+    """Whether a list that is made side by side is also right for tied documents."""
+    return (
+        is_linear(v, lists)
+        and lists[v, tables.FOLD] == tables.GAIN
+        and lists[v, tables.TIES] == tables.AVERAGE
+        and exact[lists[v, tables.TABLE]]
+    )
+
+
+@inlined
+def fill_lists(
+    ranked: int, distinct: bool, unjudged: int, made: int, gains: Array, plan: Plan, scratch: Scratch,
+    work: Work, batch: Batch, lane: int,
+) -> None:  # fmt: skip
+    """Fill the lists of one lane, except those `made` for all queries side by side."""
+    lists, totals, lengths = plan.lists, batch.totals, batch.lengths
+    for v in range(lists.shape[0]):
+        if (made == tables.ALL_MADE and is_linear(v, lists)) or (
+            made == tables.AVERAGED_MADE and averages_exactly(v, lists, plan.exact)
+        ):
+            continue
+        table, of_relevant, of_nonrelevant = (
+            lists[v, tables.TABLE],
+            lists[v, tables.RELEVANT],
+            lists[v, tables.NONRELEVANT],
+        )
+        f = Fold(
+            lists[v, tables.FOLD],
+            lists[v, tables.TIES],
+            lists[v, tables.CONDENSED] == 1,
+            totals[of_relevant, lane] if of_relevant >= 0 else 0.0,
+            totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0,
+            ranked,
+            distinct,
+            unjudged,
+            gains[table],
+            work.codes,
+            work.sizes,
+            work.group,
+            scratch.chances,
+            batch.lists[v],
+            lane,
+        )
+        if f.fold == tables.GAIN:
+            lengths[v, lane] = gather(f, plan.exact[table])
+        elif f.fold == tables.COUNT:
+            lengths[v, lane] = gather_sums(f)
+        else:
+            lengths[v, lane] = fold_list(plan.folds, v, f)

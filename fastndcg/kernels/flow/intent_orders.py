@@ -1,12 +1,86 @@
-"""Orders of documents of several intents: by score, within tied groups, and the greedy ideal."""
+"""Measures of several intents as tables, and orders of their documents: by score, within tied groups, and the
+greedy ideal.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from fastndcg.kernels.flow.tables import Array
 
 from ..compile.marks import block, inlined
-from .intent_tables import Buckets, IntentDocuments, IntentWork
 from .sorting import sort_by_key_stably, sort_falling
+
+# columns of IntentRows.rows; a fold is GAIN, or STOP where each document lowers the worth of later ones to
+# the same intent
+(
+    INTENT_TABLE,
+    INTENT_FOLD,
+    INTENT_TIES,
+    INTENT_DISCOUNT,
+    INTENT_CUTOFF,
+    INTENT_OVER,
+    INTENT_OUT,
+    WEIGHED,
+    DEPTH,
+) = range(9)
+# how the sums of the intents become one value
+TOTAL_OF_INTENTS, MEAN_OF_INTENTS, OF_PERFECT, OF_GREEDY, OF_EACH_IDEAL = range(5)
+
+
+class IntentDocuments(NamedTuple):
+    """Documents of queries. Each has entries: its worth to some intents of the query, by rising intent."""
+
+    offsets: Array  # int64 (n_queries + 1,)
+    entries: Array  # int64 (n_docs + 1,): entries of each document
+    numbers: Array  # int64 (n_entries,): intent of each entry
+    worth: Array  # float64 (n_tables, n_entries)
+
+
+class IntentRows(NamedTuple):
+    """Measures as tables."""
+
+    rows: Array  # int64 (n_rows, 9): see the names of columns
+    perfect: Array  # float64 (n_rows,): worth of a document that is perfect for an intent
+    scale: Array  # float64 (n_rows,): factor of a total
+    discounts: Array  # float64 (n_discounts, ranks)
+
+
+class Buckets(NamedTuple):
+    """Entries of a ranking by intent: intent `t` owns `starts[t]:starts[t + 1]`, by rising rank."""
+
+    starts: Array  # int64 (n_intents + 1,)
+    ranks: Array  # int64
+    entries: Array  # int64
+
+
+class IntentWork(NamedTuple):
+    """Working memory of one query of n documents; rankings hold their numbers, from 0."""
+
+    order: Array  # int64 (n,): documents by falling score
+    sizes: Array  # int64 (n,): documents of the tied group of each rank
+    firsts: Array  # int64 (n,): first rank of that tied group
+    rearranged: Array  # int64 (n,): documents, with those of each tied group in the worst or best order
+    values: Array  # float64 (n,): sort keys of `rearranged` within tied groups
+    keys: Array  # int64 (n,)
+    spare: Array  # int64 (n,)
+    spare_keys: Array  # int64 (n,)
+    spare_values: Array  # float64 (n,)
+    ranked: Buckets  # of `order`
+    arranged: Buckets  # of `rearranged`
+    judged: Buckets  # of the pool
+    greedy: Buckets  # of `ideal_order`
+    ideal_order: Array  # int64 (n_pool,): the greedy ideal
+    # documents of a kind are worth the same to every intent
+    kinds: Array  # int64 (2, n_pool): first document left and last document of each kind
+    following: Array  # int64 (n_pool,): the next document of the kind; -1 for none
+    weights: Array  # float64 (n_intents,)
+    active: Array  # bool (n_intents,): whether the intent has a judged document of worth above 0
+    best: Array  # float64 (n_intents,): sum of each intent's own ideal
+    going: Array  # float64 (n_intents,): probability that the documents above have not satisfied each intent
+    terms: Array  # float64 (n_intents,)
+    group: Array  # float64: gains of one tied group
+    chances: Array  # float64 (4, ...): probabilities within it
 
 
 @block
@@ -58,15 +132,9 @@ def compare_entries(one: int, other: int, documents: IntentDocuments, worth: Arr
 
 @inlined
 def greedy_order(
-    first: int,
-    n: int,
-    depth: int,
-    decaying: bool,
-    ordered: bool,
-    documents: IntentDocuments,
-    worth: Array,
+    first: int, n: int, depth: int, decaying: bool, ordered: bool, documents: IntentDocuments, worth: Array,
     work: IntentWork,
-) -> int:
+) -> int:  # fmt: skip
     """Fill `work.ideal_order` with the greedy ideal; returns how many documents gain something.
 
     Each rank takes the document that gains most there, given the documents above. Documents of one kind,
@@ -74,21 +142,18 @@ def greedy_order(
     the first document wins where the documents are `ordered`, and otherwise the kind that `compare_entries`
     puts first.
     """
+    entries, numbers = documents.entries, documents.numbers
     kinds, following, going, terms = work.kinds, work.following, work.going, work.terms
     n_kinds = 0
     for document in range(n):
-        entry = documents.entries[first + document]
-        if (
-            next_worthy(entry, documents.entries[first + document + 1], worth)
-            == documents.entries[first + document + 1]
-        ):
+        stop = entries[first + document + 1]
+        if next_worthy(entries[first + document], stop, worth) == stop:
             continue
         following[document] = -1
         kind = 0
-        while (
-            kind < n_kinds
-            and compare_entries(first + kinds[1, kind], first + document, documents, worth) != 0
-        ):
+        while kind < n_kinds:
+            if compare_entries(first + kinds[1, kind], first + document, documents, worth) == 0:
+                break
             kind += 1
         if kind == n_kinds:
             kinds[0, kind] = document
@@ -105,9 +170,8 @@ def greedy_order(
             if document < 0:
                 continue
             gain, n_terms = 0.0, 0
-            for e in range(documents.entries[first + document], documents.entries[first + document + 1]):
-                t = documents.numbers[e]
-                terms[n_terms] = work.weights[t] * going[t] * worth[e]
+            for e in range(entries[first + document], entries[first + document + 1]):
+                terms[n_terms] = work.weights[numbers[e]] * going[numbers[e]] * worth[e]
                 n_terms += 1
             sort_falling(terms, n_terms)  # so that the same terms give the same gain to the last bit
             for i in range(n_terms):
@@ -115,11 +179,10 @@ def greedy_order(
             better = best < 0 or gain > most
             if not better and gain == most:
                 other = kinds[0, best]
-                better = (
-                    document < other
-                    if ordered
-                    else compare_entries(first + document, first + other, documents, worth) < 0
-                )
+                if ordered:
+                    better = document < other
+                else:
+                    better = compare_entries(first + document, first + other, documents, worth) < 0
             if better:
                 best, most = kind, gain
         if best < 0:
@@ -129,49 +192,9 @@ def greedy_order(
         placed += 1
         kinds[0, best] = following[document]
         if decaying:
-            for e in range(documents.entries[first + document], documents.entries[first + document + 1]):
-                going[documents.numbers[e]] *= 1.0 - worth[e]
+            for e in range(entries[first + document], entries[first + document + 1]):
+                going[numbers[e]] *= 1.0 - worth[e]
     return placed
-
-
-@block
-def worth_to(intent: int, document: int, documents: IntentDocuments, worth: Array) -> float:
-    for e in range(documents.entries[document], documents.entries[document + 1]):
-        if documents.numbers[e] == intent:
-            return worth[e]
-    return 0.0
-
-
-@inlined
-def order_within_ties(
-    n: int, best: bool, n_intents: int, first: int, documents: IntentDocuments, worth: Array, work: IntentWork
-) -> None:
-    """Order the documents of each tied group by their values, greatest first where `best`, least first
-    otherwise.
-
-    Documents of equal value that are not worth the same to each intent are ordered by their entries: sums are
-    rounded at each addition, and their bits must not depend on the order of rows.
-    """
-    values, order, spare_values, spare = work.values, work.rearranged, work.spare_values, work.spare
-    if best:
-        for i in range(n):
-            values[i] *= -1.0
-    start = 0
-    while start < n:
-        stop = start + work.sizes[start]
-        if stop - start > 1:
-            sort_by_key_stably(values[start:stop], order[start:stop], spare_values, spare)
-        while start < stop:
-            end, alike = start + 1, True
-            while end < stop and values[end] == values[start]:
-                one, other = first + order[start], first + order[end]
-                alike = alike and compare_entries(one, other, documents, worth) == 0
-                end += 1
-            for t in range(0 if alike else n_intents):  # sorted by the first intent last, so it decides
-                for i in range(start, end):
-                    values[i] = -worth_to(n_intents - 1 - t, first + order[i], documents, worth)
-                sort_by_key_stably(values[start:end], order[start:end], spare_values, spare)
-            start = end
 
 
 @inlined
@@ -193,13 +216,39 @@ def rank_by_key(keys: Array, work: IntentWork) -> None:
 def arrange_ties(
     first: int, n: int, best: bool, documents: IntentDocuments, worth: Array, work: IntentWork
 ) -> None:
-    """Fill `work.arranged` with the worst or best order of ties, for sums divided by each intent's ideal."""
+    """Fill `work.arranged` with the worst or best order of ties, for sums divided by each intent's ideal.
+
+    Documents of equal value that are not worth the same to each intent are ordered by their entries: sums are
+    rounded at each addition, and their bits must not depend on the order of rows.
+    """
+    values, order, spare_values, spare = work.values, work.rearranged, work.spare_values, work.spare
+    entries, numbers, n_intents = documents.entries, documents.numbers, work.weights.shape[0]
     for rank in range(n):
         document = first + work.order[rank]
-        work.values[rank], work.rearranged[rank] = 0.0, work.order[rank]
-        for e in range(documents.entries[document], documents.entries[document + 1]):
-            t = documents.numbers[e]
+        values[rank], order[rank] = 0.0, work.order[rank]
+        for e in range(entries[document], entries[document + 1]):
+            t = numbers[e]
             if work.active[t] and work.best[t] > 0.0:
-                work.values[rank] += work.weights[t] * worth[e] / work.best[t]
-    order_within_ties(n, best, work.weights.shape[0], first, documents, worth, work)
-    bucket_entries(work.rearranged, n, first, documents, work.arranged)
+                values[rank] += work.weights[t] * worth[e] / work.best[t]
+        if best:
+            values[rank] *= -1.0
+    start = 0
+    while start < n:
+        stop = start + work.sizes[start]
+        if stop - start > 1:
+            sort_by_key_stably(values[start:stop], order[start:stop], spare_values, spare)
+        while start < stop:
+            end, alike = start + 1, True
+            while end < stop and values[end] == values[start]:
+                one, other = first + order[start], first + order[end]
+                alike = alike and compare_entries(one, other, documents, worth) == 0
+                end += 1
+            for t in range(0 if alike else n_intents):  # sorted by the first intent last, so it decides
+                for i in range(start, end):
+                    values[i] = 0.0
+                    for e in range(entries[first + order[i]], entries[first + order[i] + 1]):
+                        if numbers[e] == n_intents - 1 - t:
+                            values[i] = -worth[e]
+                sort_by_key_stably(values[start:end], order[start:end], spare_values, spare)
+            start = end
+    bucket_entries(order, n, first, documents, work.arranged)

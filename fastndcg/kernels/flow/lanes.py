@@ -11,10 +11,8 @@ from ..compile.marks import apart, block, inlined, stoppable
 from ..vectors.bounds import bounds_of_top, greatest_by_bin
 from ..vectors.keeping import keep_few_from, keep_from_lanes
 from ..vectors.side_by_side import average_side_by_side
-from ..vectors.summing import COUNTED, gains_of_codes
-from .gains import count_levels
-from .ideals import total_of_levels
-from .lists import is_linear
+from ..vectors.summing import COUNTED, count_codes, gains_of_codes
+from .folds import is_linear
 from .memory import TOGETHER, Batch, Lanes, Ranked, Scratch, Work, vectors_of
 from .ranking import COUNTING, MANY, bounded_by, keep_all
 
@@ -26,19 +24,11 @@ _COMPARED = 8  # cost of comparing a document with a vector; sorting n rows side
 @stoppable
 @apart
 def take_queries(
-    first: int,
-    last: int,
-    documents: Documents,
-    plan: Plan,
-    scored: Array,
-    judged: Array,
-    batch: Batch,
+    first: int, last: int, documents: Documents, plan: Plan, scored: Array, judged: Array, batch: Batch,
     out: Array,
-) -> tuple[int, int]:
-    """Place the next queries in the lanes, and count their documents by level. Queries without a value get
-    NaN and no lane.
-
-    Returns how many lanes are used, and the next query.
+) -> tuple[int, int]:  # fmt: skip
+    """Place the next queries in the lanes, and count their documents by level; those without a value get NaN
+    and no lane. Returns how many lanes are used, and the next query.
     """
     lanes, totals = batch.lanes, batch.totals
     unjudged, levels, pool_offsets = plan.gains.shape[1] - 2, documents.levels, documents.pool_offsets
@@ -57,8 +47,13 @@ def take_queries(
             has_documents = has_documents or pool_stop > pool_start
             count_levels(documents.pool_relevance, pool_start, pool_stop, levels, judged, lane)
             judged[unjudged, lane] = n_unjudged
-        if plan.totals.shape[0] > 0:
-            total_lane(lane, judged, min(levels, unjudged), n_unjudged, plan, totals)
+        for i in range(plan.totals.shape[0]):
+            table, total = plan.totals[i], 0.0
+            for level in range(min(levels, unjudged)):
+                total += judged[level, lane] * plan.gains[table, level]
+            if plan.assumed[table] and n_unjudged > 0:
+                total += n_unjudged * plan.gains[table, unjudged]
+            totals[i, lane] = total
         if plan.skippable and no_level_gains(levels, scored, judged, lane, plan.promising, totals[:, lane]):
             out[:, number] = np.nan
             continue
@@ -73,12 +68,16 @@ def rows_of(query: int, documents: Documents) -> tuple[int, int]:
     return documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
 
 
-@apart
-def total_lane(lane: int, judged: Array, levels: int, n_unjudged: int, plan: Plan, totals: Array) -> None:
-    for i in range(plan.totals.shape[0]):
-        table = plan.totals[i]
-        gains, assumed = plan.gains[table], plan.assumed[table]
-        totals[i, lane] = total_of_levels(judged, lane, levels, n_unjudged, gains, assumed)
+@inlined
+def count_levels(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
+    """Count the documents of each level; `counts` has COUNTED rows more."""
+    # a pass for every few levels, over 64 documents at a time, is faster than one addition for each document
+    if stop - start >= LANES and levels <= 16:
+        count_codes(codes, start, stop, levels, counts, lane)
+        return
+    counts[:levels, lane] = 0
+    for i in range(start, stop):
+        counts[codes[i], lane] += 1
 
 
 @inlined
@@ -249,20 +248,11 @@ def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
     """As `rank_documents`, for a query that was ranked side by side with others."""
     tied, start = False, 0
     for rank in range(kept):
-        work.codes[rank] = ranked.codes[rank, lane]
-    for rank in range(max(kept, 2 * LANES)):
-        work.sizes[rank] = 1
+        work.codes[rank], work.sizes[rank] = ranked.codes[rank, lane], 1
     for rank in range(1, kept):
         if ranked.same[rank] >> lane & 1:
             work.sizes[start] += 1
             tied = True
         else:
             start = rank
-    if tied and kept <= 2 * LANES:
-        start = 0
-        while start < kept:
-            size = work.sizes[start]
-            for rank in range(start, start + size):
-                work.firsts[rank], work.sizes[rank] = start, size
-            start += size
     return tied

@@ -20,14 +20,12 @@ class Work(NamedTuple):
 
     codes: Array  # uint32: code of the document of each rank
     sizes: Array  # uint32: size of each tied group, at its first rank
-    # uint32: first rank of the tied group of each rank; in rankings of more than 2 * LANES, of each of
-    # `wanted`
-    firsts: Array
-    seen: Array  # uint32: documents of the group placed so far, at its first rank
-    wanted: Array  # uint32: kept documents that need a rank, in such a longer ranking
-    ties: Array  # uint32: how many documents are tied with each of `wanted`
+    # in rankings of more than 2 * LANES, where documents `wanted` need a rank:
+    wanted: Array  # uint32: their places among those kept
+    firsts: Array  # uint32: first rank of the tied group of each
+    ties: Array  # uint32: size of that group
+    seen: Array  # uint32: documents of a group placed so far, at its first rank
     group: Array  # float64: gains of one tied group
-    means: Array  # float64 (LANES,): mean gain of the tied group of each rank
 
 
 class Scratch(NamedTuple):
@@ -51,10 +49,10 @@ class Lanes(NamedTuple):
     starts: Array  # int64 (lanes,): first row of its documents
     stops: Array  # int64 (lanes,): the row after its last document
     seen: Array  # int64 (lanes,): the row after the documents that the next step reads; `starts` for none
-    has_documents: Array  # bool (lanes,): whether the query has scored or judged documents
-    all_kept: Array  # bool (lanes,): whether all its documents are kept for ranking
-    kept: Array  # int64 (lanes,): how many documents are kept
+    kept: Array  # int64 (lanes,): how many documents are kept for ranking
     steps: Array  # int64 (lanes,): cost of ranking this lane by itself
+    has_documents: Array  # bool (lanes,): whether the query has scored or judged documents
+    all_kept: Array  # bool (lanes,): whether all its documents are kept
 
 
 class Ranked(NamedTuple):
@@ -68,13 +66,13 @@ class Ranked(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The sums of a row so far."""
+    """The sums of a row so far; those of two sides are of the list and of the ideal."""
 
     cutoffs: Array  # int64 (lanes,)
-    sums: Array  # float64 (2, lanes): of the list and of the ideal
+    sums: Array  # float64 (2, lanes)
     summed: Array  # int64 (2, lanes): how many ranks these sums contain
-    stops: Array  # int64 (2, lanes): how many ranks they should contain
-    values: Array  # float64 (lanes,): values of the row
+    stops: Array  # int64 (2, lanes): the rank after the last of the row
+    values: Array  # float64 (lanes,)
 
 
 class Batch(NamedTuple):
@@ -105,21 +103,6 @@ def longest_list(offsets: Array, first: int, last: int) -> int:
     return longest
 
 
-@allocating
-def work_for(longest: int) -> Work:
-    size = longest + 2 * LANES
-    return Work(
-        empty(size, np.uint32),
-        empty(size, np.uint32),
-        empty(size, np.uint32),
-        empty(size, np.uint32),
-        empty(size, np.uint32),
-        empty(size, np.uint32),
-        empty(size, np.float64),
-        empty(LANES, np.float64),
-    )
-
-
 @block
 def lanes_for(longest: int, plan: Plan) -> int:
     """How many queries are scored side by side: several where each needs little memory, else one."""
@@ -128,17 +111,27 @@ def lanes_for(longest: int, plan: Plan) -> int:
     return SIDE_BY_SIDE if max(ranks, longest) <= HELD else 1
 
 
+# memory for many fields is parts of a few arrays, which take long to allocate
+
+
+@allocating
+def work_for(longest: int) -> Work:
+    size = longest + 2 * LANES
+    ranks = empty((6, size), np.uint32)
+    return Work(ranks[0], ranks[1], ranks[2], ranks[3], ranks[4], ranks[5], empty(size, np.float64))
+
+
 @allocating
 def scratch_for(longest: int, coded: bool, pool: int, documents: Documents, plan: Plan) -> Scratch:
     """Working memory for lists of up to `longest` documents; and pools of up to `pool`, without levels."""
-    size, lanes = longest + 2 * LANES, lanes_for(longest, plan)
+    size, lanes, dtype = longest + 2 * LANES, lanes_for(longest, plan), documents.scores.dtype
     return Scratch(
         empty(0 if coded else longest, np.uint32),
-        empty((SIDE_BY_SIDE, BINS), documents.scores.dtype),
-        empty(SIDE_BY_SIDE, documents.scores.dtype),
-        empty((lanes, size), documents.scores.dtype),
+        empty((SIDE_BY_SIDE, BINS), dtype),
+        empty(SIDE_BY_SIDE, dtype),
+        empty((lanes, size), dtype),
         empty((lanes, size + pool), np.uint32),
-        empty(size, documents.scores.dtype),
+        empty(size, dtype),
         empty((0 if coded else plan.gains.shape[0], longest + 2), np.float64),
         empty(0 if coded else size + pool, np.float64),
         empty((4, 0 if plan.folds is None else longest + 2), np.float64),
@@ -152,35 +145,22 @@ def batch_for(longest: int, plan: Plan) -> Batch:
     rows = LANES * max(vectors_of(min(longest, TOGETHER)), 1)
     counts = empty((2, plan.gains.shape[1] + COUNTED, lanes), np.int64)
     counts[:] = 0  # ideals are filled for lanes without a query too
+    own, flags, of_ranks = empty((7, lanes), np.int64), empty((2, lanes), np.bool_), (rows, SIDE_BY_SIDE)
+    sides, sums = empty((2, 2, lanes), np.int64), empty((3, lanes), np.float64)
     return Batch(
-        Lanes(
-            empty(lanes, np.int64),
-            empty(lanes, np.int64),
-            empty(lanes, np.int64),
-            empty(lanes, np.int64),
-            empty(lanes, np.bool_),
-            empty(lanes, np.bool_),
-            empty(lanes, np.int64),
-            empty(lanes, np.int64),
-        ),
+        Lanes(own[0], own[1], own[2], own[3], own[4], own[5], flags[0], flags[1]),
         counts,
         empty((n_totals, lanes), np.float64),
         Ranked(
-            empty((rows, SIDE_BY_SIDE), np.uint32),
+            empty(of_ranks, np.uint32),
             empty(rows, np.uint8),
-            empty((rows, SIDE_BY_SIDE), np.int64),
-            empty((rows, SIDE_BY_SIDE), np.float64),
-            empty((rows, SIDE_BY_SIDE), np.float64),
+            empty(of_ranks, np.int64),
+            empty(of_ranks, np.float64),
+            empty(of_ranks, np.float64),
         ),
         empty((n_lists, depth, lanes), np.float64),
         empty((n_lists, lanes), np.int64),
-        empty((n_ideals, ideal_depth, lanes), np.float64),
-        empty((n_ideals, lanes), np.int64),
-        Sums(
-            empty(lanes, np.int64),
-            empty((2, lanes), np.float64),
-            empty((2, lanes), np.int64),
-            empty((2, lanes), np.int64),
-            empty(lanes, np.float64),
-        ),
+        empty((max(n_ideals, 1), ideal_depth, lanes), np.float64),
+        empty((max(n_ideals, 1), lanes), np.int64),
+        Sums(own[6], sums[:2], sides[0], sides[1], sums[2]),
     )

@@ -10,7 +10,6 @@ from fastndcg.kernels.flow.tables import Array
 from ..compile.marks import apart, block, stoppable
 from .sorting import sort_falling
 
-_FEW = 16  # up to so many different gains of a query, counting documents by gain is faster than sorting them
 _OF_TIED = (0.5, 0.0, 0.0, 1.0)  # share of the pairs of tied documents that are right, by AVERAGE to BEST
 
 
@@ -95,23 +94,11 @@ def expected_share(
 
 @stoppable
 @block
-def fold_pairs(
-    ties: int,
-    condensed: bool,
-    unjudged: int,
-    relevant: float,
-    ranked: int,
-    cutoff: float,
-    max_fp: float,
-    empty: float,
-    gains: Array,
-    codes: Array,
-    sizes: Array,
-    chances: Array,
-    lists: Array,
-    lane: int,
-) -> int:
-    """Write the value by PAIRS to the first rank; returns 1, or 0 if there is no pair."""
+def share_of_pairs(
+    ties: int, condensed: bool, unjudged: int, relevant: float, ranked: int, cutoff: float, max_fp: float,
+    empty: float, gains: Array, codes: Array, sizes: Array, chances: Array,
+) -> float:  # fmt: skip
+    """The value by PAIRS; NaN if there is no pair."""
     start = at = n = 0
     cut = False
     while start < ranked and at < cutoff:
@@ -134,61 +121,37 @@ def fold_pairs(
             n += 1
             at += size
     if n == 0:
-        return 0
+        return np.nan
     if cut and ties == tables.AVERAGE:
         drawn = int(cutoff) - at + int(chances[0, n - 1] + chances[1, n - 1])
-        value = expected_share(chances[:2], n, drawn, max_fp, relevant, empty, chances[2])
-    else:
-        value = area_share(chances[:2], n, max_fp, relevant, _OF_TIED[ties])
-    if np.isnan(value):
-        return 0
-    lists[0, lane] = value
-    return 1
+        return expected_share(chances[:2], n, drawn, max_fp, relevant, empty, chances[2])
+    return area_share(chances[:2], n, max_fp, relevant, _OF_TIED[ties])
 
 
 @apart
-def fold_distinct_pairs(ranked: int, gains: Array, codes: Array, lists: Array, lane: int) -> int:
-    """As `fold_pairs` over the whole area without tied documents; no branch depends on the grades."""
+def share_of_distinct(ranked: int, gains: Array, codes: Array) -> float:
+    """As `share_of_pairs` over the whole area without tied documents; no branch depends on the grades."""
     found = ranks = 0
     for i in range(ranked):
         hit = int(gains[codes[i]] > 0.0)
         found += hit
         ranks += i * hit
     pairs = found * (ranked - found)
-    if pairs == 0:
-        return 0
-    lists[0, lane] = (pairs - (ranks - found * (found - 1) // 2)) / pairs
-    return 1
+    return (pairs - (ranks - found * (found - 1) // 2)) / pairs if pairs > 0 else np.nan
 
 
 @stoppable
 @block
-def fold_graded_pairs(
-    ties: int,
-    condensed: bool,
-    unjudged: int,
-    ranked: int,
-    gains: Array,
-    codes: Array,
-    sizes: Array,
-    group: Array,
-    chances: Array,
-    lists: Array,
-    lane: int,
-) -> int:
-    """Write the value by GRADED_PAIRS to the first rank; returns 1, or 0 if there is no pair.
+def graded_share(
+    ties: int, condensed: bool, unjudged: int, ranked: int, gains: Array, codes: Array, sizes: Array,
+    group: Array, chances: Array,
+) -> float:  # fmt: skip
+    """The value by GRADED_PAIRS; NaN if there is no pair.
 
-    Documents are added rank by rank to counts by gain, which say how many above a document have a greater
-    gain. Many gains have their counts in a tree (Fenwick, 1994).
+    Documents are added rank by rank to counts by gain, in a tree (Fenwick, 1994) that says how many above a
+    document have a greater gain.
     """
     levels, counts = chances[0], chances[1]
-    m = few_levels(ranked, condensed, unjudged, gains, codes, levels)
-    if m <= _FEW:
-        pairs, right = pairs_of_few(ties, condensed, unjudged, ranked, gains, codes, sizes, m, chances)
-        if pairs == 0.0:
-            return 0
-        lists[0, lane] = right / pairs
-        return 1
     n = 0
     for i in range(ranked):
         if not (condensed and codes[i] == unjudged):
@@ -205,87 +168,22 @@ def fold_graded_pairs(
         for i in range(start, stop):
             if not (condensed and codes[i] == unjudged):
                 group[size] = gains[codes[i]]
-                right += greater_above(group[size], levels, m, counts)
+                place = place_of(group[size], levels, m) - 1
+                while place > 0:
+                    right += counts[place]
+                    place -= place & -place
                 size += 1
         for i in range(size):
-            add_below(group[i], levels, m, counts)
+            place = place_of(group[i], levels, m)
+            while place <= m:
+                counts[place] += 1.0
+                place += place & -place
         if size > 1:
             sort_falling(group, size)
             tied, _ = distinct_pairs(group, size)
             right += _OF_TIED[ties] * tied
         start = stop
-    lists[0, lane] = right / pairs
-    return 1
-
-
-@apart
-def few_levels(ranked: int, condensed: bool, unjudged: int, gains: Array, codes: Array, levels: Array) -> int:
-    """List the different gains; returns how many, or more than _FEW where there are more."""
-    m = 0
-    for i in range(ranked):
-        gain, known = gains[codes[i]], condensed and codes[i] == unjudged
-        for q in range(m):
-            known = known or levels[q] == gain
-        if not known:
-            if m == _FEW:
-                return m + 1
-            levels[m] = gain
-            m += 1
-    return m
-
-
-@apart
-def pairs_of_few(
-    ties: int,
-    condensed: bool,
-    unjudged: int,
-    ranked: int,
-    gains: Array,
-    codes: Array,
-    sizes: Array,
-    m: int,
-    chances: Array,
-) -> tuple[float, float]:
-    """The pairs of documents of different gains, and how many of them are right.
-
-    Rows of `chances`: `m` gains; how many documents above have each, and a greater one; those of a group.
-    """
-    levels, seen, greater, group = chances[0], chances[1], chances[2], chances[3]
-    seen[:m], greater[:m], group[:m] = 0.0, 0.0, 0.0
-    right = pairs = 0.0
-    start = 0
-    while start < ranked:
-        stop = start + 1 if ties == tables.INPUT else start + sizes[start]
-        if stop == start + 1:
-            gain = gains[codes[start]]
-            if not (condensed and codes[start] == unjudged):
-                for q in range(m):  # no branch depends on the grades
-                    right += greater[q] * (levels[q] == gain)
-                    greater[q] += levels[q] < gain
-                    seen[q] += levels[q] == gain
-            start = stop
-            continue
-        for i in range(start, stop):
-            if not (condensed and codes[i] == unjudged):
-                for q in range(m):
-                    group[q] += levels[q] == gains[codes[i]]
-        size = tied = 0.0
-        for q in range(m):
-            right += greater[q] * group[q]
-            tied += size * group[q]
-            size += group[q]
-        right += _OF_TIED[ties] * tied
-        for q in range(m):
-            for p in range(m):
-                greater[q] += group[p] * (levels[p] > levels[q])
-            seen[q] += group[q]
-        group[:m] = 0.0
-        start = stop
-    total = 0.0
-    for q in range(m):
-        pairs += total * seen[q]
-        total += seen[q]
-    return pairs, right
+    return right / pairs if pairs > 0.0 else np.nan
 
 
 @block
@@ -314,20 +212,3 @@ def place_of(value: float, falling: Array, n: int) -> int:
         else:
             high = middle
     return low + 1
-
-
-@block
-def greater_above(value: float, falling: Array, n: int, counts: Array) -> float:
-    total, place = 0.0, place_of(value, falling, n) - 1
-    while place > 0:
-        total += counts[place]
-        place -= place & -place
-    return total
-
-
-@block
-def add_below(value: float, falling: Array, n: int, counts: Array) -> None:
-    place = place_of(value, falling, n)
-    while place <= n:
-        counts[place] += 1.0
-        place += place & -place

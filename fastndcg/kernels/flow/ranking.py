@@ -58,21 +58,14 @@ def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> in
 @stoppable
 @inlined
 def rank_documents(
-    kept: int,
-    tied: bool,
-    nothing: int,
-    lane: int,
-    documents: Documents,
-    plan: Plan,
-    scratch: Scratch,
+    kept: int, tied: bool, nothing: int, lane: int, documents: Documents, plan: Plan, scratch: Scratch,
     work: Work,
-) -> bool:
-    """Rank the kept documents: fill `work.codes` and `work.sizes`. Returns whether some of the ranked
-    documents may be tied.
+) -> bool:  # fmt: skip
+    """Rank the kept documents: fill `work.codes` and `work.sizes`. Returns whether some may be tied.
 
     Documents with codes below `plan.first_wanted` have gain 0 by every table and may be left out: their ranks
-    hold the code `nothing`, as a group of one unless a document tied with them has a gain. Where at most 2 *
-    LANES are ranked and some may be tied, `work.firsts` is filled too. `tied` says that ties are likely.
+    hold the code `nothing`, as a group of one unless a document tied with them has a gain. `tied` says that
+    ties are likely.
     """
     scores, codes, lowest = scratch.scores[lane], scratch.kept[lane], documents.lowest
     if kept > 2 * LANES:
@@ -82,7 +75,7 @@ def rank_documents(
             return True
         return rank_many(kept, wanted, nothing, lowest, scores, codes, scratch.wanted, work)
     if tied or not rank_distinct(scores, codes, kept, lowest, work.codes):
-        rank_tied(scores, codes, kept, lowest, work.codes, work.firsts, work.sizes)
+        rank_tied(scores, codes, kept, lowest, work.codes, work.sizes)
         return True
     for i in range(2 * LANES):
         work.sizes[i] = 1
@@ -91,24 +84,13 @@ def rank_documents(
 
 @apart
 def rank_many(
-    kept: int,
-    found: int,
-    nothing: int,
-    lowest: Any,
-    scores: Array,
-    codes: Array,
-    own: Array,
-    work: Work,
+    kept: int, found: int, nothing: int, lowest: Any, scores: Array, codes: Array, own: Array, work: Work
 ) -> bool:
     """As `rank_documents`, for more than two vectors: compare documents of `work.wanted` with all others."""
     blocks = vectors_of(kept)
-    for i in range(kept):
-        work.codes[i] = nothing
-    for i in range(kept):
-        work.sizes[i] = 1
+    work.codes[:kept], work.sizes[:kept] = nothing, 1
     padding = blocks * LANES - kept
-    for i in range(kept, kept + padding):
-        scores[i] = lowest
+    scores[kept : kept + padding] = lowest
     firsts, sizes = work.firsts, work.ties
     for j in range(found):
         own[j] = scores[work.wanted[j]]
@@ -128,8 +110,7 @@ def rank_many(
         for j in range(found):
             work.codes[firsts[j]] = codes[work.wanted[j]]
         return False
-    for i in range(kept):
-        work.seen[i] = 0
+    work.seen[:kept] = 0
     for j in range(found):
         first = firsts[j]
         seen = work.seen[first]

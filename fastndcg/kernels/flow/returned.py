@@ -8,8 +8,7 @@ from fastndcg.kernels.flow.tables import Array
 
 from ..compile.marks import allocating, block, driver, stoppable
 from ..vectors.summing import normalise
-from .lists import average
-from .sorting import falling_keys, sort_falling
+from .sorting import average, falling_keys, sort_falling
 from .sums import sum_discounted
 
 _MOST_DRAWS = 100_000  # ways to draw tied documents that are enumerated

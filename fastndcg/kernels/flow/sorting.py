@@ -49,6 +49,23 @@ def sink(values: Array, top: int, n: int) -> None:
 
 
 @block
+def average(gains: Array, n: int, exact: bool) -> float:
+    """Mean of the first `n` gains, with equal bits in any order; the mean of equal gains is that gain."""
+    lowest = highest = total = gains[0]
+    for i in range(1, n):
+        total += gains[i]
+        lowest, highest = min(lowest, gains[i]), max(highest, gains[i])
+    if lowest == highest:
+        return lowest
+    if not exact:
+        sort_falling(gains, n)
+        total = 0.0
+        for i in range(n):
+            total += gains[i]
+    return total / n
+
+
+@block
 def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
     """Sort `keys`, and `at` along with them, by rising key; equal keys keep their order."""
     n = at.shape[0]

@@ -1,4 +1,4 @@
-"""Sums over ranks, and their divisors."""
+"""Ideal rankings, sums over ranks, and their divisors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,80 @@ from fastndcg.kernels.flow.tables import Array, Plan
 
 from ..compile.llvm import SIDE_BY_SIDE
 from ..compile.marks import apart, block, inlined
-from ..vectors.summing import add_discounted, add_discounted_of_one, normalise, sum_row
-from .memory import Batch
+from ..vectors.summing import (
+    fill_ideals,
+    fill_ideals_of_one,
+    normalise,
+    sum_row,
+    sum_row_of_one,
+)
+from .memory import Batch, Work
+from .sorting import sort_falling
+
+# ---- ideals ----
+
+
+@apart
+def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> None:
+    """Fill the ideals of scored and of judged documents for each lane of a batch, from counts by level."""
+    ideals, falling, earning, gains = plan.ideals, plan.falling, plan.earning, plan.gains
+    out, lengths = batch.ideals, batch.ideal_lengths
+    for i in range(ideals.shape[0]):
+        table, source = ideals[i, tables.TABLE], ideals[i, tables.SOURCE]
+        if source not in (tables.SCORED, tables.JUDGED):
+            continue
+        left_out = gains.shape[1] - 2 if ideals[i, tables.LEAVES_OUT] == 1 else -1
+        counts, depth = scored if source == tables.SCORED else judged, out.shape[1]
+        if lengths.shape[1] == SIDE_BY_SIDE:
+            fill_ideals(
+                counts, falling[table], gains[table], earning[table], left_out, depth, out[i], lengths[i]
+            )
+        else:
+            fill_ideals_of_one(
+                counts, falling[table], gains[table], earning[table], left_out, depth, out[i], lengths[i]
+            )
+
+
+@apart
+def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None:
+    """Fill the ideals that depend on returned documents; the lists and the other ideals are filled before."""
+    ideals, lists, out, lengths = plan.ideals, batch.lists, batch.ideals, batch.ideal_lengths
+    for i in range(ideals.shape[0]):
+        source, cutoff, of_list = (
+            ideals[i, tables.SOURCE],
+            ideals[i, tables.IDEAL_CUTOFF],
+            ideals[i, tables.OF_LIST],
+        )
+        if source not in (tables.RETURNED, tables.FULL):
+            continue
+        for lane in range(placed):
+            length = batch.lengths[of_list, lane]
+            if source == tables.RETURNED:
+                length = min(cutoff, length)
+                for rank in range(length):
+                    gains[rank] = lists[of_list, rank, lane]
+                sort_falling(gains, length)
+                for rank in range(length):
+                    out[i, rank, lane] = gains[rank]
+            else:
+                length = length if cutoff == tables.UNCUT else cutoff
+                best, pool = plan.top[ideals[i, tables.TABLE]], ideals[i, tables.POOL]
+                if np.isnan(best) and lengths[pool, lane] > 0:
+                    best = out[pool, 0, lane]
+                if np.isnan(best):
+                    length = 0
+                for rank in range(length):
+                    out[i, rank, lane] = best
+            lengths[i, lane] = length
+
+
+# ---- sums ----
+
+
+@inlined
+def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) -> None:
+    ideals_of_lists(placed, plan, batch, work.group)
+    fold_rows(placed, plan, batch, out)
 
 
 @block
@@ -62,16 +134,23 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
 
     Rows with the same list, discount and ideal continue the sums of the row before.
     """
-    rows, weights, discounts, totals = plan.rows, plan.weights, plan.discounts, batch.totals
-    lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
+    rows, discounts, totals, lists, ideals = (
+        plan.rows,
+        plan.discounts,
+        batch.totals,
+        batch.lists,
+        batch.ideals,
+    )
     cutoffs, sums, summed, stops, values = batch.sums
-    queries, has_documents = batch.lanes.queries, batch.lanes.has_documents
     for r in range(rows.shape[0]):
-        source, discount, ideal, over = (
+        source, discount, ideal, over, cutoff, undefined, total = (
             rows[r, tables.LIST],
             rows[r, tables.DISCOUNT],
             rows[r, tables.IDEAL],
             rows[r, tables.OVER],
+            rows[r, tables.CUTOFF],
+            rows[r, tables.UNDEFINED],
+            rows[r, tables.TOTAL],
         )
         anew = (
             r == 0
@@ -79,82 +158,45 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
             or ideal != rows[r - 1, tables.IDEAL]
             or discount != rows[r - 1, tables.DISCOUNT]
         )
-        if rows[r, tables.CUTOFF] == tables.AT_RELEVANT:
+        if cutoff == tables.AT_RELEVANT:
             for lane in range(placed):
-                cutoffs[lane] = np.int64(totals[rows[r, tables.TOTAL], lane])
-        elif r == 0 or rows[r, tables.CUTOFF] != rows[r - 1, tables.CUTOFF]:
+                cutoffs[lane] = np.int64(totals[total, lane])
+        elif r == 0 or cutoff != rows[r - 1, tables.CUTOFF]:
             for lane in range(placed):
-                cutoffs[lane] = rows[r, tables.CUTOFF]
-        is_ratio = source >= 0 and ideal >= 0 and discount >= 0 and values.shape[0] == SIDE_BY_SIDE
-        if is_ratio:
-            sum_row(
-                placed, lists[source], lengths[source], ideals[ideal], ideal_lengths[ideal],
-                discounts[discount],
-                cutoffs, anew, stops, summed, sums, values,
-            )  # fmt: skip
+                cutoffs[lane] = cutoff
+        if discount < 0:  # the list holds sums
+            for lane in range(placed):
+                stop = min(cutoffs[lane], batch.lengths[source, lane]) if source >= 0 else 0
+                stops[0, lane], sums[0, lane] = stop, lists[source, stop - 1, lane] if stop > 0 else 0.0
         else:
-            sum_sides(placed, source, discount, ideal, anew, discounts, batch)
-        if not (is_ratio and over == tables.BY_IDEAL):
+            # a side that the row does not have has no ranks
+            one, other, sides = max(source, 0), max(ideal, 0), (source >= 0) + 2 * (ideal >= 0)
+            if values.shape[0] == SIDE_BY_SIDE:
+                sum_row(
+                    placed, sides, lists[one], batch.lengths[one], ideals[other], batch.ideal_lengths[other],
+                    discounts[discount], cutoffs, anew, stops, summed, sums, values,
+                )  # fmt: skip
+            else:
+                sum_row_of_one(
+                    placed, sides, lists[one], batch.lengths[one], ideals[other], batch.ideal_lengths[other],
+                    discounts[discount], cutoffs, anew, stops, summed, sums, values,
+                )  # fmt: skip
+        if discount < 0 or source < 0 or over != tables.BY_IDEAL:
             of_row = 0 if source >= 0 else 1
             for lane in range(placed):
-                relevant = totals[rows[r, tables.TOTAL], lane] if rows[r, tables.TOTAL] >= 0 else 0.0
+                relevant = totals[total, lane] if total >= 0 else 0.0
                 tail = discounts[discount, stops[0, lane]] if over == tables.RESIDUAL else 0.0
                 values[lane] = divide(
                     over, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant,
-                    weights[r], tail
+                    plan.weights[r], tail,
                 )  # fmt: skip
-        if rows[r, tables.UNDEFINED] != tables.NEVER:
+        if undefined != tables.NEVER:
             for lane in range(placed):
-                if not has_documents[lane]:
+                if (
+                    not batch.lanes.has_documents[lane]
+                    or (undefined == tables.NO_RELEVANT and (total < 0 or totals[total, lane] == 0.0))
+                    or (undefined == tables.NO_PAIR and stops[0, lane] == 0)
+                ):
                     values[lane] = np.nan
-        if rows[r, tables.UNDEFINED] == tables.NO_RELEVANT:
-            for lane in range(placed):
-                if rows[r, tables.TOTAL] < 0 or totals[rows[r, tables.TOTAL], lane] == 0.0:
-                    values[lane] = np.nan
-        elif rows[r, tables.UNDEFINED] == tables.NO_PAIR:
-            for lane in range(placed):
-                if stops[0, lane] == 0:
-                    values[lane] = np.nan
-        found = out[rows[r, tables.OUT]]
         for lane in range(placed):
-            found[queries[lane]] = values[lane]
-
-
-@apart
-def sum_sides(
-    placed: int,
-    source: int,
-    discount: int,
-    ideal: int,
-    anew: bool,
-    discounts: Array,
-    batch: Batch,
-) -> None:
-    """As `sum_row` without division, for lists without an ideal or the reverse, of sums, or of one lane."""
-    lists, lengths, ideals, ideal_lengths = batch.lists, batch.lengths, batch.ideals, batch.ideal_lengths
-    cutoffs, sums, summed, stops, _ = batch.sums
-    stops[:, :] = 0
-    if anew:
-        sums[:, :] = 0.0
-        summed[:, :] = 0
-    if source >= 0:
-        for lane in range(placed):
-            stops[0, lane] = min(cutoffs[lane], lengths[source, lane])
-    if discount < 0:  # the list holds sums
-        for lane in range(placed):
-            stop = stops[0, lane]
-            sums[0, lane] = lists[source, stop - 1, lane] if stop > 0 else 0.0
-    elif source >= 0:
-        add_to_sums(lists[source], discounts[discount], stops[0], summed[0], sums[0])
-    if ideal >= 0 and discount >= 0:
-        for lane in range(placed):
-            stops[1, lane] = min(cutoffs[lane], ideal_lengths[ideal, lane])
-        add_to_sums(ideals[ideal], discounts[discount], stops[1], summed[1], sums[1])
-
-
-@inlined
-def add_to_sums(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
-    if sums.shape[0] == SIDE_BY_SIDE:
-        add_discounted(gains, discounts, stops, summed, sums)
-    else:
-        add_discounted_of_one(gains, discounts, stops, summed, sums)
+            out[rows[r, tables.OUT], batch.lanes.queries[lane]] = values[lane]

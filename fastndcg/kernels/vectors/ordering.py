@@ -89,11 +89,11 @@ def _ahead(score: Value, own: list[Value]) -> Value:
 
 
 def plain_rank_distinct(scores: Array, codes: Array, n: int, lowest: Any, ranked: Array) -> bool:
-    """Rank documents with distinct scores: ranked[r] is the code of the document with r greater scores; n <=
-    2 * LANES.
+    """Rank n <= 2 * LANES documents of distinct scores: ranked[r] is the code of that with r greater scores.
+    Returns whether all n scores are distinct.
 
-    Returns whether all n scores are distinct. The arrays have 2 * LANES places. Scores after the first n may
-    become `lowest`; places of `ranked` after the first n may hold any value.
+    The arrays have 2 * LANES places. Scores after the first n may become `lowest`; later places of `ranked`
+    may hold any value.
     """
     scores[n : 2 * LANES] = lowest
     ranks = [int(np.count_nonzero(scores[:n] > score)) for score in scores[:n]]
@@ -117,25 +117,19 @@ def rank_distinct(code: Code, scores: Data, codes: Data, n: Value, lowest: Value
     return (total.value << 1).equals(n * (n - 1))
 
 
-def plain_rank_tied(
-    scores: Array, codes: Array, n: int, lowest: Any, ranked: Array, firsts: Array, sizes: Array
-) -> None:
-    """Write codes by falling score, tied documents in their order, and for each rank the first rank and size
-    of its tied group.
-
-    It ranks the first n <= 2 * LANES scores; the arrays, and their places after the first n, are as in
-    `rank_distinct`.
+def plain_rank_tied(scores: Array, codes: Array, n: int, lowest: Any, ranked: Array, sizes: Array) -> None:
+    """Write codes by falling score, tied documents in their order, and for each rank the size of its tied
+    group. The arrays, and their places after the first n, are as in `rank_distinct`.
     """
     for i in range(n):
         greater, equal = scores[:n] > scores[i], scores[:n] == scores[i]
-        first = np.count_nonzero(greater)
-        at = first + np.count_nonzero(equal[:i])
-        ranked[at], firsts[at], sizes[at] = codes[i], first, np.count_nonzero(equal)
+        at = np.count_nonzero(greater) + np.count_nonzero(equal[:i])
+        ranked[at], sizes[at] = codes[i], np.count_nonzero(equal)
 
 
 @vectors(plain_rank_tied)
 def rank_tied(
-    code: Code, scores: Data, codes: Data, n: Value, lowest: Value, ranked: Data, firsts: Data, sizes: Data
+    code: Code, scores: Data, codes: Data, n: Value, lowest: Value, ranked: Data, sizes: Data
 ) -> None:
     documents = ((1 << n) - 1).to(32)
 
@@ -144,7 +138,7 @@ def rank_tied(
         equal = _lanes_where([vector.equals(score) for vector in own]) & documents
         above = ((1 << place) - 1).to(32)
         at = (first + (equal & above).count()).to(64)
-        ranked[at], firsts[at], sizes[at] = document, first, equal.count()
+        ranked[at], sizes[at] = document, equal.count()
 
     _at_each_place(code, scores, n, lowest, place_one)
 

@@ -37,10 +37,8 @@ def gains_of_codes(code: Code, codes: Data, gains: Data, rows: Value, out: Data)
 
 
 def plain_count_codes(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
-    """counts[code, lane] = how many of the codes from `start` to before `stop` are `code`, for each of the
-    levels.
-
-    There are at least LANES codes; `counts` has COUNTED rows more.
+    """counts[code, lane] = how many of at least LANES codes, from `start` to before `stop`, are `code`, for
+    each of the levels; `counts` has COUNTED rows more.
     """
     for code in range(levels):
         counts[code, lane] = np.count_nonzero(codes[start:stop] == code)
@@ -82,20 +80,11 @@ def count_codes(
 
 
 def plain_fill_ideals(
-    counts: Array,
-    falling: Array,
-    gains: Array,
-    levels: int,
-    left_out: int,
-    depth: int,
-    ideals: Array,
+    counts: Array, falling: Array, gains: Array, levels: int, left_out: int, depth: int, ideals: Array,
     lengths: Array,
-) -> None:
-    """Fill the ideal of each lane from counts by level: the first `levels` levels of `falling`, in order, at
-    most `depth` ranks.
-
-    Documents of the level `left_out` do not count. Writes the number of filled ranks to `lengths`; later
-    ranks hold any value.
+) -> None:  # fmt: skip
+    """Fill the ideal of each lane from counts by level: the first `levels` of `falling` but `left_out`, at
+    most `depth` ranks. Writes the number of filled ranks to `lengths`; later ranks hold any value.
     """
     for lane in range(lengths.shape[0]):
         at = 0
@@ -127,7 +116,8 @@ def fill_ideals(
     lengths.set_row(0, lesser(filled.value, depth.splat(SIDE_BY_SIDE)))
 
 
-def plain_add_discounted(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
+@block
+def add_discounted(gains: Array, discounts: Array, stops: Array, summed: Array, sums: Array) -> None:
     """sums[lane] += gains[rank, lane] * discounts[rank], for ranks from summed[lane] to stops[lane]."""
     for lane in range(sums.shape[0]):
         total = sums[lane]
@@ -137,6 +127,16 @@ def plain_add_discounted(gains: Array, discounts: Array, stops: Array, summed: A
         summed[lane] = max(summed[lane], stops[lane])
 
 
+@block
+def normalise(total: float, ideal: float) -> float:
+    """A sum divided by the sum of the ideal; NaN where that is 0."""
+    if ideal == 0.0:
+        return np.nan
+    value = total / ideal
+    # two orders of one sum round differently: a ratio of exactly 1 must not come out above 1
+    return 1.0 if 1.0 < value < _NEARLY_ONE else value
+
+
 class _Side(NamedTuple):
     """Gains of SIDE_BY_SIDE queries by rank, the ranks added (`first` to before `stop`), the sums so far."""
 
@@ -144,10 +144,6 @@ class _Side(NamedTuple):
     first: Value
     stop: Value
     sums: Variable
-
-    def store(self, summed: Data, sums: Data, row: int) -> None:
-        sums.set_row(row, self.sums.value)
-        summed.set_row(row, greater(self.stop, self.first))
 
 
 def _add_ranks(code: Code, sides: list[_Side], discounts: Data, start: Value, end: Value) -> None:
@@ -160,89 +156,55 @@ def _add_ranks(code: Code, sides: list[_Side], discounts: Data, start: Value, en
             side.sums.value = where(is_wanted, more, side.sums.value)
 
 
-@vectors(plain_add_discounted)
-def add_discounted(code: Code, gains: Data, discounts: Data, stops: Data, summed: Data, sums: Data) -> None:
-    side = _Side(gains, summed.row(0), stops.row(0), code.variable(sums.row(0)))
-    _add_ranks(code, [side], discounts, side.first.least(), side.stop.greatest())
-    side.store(summed, sums, 0)
-
-
 def plain_sum_row(
-    placed: int,
-    gains: Array,
-    lengths: Array,
-    ideals: Array,
-    ideal_lengths: Array,
-    discounts: Array,
-    cutoffs: Array,
-    anew: bool,
-    stops: Array,
-    summed: Array,
-    sums: Array,
-    values: Array,
-) -> None:
-    """Sum the list of a row and its ideal up to each lane's cutoff, and write the quotients to `values`.
+    placed: int, sides: int, gains: Array, lengths: Array, ideals: Array, ideal_lengths: Array,
+    discounts: Array, cutoffs: Array, anew: bool, stops: Array, summed: Array, sums: Array, values: Array,
+) -> None:  # fmt: skip
+    """Sum the list of a row (bit 0 of `sides`) and its ideal (bit 1) up to each lane's cutoff, and write the
+    quotients to `values`.
 
     Continues the `sums` of `summed` ranks unless `anew`. Lanes after the first `placed` have no ranks.
     """
     if anew:
-        summed[:], sums[:] = 0, 0.0
+        summed[:, :] = 0
+        sums[:, :] = 0.0
     for lane in range(values.shape[0]):
-        stops[0, lane] = min(cutoffs[lane], lengths[lane]) if lane < placed else 0
-        stops[1, lane] = min(cutoffs[lane], ideal_lengths[lane]) if lane < placed else 0
-    plain_add_discounted(gains, discounts, stops[0], summed[0], sums[0])
-    plain_add_discounted(ideals, discounts, stops[1], summed[1], sums[1])
+        stops[0, lane] = min(cutoffs[lane], lengths[lane]) if lane < placed and sides & 1 else 0
+        stops[1, lane] = min(cutoffs[lane], ideal_lengths[lane]) if lane < placed and sides & 2 else 0
+    add_discounted(gains, discounts, stops[0], summed[0], sums[0])
+    add_discounted(ideals, discounts, stops[1], summed[1], sums[1])
     for lane in range(values.shape[0]):
-        values[lane] = plain_normalise(sums[0, lane], sums[1, lane])
+        values[lane] = normalise(sums[0, lane], sums[1, lane])
 
 
 @vectors(plain_sum_row)
 def sum_row(
-    code: Code,
-    placed: Value,
-    gains: Data,
-    lengths: Data,
-    ideals: Data,
-    ideal_lengths: Data,
-    discounts: Data,
-    cutoffs: Data,
-    anew: Value,
-    stops: Data,
-    summed: Data,
-    sums: Data,
-    values: Data,
-) -> None:
+    code: Code, placed: Value, sides: Value, gains: Data, lengths: Data, ideals: Data, ideal_lengths: Data,
+    discounts: Data, cutoffs: Data, anew: Value, stops: Data, summed: Data, sums: Data, values: Data,
+) -> None:  # fmt: skip
     is_placed, cutoff, anew = code.places(SIDE_BY_SIDE, 64) < placed, cutoffs.row(0), anew.to(1)
-    sides = []
+    both = []
     for row, ranks, shown in ((0, gains, lengths), (1, ideals, ideal_lengths)):
-        stop = where(is_placed, lesser(shown.row(0), cutoff), 0)
+        has_side = ((sides >> row).to(1)).splat(SIDE_BY_SIDE)
+        stop = where(is_placed & has_side, lesser(shown.row(0), cutoff), 0)
         stops.set_row(row, stop)
         first, total = where(anew, 0, summed.row(row)), where(anew, 0.0, sums.row(row))
-        sides.append(_Side(ranks, first, stop, code.variable(total)))
-    start = lesser(*(side.first.least() for side in sides))
-    ends = [side.stop.greatest() for side in sides]
+        both.append(_Side(ranks, first, stop, code.variable(total)))
+    start = lesser(*(side.first.least() for side in both))
+    ends = [side.stop.greatest() for side in both]
     together = lesser(*ends)
     # both sums in the time of one: a sum alone waits for each addition
-    _add_ranks(code, sides, discounts, start, together)
+    _add_ranks(code, both, discounts, start, together)
     rest = greater(together, start)
-    for side, end in zip(sides, ends, strict=True):
+    for side, end in zip(both, ends, strict=True):
         _add_ranks(code, [side], discounts, rest, end)
-    for row, side in enumerate(sides):
-        side.store(summed, sums, row)
-    total, ideal = (side.sums.value for side in sides)
+    for row, side in enumerate(both):
+        sums.set_row(row, side.sums.value)
+        summed.set_row(row, greater(side.stop, side.first))
+    total, ideal = (side.sums.value for side in both)
     value = total / ideal
     value = where((value > 1.0) & (value < _NEARLY_ONE), 1.0, value)
     values.set_row(0, where(ideal.equals(0.0), float("nan"), value))
 
 
-def plain_normalise(total: float, ideal: float) -> float:
-    """A sum divided by the sum of the ideal; NaN where that is 0."""
-    if ideal == 0.0:
-        return np.nan
-    value = total / ideal
-    # two orders of one sum round differently: a ratio of exactly 1 must not come out above 1
-    return 1.0 if 1.0 < value < _NEARLY_ONE else value
-
-
-fill_ideals_of_one, add_discounted_of_one = block(plain_fill_ideals), block(plain_add_discounted)
-normalise = block(plain_normalise)
+fill_ideals_of_one, sum_row_of_one = block(plain_fill_ideals), block(plain_sum_row)

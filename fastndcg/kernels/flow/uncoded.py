@@ -1,0 +1,209 @@
+"""The scoring of grades that are not coded as levels: a document's code is its place in the query."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastndcg.kernels.flow import tables
+from fastndcg.kernels.flow.tables import Array, Documents, Plan
+
+from ..compile.llvm import LANES, SIDE_BY_SIDE
+from ..compile.marks import block, inlined
+from ..vectors.bounds import bound_of_top
+from ..vectors.keeping import fetch, keep_from
+from ..vectors.ordering import rank_distinct, rank_tied
+from .folds import fill_lists
+from .lanes import FETCHED, nothing_relevant, rows_of
+from .memory import Batch, Scratch, Work
+from .powers import gain_by
+from .ranking import is_bounded, keep_top, rank_documents
+from .sorting import sort_falling
+from .sums import finish_batch
+
+
+@block
+def score_queries_of_values(
+    first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, batch: Batch,
+    out: Array,
+) -> None:  # fmt: skip
+    gains, lanes, has_pool = scratch.gains, batch.lanes, documents.pool_offsets.shape[0] > 0
+    while first < last:
+        lane, tied = 0, False
+        while first < last and lane < lanes.queries.shape[0]:
+            number = first
+            first += 1
+            start, stop = rows_of(number, documents)
+            n = unjudged = stop - start
+            # the next list is fetched, as if it were as long as this one
+            ahead = stop + min(n, FETCHED // SIDE_BY_SIDE)
+            fetch(documents.relevance, stop, ahead)
+            codes = scratch.codes[:n]
+            any_unjudged = code_by_row(start, stop, documents, plan, gains, codes)
+            fill_ideals_and_totals(number, any_unjudged, codes, documents, plan, scratch, work, batch, lane)
+            has_documents = n > 0
+            if has_pool:
+                has_documents = (
+                    has_documents or documents.pool_offsets[first] > documents.pool_offsets[number]
+                )
+            if no_value_gains(plan, batch, lane):
+                out[:, number] = np.nan
+                continue
+            fetch(documents.scores, stop, ahead)
+            depth = n if any_unjudged and plan.condensing else min(plan.depth, n)
+            kept = keep_top(
+                codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
+            )
+            tied = rank_documents(kept, tied, unjudged + 1, lane, documents, plan, scratch, work)
+            fill_lists(kept, not tied, unjudged, tables.NONE_MADE, gains, plan, scratch, work, batch, lane)
+            lanes.queries[lane], lanes.has_documents[lane], lanes.kept[lane] = number, has_documents, kept
+            lane += 1
+        finish_batch(lane, plan, work, batch, out)
+
+
+@inlined
+def code_by_row(start: int, stop: int, documents: Documents, plan: Plan, gains: Array, codes: Array) -> bool:
+    """Fill the gains and codes of the documents of a query; returns whether any document is unjudged.
+
+    Unjudged documents have the code after the last place.
+    """
+    n, any_unjudged = stop - start, False
+    for i in range(n):
+        codes[i] = i
+    for table in range(gains.shape[0]):
+        fill_gains(documents.relevance[start:stop], table, plan, gains[table])
+        gains[table, n] = plan.gains[table, plan.gains.shape[1] - 2]
+        gains[table, n + 1] = 0.0
+    if documents.is_judged.shape[0] > 0:
+        is_judged = documents.is_judged[start:stop]
+        for i in range(n):
+            if not is_judged[i]:
+                any_unjudged = True
+                codes[i] = n
+    return any_unjudged
+
+
+@inlined
+def fill_gains(relevance: Array, table: int, plan: Plan, gains: Array) -> None:
+    kind, threshold = plan.kinds[table], plan.thresholds[table]
+    if kind == tables.LINEAR and threshold == -np.inf:
+        for i in range(relevance.shape[0]):
+            gains[i] = relevance[i]
+        return
+    for i in range(relevance.shape[0]):
+        grade = np.float64(relevance[i])
+        if grade < threshold:
+            gains[i] = 0.0
+        elif kind == tables.LOOKUP:
+            gains[i] = plan.gains[table, place_of(grade, plan.grades)]
+        else:
+            gains[i] = gain_by(kind, grade)
+
+
+@block
+def place_of(grade: float, grades: Array) -> int:
+    """As np.searchsorted; with that one, loading a cached kernel would import SciPy where it is installed."""
+    first, last = 0, grades.shape[0]
+    while first < last:
+        middle = (first + last) // 2
+        if grades[middle] < grade:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@inlined
+def fill_ideals_and_totals(
+    number: int, any_unjudged: bool, codes: Array, documents: Documents, plan: Plan, scratch: Scratch,
+    work: Work, batch: Batch, lane: int,
+) -> None:  # fmt: skip
+    """Fill the ideals of scored and of judged documents of a query, and the totals of the judged ones."""
+    values, totals, n = scratch.values, batch.totals, codes.shape[0]
+    all_judged = not any_unjudged and documents.pool_offsets.shape[0] == 0
+    for i in range(plan.ideals.shape[0]):
+        table, source = plan.ideals[i, tables.TABLE], plan.ideals[i, tables.SOURCE]
+        gains, found = scratch.gains[table], values[:0]
+        if all_judged and source in (tables.JUDGED, tables.SCORED):
+            found = gains[:n]
+        elif source == tables.JUDGED:
+            found = values[: gains_of_judged(number, table, codes, gains, documents, plan, values)]
+        elif source == tables.SCORED:
+            size = 0
+            for place in range(n):
+                if plan.ideals[i, tables.LEAVES_OUT] == 0 or codes[place] != n:
+                    values[size] = gains[codes[place]]
+                    size += 1
+            found = values[:size]
+        batch.ideal_lengths[i, lane] = ideal_of_gains(
+            found, plan.ideal_depth, values, scratch.kept[lane], work, batch.ideals[i], lane
+        )
+    for i in range(plan.totals.shape[0]):
+        table = plan.totals[i]
+        size = gains_of_judged(number, table, codes, scratch.gains[table], documents, plan, values)
+        totals[i, lane] = 0.0
+        for j in range(size):
+            totals[i, lane] += values[j]
+
+
+@block
+def gains_of_judged(
+    query: int, table: int, codes: Array, gains: Array, documents: Documents, plan: Plan, out: Array
+) -> int:
+    """Gains of judged documents, and of scored ones of assumed grades; returns how many."""
+    size, pool_offsets = 0, documents.pool_offsets
+    if pool_offsets.shape[0] > 0:
+        pool = documents.pool_relevance[
+            pool_offsets[query] - documents.pool_base : pool_offsets[query + 1] - documents.pool_base
+        ]
+        fill_gains(pool, table, plan, out)
+        size = pool.shape[0]
+    for i in range(codes.shape[0]):
+        if codes[i] == codes.shape[0]:
+            counts = plan.assumed[table]
+        else:
+            counts = pool_offsets.shape[0] == 0
+        if counts:
+            out[size] = gains[codes[i]]
+            size += 1
+    return size
+
+
+@inlined
+def ideal_of_gains(
+    values: Array, depth: int, gains: Array, spare: Array, work: Work, ideals: Array, lane: int
+) -> int:
+    """Write the `depth` greatest of `values` to a lane of `ideals`, in falling order; returns how many there
+    are.
+
+    `gains` and `spare` are scratch memory; `gains` may be the same array as `values`.
+    """
+    n = values.shape[0]
+    if is_bounded(n, depth):
+        n = keep_from(values, spare, bound_of_top(values, depth), gains, spare)
+    else:
+        for i in range(n):
+            gains[i] = values[i]
+    filled = min(n, depth)
+    if n > 2 * LANES:
+        sort_falling(gains, n)
+        for i in range(filled):
+            ideals[i, lane] = gains[i]
+        return filled
+    for i in range(2 * LANES):
+        spare[i] = i
+    if not rank_distinct(gains, spare, n, -np.inf, work.codes):
+        rank_tied(gains, spare, n, -np.inf, work.codes, work.sizes)
+    for i in range(filled):
+        ideals[i, lane] = gains[work.codes[i]]
+    return filled
+
+
+@inlined
+def no_value_gains(plan: Plan, batch: Batch, lane: int) -> bool:
+    """Whether a query has no value by any row, by the gains of its ideals."""
+    if not plan.skippable:
+        return False
+    for i in range(plan.ideals.shape[0]):
+        if batch.ideal_lengths[i, lane] > 0 and batch.ideals[i, 0, lane] > 0.0:
+            return False
+    return nothing_relevant(batch.totals[:, lane])

@@ -1,0 +1,145 @@
+"""Measures that are plain sums over other grades of the same documents, which the same kernels add up.
+
+    propensities     gains of clicks, divided by the probability that they could be observed
+    above a score    documents with lower scores keep their ranks and are not found
+    blocks           AP with ties="block": relevant documents of a tied group have the precision at its end
+
+Users click only on documents that they see. The propensity of a document is the probability that its
+relevance was observed. Where gains are divided by it, a seen document also counts for others that were not
+seen, and the expectation of DCG is that of DCG over the true gains.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastndcg.errors import Argument, InputError
+from fastndcg.measures import CG, Measure, NumRel
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.scoring import laid_out, launch, worths
+
+Float64 = npt.NDArray[np.float64]
+
+_MOST_GAIN = 2.0**53  # beyond it float64 does not have all whole numbers
+_LEAST = 5e-324  # the least number above 0
+
+
+def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+    """Values of the measures, (n_measures, n_queries); NaN where a query has no value.
+
+    Raises `InputError` for rankings without propensities, and for grades for which a measure has no gain.
+    """
+    out = np.empty((len(measures), rankings.n_queries))
+    alike: dict[Any, list[int]] = {}
+    for row, measure in enumerate(measures):
+        params = measure.params
+        key = worths.worth_of(measure), measure.judged_only, params.get("clip"), params.get("score_above")
+        alike.setdefault(key, []).append(row)
+    for rows in alike.values():
+        weighed = weigh(measures[rows[0]], rankings)
+        sums = launch.score(tuple(plain_of(measures[row]) for row in rows), weighed, threads)
+        for row, summed in zip(rows, sums, strict=True):
+            divisor = divisor_of(measures[row], rankings, weighed, threads)
+            out[row] = summed
+            if divisor is not None:
+                some = divisor > 0
+                out[row] = np.where(some, np.nan_to_num(summed) / np.where(some, divisor, 1.0), np.nan)
+    return out
+
+
+def plain_of(measure: Measure) -> Measure:
+    """The measure of rankings that `weigh` has made, whose value is that of the measure times its divisor."""
+    if measure.way == "blocks":
+        return CG(ties="input", empty="nan")
+    if measure.way == "above a score":
+        return measure(rel=_LEAST, unjudged=None, score_above=None)
+    linear: dict[str, Any] = {"gain": "linear", "rel": None, "unjudged": None, "empty": "nan"}
+    return measure(**linear, ips=False, clip=0)
+
+
+def divisor_of(
+    measure: Measure, rankings: Rankings, weighed: Rankings, threads: int | None = None
+) -> Float64 | None:
+    """What the value of `plain_of` is divided by, (n_queries,), or None."""
+    divisor: Measure
+    if measure.way == "blocks":
+        divisor, weighed = NumRel(rel=measure.rel, unjudged=measure.unjudged), rankings
+    elif measure.params.get("ips") == "snips":
+        divisor = CG(empty="nan")
+    else:
+        return None
+    found: Float64 = launch.score((divisor,), weighed, threads)[0]
+    return found
+
+
+def weigh(measure: Measure, rankings: Rankings) -> Rankings:
+    """The same rankings with grades that `plain_of` adds up."""
+    judged = None
+    if measure.way == "blocks":
+        return Rankings._from_offsets(rankings.offsets, _precisions(measure, rankings), rankings.scores)
+    if measure.way == "propensities":
+        gains = _weighted_gains(measure, rankings)
+    else:
+        worths.check_complete(measure)
+        scores, least = rankings.scores, measure.score_above or 0.0
+        # NumPy compares whole numbers exactly
+        least = math.floor(least) if scores.dtype.kind in "iu" else least
+        gains = np.where(scores > least, worths.gains_of_documents(measure, rankings), 0.0)
+        # all that is relevant stays in the pool, so that recall is divided by the same number
+        offsets, grades = laid_out.judged_documents(rankings, measure)
+        judged = offsets, worths.gains_of_grades(measure, grades)
+    is_judged = rankings.is_judged if measure.judged_only else None
+    weighed = Rankings._from_offsets(
+        rankings.offsets, gains, rankings.scores, is_judged=is_judged, judged=judged
+    )
+    if measure.way == "propensities" and (pool := rankings.judged) is not None:
+        # which queries have judged documents: the grades of the pool are not used
+        return weighed._with(judged=pool._replace(relevance=np.zeros(len(pool.relevance))))
+    return weighed
+
+
+def _weighted_gains(measure: Measure, rankings: Rankings) -> Float64:
+    """Gains divided by propensities."""
+    propensity: Any = rankings.propensity
+    if propensity is None:
+        raise InputError(
+            f"{measure} needs the probability that each document was seen, and these rankings have none. "
+            "Give it, or name its column, as in ",
+            Argument("propensity", "propensity"),
+            ".",
+        )
+    worths.check(measure, rankings)
+    gains: Float64 = worths.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
+    if len(gains) and np.abs(gains).max() > _MOST_GAIN:
+        row = int(np.argmax(np.abs(gains)))
+        raise InputError(
+            f"the propensity {propensity[row]:g}",
+            rankings._at(row),
+            f" makes a gain of {gains[row]:g} in {measure}, beside which "
+            "all others vanish; bound it, as in clip=0.001",
+        )
+    return gains
+
+
+def _precisions(measure: Measure, rankings: Rankings) -> Float64:
+    """The gain of each document times the precision at the end of its tied group."""
+    worths.check_complete(measure)
+    gains = worths.gains_of_documents(measure, rankings)
+    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+    order = np.lexsort((rankings.scores, query))[::-1]  # queries fall, and so do the scores of each
+    if measure.judged_only and rankings.is_judged is not None:
+        order = order[rankings.is_judged[order]]
+    query, scores = query[order], rankings.scores[order]
+    last = np.flatnonzero(np.append((query[1:] != query[:-1]) | (scores[1:] != scores[:-1]), True))
+    last = last[: len(order)] if len(order) else last[:0]
+    end = last[np.searchsorted(last, np.arange(len(order)))]
+    first = np.searchsorted(-query, -query)  # the first row of each row's query
+    hits = np.cumsum(gains[order])
+    above = np.append(0.0, hits)[first]
+    parts = np.zeros(rankings.n_docs)
+    parts[order] = gains[order] * (hits[end] - above) / (end + 1 - first)
+    return parts
