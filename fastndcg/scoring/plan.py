@@ -43,7 +43,6 @@ from fastndcg.scoring.worths import (
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.rankings.value import Grades
 
 Float64 = npt.NDArray[np.float64]
 
@@ -58,16 +57,6 @@ class Coding(NamedTuple):
     n_levels: int
 
 
-def coding_of(grades: Grades, *, bytes_already: bool) -> Coding:
-    if grades.whole and grades.lowest >= -EXACT and grades.highest <= EXACT:
-        lowest, highest = int(grades.lowest), int(grades.highest)
-        if bytes_already and lowest > 0:  # bytes are used as levels without a cast
-            lowest = 0
-        if highest - lowest < _LEVELS:
-            return Coding(True, lowest, highest - lowest + 1)
-    return Coding(False, 0, 0)
-
-
 def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Coding]:
     """Tables of the measures for these rankings.
 
@@ -77,7 +66,13 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     for measure in measures:
         check_complete(measure)
     grades, worths = rankings._grades, [worth_of(measure) for measure in measures]
-    coding = coding_of(grades, bytes_already=rankings.relevance.dtype == np.uint8)
+    coding = Coding(False, 0, 0)
+    if grades.whole and grades.lowest >= -EXACT and grades.highest <= EXACT:
+        lowest, highest = int(grades.lowest), int(grades.highest)
+        if rankings.relevance.dtype == np.uint8 and lowest > 0:  # bytes are used as levels without a cast
+            lowest = 0
+        if highest - lowest < _LEVELS:
+            coding = Coding(True, lowest, highest - lowest + 1)
     distinct: tuple[float, ...] | None = None
     if any(
         not isinstance(worth.gain, str) or (not coding.levels and kind_of(worth) == tables.LOOKUP)

@@ -56,10 +56,10 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
         parts = gains * discount_table(measure.discount, len(gains)) / found.ideal
         return found._replace(ideal_gain=gains, ideal_contribution=parts)
     if measure.way in ("propensities", "above a score", "blocks"):
-        rankings_of_weights = weighed.weigh(measure, rankings)
-        found = weighed.divisor_of(measure, rankings, rankings_of_weights)
-        divisor = None if found is None else float(found[0])
-        rankings, measure = rankings_of_weights, weighed.plain_of(measure)
+        own = weighed.weigh(measure, rankings)
+        divisors = weighed.divisor_of(measure, rankings, own)
+        divisor = None if divisors is None else float(divisors[0])
+        rankings, measure = own, weighed.plain_of(measure)
     elif measure.way == "pooled" and measure.rel >= 0:
         rankings = rankings._with_pooled or rankings
     if measure.definition.fold in ("preference", "inferred"):

@@ -9,7 +9,7 @@ import pytest
 from fastndcg.compiled.compile import compiling
 from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.compiled.flow.ranking import keep_all
-from fastndcg.compiled.vectors import bounds, keeping, ordering, side_by_side, summing
+from fastndcg.compiled.vectors import keeping, ordering, summing
 
 pytestmark = pytest.mark.compiled
 
@@ -68,11 +68,11 @@ def _both_ways(request, monkeypatch):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bound_of_top(dtype):
-    call = through(bounds.bound_of_top)
+    call = through(keeping.bound_of_top)
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
         for depth in range(1, LANES + 1):
             bound = call(scores, depth)
-            assert bound == bounds.plain_bound_of_top(scores, depth)
+            assert bound == keeping.plain_bound_of_top(scores, depth)
             assert (scores >= bound).sum() >= depth
 
 
@@ -84,7 +84,7 @@ def end_to_end(parts):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bounds_of_queries_side_by_side(dtype):
-    call_fill, call_bound = through(bounds.greatest_by_bin), through(bounds.bounds_of_top)
+    call_fill, call_bound = through(keeping.greatest_by_bin), through(keeping.bounds_of_top)
     some = [scores for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= BINS))]
     for first in range(0, len(some) - SIDE_BY_SIDE + 1, 5):
         batch = some[first : first + SIDE_BY_SIDE]
@@ -94,13 +94,13 @@ def test_bounds_of_queries_side_by_side(dtype):
         call_fill(together, starts, starts + BINS - 1, greatest.part)  # too few
         np.testing.assert_array_equal(greatest.part, same)
         call_fill(together, starts, stops, greatest.part)
-        bounds.plain_greatest_by_bin(together, starts, stops, same)
+        keeping.plain_greatest_by_bin(together, starts, stops, same)
         np.testing.assert_array_equal(greatest.part, same)
         greatest.check()
         for depth in range(1, BINS + 1):
             limits, expected = Guarded(SIDE_BY_SIDE, dtype), np.empty(SIDE_BY_SIDE, dtype)
             call_bound(greatest.part, depth, limits.part)
-            bounds.plain_bounds_of_top(same, depth, expected)
+            keeping.plain_bounds_of_top(same, depth, expected)
             np.testing.assert_array_equal(limits.part, expected)
             limits.check()
             for lane, scores in enumerate(batch):
@@ -129,14 +129,14 @@ def ranked_side_by_side(call, dtype, batch, rows, *, check):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [LANES, 2 * LANES, 3 * LANES, 7 * LANES, 16 * LANES, 19 * LANES])
 def test_rank_side_by_side(rows, dtype):
-    call = through(side_by_side.rank_side_by_side)
+    call = through(ordering.rank_side_by_side)
     random = np.random.default_rng(11)
     some = list(lists(dtype, (*LENGTHS, rows - 1, rows, rows + 1)))
     for _ in range(60):
         batch = [some[i] for i in random.integers(len(some), size=SIDE_BY_SIDE)]
         tied, kept, ranked, same = ranked_side_by_side(call, dtype, batch, rows, check=True)
         expected_tied, _, expected, expected_same = ranked_side_by_side(
-            side_by_side.plain_rank_side_by_side, dtype, batch, rows, check=False
+            ordering.plain_rank_side_by_side, dtype, batch, rows, check=False
         )
         for lane, (scores, _) in enumerate(batch):
             n = kept[lane]
@@ -162,7 +162,7 @@ def test_rank_side_by_side(rows, dtype):
 
 
 def test_average_side_by_side():
-    call = through(side_by_side.average_side_by_side)
+    call = through(ordering.average_side_by_side)
     random = np.random.default_rng(13)
     for turn in range(200):
         rows, depth = LANES * int(random.integers(1, 5)), int(random.integers(0, 70))
@@ -179,7 +179,7 @@ def test_average_side_by_side():
         held.part[:] = gains
         call(held.part, same.copy(), kept, rows, sizes.part, out.part)
         same[0] = 0
-        side_by_side.plain_average_side_by_side(gains, same, kept, rows, sizes.part, expected)
+        ordering.plain_average_side_by_side(gains, same, kept, rows, sizes.part, expected)
         for lane in range(SIDE_BY_SIDE):
             n = min(kept[lane], depth)
             np.testing.assert_array_equal(out.part[:n, lane], expected[:n, lane])

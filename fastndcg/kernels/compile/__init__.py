@@ -6,7 +6,6 @@ compiling    the decorators of `marks` for compiled functions, with Numba's publ
 private_numba
              the same with Numba's private interface, which takes less time, for versions that were tested
 caching      the folder that keeps compiled drivers
-interrupts   steps that an interrupt must not end halfway
 llvm         vector code: values whose operators write instructions
 emitting     intrinsics of Numba whose code a vector block writes
 """

@@ -65,12 +65,13 @@ def _is_of_others(path: Path) -> bool:
 
 @cache
 def _folder(parent: str) -> Path | None:
+    from importlib.metadata import version
     from pathlib import Path
 
     home = Path(parent) / "fastndcg" if parent else users_folder()
     if home is None:
         return None
-    compiler = f"{sys.implementation.cache_tag}-numba{_version_of_numba()}"
+    compiler = f"{sys.implementation.cache_tag}-numba{version('numba')}"
     return home.absolute() / __version__ / f"{compiler}-{_digest_of_kernels()[:16]}"
 
 
@@ -208,21 +209,6 @@ def holds(function: str) -> bool:
 
 def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
-
-
-def _version_of_numba() -> str:
-    """Numba's version, from its metadata's folder name; `importlib.metadata` (30 ms) is the fallback."""
-    from importlib.machinery import PathFinder
-    from pathlib import Path
-
-    found = PathFinder.find_spec("numba")
-    if found is not None and found.origin:
-        stems = [path.stem for path in Path(found.origin).parent.parent.glob("numba-*.dist-info")]
-        if len(stems) == 1:
-            return stems[0].removeprefix("numba-")
-    from importlib.metadata import version
-
-    return version("numba")
 
 
 @cache

@@ -71,14 +71,14 @@ def allocating(function: F) -> F:
 empty = np.empty
 
 
-def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
+def driver(*, plain: Any = None) -> Callable[[F], F]:
     """Compile a function that Python calls. It is stored on disk if the folder of `caching` is writable."""
 
     def decorate(function: F) -> F:
         if private is None:
             with _folder_of_numba() as is_kept:
-                return numba.njit(cache=is_kept, **_DRIVER, **options)(function)
-        dispatcher = numba.njit(**_DRIVER, **options)(function)
+                return numba.njit(cache=is_kept, **_DRIVER)(function)
+        dispatcher = numba.njit(**_DRIVER)(function)
         private.keep(dispatcher, function)
         return dispatcher
 
@@ -116,4 +116,4 @@ def is_kept(driver: Any, arguments: tuple[Any, ...]) -> bool:
 def compile_for(driver: Any, arguments: tuple[Any, ...]) -> None:
     """Prepare a driver for such arguments: load it from the folder, or compile it."""
     kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
-    driver.compile(kinds) if private is None else private.compile_for(driver, kinds)
+    driver.compile(kinds)

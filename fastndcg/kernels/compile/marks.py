@@ -55,7 +55,7 @@ def _stoppable(function: F) -> F:
     return watch  # type: ignore[return-value]
 
 
-def _as_plain(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
+def _as_plain(*, plain: Any = None) -> Callable[[F], F]:
     return lambda function: plain or function
 
 

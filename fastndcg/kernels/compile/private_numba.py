@@ -28,7 +28,6 @@ from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic
 
 from fastndcg.kernels.compile import caching
-from fastndcg.kernels.compile.interrupts import uninterrupted
 
 from .emitting import named_as, own_function
 from .llvm import Code
@@ -184,10 +183,19 @@ class _Kept(FunctionCache):
             caching.tell_unkept(f"{self._cache_path}: {error.strerror or error}")
 
 
+class _Nowhere(NullCache):
+    """Replaces the cache where there is no folder for it."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ARG002, as Numba calls it
+        caching.tell_unkept("a folder of the user, who has none")
+
+
 def keep(dispatcher: Any, function: Any) -> None:
-    # without a folder nothing is kept; code without the addresses of `load_overload` would end the process
-    with suppress(RuntimeError):
+    try:
+        # code without the addresses of `load_overload` would end the process
         dispatcher._cache = _Kept(function)
+    except RuntimeError:  # the user has no home, or Numba finds no folder that can be written
+        dispatcher._cache = _Nowhere()
 
 
 def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
@@ -198,31 +206,6 @@ def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
     with suppress(OSError):
         return kept._index_key(kinds, dispatcher.targetctx.codegen()) in kept._cache_file._load_index()
     return False
-
-
-# ---- a driver for some arguments ----
-
-# LLVM calls the first two with the code that it has made: an interrupt would be ignored there, and the code
-# lost. The others say who frees a module: without their last step it would be freed twice, which ends the
-# process
-_FINISHED = (
-    binding.ExecutionEngine._raw_object_cache_notify.__code__,
-    binding.ExecutionEngine._raw_object_cache_getbuffer.__code__,
-    binding.ExecutionEngine.add_module.__code__,
-    binding.linker.link_modules.__code__,
-)
-
-
-def compile_for(dispatcher: Any, kinds: tuple[Any, ...]) -> None:
-    """Compile a driver for arguments of these types, or load it from the folder."""
-    if isinstance(dispatcher._cache, NullCache):
-        caching.tell_unkept("a folder of the user, who has none")
-    # at its first compilation Numba registers all functions that it can compile: an interrupt would lose some
-    if kinds not in dispatcher.overloads and not is_kept(dispatcher, kinds):
-        with global_compiler_lock, uninterrupted():
-            dispatcher.targetctx.refresh()
-    with uninterrupted(within=_FINISHED):
-        dispatcher.compile(kinds)
 
 
 # ---- forks ----

@@ -34,9 +34,9 @@ from typing import Any
 import numpy as np
 
 from fastndcg.common import progress
+from fastndcg.common.threads import processors
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import caching, marks
-from fastndcg.kernels.compile.interrupts import uninterrupted
 from fastndcg.kernels.flow.tables import Plan
 
 WORLDS = ("auto", "plain", "compiled")
@@ -314,13 +314,34 @@ def _build(kinds: Any, size: float, arguments: tuple[Any, ...]) -> Any:
                 price = max(1.0, _measured().price(key))
                 progress.tell(f"compiling kernels, once on this machine, about {price:.0f} s")
             started = thread_time()
-            compiling.compile_for(driver, arguments)
+            # an interrupt would be ignored in LLVM, or free a module twice, which ends the process
+            with uninterrupted():
+                compiling.compile_for(driver, arguments)
             if is_kept:
                 _loaded(key, thread_time() - started)
             else:
                 caching.remember("compiled", key, thread_time() - started)
         _ready[kinds] = driver
         return driver
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Delay interrupts until the block has ended: Ctrl-C, or Ray cancelling a task."""
+    import signal
+
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    delayed: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda *arrived: delayed.append(arrived))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if delayed:
+        before(*delayed[0])
 
 
 def _loaded(key: str, seconds: float) -> None:
@@ -361,11 +382,7 @@ def cores() -> int:
     if found := getattr(config, "NUMBA_NUM_THREADS", None):
         return int(found)
     setting = os.environ.get("NUMBA_NUM_THREADS", "")
-    if setting.isdecimal() and int(setting):
-        return int(setting)
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
+    return int(setting) if setting.isdecimal() and int(setting) else processors()
 
 
 def _after_fork_in_child() -> None:

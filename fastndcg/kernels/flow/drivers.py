@@ -13,7 +13,7 @@ from fastndcg.kernels.flow.tables import Array, Documents, Plan
 from ..compile.llvm import SIDE_BY_SIDE
 from ..compile.marks import block, driver
 from ..vectors.keeping import fetch
-from ..vectors.side_by_side import rank_side_by_side
+from ..vectors.ordering import rank_side_by_side
 from .folds import averages_exactly, fill_lists, is_linear
 from .lanes import (
     keep_of_lanes,
@@ -25,7 +25,7 @@ from .lanes import (
 )
 from .memory import Batch, Scratch, Work, batch_for, longest_list, scratch_for, work_for
 from .ranking import rank_documents
-from .sums import finish_batch, ideals_of_levels
+from .sums import fold_rows, ideals_of_levels, ideals_of_lists
 from .uncoded import score_queries_of_values
 
 
@@ -104,4 +104,5 @@ def score_queries_of_levels(
         fetch(documents.scores, ahead + 3 * quarter, ahead + 4 * quarter)
         ideals_of_levels(scored, judged, plan, batch)
         fetch(documents.relevance, ahead, ahead + 4 * quarter)
-        finish_batch(placed, plan, work, batch, out)
+        ideals_of_lists(placed, plan, batch, work.group)
+        fold_rows(placed, plan, batch, out)

@@ -8,9 +8,8 @@ from fastndcg.kernels.flow.tables import FOLD, GAIN, TABLE, Array, Documents, Pl
 
 from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from ..compile.marks import apart, block, inlined, stoppable
-from ..vectors.bounds import bounds_of_top, greatest_by_bin
-from ..vectors.keeping import keep_few_from, keep_from_lanes
-from ..vectors.side_by_side import average_side_by_side
+from ..vectors.keeping import bounds_of_top, greatest_by_bin, keep_few_from, keep_from_lanes
+from ..vectors.ordering import average_side_by_side
 from ..vectors.summing import COUNTED, count_codes, gains_of_codes
 from .folds import is_linear
 from .memory import TOGETHER, Batch, Lanes, Ranked, Scratch, Work, vectors_of

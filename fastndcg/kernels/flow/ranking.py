@@ -10,8 +10,7 @@ from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
 from ..compile.llvm import LANES
 from ..compile.marks import allocating, apart, block, empty, inlined, stoppable
-from ..vectors.bounds import bound_of_top
-from ..vectors.keeping import find_from, keep_few_from, keep_from
+from ..vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
 from ..vectors.ordering import count_ahead, count_among, rank_distinct, rank_tied
 from .memory import Scratch, Work, vectors_of
 from .sorting import falling_keys, sort_by_key

@@ -16,25 +16,16 @@ _UNIT, _ROOM = 2.0**600, 2.0**400  # a number below _UNIT times one below _ROOM 
 
 
 @block
-def choose(n: int, k: int) -> float:
-    """Number of ways to choose k of n."""
-    ways = 1.0
-    for i in range(1, k + 1):
-        ways = ways * (n - k + i) / i
-    return ways
-
-
-@block
 def fill_ways(n: int, most: int, ways: Array, powers: Array) -> None:
     """Numbers of ways to choose 0, 1, ... and `most` of n, as ways * _UNIT ** powers, where ways is below
-    _UNIT.
-
-    Only additions, products and divisions are used, so the bits are the same on every processor.
+    _UNIT. Only additions, products and divisions are used: the bits are the same on every processor.
     """
     power, number = 0, 1.0
     for k in range(most + 1):
         if n <= 1000:  # beyond it the product may overflow
-            power, number = 0, choose(n, k)
+            power, number = 0, 1.0
+            for i in range(1, k + 1):
+                number = number * (n - k + i) / i
         elif k > 0:
             number = number * (n - k + 1) / k
         if number >= _UNIT:
@@ -66,32 +57,6 @@ def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
     return True
 
 
-@allocating
-def sum_whole_groups(gains: Array, sizes: Array, length: int, discounts: Array) -> tuple[float, int, int]:
-    """DCG of the tied groups that end within `length` ranks, their number of ranks, and the next group."""
-    total, before, last = 0.0, 0, 0
-    while last < sizes.shape[0] and before + sizes[last] <= length:
-        mean = average(gains[before : before + sizes[last]].copy(), sizes[last], False)
-        for i in range(before, before + sizes[last]):
-            total += mean * discounts[i]
-        before += sizes[last]
-        last += 1
-    return total, before, last
-
-
-@block
-def list_kinds(group: Array, values: Array, available: Array) -> int:
-    """List the distinct gains of a sorted group, and how many documents have each; returns how many gains."""
-    kinds = 0
-    available[:] = 0
-    for i in range(group.shape[0]):
-        if i == 0 or group[i] != group[i - 1]:
-            values[kinds] = group[i]
-            kinds += 1
-        available[kinds - 1] += 1
-    return kinds
-
-
 @block
 def ways_to_draw(
     drawn: Array, kinds: int, starts: Array, ways_of: Array, powers_of: Array
@@ -114,21 +79,30 @@ def expected_over_returned(
     gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool
 ) -> float:
     """Expectation of DCG / IDCG over all orders of ties, or of IDCG where not `ratio`; the ideal has the
-    documents above the cutoff.
+    documents above the cutoff. `gains` are in rank order, `sizes` are those of the tied groups.
 
-    `gains` are in rank order, `sizes` are those of the tied groups. The returned documents vary only where a
-    group crosses the cutoff. Then each way to fill the remaining places with the group's distinct gains is
-    weighted by its (multivariate hypergeometric) probability. Infinite where there are more than
-    `_MOST_DRAWS` ways.
+    The returned documents vary only where a group crosses the cutoff. Then each way to fill the remaining
+    places with the group's distinct gains is weighted by its (multivariate hypergeometric) probability.
+    Infinite where there are more than `_MOST_DRAWS` ways.
     """
     length = min(gains.shape[0], cutoff)
-    total, before, last = sum_whole_groups(gains, sizes, length, discounts)
+    total, before, last = 0.0, 0, 0  # DCG, ranks and number of the groups that end above the cutoff
+    while last < sizes.shape[0] and before + sizes[last] <= length:
+        mean = average(gains[before : before + sizes[last]].copy(), sizes[last], False)
+        for i in range(before, before + sizes[last]):
+            total += mean * discounts[i]
+        before += sizes[last]
+        last += 1
     places = length - before
     group = gains[before : before + sizes[last]].copy() if places > 0 else np.empty(0)
-    size = group.shape[0]
+    size, kinds = group.shape[0], 0
     sort_falling(group, size)
-    values, available, drawn = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
-    kinds = list_kinds(group, values, available)
+    values, available, drawn = np.empty(size), np.zeros(size, np.int64), np.empty(size, np.int64)
+    for i in range(size):  # the distinct gains of the group, and how many documents have each
+        if i == 0 or group[i] != group[i - 1]:
+            values[kinds] = group[i]
+            kinds += 1
+        available[kinds - 1] += 1
     starts, filled, left = np.empty(kinds, np.int64), 0, places
     ways_of, powers_of = np.empty(size + kinds), np.empty(size + kinds, np.int64)
     for kind in range(kinds):

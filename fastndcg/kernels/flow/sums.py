@@ -8,7 +8,7 @@ from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Plan
 
 from ..compile.llvm import SIDE_BY_SIDE
-from ..compile.marks import apart, block, inlined
+from ..compile.marks import apart, block
 from ..vectors.summing import (
     fill_ideals,
     fill_ideals_of_one,
@@ -16,7 +16,7 @@ from ..vectors.summing import (
     sum_row,
     sum_row_of_one,
 )
-from .memory import Batch, Work
+from .memory import Batch
 from .sorting import sort_falling
 
 # ---- ideals ----
@@ -77,12 +77,6 @@ def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None
 
 
 # ---- sums ----
-
-
-@inlined
-def finish_batch(placed: int, plan: Plan, work: Work, batch: Batch, out: Array) -> None:
-    ideals_of_lists(placed, plan, batch, work.group)
-    fold_rows(placed, plan, batch, out)
 
 
 @block

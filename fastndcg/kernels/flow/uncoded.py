@@ -9,8 +9,7 @@ from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
 from ..compile.llvm import LANES, SIDE_BY_SIDE
 from ..compile.marks import block, inlined
-from ..vectors.bounds import bound_of_top
-from ..vectors.keeping import fetch, keep_from
+from ..vectors.keeping import bound_of_top, fetch, keep_from
 from ..vectors.ordering import rank_distinct, rank_tied
 from .folds import fill_lists
 from .lanes import FETCHED, nothing_relevant, rows_of
@@ -18,7 +17,7 @@ from .memory import Batch, Scratch, Work
 from .powers import gain_by
 from .ranking import is_bounded, keep_top, rank_documents
 from .sorting import sort_falling
-from .sums import finish_batch
+from .sums import fold_rows, ideals_of_lists
 
 
 @block
@@ -57,7 +56,8 @@ def score_queries_of_values(
             fill_lists(kept, not tied, unjudged, tables.NONE_MADE, gains, plan, scratch, work, batch, lane)
             lanes.queries[lane], lanes.has_documents[lane], lanes.kept[lane] = number, has_documents, kept
             lane += 1
-        finish_batch(lane, plan, work, batch, out)
+        ideals_of_lists(lane, plan, batch, work.group)
+        fold_rows(lane, plan, batch, out)
 
 
 @inlined

@@ -1,16 +1,20 @@
-"""Vector blocks that rank the documents of one list, by counting greater scores."""
+"""Vector blocks that rank one list by counting greater scores, and several by sorting them side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.llvm import LANES, Code, Data, Value, where
-from ..compile.marks import vectors
+from ..compile.llvm import LANES, SIDE_BY_SIDE, Code, Data, Value, lesser, sorting_steps, transpose, where
+from ..compile.marks import ir, vectors
+
+Row = list[Value]  # a document of each lane: one number of score, place and code; or a score and a code
+
+# ---- one list ----
 
 
 def plain_count_ahead(scores: Array, blocks: int, score: Any) -> int:
@@ -164,3 +168,227 @@ def count_among(code: Code, scores: Data, own: Data, firsts: Data, sizes: Data) 
     for _, ahead, equal, start in halves:
         firsts.store(ahead.value, start)
         sizes.store(equal.value, start)
+
+
+# ---- several queries: a vector holds one document of each, and a network of exchanges sorts blocks of LANES
+# rows of such vectors, which are merged in pairs ----
+
+
+def plain_rank_side_by_side(
+    scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array,
+    ranked: Array, same: Array
+) -> int:  # fmt: skip
+    """ranked[r, lane] = code of the document of rank r, for those of the first `placed` lanes with at most
+    `rows` documents.
+
+    Bit `lane` of same[r] says whether the documents of ranks r - 1 and r are tied. Tied documents keep their
+    order where scores are float32; otherwise their order is arbitrary. Ranks without a document hold
+    `nothing`; they may come before documents with the lowest score of the dtype. `rows` is a multiple of
+    LANES, and `keys` has as many rows. Returns the lanes with ties, as bits.
+    """
+    tied = 0
+    same[:rows] = 0
+    for lane in range(SIDE_BY_SIDE):
+        n = kept[lane] if lane < placed and kept[lane] <= rows else 0
+        order = n - 1 - np.argsort(scores[lane, :n][::-1], kind="stable")[::-1]
+        ranked[:n, lane], ranked[n:rows, lane] = codes[lane, order], nothing
+        for rank in range(1, n):
+            if scores[lane, order[rank]] == scores[lane, order[rank - 1]]:
+                same[rank] |= 1 << lane
+                tied |= 1 << lane
+    return tied
+
+
+class _Rows(NamedTuple):
+    """Documents by rank; where they are `packed`, all of a document is in its key."""
+
+    keys: Data
+    codes: Data
+    packed: bool
+
+    def get(self, row: Value) -> Row:
+        return [self.keys.row(row)] if self.packed else [self.keys.row(row), self.codes.row(row)]
+
+    def put(self, documents: Row, row: Value) -> None:
+        for part, array in zip(documents, (self.keys, self.codes), strict=False):
+            array.set_row(row, part)
+
+    def exchange(self, one: Value, other: Value) -> None:
+        """Bring the documents that come first to row `one`, and the others to row `other`."""
+        ahead, behind = _exchange(self.get(one), self.get(other))
+        self.put(ahead, one)
+        self.put(behind, other)
+
+
+def _exchange(one: Row, other: Row) -> tuple[Row, Row]:
+    """Compare two rows lane by lane: returns the documents that come first, and the others."""
+    above, pairs = one[0] > other[0], list(zip(one, other, strict=True))
+    return [where(above, *pair) for pair in pairs], [where(above, right, left) for left, right in pairs]
+
+
+def _monotone(scores: Value, bits: int) -> Value:
+    """Signed integers in the order of the scores; equal scores give equal integers."""
+    if not scores.is_real:
+        return scores
+    kind = ir.VectorType(ir.IntType(bits), scores.lanes)
+    whole = (scores + 0.0).read_as(kind)  # -0 becomes 0
+    return whole ^ (whole.shift_signed(bits - 1) >> 1)
+
+
+def _sorted_block(
+    code: Code, scores: Data, codes: Data, n_kept: Value, nothing: Value, first: Value
+) -> list[Row]:
+    """Sort LANES documents of each lane, from document `first` on, by score; returns LANES rows."""
+    bits = scores.bits
+    place = code.places(LANES) + first.to(32)
+    turned = (place.of(0xFFFF) - place) << 16
+    parts: list[list[Value]] = [[], []]  # keys of each lane, and codes unless the keys have them
+    for lane in range(SIDE_BY_SIDE):
+        is_document = place < n_kept.lane(lane).to(32)
+        own, its = (array.shape[1] * lane + first for array in (scores, codes))
+        score = _monotone(scores.load(own, LANES), bits)
+        key = where(is_document, score, -(1 << (bits - 1)))
+        document = where(is_document, codes.load(its, LANES), nothing)
+        if bits == 32:
+            parts[0].append((key.to(64) << 32) | (document | turned).to(64))
+        else:
+            parts[0].append(key)
+            parts[1].append(document)
+    rows: list[Row] = [[] for _ in range(LANES)]
+    for of_lanes in filter(None, parts):
+        for half in range(0, LANES, SIDE_BY_SIDE):
+            some = range(half, half + SIDE_BY_SIDE)
+            for at, column in zip(some, transpose(each.pick(some) for each in of_lanes), strict=True):
+                rows[at].append(column)
+    for i, j in sorting_steps(0, LANES):
+        rows[i], rows[j] = _exchange(rows[i], rows[j])
+    return rows
+
+
+def _merge_rows(code: Code, table: _Rows, rows: Value) -> None:
+    """Merge sorted blocks of LANES rows in pairs, by exchanges that move the lowest documents to the end.
+
+    So the table needs no empty rows after its last row.
+    """
+    size, span = code.variable(LANES), code.variable(0)
+    with code.repeat(lambda: size.value < rows):
+        half = size.value
+        _meet_turned(code, table, rows, half)
+        span.value = half >> 1
+        with code.repeat(lambda: span.value >= LANES):
+            _meet(code, table, rows, span.value)
+            span.value = span.value >> 1
+        with code.steps(0, rows, LANES) as first:
+            _meet_within(table, first)
+        size.value = half << 1
+
+
+def _meet_turned(code: Code, table: _Rows, rows: Value, half: Value) -> None:
+    """Exchange rows of two blocks of `half` rows: first with last, second with last but one, ..."""
+    both = half << 1
+    with code.steps(0, rows - half, both) as start:
+        end = start + both
+        beyond = end - rows
+        with code.steps(where(beyond > 0, beyond, 0), half) as i:
+            table.exchange(start + i, end - 1 - i)
+
+
+def _meet(code: Code, table: _Rows, rows: Value, span: Value) -> None:
+    """Exchange each row with the row `span` rows after it."""
+    last = rows - span
+    with code.steps(0, last, span << 1) as start, code.steps(start, lesser(start + span, last)) as row:
+        table.exchange(row, row + span)
+
+
+def _meet_within(table: _Rows, first: Value) -> None:
+    """As `_meet` within a block of LANES rows, for spans of LANES // 2, LANES // 4, ..."""
+    block = [table.get(first + place) for place in range(LANES)]
+    for span in (LANES // 2, LANES // 4, LANES // 8, LANES // 16):
+        for place in range(LANES):
+            if not place & span:
+                block[place], block[place + span] = _exchange(block[place], block[place + span])
+    for place, documents in enumerate(block):
+        table.put(documents, first + place)
+
+
+@vectors(plain_rank_side_by_side)
+def rank_side_by_side(
+    code: Code, scores: Data, codes: Data, kept: Data, placed: Value, rows: Value, nothing: Value, keys: Data,
+    ranked: Data, same: Data,
+) -> Value:  # fmt: skip
+    table, none = _Rows(keys, ranked, scores.bits == 32), nothing.to(32).splat(LANES)
+    n_kept = kept.row(0)
+    is_ours = (code.places(SIDE_BY_SIDE, 64) < placed) & (n_kept <= rows)
+    n_kept = where(is_ours, n_kept, 0)
+    tied = code.variable(code.full(0, SIDE_BY_SIDE, 1))
+
+    def finish(documents: Row, row: Value, before: Row | None) -> None:
+        last = documents[-1]
+        ranked.set_row(row, last.to(32) & 0xFFFF if table.packed else last)
+        if before is not None:
+            equal = ~(documents[0] ^ before[0]).reaches(1 << 32 if table.packed else 1)
+            same[row] = equal.bits()
+            tied.value |= equal & (n_kept >= row)
+
+    with code.either(rows <= LANES) as (few, many):
+        with few:
+            before = None
+            for place, documents in enumerate(
+                _sorted_block(code, scores, codes, n_kept, none, code.number(0))
+            ):
+                finish(documents, code.number(place), before)
+                before = documents
+        with many:
+            with code.steps(0, rows, LANES) as first:
+                block = _sorted_block(code, scores, codes, n_kept, none, first)
+                for place, documents in enumerate(block):
+                    table.put(documents, first + place)
+            _merge_rows(code, table, rows)
+            finish(table.get(code.number(0)), code.number(0), None)
+            with code.steps(1, rows) as row:
+                finish(table.get(row), row, table.get(row - 1))
+    return tied.value.bits().to(64)
+
+
+def plain_average_side_by_side(
+    gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array
+) -> None:
+    """out[r, lane] = mean gain of the tied group of rank r; `same` is as in `rank_side_by_side`. Sums of
+    gains are exact.
+
+    `gains` and `sizes` are overwritten.
+    """
+    depth = min(out.shape[0], rows)
+    for lane in range(SIDE_BY_SIDE):
+        start = 0
+        while start < rows:
+            stop = start + 1
+            while stop < rows and same[stop] >> lane & 1:
+                stop += 1
+            size = min(kept[lane], stop) - start
+            if size > 0:
+                out[start : min(stop, depth), lane] = gains[start:stop, lane].sum() / size
+            start = stop
+
+
+@vectors(plain_average_side_by_side)
+def average_side_by_side(
+    code: Code, gains: Data, same: Data, kept: Data, rows: Value, sizes: Data, out: Data
+) -> None:
+    mask = ir.VectorType(ir.IntType(1), SIDE_BY_SIDE)
+    n_kept, total, size = kept.row(0), *(code.variable(code.full(0.0, SIDE_BY_SIDE)) for _ in range(2))
+    same[0] = 0
+    with code.range(rows) as row:
+        goes_on = same[row].read_as(mask)
+        is_document = where(n_kept > row, code.full(1.0, SIDE_BY_SIDE), 0.0)
+        for sums, array, own in ((total, gains, gains.row(row)), (size, sizes, is_document)):
+            sums.value = own + where(goes_on, sums.value, 0.0)
+            array.set_row(row, sums.value)
+    ended = code.variable(code.full(1, SIDE_BY_SIDE, 1))
+    with code.range(rows) as turn:  # from the last rank of a group back to its first
+        row = rows - 1 - turn
+        for sums, array in ((total, gains), (size, sizes)):
+            sums.value = where(ended.value, array.row(row), sums.value)
+        ended.value = ~same[row].read_as(mask)
+        with code.when(row < out.shape[0]):
+            out.set_row(row, total.value / size.value)
