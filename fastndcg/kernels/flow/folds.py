@@ -361,15 +361,12 @@ def fill_lists(
             made == tables.AVERAGED_MADE and averages_exactly(v, lists, plan.exact)
         ):
             continue
-        table, of_relevant, of_nonrelevant = (
-            lists[v, tables.TABLE],
-            lists[v, tables.RELEVANT],
-            lists[v, tables.NONRELEVANT],
-        )
+        row = lists[v]
+        table, of_relevant, of_nonrelevant = row[tables.TABLE], row[tables.RELEVANT], row[tables.NONRELEVANT]
         f = Fold(
-            lists[v, tables.FOLD],
-            lists[v, tables.TIES],
-            lists[v, tables.CONDENSED] == 1,
+            row[tables.FOLD],
+            row[tables.TIES],
+            row[tables.CONDENSED] == 1,
             totals[of_relevant, lane] if of_relevant >= 0 else 0.0,
             totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0,
             ranked,

@@ -191,11 +191,8 @@ def score_intents(
             for e in range(documents.entries[begin], documents.entries[end]):
                 n_intents = max(n_intents, documents.numbers[e] + 1)
         # memory is parts of a few arrays: many take long to allocate and to count references to
-        ranks, of_pool, starts = (
-            empty((7, n), np.int64),
-            empty((4, n_pool), np.int64),
-            empty((4, n_intents + 1), np.int64),
-        )
+        ranks, of_pool = empty((7, n), np.int64), empty((4, n_pool), np.int64)
+        starts, active = empty((4, n_intents + 1), np.int64), empty(n_intents, np.bool_)
         ranked, judged = empty((4, n_entries), np.int64), empty((4, n_judged), np.int64)
         of_ranks, of_intents = empty((2, n), np.float64), empty((4, n_intents), np.float64)
         of_groups = empty((5, max(n, n_pool) + 2), np.float64)
@@ -220,7 +217,7 @@ def score_intents(
             best=of_intents[1],
             going=of_intents[2],
             terms=of_intents[3],
-            active=empty(n_intents, np.bool_),
+            active=active,
             group=of_groups[4],
             chances=of_groups[:4],
         )

@@ -117,13 +117,8 @@ def keep_of_lanes(placed: int, depth: int, documents: Documents, lanes: Lanes, s
 
     Each step is done for all queries, so that the processor does not wait for the result of the step before.
     """
-    scores, codes, kept_scores, kept_codes = (
-        documents.scores,
-        documents.relevance,
-        scratch.scores,
-        scratch.kept,
-    )
-    greatest, bounds = scratch.greatest, scratch.bounds
+    scores, codes, greatest, bounds = documents.scores, documents.relevance, scratch.greatest, scratch.bounds
+    kept_scores, kept_codes = scratch.scores, scratch.kept
     least, bounded, others = max(BINS, 3 * depth), False, False
     for lane in range(placed):
         start, stop = lanes.starts[lane], lanes.stops[lane]

@@ -48,11 +48,8 @@ def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None
     """Fill the ideals that depend on returned documents; the lists and the other ideals are filled before."""
     ideals, lists, out, lengths = plan.ideals, batch.lists, batch.ideals, batch.ideal_lengths
     for i in range(ideals.shape[0]):
-        source, cutoff, of_list = (
-            ideals[i, tables.SOURCE],
-            ideals[i, tables.IDEAL_CUTOFF],
-            ideals[i, tables.OF_LIST],
-        )
+        row = ideals[i]
+        source, cutoff, of_list = row[tables.SOURCE], row[tables.IDEAL_CUTOFF], row[tables.OF_LIST]
         if source not in (tables.RETURNED, tables.FULL):
             continue
         for lane in range(placed):
@@ -66,7 +63,7 @@ def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None
                     out[i, rank, lane] = gains[rank]
             else:
                 length = length if cutoff == tables.UNCUT else cutoff
-                best, pool = plan.top[ideals[i, tables.TABLE]], ideals[i, tables.POOL]
+                best, pool = plan.top[row[tables.TABLE]], row[tables.POOL]
                 if np.isnan(best) and lengths[pool, lane] > 0:
                     best = out[pool, 0, lane]
                 if np.isnan(best):
@@ -128,34 +125,19 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
 
     Rows with the same list, discount and ideal continue the sums of the row before.
     """
-    rows, discounts, totals, lists, ideals = (
-        plan.rows,
-        plan.discounts,
-        batch.totals,
-        batch.lists,
-        batch.ideals,
-    )
+    rows, discounts = plan.rows, plan.discounts
+    totals, lists, ideals = batch.totals, batch.lists, batch.ideals
     cutoffs, sums, summed, stops, values = batch.sums
     for r in range(rows.shape[0]):
-        source, discount, ideal, over, cutoff, undefined, total = (
-            rows[r, tables.LIST],
-            rows[r, tables.DISCOUNT],
-            rows[r, tables.IDEAL],
-            rows[r, tables.OVER],
-            rows[r, tables.CUTOFF],
-            rows[r, tables.UNDEFINED],
-            rows[r, tables.TOTAL],
-        )
-        anew = (
-            r == 0
-            or source != rows[r - 1, tables.LIST]
-            or ideal != rows[r - 1, tables.IDEAL]
-            or discount != rows[r - 1, tables.DISCOUNT]
-        )
+        row, before = rows[r], rows[max(r - 1, 0)]
+        source, discount, ideal = row[tables.LIST], row[tables.DISCOUNT], row[tables.IDEAL]
+        over, cutoff, total = row[tables.OVER], row[tables.CUTOFF], row[tables.TOTAL]
+        anew = r == 0 or source != before[tables.LIST] or ideal != before[tables.IDEAL]
+        anew = anew or discount != before[tables.DISCOUNT]
         if cutoff == tables.AT_RELEVANT:
             for lane in range(placed):
                 cutoffs[lane] = np.int64(totals[total, lane])
-        elif r == 0 or cutoff != rows[r - 1, tables.CUTOFF]:
+        elif r == 0 or cutoff != before[tables.CUTOFF]:
             for lane in range(placed):
                 cutoffs[lane] = cutoff
         if discount < 0:  # the list holds sums
@@ -184,6 +166,7 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
                     over, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant,
                     plan.weights[r], tail,
                 )  # fmt: skip
+        undefined = row[tables.UNDEFINED]
         if undefined != tables.NEVER:
             for lane in range(placed):
                 if (
@@ -193,4 +176,4 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
                 ):
                     values[lane] = np.nan
         for lane in range(placed):
-            out[rows[r, tables.OUT], batch.lanes.queries[lane]] = values[lane]
+            out[row[tables.OUT], batch.lanes.queries[lane]] = values[lane]

@@ -41,9 +41,8 @@ def score_queries_of_values(
             fill_ideals_and_totals(number, any_unjudged, codes, documents, plan, scratch, work, batch, lane)
             has_documents = n > 0
             if has_pool:
-                has_documents = (
-                    has_documents or documents.pool_offsets[first] > documents.pool_offsets[number]
-                )
+                pool = documents.pool_offsets[first] - documents.pool_offsets[number]
+                has_documents = has_documents or pool > 0
             if no_value_gains(plan, batch, lane):
                 out[:, number] = np.nan
                 continue
