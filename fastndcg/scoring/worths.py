@@ -135,7 +135,7 @@ def check_gains(
     for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
         gain = gain_of(worth, grade)
         shown = int(grade) if grade == int(grade) else grade
-        what, why = f"{measure} is not defined for grade {shown}, which occurs", ""
+        what = why = ""
         if math.isnan(gain):
             listed = (
                 f"the grades 0 to {len(worth.gain) - 1}" if isinstance(worth.gain, Numbers) else worth.gain
@@ -162,7 +162,7 @@ def check_gains(
             there = rankings.relevance == grade
             rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
             at = rankings._at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
-            raise InputError(what, at, why)
+            raise InputError(what or f"{measure} is not defined for grade {shown}, which occurs", at, why)
         most = max(most, (abs(gain), shown))
     check_sum(measure, most[0], f"grade {most[1]}", rankings._longest)
 

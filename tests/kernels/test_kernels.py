@@ -11,6 +11,8 @@ from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from fastndcg.compiled.flow.ranking import keep_all
 from fastndcg.compiled.vectors import keeping, ordering, summing
 
+from fastndcg.kernels.vectors.summing import plain_sum_row
+
 pytestmark = pytest.mark.compiled
 
 Array = npt.NDArray[Any]
@@ -367,7 +369,7 @@ def test_rows_of_queries_side_by_side():
         for anew, cutoffs in ((True, cutoff // 2), (False, cutoff), (False, cutoff + 3)):
             of_row = placed, turn % 4, lists[0], lengths[0], lists[1], lengths[1], discounts, cutoffs, anew
             call(*of_row, *ours)
-            summing.plain_sum_row(*of_row, *expected)
+            plain_sum_row(*of_row, *expected)
             for one, other in zip(ours, expected, strict=True):
                 np.testing.assert_array_equal(one, other)
 
