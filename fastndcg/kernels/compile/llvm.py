@@ -173,23 +173,8 @@ class Value:
         return self.code.call(f"llvm.vector.reduce.smax.v{self.lanes}i64", self.element, self.raw)
 
 
-class Variable:
-    """A value in memory, until the function returns."""
-
-    def __init__(self, memory: Data) -> None:
-        self._memory = memory
-
-    @property
-    def value(self) -> Value:
-        return self._memory[0]
-
-    @value.setter
-    def value(self, value: Value | float) -> None:
-        self._memory[0] = value
-
-
 class Data:
-    """The elements of an array. LLVM's own pointers have no type of the elements."""
+    """The elements of an array, or a variable. LLVM's own pointers have no type of the elements."""
 
     def __init__(self, code: Code, address: Any, element: Any, shape: Sequence[Value] = ()) -> None:
         self.code, self.address, self.element, self.shape = code, address, element, list(shape)
@@ -216,6 +201,15 @@ class Data:
     def __setitem__(self, offset: Value | int, value: Value | float) -> None:
         raw = value.raw if isinstance(value, Value) else ir.Constant(self.element, value)
         self.code.builder.store(raw, self.at(offset))
+
+    @property
+    def value(self) -> Value:
+        """That of a variable."""
+        return self[0]
+
+    @value.setter
+    def value(self, value: Value | float) -> None:
+        self[0] = value
 
     def load(self, offset: Value | int, lanes: int) -> Value:
         kind = ir.VectorType(self.element, lanes)
@@ -264,9 +258,9 @@ class Code:
         with self.builder.goto_entry_block():
             return Data(self, self.builder.alloca(kind, self.number(n).raw if n > 1 else None), kind)
 
-    def variable(self, value: Value | float) -> Variable:
+    def variable(self, value: Value | float) -> Data:
         first = self.number(value)
-        variable = Variable(self.room(first.raw.type))
+        variable = self.room(first.raw.type)
         variable.value = first
         return variable
 

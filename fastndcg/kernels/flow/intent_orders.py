@@ -13,17 +13,8 @@ from .sorting import sort_by_key_stably, sort_falling
 
 # columns of IntentRows.rows; a fold is GAIN, or STOP where each document lowers the worth of later ones to
 # the same intent
-(
-    INTENT_TABLE,
-    INTENT_FOLD,
-    INTENT_TIES,
-    INTENT_DISCOUNT,
-    INTENT_CUTOFF,
-    INTENT_OVER,
-    INTENT_OUT,
-    WEIGHED,
-    DEPTH,
-) = range(9)
+INTENT_TABLE, INTENT_FOLD, INTENT_TIES, INTENT_DISCOUNT = range(4)
+INTENT_CUTOFF, INTENT_OVER, INTENT_OUT, WEIGHED, DEPTH = range(4, 9)
 # how the sums of the intents become one value
 TOTAL_OF_INTENTS, MEAN_OF_INTENTS, OF_PERFECT, OF_GREEDY, OF_EACH_IDEAL = range(5)
 

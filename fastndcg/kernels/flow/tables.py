@@ -17,39 +17,13 @@ AT_RELEVANT = -1  # cutoff at the number of relevant documents
 NEVER, NO_DOCUMENTS, NO_IDEAL, NO_RELEVANT, NO_PAIR = range(5)
 SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
 # divisors of a row's sum
-(
-    AS_IS,
-    BY_IDEAL,
-    BY_CUTOFF,
-    BY_RELEVANT,
-    BY_FEWER,
-    WEIGHTED,
-    BY_FEWER_RETURNED,
-    BY_BOTH,
-    SCALED,
-    RESIDUAL,
-    LEFT,
-    SHARE_LEFT,
-    POOL_TOTAL,
-    BY_RETURNED,
-) = range(14)
+AS_IS, BY_IDEAL, BY_CUTOFF, BY_RELEVANT, BY_FEWER, WEIGHTED = range(6)
+BY_FEWER_RETURNED, BY_BOTH, SCALED, RESIDUAL, LEFT, SHARE_LEFT, POOL_TOTAL, BY_RETURNED = range(6, 14)
 # columns of Plan.lists
 TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
 # folds: how a list is filled; folds after COUNT are compiled only for plans that use them
-(
-    GAIN,
-    COUNT,
-    REACHED,
-    FIRST,
-    HITS,
-    STOP,
-    PREFERENCE,
-    INFERRED,
-    INTERPOLATED,
-    MEAN_OF_HITS,
-    PAIRS,
-    GRADED_PAIRS,
-) = range(12)
+GAIN, COUNT, REACHED, FIRST, HITS, STOP = range(6)
+PREFERENCE, INFERRED, INTERPOLATED, MEAN_OF_HITS, PAIRS, GRADED_PAIRS = range(6, 12)
 # columns of Plan.folds: a parameter, the cutoff of a list that holds one number, and the value without a pair
 PARAMETER, CUT_AT, EMPTY = range(3)
 OF_BEST = 1.0  # parameter of FIRST: only documents with the best gain of the list count
@@ -105,9 +79,7 @@ class Documents(NamedTuple):
     relevance: Array  # uint8 levels, or float64 grades
     scores: Array  # float32, float64 or int64
     is_judged: Array  # bool; of length 0 if all are judged, or unjudged documents have a level of their own
-    pool_offsets: (
-        Array  # int64 (n_queries + 1,), of all queries; of length 0 if the scored documents are the pool
-    )
+    pool_offsets: Array  # int64 (n_queries + 1,), of all; of length 0 if the scored documents are the pool
     pool_relevance: Array
     base: int
     pool_base: int

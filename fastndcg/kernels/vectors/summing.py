@@ -8,7 +8,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.llvm import LANES, SIDE_BY_SIDE, Code, Data, Value, Variable, greater, lesser, where
+from ..compile.llvm import LANES, SIDE_BY_SIDE, Code, Data, Value, greater, lesser, where
 from ..compile.marks import block, ir, vectors
 
 _NEARLY_ONE = 1.0 + 1e-12
@@ -143,7 +143,7 @@ class _Side(NamedTuple):
     gains: Data
     first: Value
     stop: Value
-    sums: Variable
+    sums: Data
 
 
 def _add_ranks(code: Code, sides: list[_Side], discounts: Data, start: Value, end: Value) -> None:
