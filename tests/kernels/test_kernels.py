@@ -6,9 +6,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
-from fastndcg.compiled.compile import compiling
 from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
-from fastndcg.compiled.flow.ranking import keep_all
 from fastndcg.compiled.vectors import keeping, ordering, summing
 
 from fastndcg.kernels.vectors.summing import plain_sum_row
@@ -332,19 +330,6 @@ def test_ideals_of_queries_side_by_side():
         lengths.check()
 
 
-def test_gains_of_codes():
-    call = through(summing.gains_of_codes)
-    random = np.random.default_rng(5)
-    for n in range(1, SIDE_BY_SIDE + 1):
-        for rows in (0, 1, 10, 32):
-            codes, gains = random.integers(0, n, (32, SIDE_BY_SIDE)).astype(np.uint32), random.random(n)
-            gains[random.random(n) < 0.2] = -0.0
-            out = Guarded((rows, SIDE_BY_SIDE), np.float64)
-            call(codes, gains, rows, out.part)
-            np.testing.assert_array_equal(out.part, gains[codes[:rows]])
-            out.check()
-
-
 def test_rows_of_queries_side_by_side():
     """Sums of lists and their ideals, of different depths, that go on from cutoff to cutoff."""
     call = through(summing.sum_row)
@@ -372,15 +357,6 @@ def test_rows_of_queries_side_by_side():
             plain_sum_row(*of_row, *expected)
             for one, other in zip(ours, expected, strict=True):
                 np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.skipif(compiling.private is None, reason="it is a block like any other")
-def test_apart_takes_no_part_of_an_array():
-    """A block set apart would take what is beside a column for its next row."""
-    call = through(keep_all)
-    columns = np.zeros((4, 2), np.float32)
-    with pytest.raises(TypeError, match="not contiguous"):
-        call(np.zeros(4, np.uint8), columns[:, 0], np.zeros(40, np.float32), np.zeros(40, np.uint32))
 
 
 @pytest.mark.usefixtures("_both_ways")

@@ -3,7 +3,6 @@
 driver       a function that Python calls: kept on disk
 block        a function that only drivers and blocks call
 inlined      a block that becomes part of its only caller
-apart        a block that stays a separate function
 allocating   a block that allocates memory
 
 With an untested version of Numba, or one that lacks a private name that we use, only Numba's public interface
@@ -50,17 +49,6 @@ def inlined(function: F) -> F:
     optimise it once by itself and again in each caller: then cold compilation took 34 s, three times as long.
     """
     return numba.njit(inline="always", **BLOCK)(function)
-
-
-def apart(function: F) -> F:
-    """Compile a block as a separate function that receives only the data and the lengths of its contiguous
-    arrays.
-
-    For blocks with loops: inlined into one caller they would slow each other down (see `own_function`).
-    Calling an ordinary block passes seven words for each array, and two more for each dimension after the
-    first. The block must not allocate: a lack of memory could not be reported.
-    """
-    return block(function) if private is None else private.apart(function, BLOCK)
 
 
 def allocating(function: F) -> F:

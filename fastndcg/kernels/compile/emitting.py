@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from .llvm import Code, Data, Value, ir, types
@@ -18,7 +18,7 @@ def own_function(name: str, emit: Callable[..., Any], *, unrolled: bool = True) 
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        passed = _take_all_apart(context, builder, signature, arguments)
+        passed = _take_apart(context, builder, signature, arguments)
         nothing = signature.return_type in (types.void, types.none)
         mangled = ".".join([name, *(str(kind) for kind in signature.args)])
         function = builder.module.globals.get(mangled)
@@ -48,11 +48,9 @@ def within_caller(emit: Callable[..., Any]) -> Callable[..., Any]:
     """The code of an intrinsic as a part of its caller; `emit` is as for `own_function`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        passed = _take_all_apart(context, builder, signature, arguments)
+        passed = _take_apart(context, builder, signature, arguments)
         values = [_untyped(builder, value) if value.type.is_pointer else value for value in passed]
         found = _written(emit, builder, signature, values)
-        if isinstance(found, list):
-            return context.make_tuple(builder, signature.return_type, [each.raw for each in found])
         return context.get_dummy_value() if found is None else found
 
     return generate
@@ -78,21 +76,23 @@ def like(plain: Callable[..., Any], generate: Callable[..., Any]) -> Callable[..
         kinds = map(kind_of, parameters, arguments)
         return declared.get(annotated["return"], dtype)(*kinds), generate
 
-    return named_as(plain, typed)
-
-
-def named_as(function: Callable[..., Any], typed: Callable[..., Any]) -> Callable[..., Any]:
-    """A typing function of an intrinsic, with the name and the parameters of a function."""
     first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(function).parameters.values()
-    typed.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
-    typed.__name__ = function.__name__
+    typed.__signature__ = inspect.Signature([first, *parameters.values()])  # type: ignore[attr-defined]
+    typed.__name__ = plain.__name__
     return typed
 
 
 def _written(emit: Callable[..., Any], builder: Any, signature: Any, values: Any) -> Any:
     code, left = Code(builder), iter(values)
-    found = emit(code, *(_put_together(code, kind, left) for kind in signature.args))
+
+    def put_together(kind: Any) -> Value | Data:
+        if not isinstance(kind, types.Array):
+            return Value(code, next(left))
+        address = next(left)
+        lengths = [Value(code, next(left)) for _ in range(kind.ndim)]
+        return Data(code, address, _element(kind.dtype), lengths)
+
+    found = emit(code, *map(put_together, signature.args))
     return found.raw if isinstance(found, Value) else found
 
 
@@ -103,41 +103,19 @@ def _untyped(builder: Any, pointer: Any) -> Any:
     return builder.load(memory.address, typ=ir.PointerType())
 
 
-def _take_all_apart(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
-    pairs = zip(signature.args, arguments, strict=True)
-    return [part for kind, value in pairs for part in _take_apart(context, builder, kind, value)]
-
-
-def _take_apart(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
-    if isinstance(kind, types.Array):
+def _take_apart(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
+    """The arguments of a block: numbers, and the addresses and lengths of arrays."""
+    parts = []
+    for kind, value in zip(signature.args, arguments, strict=True):
+        if not isinstance(kind, types.Array):
+            parts.append(value)
+            continue
         if kind.layout != "C":
             raise TypeError(f"{kind} is not contiguous; pass the array that it is a part of")
         array = context.make_array(kind)(context, builder, value)
-        return [array.data, *unpack(builder, array.shape, kind.ndim)]
-    if isinstance(kind, types.NoneType):
-        return []
-    if isinstance(kind, types.BaseTuple):
-        parts = zip(kind.types, unpack(builder, value, len(kind.types)), strict=True)
-        return [each for part, inner in parts for each in _take_apart(context, builder, part, inner)]
-    return [value]
-
-
-def _put_together(code: Code, kind: Any, values: Iterator[Any]) -> Any:
-    if isinstance(kind, types.Array):
-        address = next(values)
-        return Data(
-            code, address, _element(kind.dtype), [Value(code, next(values)) for _ in range(kind.ndim)]
-        )
-    if isinstance(kind, types.NoneType):
-        return None
-    if isinstance(kind, types.BaseTuple):
-        return [_put_together(code, part, values) for part in kind.types]
-    return Value(code, next(values))
-
-
-def unpack(builder: Any, value: Any, n: int) -> list[Any]:
-    """The n parts of an LLVM structure or array."""
-    return [builder.extract_value(value, place) for place in range(n)]
+        lengths = [builder.extract_value(array.shape, axis) for axis in range(kind.ndim)]
+        parts += [array.data, *lengths]
+    return parts
 
 
 def _element(dtype: Any) -> Any:

@@ -64,7 +64,6 @@ intrinsic: Any = _as_it_is
 overload: Any = _by_options
 block: Any = _as_it_is
 inlined: Any = _as_it_is
-apart: Any = _as_it_is
 allocating: Any = _as_it_is
 driver: Any = _as_plain  # its `plain` function replaces it in plain Python, where loops would be slow
 # a block that stops a plain driver after its deadline; its drivers do not write what they read
@@ -74,7 +73,7 @@ empty: Any = np.empty
 if IS_COMPILED and not TYPE_CHECKING:
     from numba.extending import intrinsic, overload
 
-    from .compiling import BLOCK, allocating, apart, block, driver, empty, inlined
+    from .compiling import BLOCK, allocating, block, driver, empty, inlined
 
     stoppable = _as_it_is
 

@@ -2,7 +2,6 @@
 works without it.
 
 DRIVER, BLOCK    options for njit that leave out repeated work of Numba's compiler
-apart            compiles a block as a separate function
 keep             sets the folder of a driver, and how it is loaded
 
 A process that forks waits until no compilation runs. Otherwise the child would inherit a locked lock, which
@@ -12,25 +11,18 @@ no thread of it can release.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numba
 from llvmlite import binding
-from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import _nrt_python
-from numba.extending import intrinsic
 
 from fastndcg.kernels.compile import caching
-
-from .emitting import named_as, own_function
-from .llvm import Code
 
 # ---- compiling ----
 
@@ -74,48 +66,6 @@ DRIVER: dict[str, Any] = {"no_cfunc_wrapper": True}
 # each array took 2 microseconds a query.
 BLOCK: dict[str, Any] = {**DRIVER, "no_cpython_wrapper": True, "pipeline_class": _Linked, "_nrt": False}
 ALLOCATING: dict[str, Any] = {**BLOCK, "_nrt": True}
-
-
-def apart(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Compile a block as a separate function, which gets data and lengths of contiguous arrays."""
-    compiled = numba.njit(forceinline=True, **options)(function)
-
-    def typed(typing: Any, *arguments: Any) -> Any:
-        signature = typing.resolve_value_type(compiled).get_call_type(typing, arguments, {})
-        result = compiled.get_compile_result(signature)
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            def emit(code: Code, *given: Any) -> Any:
-                values = [_rebuild(context, code, *each) for each in zip(signature.args, given, strict=True)]
-                return context.call_internal_no_propagate(code.builder, result.fndesc, signature, values)[1]
-
-            context.add_linking_libs([result.library])
-            return own_function(function.__name__, emit)(context, builder, signature, arguments)
-
-        return signature, generate
-
-    return intrinsic(named_as(function, typed))
-
-
-def _rebuild(context: Any, code: Code, kind: Any, given: Any) -> Any:
-    """The value that compiled code uses for a contiguous array, a tuple or a number, from its parts."""
-    if isinstance(kind, types.BaseTuple):
-        parts = [_rebuild(context, code, *each) for each in zip(kind.types, given, strict=True)]
-        return context.make_tuple(code.builder, kind, parts)
-    if isinstance(kind, types.NoneType):
-        return context.get_dummy_value()
-    if not isinstance(kind, types.Array):
-        return given.raw
-    from numba.np.arrayobj import populate_array  # here, because only compiling needs it: 20 ms
-
-    array = context.make_array(kind)(context, code.builder)
-    itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-    strides = [code.number(itemsize)]
-    for length in reversed(given.shape[1:]):
-        strides.insert(0, strides[0] * length)
-    shape, strides = ([each.raw for each in numbers] for numbers in (given.shape, strides))
-    populate_array(array, given.address, shape, strides, itemsize, None)
-    return array._getvalue()
 
 
 # ---- keeping what was compiled ----

@@ -9,7 +9,7 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Plan
 
-from ..compile.marks import apart, block, inlined, stoppable
+from ..compile.marks import block, inlined, stoppable
 from .expectations import (
     expected_inferred,
     expected_maximum,
@@ -24,7 +24,7 @@ from .sorting import average, sort_falling
 
 
 class Fold(NamedTuple):
-    """How a list is filled, from which ranking, and where to: `lists[:, lane]`."""
+    """How a list is filled, from which ranking, and where to."""
 
     fold: int
     ties: int
@@ -39,8 +39,7 @@ class Fold(NamedTuple):
     sizes: Array
     group: Array
     chances: Array
-    lists: Array
-    lane: int
+    out: Array
 
 
 @block
@@ -78,10 +77,10 @@ def number_found(group: Array, size: int, floor: float) -> int:
 # ---- gains and counts ----
 
 
-@apart
+@block
 def gather(f: Fold, exact: bool) -> int:
     """Write the gains by rank, ties resolved; returns how many ranks are filled."""
-    group, depth, out = f.group, f.lists.shape[0], f.lists[:, f.lane]
+    group, depth, out = f.group, f.out.shape[0], f.out
     if f.distinct and not f.condensed:
         filled = min(f.ranked, depth)
         for i in range(filled):
@@ -103,10 +102,10 @@ def gather(f: Fold, exact: bool) -> int:
     return at
 
 
-@apart
+@block
 def gather_sums(f: Fold) -> int:
     """As `gather`, but of the sums of gains so far. Gains are whole: the sum after a tied group is exact."""
-    group, depth, out = f.group, f.lists.shape[0], f.lists[:, f.lane]
+    group, depth, out = f.group, f.out.shape[0], f.out
     at = start = 0
     before = 0.0
     while start < f.ranked and at < depth:
@@ -131,10 +130,10 @@ def gather_sums(f: Fold) -> int:
 # ---- what is not linear in the gains ----
 
 
-@apart
+@block
 def fold_distinct(f: Fold, parameter: float) -> int:
     """As `fold_by_rank` by HITS or STOP without tied documents; no branch depends on the grades."""
-    added, filled = f.group, min(f.ranked, f.lists.shape[0])
+    added, filled = f.group, min(f.ranked, f.out.shape[0])
     hits, going = 0.0, 1.0
     if f.fold == tables.HITS:
         for i in range(filled):
@@ -150,7 +149,7 @@ def fold_distinct(f: Fold, parameter: float) -> int:
         for i in range(filled):  # a separate loop, which becomes vectors
             added[i] /= i + 1.0
     for i in range(filled):
-        f.lists[i, f.lane] = added[i]
+        f.out[i] = added[i]
     return filled
 
 
@@ -171,7 +170,7 @@ def gain_below_best(f: Fold) -> float:
 @block
 def fold_by_rank(f: Fold, parameter: float) -> int:
     """Fill a list by HITS, FIRST, REACHED or STOP; returns how many ranks were filled."""
-    fold, group, depth, out = f.fold, f.group, f.lists.shape[0], f.lists[:, f.lane]
+    fold, group, depth, out = f.fold, f.group, f.out.shape[0], f.out
     of_best, by_rank = fold == tables.FIRST and parameter != 0.0, parameter == 0.0
     floor = gain_below_best(f) if of_best else 0.0
     at = start = 0
@@ -238,7 +237,7 @@ def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
     only where a tied group lies across it.
     """
     fold, group, chances, relevant = f.fold, f.group, f.chances, f.relevant
-    depth = int(min(1.0 * f.lists.shape[0], cutoff))
+    depth = int(min(1.0 * f.out.shape[0], cutoff))
     at = start = mixed = 0
     hits = missed = pooled = value = 0.0
     wanted = hits_wanted(parameter, relevant)
@@ -325,7 +324,7 @@ def fold_list(folds: Array | None, v: int, f: Fold) -> int:
         value = fold_whole(f, parameter, cutoff)
     if np.isnan(value):
         return 0
-    f.lists[0, f.lane] = value
+    f.out[0] = value
     return 1
 
 
@@ -377,8 +376,7 @@ def fill_lists(
             work.sizes,
             work.group,
             scratch.chances,
-            batch.lists[v],
-            lane,
+            batch.lists[v][:, lane],
         )
         if f.fold == tables.GAIN:
             lengths[v, lane] = gather(f, plan.exact[table])

@@ -7,10 +7,10 @@ import numpy as np
 from fastndcg.kernels.flow.tables import FOLD, GAIN, TABLE, Array, Documents, Plan
 
 from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
-from ..compile.marks import apart, block, inlined, stoppable
+from ..compile.marks import block, inlined, stoppable
 from ..vectors.keeping import bounds_of_top, greatest_by_bin, keep_few_from, keep_from_lanes
 from ..vectors.ordering import average_side_by_side
-from ..vectors.summing import COUNTED, count_codes, gains_of_codes
+from ..vectors.summing import COUNTED, count_codes
 from .folds import is_linear
 from .memory import TOGETHER, Batch, Lanes, Ranked, Scratch, Work, vectors_of
 from .ranking import COUNTING, MANY, bounded_by, keep_all
@@ -21,7 +21,7 @@ _COMPARED = 8  # cost of comparing a document with a vector; sorting n rows side
 
 
 @stoppable
-@apart
+@block
 def take_queries(
     first: int, last: int, documents: Documents, plan: Plan, scored: Array, judged: Array, batch: Batch,
     out: Array,
@@ -110,7 +110,7 @@ def quarter_of_next(first: int, last: int, documents: Documents) -> tuple[int, i
     return start, min(stop - start, FETCHED) // 4
 
 
-@apart
+@block
 def keep_of_lanes(placed: int, depth: int, documents: Documents, lanes: Lanes, scratch: Scratch) -> None:
     """For each query, keep at least the documents of the first `depth` ranks and all documents tied with the
     last of them.
@@ -167,7 +167,7 @@ def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) ->
     return rows, longest <= rows
 
 
-@apart
+@block
 def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array, scored: Array) -> int:
     """The length of least cost, if lists up to it are sorted side by side and longer ones one by one."""
     worth, least = 0, 0
@@ -206,7 +206,7 @@ def lists_by_rank(rows: int, tied: bool, plan: Plan, batch: Batch) -> None:
                 counts_by_rank(gains, rows, kept, ranked.codes, lists[v], lengths[v])
 
 
-@apart
+@block
 def gains_by_rank(
     gains: Array, rows: int, tied: bool, kept: Array, ranked: Ranked, out: Array, lengths: Array
 ) -> None:
@@ -215,17 +215,14 @@ def gains_by_rank(
     for lane in range(SIDE_BY_SIDE):
         lengths[lane] = min(kept[lane], depth)
     filled, n = (ranked.gains, rows) if tied else (out, depth)
-    if gains.shape[0] <= SIDE_BY_SIDE:
-        gains_of_codes(ranked.codes, gains, n, filled)
-    else:
-        for rank in range(n):
-            for lane in range(SIDE_BY_SIDE):
-                filled[rank, lane] = gains[ranked.codes[rank, lane]]
+    for rank in range(n):
+        for lane in range(SIDE_BY_SIDE):
+            filled[rank, lane] = gains[ranked.codes[rank, lane]]
     if tied:
         average_side_by_side(ranked.gains, ranked.same, kept, rows, ranked.sizes, out)
 
 
-@apart
+@block
 def counts_by_rank(gains: Array, rows: int, kept: Array, codes: Array, out: Array, lengths: Array) -> None:
     """As `gather_sums`, for queries that were ranked side by side without ties."""
     depth = min(out.shape[0], rows)
@@ -237,7 +234,7 @@ def counts_by_rank(gains: Array, rows: int, kept: Array, codes: Array, out: Arra
             out[rank, lane] = before + gains[codes[rank, lane]]
 
 
-@apart
+@block
 def take_column(ranked: Ranked, lane: int, kept: int, work: Work) -> bool:
     """As `rank_documents`, for a query that was ranked side by side with others."""
     tied, start = False, 0

@@ -7,7 +7,7 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import apart, block, stoppable
+from ..compile.marks import block, stoppable
 from .sorting import sort_falling
 
 _OF_TIED = (0.5, 0.0, 0.0, 1.0)  # share of the pairs of tied documents that are right, by AVERAGE to BEST
@@ -128,7 +128,7 @@ def share_of_pairs(
     return area_share(chances[:2], n, max_fp, relevant, _OF_TIED[ties])
 
 
-@apart
+@block
 def share_of_distinct(ranked: int, gains: Array, codes: Array) -> float:
     """As `share_of_pairs` over the whole area without tied documents; no branch depends on the grades."""
     found = ranks = 0

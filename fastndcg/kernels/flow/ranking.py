@@ -9,7 +9,7 @@ import numpy as np
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
 from ..compile.llvm import LANES
-from ..compile.marks import allocating, apart, block, empty, inlined, stoppable
+from ..compile.marks import allocating, block, empty, inlined, stoppable
 from ..vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
 from ..vectors.ordering import count_ahead, count_among, rank_distinct, rank_tied
 from .memory import Scratch, Work, vectors_of
@@ -45,7 +45,7 @@ def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: 
 
 
 @stoppable
-@apart
+@block
 def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
     n = scores.shape[0]
     for i in range(n):
@@ -81,7 +81,7 @@ def rank_documents(
     return False
 
 
-@apart
+@block
 def rank_many(
     kept: int, found: int, nothing: int, lowest: Any, scores: Array, codes: Array, own: Array, work: Work
 ) -> bool:

@@ -8,7 +8,7 @@ from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Plan
 
 from ..compile.llvm import SIDE_BY_SIDE
-from ..compile.marks import apart, block
+from ..compile.marks import block
 from ..vectors.summing import (
     fill_ideals,
     fill_ideals_of_one,
@@ -22,7 +22,7 @@ from .sorting import sort_falling
 # ---- ideals ----
 
 
-@apart
+@block
 def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> None:
     """Fill the ideals of scored and of judged documents for each lane of a batch, from counts by level."""
     ideals, falling, earning, gains = plan.ideals, plan.falling, plan.earning, plan.gains
@@ -43,7 +43,7 @@ def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> 
             )
 
 
-@apart
+@block
 def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None:
     """Fill the ideals that depend on returned documents; the lists and the other ideals are filled before."""
     ideals, lists, out, lengths = plan.ideals, batch.lists, batch.ideals, batch.ideal_lengths
@@ -118,7 +118,7 @@ def divide(
     return normalise(total, places)
 
 
-@apart
+@block
 def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
     """Write the values of all rows for the `placed` queries of a batch: sums of lists and ideals up to the
     cutoff of the row.

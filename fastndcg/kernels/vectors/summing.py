@@ -9,31 +9,11 @@ import numpy as np
 from fastndcg.kernels.flow.tables import Array
 
 from ..compile.llvm import LANES, SIDE_BY_SIDE, Code, Data, Value, greater, lesser, where
-from ..compile.marks import block, ir, vectors
+from ..compile.marks import block, vectors
 
 _NEARLY_ONE = 1.0 + 1e-12
 _WIDE = 64  # bytes compared at once
 COUNTED = 4  # codes counted in one pass
-
-
-def plain_gains_of_codes(codes: Array, gains: Array, rows: int, out: Array) -> None:
-    """out[rank, lane] = gains[codes[rank, lane]] for the first `rows` ranks; at most SIDE_BY_SIDE gains."""
-    for rank in range(rows):
-        for lane in range(SIDE_BY_SIDE):
-            out[rank, lane] = gains[codes[rank, lane]]
-
-
-@vectors(plain_gains_of_codes)
-def gains_of_codes(code: Code, codes: Data, gains: Data, rows: Value, out: Data) -> None:
-    last = gains.shape[0] - 1
-    table = found = Value(code, ir.Constant(ir.VectorType(ir.DoubleType(), SIDE_BY_SIDE), ir.Undefined))
-    for place in range(SIDE_BY_SIDE):
-        table = table.with_lane(place, gains[lesser(code.number(place), last)])
-    with code.range(rows) as row:
-        places, gained = codes.row(row).to(64) & (SIDE_BY_SIDE - 1), found
-        for lane in range(SIDE_BY_SIDE):  # one instruction where the processor has it
-            gained = gained.with_lane(lane, table.lane(places.lane(lane)))
-        out.set_row(row, gained)
 
 
 def plain_count_codes(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
