@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from . import emitting
+from .emitting import typing_of
 from .llvm import IS_COMPILED, binding, ir, numba, types
 
 __all__ = ["IS_COMPILED", "binding", "ir", "numba", "types"]
@@ -88,14 +88,12 @@ def vectors(plain: F, *, within: bool = False, unrolled: bool = True) -> Callabl
     its place.
 
     `emit(code, ...)` has the same parameters (see `llvm`). The code is a separate function, or a part of its
-    caller where `within`. Short loops should not be `unrolled`.
+    caller where `within`: there its loops compete for registers with some forty arrays. A loop over few
+    vectors should not be `unrolled`.
     """
+    attributes = ("alwaysinline",) if within else ("noinline",) if unrolled else ("noinline", "optsize")
 
     def decorate(emit: Callable[..., Any]) -> F:
-        if not IS_COMPILED:
-            return plain
-        if within:
-            return intrinsic(emitting.like(plain, emitting.within_caller(emit)))
-        return intrinsic(emitting.like(plain, emitting.own_function(emit.__name__, emit, unrolled=unrolled)))
+        return intrinsic(typing_of(plain, emit, *attributes)) if IS_COMPILED else plain
 
     return decorate
