@@ -102,8 +102,7 @@ def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDA
 def bounds(
     measures: tuple[Measure, ...], rankings: Rankings, top: float | None = None, threads: int | None = None
 ) -> list[tuple[Float64, Float64, Float64]]:
-    """For each measure its least value over all assignments, its present value, and its greatest value, each
-    (n_queries,).
+    """For each measure its least value over all assignments, its present and its greatest one, (n_queries,).
 
     Raises `MeasureError` for a measure that `check` refuses, and as `fastndcg.evaluate` does.
     """

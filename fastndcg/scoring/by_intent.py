@@ -1,13 +1,9 @@
 """Measures of several intents: builds their tables, and runs the driver that folds them.
 
-Each document has a grade for some intents of its query (`Rankings.intents`). For one intent the value of a
-ranking is a sum over ranks, as for other measures. A measure adds up or averages these sums over the intents
-of the query. It divides by the same total for documents that are all perfect or for the greedy ideal ranking,
-or divides each sum by the ideal of its own intent.
-
-Only intents that have a relevant document count, as in ndeval. With averaged ties each sum is the exact
-expectation: the place of a document in its tied group is uniform, and the number of documents of its intent
-before it is hypergeometric.
+For one intent the value of a ranking is a sum over ranks, as for other measures. A measure adds up or
+averages these sums over the intents of the query that have a relevant document, as ndeval does. It divides by
+the same total for documents that are all perfect or for the greedy ideal ranking, or each sum by the ideal of
+its own intent.
 """
 
 from __future__ import annotations

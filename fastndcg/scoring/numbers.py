@@ -61,10 +61,8 @@ def extreme_numbers(
     measure: Measure, rankings: Rankings, unjudged: Unjudged, queries: Int64, together: int
 ) -> Iterator[tuple[Int64, npt.NDArray[np.bool_]]]:
     """Assignments in which the first u, or the last u, unjudged documents are relevant, for the u of least
-    and of greatest value.
-
-    Yields queries, and for each of their unjudged documents whether it is relevant, in parts of about
-    `together` documents.
+    and of greatest value: queries, and for each of their unjudged documents whether it is relevant, in parts
+    of about `together` documents.
     """
     is_unjudged = np.zeros(rankings.n_docs, np.bool_)
     is_unjudged[unjudged.places] = True
@@ -122,9 +120,7 @@ def _sum_found(
     measure: Measure, documents: _Documents, there: Array, from_top: bool
 ) -> tuple[Float64, Int64]:
     """For each unjudged document, the sum if it and those before it (after it if not `from_top`) are
-    relevant, and their number.
-
-    Both are (n_queries, longest); the number is 0 at all other places.
+    relevant, and their number, which is 0 at all other places; both are (n_queries, longest).
     """
     d = documents
     base, delta = d.reward * d.n_relevant / d.size, d.reward / d.size

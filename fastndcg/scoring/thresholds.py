@@ -50,8 +50,7 @@ def extreme_grades(
     sign: int,
     together: int,
 ) -> Float64:
-    """Grades of the unjudged documents that make nDCG greatest, for `sign` 1, or least, for -1,
-    (n_unjudged,).
+    """Grades of the unjudged documents that make nDCG greatest, for `sign` 1, or least, for -1.
 
     `base` has the DCG and IDCG of each query when all its unjudged documents have the least gain.
     Tables have about `together` entries at a time.

@@ -33,9 +33,8 @@ _LOCKED = PermissionError if sys.platform == "win32" else BlockingIOError
 
 
 def folder() -> Path | None:
-    """The folder for drivers of this version, which may not exist yet.
-
-    None if there is no user's folder, and if others could put drivers there: loading one runs its code.
+    """The folder for drivers of this version, which may not exist yet; None if there is no user's folder, or
+    if others could put drivers there: loading one runs its code.
     """
     numba = sys.modules.get("numba")
     config = getattr(numba, "config", None)  # Numba may be half imported, by another thread
@@ -113,11 +112,9 @@ def make(path: Path) -> None:
 
 @contextmanager
 def alone(patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
-    """Lock the folder while this process compiles. Others wait, and then find the compiled drivers in the
-    folder.
+    """Lock the folder while this process compiles; others wait, and then find the compiled drivers there.
 
-    A wait of more than `patience` seconds is reported. After `limit` seconds the waiting process compiles
-    too.
+    A wait of more than `patience` seconds is reported; after `limit` seconds this one compiles too.
     """
     with ExitStack() as stack:
         # where the folder cannot be written or locked, each process compiles for itself
@@ -172,9 +169,8 @@ _MOST = 1 << 22  # bytes of the file; more are not written, and not read
 
 
 def remember(word: str, key: str, seconds: float = 0.0, timed: float = 0.0, size: float = 0.0) -> bool:
-    """Append a line to what was measured on this machine. Returns False where it cannot be written.
-
-    A line is one write at the end of the file, so those of many processes do not mix.
+    """Append a line to what was measured on this machine, in one write, so that those of many processes do
+    not mix. Returns False where it cannot be written.
     """
     with suppress(OSError):
         if (path := folder()) is not None:

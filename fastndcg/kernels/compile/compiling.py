@@ -43,10 +43,10 @@ def block(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Compile a block as part of its only caller, because it takes all tables and all scratch memory.
+    """Compile a block as part of its only caller, because passing some forty arrays costs 0.1 microseconds.
 
-    Passing some forty arrays costs 0.1 microseconds a call. Numba inlines the block, not LLVM, which would
-    optimise it once by itself and again in each caller: then cold compilation took 34 s, three times as long.
+    Numba inlines it, not LLVM, which would optimise it once by itself and again in each caller: then cold
+    compilation took three times as long.
     """
     return numba.njit(inline="always", **BLOCK)(function)
 

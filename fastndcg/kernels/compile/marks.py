@@ -1,9 +1,7 @@
-"""Marks: decorators that say what a function of the kernels is, such as a driver or a block. In plain Python
-they do nothing.
+"""Marks: decorators that say what a function of the kernels is. In plain Python they do nothing.
 
-The modules of this package are loaded twice. As `fastndcg.kernels` they are plain Python and NumPy: they
-score small inputs, and do not import Numba. As `fastndcg.compiled` the same files are compiled. Modules
-import each other by relative names, so the two copies never mix; `worlds` chooses between them.
+The modules of this package are loaded twice: as `fastndcg.kernels`, plain Python and NumPy without Numba, and
+as `fastndcg.compiled`, compiled. They import each other by relative names, so the two copies never mix.
 """
 
 from __future__ import annotations

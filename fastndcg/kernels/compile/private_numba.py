@@ -28,10 +28,8 @@ from fastndcg.kernels.compile import caching
 
 
 class _LinkedLibrary(JITCodeLibrary):
-    """The code of a block. It is optimised and made machine code only as a part of drivers.
-
-    Numba would do that for each block by itself, and again in each of its callers: a third of a cold
-    compilation.
+    """The code of a block, which is optimised and made machine code only as a part of drivers. Numba would do
+    that for each block, and again in each of its callers: a third of a cold compilation.
     """
 
     @property
@@ -94,10 +92,8 @@ class _Located(CompileResultCacheImpl):
     _locator_classes = (_Folder,)
 
     def reduce(self, compiled: Any) -> tuple[Any, ...]:
-        """Without the environments of blocks, which only code that calls Python needs.
-
-        With them, loading imported the modules of Numba's own blocks: a third of the time that a first score
-        takes.
+        """Without the environments of blocks, which only code that calls Python needs. With them, loading
+        imported the modules of Numba's own blocks: a third of the time of a first score.
         """
         *parts, _ = super().reduce(compiled)
         return (*parts, ())
@@ -107,9 +103,8 @@ class _Kept(FunctionCache):
     """Numba's cache of a driver, in our folder. Where a file cannot be read or written, the next process
     compiles again.
 
-    A driver is loaded without the preparations for compiling: Numba would first register all functions that
-    it can compile, and import SciPy where it is installed, 0.3 s of the 0.8 s of a first score. They are done
-    only if a driver has to be compiled.
+    A driver is loaded without the preparations for compiling, 0.3 s of the 0.8 s of a first score: Numba
+    would register all functions that it can compile, and import SciPy where it is installed.
     """
 
     _impl_class = _Located

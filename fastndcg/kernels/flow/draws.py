@@ -52,10 +52,7 @@ def stream_of(seed: int, resample: int) -> int:
 @driver()
 def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
     """For resamples from `first` on, the sum of the values, each with a random sign: int64 (n,) to int64
-    (n_resamples,).
-
-    Sums of eight values are looked up in a table of their 256 combinations of signs: one addition for eight
-    values.
+    (n_resamples,). Sums of eight values are looked up in a table of their 256 combinations of signs.
     """
     n_resamples = sums.shape[0]
     streams, words = np.empty(n_resamples, np.uint64), np.empty(n_resamples, np.uint64)
@@ -92,9 +89,7 @@ def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
 @driver()
 def permute_systems(seed: int, first: int, values: Array, ranges: Array) -> None:
     """For resamples from `first` on, the range of the systems' sums after permuting the systems within each
-    query.
-
-    int64 (n_queries, n_systems) to int64 (n_resamples,).
+    query: int64 (n_queries, n_systems) to int64 (n_resamples,).
     """
     n_queries, n_systems = values.shape
     words_each = (n_systems + _PICKS - 2) // _PICKS
@@ -122,10 +117,9 @@ def permute_systems(seed: int, first: int, values: Array, ranges: Array) -> None
 @driver()
 def draw_sums(seed: int, first: int, values: Array, sums: Array) -> None:
     """For resamples from `first` on, the sum of n values drawn with replacement: int64 (n,) to int64
-    (n_resamples,).
+    (n_resamples,). The same seed draws the same places, whatever the values.
 
-    The same seed draws the same places, whatever the values. Resamples are drawn side by side, so that
-    vectors compute the random words: that takes a third of the time.
+    Resamples are drawn side by side, so that vectors compute the random words: a third of the time.
     """
     n, size = values.shape[0], word(values.shape[0])
     streams, words = np.empty(_BESIDE, np.uint64), np.empty(_BESIDE, np.uint64)

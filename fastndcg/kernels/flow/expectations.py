@@ -61,10 +61,8 @@ def stop_chances(stops: Array, able: int, size: int, depth: int, chances: Array)
 
 @block
 def preference(above: float, tied: float, relevant: float, nonrelevant: float) -> float:
-    """bpref's value of a relevant document, with `above` nonrelevant documents above it and `tied` ones tied
-    with it.
-
-    Each number of the tied ones, from 0 to `tied`, is equally likely to be above it.
+    """bpref's value of a relevant document, with `above` nonrelevant documents above it, and `tied` ones tied
+    with it, of which each number is equally likely to be above it.
     """
     bound = max(min(relevant, nonrelevant), 1.0)
     # how many u from 0 to `tied` have above + u < relevant
@@ -106,10 +104,7 @@ def expected_mean_of_hits(
 
 @block
 def inferred_precision(rank: int, relevant: float, judged: float, pooled: float) -> float:
-    """infAP's value of the relevant document at `rank`.
-
-    Above it are `relevant` relevant documents, `judged` judged ones, and `pooled` ones of the pool.
-    """
+    """infAP's value of the document at `rank`, below so many relevant, judged and pooled documents."""
     share = (relevant + _POOL_SHARE) / (judged + 2.0 * _POOL_SHARE)
     return (1.0 + pooled * share) / rank
 
@@ -188,10 +183,9 @@ def stays_below(
 def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) -> float:
     """Expected largest precision: every order reaches `floor`, and some orders of the tied groups reach more.
 
-    Rows of `groups`: documents above the group, relevant ones above, size, relevant ones in the group. The
-    largest precision is one of the values that a hit in a group can have. Groups are independent, so the
-    distribution of the maximum is a product over groups; `stays_below` computes each factor. Returns infinity
-    where that takes more than `_MOST_STEPS`.
+    Rows of `groups`: documents above the group, relevant ones above, size, relevant ones in the group. Groups
+    are independent, so the distribution of the maximum is a product over groups; `stays_below` computes each
+    factor. Returns infinity where that takes more than `_MOST_STEPS`.
     """
     found = longest = 0
     steps = 0.0

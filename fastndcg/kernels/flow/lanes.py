@@ -112,10 +112,8 @@ def quarter_of_next(first: int, last: int, documents: Documents) -> tuple[int, i
 
 @block
 def keep_of_lanes(placed: int, depth: int, documents: Documents, lanes: Lanes, scratch: Scratch) -> None:
-    """For each query, keep at least the documents of the first `depth` ranks and all documents tied with the
-    last of them.
-
-    Each step is done for all queries, so that the processor does not wait for the result of the step before.
+    """For each query, keep at least the documents of the first `depth` ranks and all tied with the last. Each
+    step is done for all queries, so that the processor does not wait for the result of the step before.
     """
     scores, codes, greatest, bounds = documents.scores, documents.relevance, scratch.greatest, scratch.bounds
     kept_scores, kept_codes = scratch.scores, scratch.kept
@@ -152,10 +150,7 @@ def keep_of_lanes(placed: int, depth: int, documents: Documents, lanes: Lanes, s
 
 @inlined
 def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> tuple[int, bool]:
-    """The length up to which lists of a batch are ranked side by side, and whether no list is longer.
-
-    Longer lists are ranked one by one.
-    """
+    """The length up to which lists are ranked side by side, and whether no list is longer."""
     longest = longer = 0
     for lane in range(placed):
         longest = max(longest, lanes.kept[lane])

@@ -40,8 +40,7 @@ _WHOLE = np.array([math.ldexp(1.0, whole) for whole in range(_LEAST, 54)])
 
 @block
 def exp2(grade: float) -> float:
-    """2^grade for a grade up to 53, within 0.50002 units in the last place; exact for whole grades; 0 below
-    -54.
+    """2^grade for a grade up to 53, within 0.50002 units in the last place; 0 below -54.
 
     Results of libraries differ in the last bit between libraries and processors. This function uses only sums
     and products of float64, whose roundings no compiler may leave out. With grade = k / 128 + r and t = r ln

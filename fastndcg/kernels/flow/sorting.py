@@ -136,8 +136,7 @@ def _falling_keys(scores: Any, n: Any, keys: Any) -> Any:
 
 @allocating
 def sort_by_key(n: int, keys: Array, order: Array) -> int:
-    """Sort the first `n` keys, and write their rows to `order`: a stable radix sort, one pass for each byte
-    that varies.
+    """Sort the first `n` keys, and write their rows to `order`: a stable radix sort by the bytes that vary.
 
     Both arrays have length 2 * n. Returns the start of the sorted halves: 0 or `n`.
     """

@@ -120,9 +120,7 @@ def divide(
 
 @block
 def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
-    """Write the values of all rows for the `placed` queries of a batch: sums of lists and ideals up to the
-    cutoff of the row.
-
+    """Write the values of all rows for the `placed` queries of a batch: sums up to cutoffs.
     Rows with the same list, discount and ideal continue the sums of the row before.
     """
     rows, discounts = plan.rows, plan.discounts

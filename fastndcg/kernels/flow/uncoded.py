@@ -61,9 +61,8 @@ def score_queries_of_values(
 
 @inlined
 def code_by_row(start: int, stop: int, documents: Documents, plan: Plan, gains: Array, codes: Array) -> bool:
-    """Fill the gains and codes of the documents of a query; returns whether any document is unjudged.
-
-    Unjudged documents have the code after the last place.
+    """Fill the gains and codes of the documents of a query; returns whether any document is unjudged, and has
+    the code after the last place.
     """
     n, any_unjudged = stop - start, False
     for i in range(n):
@@ -171,9 +170,7 @@ def gains_of_judged(
 def ideal_of_gains(
     values: Array, depth: int, gains: Array, spare: Array, work: Work, ideals: Array, lane: int
 ) -> int:
-    """Write the `depth` greatest of `values` to a lane of `ideals`, in falling order; returns how many there
-    are.
-
+    """Write the `depth` greatest of `values` to a lane of `ideals`, in falling order; returns how many.
     `gains` and `spare` are scratch memory; `gains` may be the same array as `values`.
     """
     n = values.shape[0]

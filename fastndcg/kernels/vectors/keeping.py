@@ -31,10 +31,8 @@ _LOOKED_AT = 128  # vectors that are checked before their documents are kept
 
 
 def plain_bound_of_top(scores: Array, depth: int) -> Any:
-    """A lower bound of the `depth`-th greatest score, for depth <= LANES <= len(scores).
-
-    Documents go to LANES lanes in turn, and each lane keeps its greatest score. At least `depth` documents
-    reach the `depth`-th greatest of these scores.
+    """A lower bound of the `depth`-th greatest score, for depth <= LANES <= len(scores): documents go to
+    LANES lanes in turn, and at least `depth` reach the `depth`-th greatest of the lanes' greatest scores.
     """
     n = scores.shape[0]
     lanes = scores[:LANES].copy()
@@ -195,10 +193,8 @@ def _keep(
     halves: bool = True,
     few: bool = False,
 ) -> Value:
-    """Keep the elements of n >= lanes places where the mask `reached(offset)` is set; returns how many.
-
-    `few` first finds the vectors that contain any. `halves` says that seldom more than half of a vector is
-    kept.
+    """Keep the elements of n >= lanes places where the mask `reached(offset)` is set; returns how many. `few`
+    first finds the vectors that contain any; with `halves` seldom more than half of a vector is kept.
     """
     found = code.variable(0)
     if not compresses():
@@ -235,9 +231,8 @@ def _keep(
 def _where_some_are(
     code: Code, stop: Value, lanes: int, reached: Callable[[Value], Value]
 ) -> Iterator[Value]:
-    """A loop over the vectors before `stop` whose mask has a lane that is set.
-
-    A branch for each vector would be mispredicted at most vectors that have documents to keep.
+    """A loop over the vectors before `stop` whose mask has a lane that is set. A branch for each vector would
+    be mispredicted at most vectors that have documents to keep.
     """
     offsets, some = code.room(ir.IntType(64), _LOOKED_AT), code.variable(0)
     with code.steps(0, stop, _LOOKED_AT * lanes) as first:
@@ -252,11 +247,9 @@ def _where_some_are(
 
 @contextmanager
 def _each_reached(code: Code, n: Value, lanes: int, reached: Callable[[Value], Value]) -> Iterator[Value]:
-    """A loop over the places, in order, at which the mask `reached(offset)` is set; there are n >= `lanes`
-    places.
-
-    It replaces `compressed` where the processor has no instruction for it. It collects 64 places at a time in
-    a word, because the branch at the end of a word is hard to predict.
+    """A loop over those of n >= `lanes` places at which the mask `reached(offset)` is set, where processors
+    have no instruction for `compressed`. It collects 64 places at a time in a word, because the branch at the
+    end of a word is hard to predict.
     """
 
     def bits_from(offset: Value) -> Value:

@@ -40,11 +40,10 @@ def _at_each_place(
     emit: Callable[[Value, Value, list[Value]], None],
     finish: Callable[[Value, list[Value]], None] | None = None,
 ) -> None:
-    """Emit `emit(place, its score, all scores)` for each of n <= 2 * LANES places, the last first.
+    """Emit `emit(place, its score, all scores)` for each of n <= 2 * LANES places, the last first, so that
+    documents overwrite the results of places beyond them; and then `finish(places, all scores)`.
 
-    Of one vector all places are emitted; of two, blocks of LANES // 2 places, so that the number of steps
-    seldom varies. Places beyond the last document come first, so that later places overwrite their results.
-    `finish(places, all scores)` comes last.
+    Of one vector all places are emitted; of two, blocks of LANES // 2: the number of steps seldom varies.
     """
 
     def rank_all(vectors: int) -> None:
@@ -178,8 +177,7 @@ def plain_rank_side_by_side(
     scores: Array, codes: Array, kept: Array, placed: int, rows: int, nothing: int, keys: Array,
     ranked: Array, same: Array
 ) -> int:  # fmt: skip
-    """ranked[r, lane] = code of the document of rank r, for those of the first `placed` lanes with at most
-    `rows` documents.
+    """ranked[r, lane] = code of the document of rank r, for `placed` lanes of at most `rows` documents each.
 
     Bit `lane` of same[r] says whether the documents of ranks r - 1 and r are tied. Tied documents keep their
     order where scores are float32; otherwise their order is arbitrary. Ranks without a document hold
@@ -266,9 +264,8 @@ def _sorted_block(
 
 
 def _merge_rows(code: Code, table: _Rows, rows: Value) -> None:
-    """Merge sorted blocks of LANES rows in pairs, by exchanges that move the lowest documents to the end.
-
-    So the table needs no empty rows after its last row.
+    """Merge sorted blocks of LANES rows in pairs, by exchanges that move the lowest documents to the end: so
+    the table needs no empty rows after its last row.
     """
     size, span = code.variable(LANES), code.variable(0)
     with code.repeat(lambda: size.value < rows):
@@ -354,9 +351,7 @@ def plain_average_side_by_side(
     gains: Array, same: Array, kept: Array, rows: int, sizes: Array, out: Array
 ) -> None:
     """out[r, lane] = mean gain of the tied group of rank r; `same` is as in `rank_side_by_side`. Sums of
-    gains are exact.
-
-    `gains` and `sizes` are overwritten.
+    gains are exact. `gains` and `sizes` are overwritten.
     """
     depth = min(out.shape[0], rows)
     for lane in range(SIDE_BY_SIDE):
