@@ -91,7 +91,7 @@ Paths = Path | Sequence[Path]
 class JoinKeywords(TypedDict, total=False):
     """Keywords for the columns of judgments and of a run, see `fastndcg.read_qrels_run`."""
 
-    query: str | None
+    query: str | Sequence[str] | None
     relevance: str | None
     score: str | None
     keep: str | Sequence[str]

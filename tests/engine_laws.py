@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import engines
@@ -298,6 +299,87 @@ class Laws:
             expected = local.sort_by([(name, "ascending") for name in by]).select(found.column_names)
             assert len(found) > 100
             assert repr(exact(found)) == repr(exact(expected))
+        lazy = engine.collect(engine.adapter.slices(results, engines.MEASURES, **options, quartiles=True))
+        lazy.sort(key=lambda row: (row["group"], row["country"] is None, row["country"] or ""))
+        chosen = [engines.bits_of({name: row[name] for name in found.column_names}) for row in lazy]
+        assert repr(chosen) == repr(exact(found))
+        scores = engines.here(table, keep=by)
+        groups = list(zip(*(scores.queries[name].to_pylist() for name in by), strict=True))
+        for row in lazy:
+            values = scores["AP(rel=2)"][[group == (row["group"], row["country"]) for group in groups]]
+            three = [row[f"AP(rel=2)_{name}"] for name in ("q25", "median", "q75")]
+            assert three == np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+
+    @pytest.mark.parametrize("weight", [None, "traffic"])
+    def test_columns_of_scores_are_compared(self, engine, weight):
+        table = engines.documents(150)
+        other = np.random.default_rng(1).integers(0, 9, len(table)) / 3
+        table = table.append_column("other", pa.array(other)).append_column("third", table["score"])
+        columns = without_keep(engines.COLUMNS) | {"is_judged": None, "weight": weight}
+        del columns["score"]
+        measures, names = (
+            ["nDCG@10", "AP", "RR(empty='skip')", "nDCG(empty='nan')"],
+            ["score", "other", "third"],
+        )
+        local = {
+            name: fn.evaluate(fn.Rankings.from_arrow(table, score=name, **columns), measures)
+            for name in names
+        }
+        df = engine.frame(table)
+        for options in (
+            {},
+            {"baseline": "other", "interval": "logit", "correction": "holm", "tolerance": 0.01},
+        ):
+            found = engine.adapter.compare(df, names, measures, **options, **columns)
+            expected = fn.compare(local, **options)
+            assert repr(found.rows) == repr(expected.rows)
+            assert repr((found.means, found.cautions)) == repr((expected.means, expected.cautions))
+            assert str(found) == str(expected)
+            gates = [each.no_worse_than("other", 0.01) for each in (found, expected)]
+            assert gates[0] == gates[1]
+            assert repr(found.verdicts("other", sequential=True)) == repr(
+                expected.verdicts("other", sequential=True)
+            )
+        with pytest.raises(InputError, match="the values of queries are with the engine"):
+            found.movers("AP", "score")
+        with pytest.raises(InputError, match="scores is 'score'; wanted two or more columns"):
+            engine.adapter.compare(df, "score", "AP")
+
+    def test_anchors(self, engine):
+        table = engines.documents(120)
+        columns = without_keep(engines.COLUMNS)
+        measures = ["nDCG@10", "AP(rel=2)", "RR(empty='skip')"]
+        found = engine.adapter.anchors(engine.frame(table), measures, **columns)
+        expected = fn.anchors(fn.Rankings.from_arrow(table, **columns), measures).summary()
+        assert repr(found.rows) == repr(expected.rows)
+        with pytest.raises(InputError, match='convention="lightgbm" has no anchors'):
+            engine.adapter.anchors(engine.frame(table), "nDCG", convention="lightgbm")
+
+    def test_keys_of_several_columns(self, engine, tmp_path):
+        table = engines.documents(120)
+        number = table["qid"].to_numpy() // 7
+        table = table.append_column("session", pa.array(number // 2)).append_column(
+            "day", pa.array([("mon, 1", "tue")[place % 2] for place in number])
+        )
+        columns = engines.COLUMNS | {"query": ["session", "day"]}
+        local = engines.here(table, **columns)
+        assert local.queries.column_names[:3] == ["session, day", "session", "day"]
+        engine.check(engine.frame(table), local, engines.MEASURES, **columns)
+        (tmp_path / "files").mkdir()
+        engines.write_files(tmp_path / "files", in_order_of_queries(table))
+        engine.check_files(tmp_path / "files", local, engines.MEASURES, **columns)
+
+    def test_ids_that_are_whole_doubles(self, engine):
+        table = engines.documents(60)
+        doubles = replace(table, "qid", pc.cast(table["qid"], pa.float64()))
+        local = engines.here(doubles, ["AP"])
+        assert pa.types.is_integer(local.queries["qid"].type)
+        engine.check(engine.frame(doubles), local, ["AP"], **engines.COLUMNS)
+        halves = replace(table, "qid", pc.divide(doubles["qid"], 2.0))
+        with pytest.raises(
+            InputTypeError, match='column "qid" is double; wanted query ids that are integers'
+        ):
+            engine.summary(engine.frame(halves), "AP", query="qid")
 
     def test_refused_before_anything_runs(self, engine):
         df, wanted = engine.frame(engines.documents(5)), engine.adapter.evaluate
@@ -330,6 +412,16 @@ class Laws:
         # of Parquet footers say more than what the caller does
         other = {"grouped": way in ("ascending", "descending", "cut")}
         engine.check_files(str(tmp_path), local, measures, partitions=3, **columns, **other)
+
+    def test_a_file_that_is_there_twice(self, engine, tmp_path):
+        table = engines.documents(30).rename_columns({"position": "doc_id"})
+        engines.write_files(tmp_path, table, 2)
+        (tmp_path / "copy.parquet").write_bytes((tmp_path / "0.parquet").read_bytes())
+        for read in (fn.read_parquet, partial(engine.adapter.evaluate_files, *engine.session, measures="AP")):
+            with pytest.raises(
+                InputError, match=r"document .* of query -?\d+ is there twice\. The query has rows"
+            ):
+                read(tmp_path)
 
     def test_files_whose_queries_do_not_stand_together(self, engine, tmp_path, monkeypatch):
         monkeypatch.setattr(shares, "_BYTES", 2_000)

@@ -1,10 +1,12 @@
 """Adapters for engines and tools. Nothing else in the package imports them.
 
 engines       the functions of Spark, Dask and Ray, with their signatures
-parts         shared by all engines: how a worker scores its part of the data
-totals        shared by all engines: sums of parts, and what they add up to
-parcels       shared by all engines: rows and sums that workers hand to one another
-shares        shared by all engines: files that workers read themselves
+protocol      what an engine does for them: few verbs
+parts         how a worker scores its part of the data
+parcels       rows and sums that workers hand to one another
+shares        files that workers read themselves
+totals        sums of parts, and what they add up to
+comparing     columns of scores compared, from sums of parts
 spark         Spark DataFrames
 spark_files   the files that a Spark DataFrame is read from
 dask          Dask DataFrames

@@ -33,10 +33,8 @@ def unscored_rankings(offsets: Any, relevance: Any, weight: Any = None) -> Ranki
 
 
 class Meter:
-    """Computes measures repeatedly for data sets of which only the scores change.
-
-    A data set is identified by its object identity and referenced weakly. A pickled meter does not contain
-    data sets.
+    """Computes measures repeatedly for data sets of which only the scores change, and which it references
+    weakly, by their identity. A pickled meter has none.
     """
 
     def __init__(self, measures: Any, like: Any = None, threads: int | None = None) -> None:
@@ -45,10 +43,8 @@ class Meter:
         self.threads = check_threads(threads)
         self.names = [printable_name(measure) for measure in self.measures]
         self._read: dict[int, tuple[weakref.ref[Any], Rankings]] = {}
-        if self.like is not None:
-            resolve_all(
-                self.measures, self.like
-            )  # refuses a measure that the convention lacks, before training
+        if self.like is not None:  # refuses a measure that the convention lacks, before training
+            resolve_all(self.measures, self.like)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.measures, self.like, self.threads)

@@ -10,7 +10,7 @@ CatBoost passes only scores and labels to a metric, so the metric is made with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import catboost
@@ -31,37 +31,40 @@ Array = npt.NDArray[Any]
 
 
 def metric(
-    measures: Any, *, group: Any, like: str | Convention | None = None, threads: int | None = None
+    measures: Any,
+    *,
+    group: Any,
+    folds: Iterable[tuple[Any, Any]] | None = None,
+    like: str | Convention | None = None,
+    threads: int | None = None,
 ) -> Metric:
     """Make an `eval_metric` for CatBoost: the mean of a measure in each iteration.
 
     Parameters
     ----------
-    measures : Measure, notation ("nDCG@10"), or ir_measures object
-        A single measure, since CatBoost accepts only one.
+    measures, like, threads
+        As `measures`, `convention` and `threads` of `fastndcg.evaluate`; a single measure, since CatBoost
+        accepts only one. With like="catboost" the values are those of CatBoost's own `NDCG:top=10`.
     group : catboost.Pool, or sizes of queries, (n_queries,); or a list of these
         The queries of every data set that is evaluated: the training data and those of `eval_set`. The metric
-        tells data sets apart by their number of documents.
-    like : name or Convention, optional
-        Compute as this tool does. With "catboost" the values are those of CatBoost's own `NDCG:top=10`.
-    threads : int, optional
-        Default: all that Numba has.
+        tells data sets apart by their number of documents, and those of a Pool by their labels, too.
+    folds : pairs of rows to train with and to test, optional
+        For `catboost.cv(pool, ..., folds=folds)`, with the pool as `group`.
 
     Returns
     -------
     object
-        It has the methods `evaluate`, `get_final_error` and `is_max_optimal`. CatBoost shows it under the
-        notation of the measure, without spaces and with "=" for ":". The weight of a query is that of its
-        first document.
+        CatBoost shows it under the notation of the measure, without spaces and with "=" for ":". The weight
+        of a query is that of its first document.
 
     Raises
     ------
     MeasureError, ConventionError
         A measure or a convention that does not exist; several measures.
     InputError
-        Two data sets with equally many documents in different queries. While training, where CatBoost raises
-        a `CatBoostError` with the message: a data set of another number of documents; one that CatBoost has
-        shuffled.
+        Two data sets with equally many documents, of the same labels, in different queries. While training,
+        where CatBoost raises a `CatBoostError` with the message: a data set of another number of documents;
+        one that CatBoost has shuffled.
 
     Notes
     -----
@@ -76,12 +79,18 @@ def metric(
     (0.6674239213027962, 1.0)
     """
     held = tuple(_read(group))
+    if folds is not None:
+        if not isinstance(group, catboost.Pool):
+            raise InputError("folds are rows of a Pool; give it as group=")
+        ids, label = np.asarray(group.get_group_id_hash()), np.asarray(group.get_label(), np.float32)
+        each = [np.asarray(rows, np.int64) for fold in folds for rows in fold]
+        held = tuple(_Sizes(group_by_query(ids[rows]).offsets, label[rows]) for rows in each)
     _check_sizes_differ(held)
     return _of(one_measure(measures), held, like, threads)
 
 
 def _of(measure: Any, held: tuple[_Sizes, ...], like: Any, threads: int | None) -> Metric:
-    """Make a metric of a class that has the name of the measure, since CatBoost shows that name."""
+    # a class that has the name of the measure, which CatBoost shows
     kind: type[Metric] = type(printable_name(measure), (Metric,), {"held": held})
     return kind(measure, like, threads)
 
@@ -107,8 +116,7 @@ class Metric(Meter):
         return True
 
     def get_final_error(self, error: float, weight: float) -> float:  # noqa: ARG002 - CatBoost's signature
-        """Return the mean unchanged, since it is not a sum over documents."""
-        return error
+        return error  # a mean, not a sum over documents
 
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
         scores, label = np.asarray(approxes[0]), np.asarray(target)
@@ -119,16 +127,15 @@ class Metric(Meter):
         return self.means(found, scores)[0][1], 1.0
 
     def _sizes(self, label: Array) -> _Sizes:
-        for known in self.held:
-            if known.offsets[-1] != len(label):
-                continue
-            if known.label is not None and not np.array_equal(known.label, label):
-                raise InputError(
-                    f"CatBoost evaluates {len(label)} documents in another order than the Pool's, "
-                    "as it shuffles training data; train with has_time=True, or give a metric the Pools "
-                    "that it is used with"
-                )
-            return known
+        fitting = [known for known in self.held if known.offsets[-1] == len(label)]
+        for known in fitting:
+            if known.label is None or np.array_equal(known.label, label):
+                return known
+        if fitting:
+            raise InputError(
+                f"CatBoost evaluates {len(label)} documents in another order than the Pool's, as it shuffles "
+                "training data; train with has_time=True, or give a metric the Pools that it is used with"
+            )
         known_rows = " or ".join(str(known.offsets[-1]) for known in self.held)
         raise InputError(
             f"CatBoost evaluates {len(label)} documents, and group= has {known_rows}; "
@@ -153,9 +160,12 @@ def _read(group: Any) -> Iterator[_Sizes]:
 
 
 def _check_sizes_differ(held: tuple[_Sizes, ...]) -> None:
-    by_rows: dict[int, Array] = {}
+    by_rows: dict[Any, Array] = {}
+    unlabelled = {int(each.offsets[-1]) for each in held if each.label is None}
     for each in held:
-        other = by_rows.setdefault(int(each.offsets[-1]), each.offsets)
+        rows = int(each.offsets[-1])
+        seen = None if each.label is None or rows in unlabelled else each.label.tobytes()
+        other = by_rows.setdefault((rows, seen), each.offsets)
         if not np.array_equal(other, each.offsets):
             raise InputError(
                 f"two data sets of group= have {each.offsets[-1]} documents each, in different queries; "

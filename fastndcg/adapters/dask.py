@@ -6,7 +6,7 @@
     scores.to_parquet("scores")
     print(fnd.means(scores, ["nDCG@10"], by="country"))
 
-    rows -> shuffle by query -> partitions of whole queries -> the serial kernel
+    rows -> packed by hash of the query -> one list of packed rows for each block -> the serial kernel
 
 Each partition must fit into memory, as everywhere in Dask, and so must each query. To find the type of a
 column of objects, `evaluate` computes the first partition with rows.
@@ -27,6 +27,8 @@ nDCG@10  0.815465  0.260972  0.630930  1.000000        2      0
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -38,145 +40,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from dask.dataframe import from_delayed
 
-from fastndcg.adapters import parcels, parts, totals
-from fastndcg.adapters.engines import Engine, Types
-from fastndcg.adapters.shares import Files, Plan, Share, parcels_of, results_of
-from fastndcg.common.arrow_types import decode, is_number, is_text
-from fastndcg.errors import ColumnError
+from fastndcg.adapters import parcels
+from fastndcg.adapters.engines import Engine
+from fastndcg.common.arrow_types import is_number, is_text
 from fastndcg.sources.frames import table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dask.dataframe import DataFrame
 
-    from fastndcg.measures import Measures
-
-
-# ---- in a worker ----
-
-
-def _results(frame: pd.DataFrame, task: parts.Task) -> pd.DataFrame:
-    first: Any = slice(0)
-    values = [np.empty(0)] * (len(task.results) - 1 - len(task.columns.keep))
-    if len(frame):  # without rows, the types of columns of objects, such as lists, are unknown
-        scores, first = parts.score(task, table_of(frame, task.names))
-        values = ([] if scores.weight is None else [scores.weight]) + list(scores.values)
-    # column by column: several columns at once would be copied before rows are selected
-    kept = [frame[name].iloc[first].reset_index(drop=True) for name in (task.query, *task.columns.keep)]
-    return pd.concat([*kept, *map(pd.Series, values)], axis=1, keys=task.results)
-
-
-def _sums(frame: pd.DataFrame, task: parts.Task, values: bool) -> totals.Sums:
-    return totals.add_up(task, [table_of(frame, task.names)] if len(frame) else [], values=values)
-
-
-def _piece(
-    frame: pd.DataFrame, task: parts.Task, quartiles: bool | None
-) -> tuple[Any, tuple[pa.ChunkedArray, list[pd.DataFrame]]]:
-    """Return results, or sums, of queries inside a partition; their ids; and the rows at its edges."""
-    ids = table_of(frame, [task.query])[task.query]
-    cut = parcels.runs_at_edges(ids, np.array([0, len(frame)]))
-    first, last = (cut[0][1], cut[-1][0]) if len(cut) > 1 else (len(frame), len(frame))
-    within = frame.iloc[first:last]
-    found = _results(within, task) if quartiles is None else _sums(within, task, quartiles)
-    scored = ids.slice(first, last - first).unique()
-    runs = [frame[task.names].iloc[start:stop] for start, stop in cut.tolist()]
-    return found, (pa.chunked_array([scored]), runs)
-
-
-def _at_edges(
-    pieces: list[tuple[pa.ChunkedArray, list[pd.DataFrame]]], task: parts.Task, quartiles: bool | None
-) -> Any:
-    """Return results, or sums, of queries at edges. Refuse a query that is also inside a partition."""
-    runs = [run for _, of_partition in pieces for run in of_partition]
-    rows = pd.concat(runs, ignore_index=True) if runs else pd.DataFrame(columns=task.names)
-    scored = [decode(ids) for ids, _ in pieces if len(ids)]
-    cut = decode(table_of(rows, [task.query])[task.query])
-    if scored:
-        parcels.check_ids(task, pa.chunked_array([chunk for ids in scored for chunk in ids.chunks]), cut)
-    return _results(rows, task) if quartiles is None else _sums(rows, task, quartiles)
-
-
-def _by_block(files: Files, share: Share) -> list[pa.Table]:
-    """The parcels of a share, a table for each block."""
-    found = pa.concat_tables([parcels.SCHEMA.empty_table(), *parcels_of(files, share)])
-    return [found.filter(pc.field("block") == block) for block in range(files.job.blocks)]
-
-
-def _joined(job: parcels.Job, of_shares: list[pa.Table]) -> list[pa.Table]:
-    return list(parcels.joined(job, (batch for table in of_shares for batch in table.to_batches())))
-
-
-def _unpickled(tables: list[pa.Table]) -> list[totals.Sums]:
-    return [sums for table in tables for sums in totals.unpickle_rows(table.to_pylist())]
-
-
-def _as_frame(tables: list[pa.Table], schema: pa.Schema, meta: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Results as Dask reads Parquet: texts are Arrow's, and integers of which some are null are floats."""
-    table, texts = pa.concat_tables([schema.empty_table(), *tables]), pd.StringDtype("pyarrow")
-    frame = table.to_pandas(types_mapper=lambda kind: texts if is_text(kind) else None)
-    if meta is None:
-        return frame
-    return frame.astype({name: kind for name, kind in meta.dtypes.items() if not table[name].null_count})
-
-
-def _groups(frame: pd.DataFrame, asked: totals.Means) -> tuple[list[pa.DataType], totals.Groups]:
-    table = table_of(frame, asked.names)
-    return [decode(table[name]).type for name in asked.by], totals.sums_by(asked, table)
-
-
-# ---- in the client ----
+    from fastndcg.adapters.protocol import Files, Make
 
 
 class Dask(Engine["DataFrame"]):
-    """How Dask computes the parts of its DataFrames."""
+    """How Dask does it: lazy tables of Arrow are delayed lists of tables."""
 
     table = "DataFrame of Dask"
     attributes = ("_meta", "map_partitions", "shuffle", "dtypes")
 
-    def _task(self, df: DataFrame, measures: Measures, options: parts.Options) -> parts.Task:
-        try:
-            return super()._task(df, measures, options)
-        except ColumnError as error:
-            index = df._meta.index.name
-            hint = "" if index is None else f' The index is "{index}": call reset_index() first.'
-            raise error.within("", hint) from None
+    def _hint(self, df: DataFrame) -> str:
+        index = df._meta.index.name
+        return "" if index is None else f' The index is "{index}": call reset_index() first.'
 
     def _schema(self, df: DataFrame) -> pa.Schema:
-        """The types of the columns. For columns of objects, the first partition with rows is computed."""
+        """The types of the columns. For objects and unknown categories, the first rows are computed."""
         meta = df._meta
-        fields = []
-        objects = [name for name in meta.columns if meta[name].dtype == object]
+        objects = [
+            name for name in meta.columns if meta[name].dtype == object or _has_unknown(meta[name].dtype)
+        ]
         sample = df[objects].head(1, npartitions=-1, compute=True) if objects else meta
-        for name in meta.columns:
-            looked_up = sample if name in objects else meta
-            fields.append(pa.field(str(name), table_of(looked_up, [name]).schema.field(0).type))
-        return pa.schema(fields)
-
-    def _names(self, scores: DataFrame) -> list[str]:
-        return list(scores.columns)
-
-    def _results(self, df: DataFrame, task: parts.Task, options: parts.Options) -> DataFrame:
-        rows, is_apart = _rows(df, task, options)
-        meta = _results(df._meta, task)
-        if is_apart:
-            found, edges = _pieces(rows, task, None)
-            # otherwise objects, such as bytes, become text
-            with dask.config.set({"dataframe.convert-string": False}):
-                return from_delayed([*found, edges], meta=meta, verify_meta=False)
-        return rows.map_partitions(_results, task, meta=meta, enforce_metadata=False, clear_divisions=True)
-
-    def _sums(
-        self, df: DataFrame, task: parts.Task, options: parts.Options, *, values: bool
-    ) -> list[totals.Sums]:
-        rows, is_apart = _rows(df, task, options)
-        if is_apart:
-            found, edges = _pieces(rows, task, values)
-            return [*dask.compute(*found, edges)]
-        return _of_each_partition(_sums, rows, task, values)
-
-    # ---- files ----
+        kinds = [
+            table_of(sample if name in objects else meta, [name]).schema.field(0).type
+            for name in meta.columns
+        ]
+        return pa.schema(list(zip(map(str, meta.columns), kinds, strict=True)))
 
     def _workers(self) -> int:
         client: Any = getattr(dask.base.get_scheduler(), "__self__", None)
@@ -184,49 +80,29 @@ class Dask(Engine["DataFrame"]):
             return max(1, sum(client.nthreads().values()))
         return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
 
-    def _of_shares(self, function: Callable[[Share], Any], shares: list[Share]) -> list[Any]:
-        return list(dask.compute(*map(_delay(function), shares)))
+    def _blocks(self, df: DataFrame) -> int:
+        return int(df.npartitions)
 
-    def _of_plan(self, plan: Plan) -> list[Any]:
-        """The tables that are yielded for each share, or for each block."""
-        files = plan.files
-        if plan.is_local:
-            return [_delay(_alone)(files, share) for share in plan.shares]
-        of_shares = [_delay(_by_block, nout=files.job.blocks)(files, share) for share in plan.shares]
-        blocks = range(files.job.blocks)
-        return [_delay(_joined)(files.job, [of_share[block] for of_share in of_shares]) for block in blocks]
-
-    def _results_of_files(self, plan: Plan, df: DataFrame | None = None) -> DataFrame:
-        job = plan.files.job
-        meta = None if df is None else _results(df._meta, job.task)
-        frames = [_delay(_as_frame)(tables, job.results, meta) for tables in self._of_plan(plan)]
-        with dask.config.set({"dataframe.convert-string": False}):  # otherwise bytes become text
-            empty = _as_frame([], job.results) if meta is None else meta
-            return from_delayed(frames, meta=empty, verify_meta=False)
-
-    def _sums_of_files(self, plan: Plan) -> list[totals.Sums]:
-        return [sums for tables in dask.compute(*self._of_plan(plan)) for sums in _unpickled(tables)]
-
-    def _files_of(self, df: DataFrame, names: list[str]) -> tuple[list[str], Callable[[Types], bool]] | None:
+    def _files_of(self, df: DataFrame, names: list[str]) -> Files | str:
         read = df.expr
         while type(read).__name__ == "Projection":
             read = read.frame
         if type(read).__name__ not in ("ReadParquetFSSpec", "ReadParquetPyarrowFS"):
-            return None
+            return f"it is more than columns of Parquet files ({type(read).__name__})"
         if not set(names) <= set(read.columns):
-            return None
+            return "its columns are not all columns of files"
         if any(read.operand(name) is not None for name in ("filters", "_partitions", "categories")):
-            return None
+            return "it has filters, some partitions, or categories"
         if type(read).__name__ == "ReadParquetPyarrowFS":
             paths = [fragment.path for fragment in read.fragments]
         else:
             pieces = [part["piece"][0] for part in read._plan["parts"]]
             paths = list(dict.fromkeys(each for piece in pieces for each in np.atleast_1d(piece).tolist()))
-        if not all(map(os.path.isfile, paths)):  # of other file systems
-            return None
+        if not all(map(os.path.isfile, paths)):
+            return f"{paths[0]} is not in a file system of this machine"
         kinds = df.dtypes
 
-        def has_columns(types: Types) -> bool:
+        def has_columns(types: dict[str, pa.DataType]) -> bool:
             return all(
                 isinstance(kinds[name], pd.StringDtype) if is_text(kind)
                 else (is_number(kind) and kinds[name] == kind.to_pandas_dtype())
@@ -235,50 +111,87 @@ class Dask(Engine["DataFrame"]):
 
         return paths, has_columns
 
-    def _groups(
-        self, scores: DataFrame, asked: totals.Means
-    ) -> tuple[list[pa.DataType], list[totals.Groups]]:
-        found = _of_each_partition(_groups, scores[asked.names], asked)
-        # the type of a column is unknown in a partition in which all values are null
-        kinds = [
-            next((kind for kind in of_parts if not pa.types.is_null(kind)), pa.null())
-            for of_parts in zip(*(kinds for kinds, _ in found), strict=True)
-        ]
-        return kinds, [groups for _, groups in found]
+    def _of_rows(
+        self,
+        df: DataFrame | None,
+        names: list[str],
+        function: Make,
+        schema: pa.Schema,  # noqa: ARG002
+    ) -> list[Any]:
+        return [_delay(_of_partition)(part, names, function) for part in df[names].to_delayed()]  # type: ignore[index]
+
+    def _of_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> list[Any]:  # noqa: ARG002
+        return [_delay(_listed)(function, item) for item in items]
+
+    def _then(self, parts: list[Any], function: Make, schema: pa.Schema) -> list[Any]:  # noqa: ARG002
+        return [_delay(_listed)(function, part) for part in parts]
+
+    def _exchanged(self, parts: list[Any], blocks: int) -> list[Any]:
+        by_block = [_delay(_by_block, nout=blocks)(part, blocks) for part in parts]
+        return [_delay(list)([part[block] for part in by_block]) for block in range(blocks)]
+
+    @contextmanager
+    def _kept(self, parts: list[Any]) -> Iterator[list[Any]]:
+        yield list(dask.persist(*parts))
+
+    def _frame(self, parts: list[Any], schema: pa.Schema, like: DataFrame | None = None) -> DataFrame:
+        # ids that are whole numbers are integers
+        whole = {field.name for field in schema if pa.types.is_integer(field.type)}
+        known = [] if like is None else like._meta.dtypes.items()
+        dtypes = {name: kind for name, kind in known if name not in whole or kind.kind != "f"}
+        frames = [_delay(_as_frame)(part, schema, dtypes) for part in parts]
+        with dask.config.set({"dataframe.convert-string": False}):  # otherwise bytes become text
+            return from_delayed(frames, meta=_as_frame([], schema, dtypes), verify_meta=False)
+
+    def _rows(self, parts: list[Any]) -> Iterable[Any]:
+        tables = [table for part in dask.compute(*parts) for table in part]
+        return (row for table in tables for row in table.to_pylist())
 
 
 _dask = Dask()
-evaluate, summary, means = _dask.evaluate, _dask.summary, _dask.means
+evaluate, summary, means, slices = _dask.evaluate, _dask.summary, _dask.means, _dask.slices
 evaluate_files, summary_files = _dask.evaluate_files, _dask.summary_files
-
-
-def _rows(df: DataFrame, task: parts.Task, options: parts.Options) -> tuple[DataFrame, bool]:
-    """The columns of a task with queries in one partition each, and whether edges may cut queries."""
-    partitions = options.partitions
-    rows = df[task.names]
-    if rows.npartitions == 1 and partitions is None:
-        return rows, False
-    if task.lists or options.grouped:
-        return rows if partitions is None else rows.repartition(npartitions=partitions), not task.lists
-    return rows.shuffle(on=task.query, npartitions=partitions, ignore_index=True), False
+compare, anchors = _dask.compare, _dask.anchors
 
 
 def _delay(function: Any, **options: Any) -> Any:
     return dask.delayed(function, pure=False, **options)
 
 
-def _pieces(rows: DataFrame, task: parts.Task, quartiles: bool | None) -> tuple[list[Any], Any]:
-    """Results, or sums, of the queries inside each partition; and those of the queries at edges."""
-    piece = _delay(_piece, nout=2)
-    found = [piece(part, task, quartiles) for part in rows.to_delayed()]
-    edges = _delay(_at_edges)([of_part[1] for of_part in found], task, quartiles)
-    return [of_part[0] for of_part in found], edges
+def _has_unknown(dtype: Any) -> bool:
+    """Whether Dask does not know the categories of a column."""
+    known = getattr(dtype, "categories", None)
+    return known is not None and (not len(known) or "__UNKNOWN_CATEGORIES__" in known)
 
 
-def _alone(files: Files, share: Share) -> list[pa.Table]:
-    return list(results_of(files, share))
+# ---- in a worker ----
 
 
-def _of_each_partition(function: Any, rows: DataFrame, *arguments: Any) -> list[Any]:
-    delayed = _delay(function)
-    return list(dask.compute(*(delayed(part, *arguments) for part in rows.to_delayed())))
+def _of_partition(frame: pd.DataFrame, names: list[str], function: Make) -> list[pa.Table]:
+    # without rows, the types of columns of objects, such as lists, are unknown
+    return list(function([table_of(frame, names)] if len(frame) else []))
+
+
+def _listed(function: Make, part: Any) -> list[pa.Table]:
+    return list(function(part))
+
+
+def _by_block(tables: list[pa.Table], blocks: int) -> list[pa.Table]:
+    found = pa.concat_tables([parcels.SCHEMA.empty_table(), *tables])
+    return [found.filter(pc.field("block") == block) for block in range(blocks)]
+
+
+def _as_frame(tables: list[pa.Table], schema: pa.Schema, dtypes: dict[str, Any]) -> pd.DataFrame:
+    """Results of these dtypes, or as Dask reads Parquet: texts are Arrow's, integers with nulls floats."""
+    table, texts = pa.concat_tables([schema.empty_table(), *tables]), pd.StringDtype("pyarrow")
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        dtype: Any = dtypes.get(name, texts if is_text(column.type) else None)
+        dtype = "category" if _has_unknown(dtype) else dtype
+        if hasattr(dtype, "__from_arrow__"):
+            columns[name] = pd.Series(dtype.__from_arrow__(column))
+            continue
+        columns[name] = column.to_pandas()
+        if dtype is not None and not (column.null_count and getattr(dtype, "kind", "O") in "iub"):
+            columns[name] = columns[name].astype(dtype)
+    return pd.DataFrame(columns)

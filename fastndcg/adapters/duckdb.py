@@ -34,12 +34,9 @@ def register(
 
     Parameters
     ----------
-    connection : duckdb.DuckDBPyConnection
-    name : str
-        Name of the function.
-    measure : Measure or notation
-        Another measure, as in `name="ap", measure="AP"`. With a cutoff ("AP@10"), and of a measure that takes
-        none, the function is `name(labels, scores)`.
+    name, measure
+        Of another function, as in `name="ap", measure="AP"`. With a cutoff ("AP@10"), and of a measure that
+        takes none, it is `name(labels, scores)`.
     parameters
         Parameters of the measure, such as `gain="exp2"`, `ties="worst"`, `empty="nan"`, `like="lightgbm"`;
         `cutoff=None` for a function of all ranks, without k.

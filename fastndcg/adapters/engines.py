@@ -1,51 +1,35 @@
-"""Functions that Spark, Dask and Ray have alike: `evaluate`, `summary` and `means`.
-
-An engine is a subclass of `Engine`. It says what its tables are, and how their parts are computed; its
-module's functions are the methods of one `Engine`.
-"""
+"""Functions that Spark, Dask and Ray have alike: they are the methods of one `Engine` in each module."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, Unpack
+from collections.abc import Iterable, Sequence
+from functools import partial
+from operator import add
+from typing import TYPE_CHECKING, Any, Unpack
 
-from fastndcg import errors
-from fastndcg.adapters import totals
-from fastndcg.adapters.parts import Keywords, Options, Task, make_task
-from fastndcg.adapters.shares import Plan, open_files, plan_of
-from fastndcg.common.progress import tell
-from fastndcg.errors import FastndcgError, InputTypeError
+import pyarrow as pa
+
+from fastndcg.adapters import comparing, totals
+from fastndcg.adapters.parts import Keywords, Options
+from fastndcg.adapters.protocol import Flow, Frame, pickled_each
+from fastndcg.errors import Argument, InputError
+from fastndcg.measures import as_measures
 from fastndcg.sources.columns import Function, with_roles
-from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.read import open_path
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from fastndcg.adapters.shares import Share
+    from fastndcg.decide.comparison import Comparison
     from fastndcg.measures import Measures
     from fastndcg.scores.summary import Summary
-    from fastndcg.sources.opened import Opened
     from fastndcg.typing import Path
-
-Frame = TypeVar("Frame")
-
-Types = dict[str, "pa.DataType"]
-_told: list[str] = []  # once a process, that workers read files
 
 
 def _with_options(function: Function) -> Function:
     return with_roles(function, Options)
 
 
-class Engine(ABC, Generic[Frame]):
-    """An engine, whose lazy tables are of the type `Frame`."""
-
-    table: ClassVar[str]  # what its tables are called
-    attributes: ClassVar[tuple[str, ...]]  # which its tables have, and others lack
+class Engine(Flow[Frame]):
+    """What users call: tables of an engine in, its tables or numbers out."""
 
     @_with_options
     def evaluate(self, df: Frame, measures: Measures, **options: Unpack[Keywords]) -> Frame:
@@ -56,82 +40,67 @@ class Engine(ABC, Generic[Frame]):
         Parameters
         ----------
         df : table of the engine
-            A row for each document, in any order, or a row for each query with lists.
+            A row for each document, in any order, or a row for each query with lists, which are not shuffled.
         measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
         query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-            As in `fastndcg.read_parquet`.
-        nan, rank, ascending, unjudged, grades
-            As in `fastndcg.read_parquet`.
+            As in `fastndcg.read_parquet`, as are `nan`, `rank`, `ascending`, `unjudged` and `grades`.
         order : str, optional
             Column that numbers the documents of a query. Measures with ties="input" need it, because a
             shuffle keeps no order. Lists have the order of their elements.
         convention : name or Convention, optional
-            Compute as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order
-            need `order`. Tools that order ties by document id need `doc_id`.
+            Compute as this tool does, as in `fastndcg.evaluate`. Tools that take ties in input order need
+            `order`, and those that order ties by document id need `doc_id`.
         partitions : int, optional
-            Number of partitions that queries are distributed to. The default is
-            `spark.sql.shuffle.partitions` on Spark, the number of partitions of the data on Dask, and
-            `default_hash_shuffle_parallelism` of the `DataContext` on Ray.
+            Number of partitions that queries are distributed to. Default: `spark.sql.shuffle.partitions` on
+            Spark, the number of partitions of the data on Dask, and `default_hash_shuffle_parallelism` of the
+            `DataContext` on Ray.
         grouped : bool
-            True if the rows of a query are contiguous, as in files sorted by query. Rows are then not
-            shuffled where that is faster (files, Dask and Ray); only the rows of queries at the edges of
-            parts are moved. All query ids are compared then, and an error names a query whose rows are not
-            contiguous. Data with a row for each query, with lists, is never shuffled.
-        files : bool
-            True: if a table is nothing but columns of Parquet files on a file system that this process and
-            all workers see, of all rows of some partitions, workers read the files themselves, as
-            `evaluate_files` does, which takes a fraction of the time. False: the engine reads them always.
+            True if the rows of a query are contiguous, as in files sorted by query. Where parts keep their
+            order (files, Dask and Ray), only rows of queries at the edges of parts are moved. All query ids
+            are compared, and an error names a query whose rows are not contiguous.
+        files : bool, optional
+            If a table is nothing but columns of Parquet files on a file system that this process and all
+            workers see, of all rows of some partitions, workers read the files themselves, as
+            `evaluate_files` does, which takes a fraction of the time. False: the engine always reads them.
+            True: where workers cannot, an error says why.
 
         Returns
         -------
         table of the engine
             The query id and kept columns under their own names and in their own types, the weight if there is
-            one, and a column of doubles for each measure under its notation. The order of rows is not
-            defined.
+            one, and a column of doubles for each measure under its notation, in no defined order of rows.
 
         Raises
         ------
-        ColumnError
-            A column is missing, or several columns fit a role.
-        MeasureError
-            A measure or convention does not exist; or ties="input" without `order`.
-        InputTypeError
-            The data are not of this engine; a column has a type that its role does not allow.
+        ColumnError, MeasureError, InputTypeError
+            A column is missing, or several fit a role; ties="input" without `order`; data of another engine.
+        SourceError
+            `files=True` of a table whose files workers cannot read.
         InputError
             When the result is computed: NaN scores and all else that `fastndcg.evaluate` refuses.
         """
-        asked = Options.of(options, "evaluate")
-        task = self._task(df, measures, asked)
-        engine, plan = self._reading_files(df, task, asked)
-        return engine._results_of_files(plan, df) if plan else self._results(df, task, asked)
+        engine = self._of_table(df)
+        plan = engine._plan(df, measures, Options.of(options, "evaluate"))
+        return engine._results(plan, df)
 
     @_with_options
     def evaluate_files(
         self, paths: Path | Iterable[Path], measures: Measures, **options: Unpack[Keywords]
     ) -> Frame:
-        """Compute the value of each measure for each query of files that workers read themselves.
-
-        The engine passes no rows of sorted files. Of others it passes packed rows once, by a hash of the
-        query.
+        """As `evaluate`, of files that workers read themselves: the engine passes no rows of sorted files,
+        and packed rows of others once.
 
         Parameters
         ----------
         paths : str, path, or several of them
             Parquet, also in hive partitions, or CSV, as `fastndcg.read_parquet` and `fastndcg.read_csv` take
-            them: files, folders, patterns or URIs that this process and all workers see. Their rows may have
-            any order; they are read fastest where row groups hold ascending or descending ids, which footers
-            tell. CSV is read twice, first for the types of its columns.
-        measures, the roles of columns, nan, rank, ascending, unjudged, grades, convention, partitions
-            As in `evaluate`. Ties in input order take the order of rows in the files.
+            them: files, folders, patterns or URIs that this process and all workers see. They are read
+            fastest where row groups hold ascending or descending ids, which footers tell. CSV is read twice,
+            first for the types of its columns.
+        measures, options
+            As in `evaluate`, without `order`: ties in input order take the order of rows in the files.
         grouped : bool
-            True if the rows of a query are contiguous, though footers do not say it, as in CSV that is
-            sorted by query, or where ids do not ascend.
-
-        Returns
-        -------
-        table of the engine
-            As that of `evaluate`. The values have the bits of `fastndcg.evaluate` of what
-            `fastndcg.read_parquet` reads.
+            True if the rows of a query are contiguous, though footers do not say it, as in sorted CSV.
 
         Raises
         ------
@@ -140,10 +109,9 @@ class Engine(ABC, Generic[Frame]):
         InputError, SourceError
             When the result is computed: all that `fastndcg.evaluate` refuses; a file that changed meanwhile.
         """
-        asked = Options.of(options, "evaluate_files")
         with self.plain_errors():
-            plan = self._plan(open_files(paths, asked), measures, asked)
-        return self._results_of_files(plan)
+            plan = self._plan_of_files(paths, measures, Options.of(options, "evaluate_files"))
+        return self._results(plan)
 
     @_with_options
     def summary_files(
@@ -155,25 +123,13 @@ class Engine(ABC, Generic[Frame]):
         confidence: float | None = None,
         **options: Unpack[Keywords],
     ) -> Summary:
-        """Summarise measures of files that workers read themselves, as `summary` does of tables.
-
-        Parameters
-        ----------
-        paths, and all others
-            As in `evaluate_files` and `summary`.
-
-        Raises
-        ------
-        SourceError, ColumnError, MeasureError, InputTypeError, InputError
-            As in `evaluate_files`, including errors of the data.
-        """
+        """As `summary`, of files as in `evaluate_files`, with the errors of both."""
         if confidence is not None:
             check_confidence(confidence)
         asked = Options.of({**options, "keep": ()}, "summary_files")
         with self.plain_errors():
-            plan = self._plan(open_files(paths, asked), measures, asked, values=quartiles)
-            found = self._sums_of_files(plan)
-        return totals.summary_of(plan.files.job.task, found, values=quartiles, confidence=confidence)
+            plan = self._plan_of_files(paths, measures, asked, sums=True, values=quartiles)
+            return self._summary(plan, None, quartiles=quartiles, confidence=confidence)
 
     @_with_options
     def summary(
@@ -187,16 +143,15 @@ class Engine(ABC, Generic[Frame]):
     ) -> Summary:
         """Mean, standard deviation, extremes, and numbers of queries and of empty queries of measures.
 
-        It computes immediately. Each partition sends only exact sums, no values of queries. The numbers are
-        those of `Scores.summary`, bit for bit, and `signatures` of the result are those of
-        `Scores.signature`. Errors of the data are raised without the traces of the engine.
+        It computes immediately, from exact sums: the numbers are those of `Scores.summary`, bit for bit, and
+        `signatures` of the result are those of `Scores.signature`.
 
         Parameters
         ----------
-        The data, measures, order, convention, partitions, grouped, and the roles of columns
+        df, measures, options
             As in `evaluate`; `keep` has no effect.
         quartiles : bool
-            True adds quartiles. The values themselves are then collected, 8 bytes for each query and measure.
+            True adds quartiles. The values of a measure then meet in one worker, 8 bytes for each query.
         confidence : float, optional
             For example 0.95: adds confidence intervals of the means, `low` to `high`, as `Scores.summary`
             does.
@@ -204,16 +159,14 @@ class Engine(ABC, Generic[Frame]):
         Raises
         ------
         ColumnError, MeasureError, InputTypeError, InputError
-            As in `evaluate`, including errors of the data.
+            As in `evaluate`, at once, and without the traces of the engine.
         """
         if confidence is not None:
             check_confidence(confidence)
-        asked = Options.of({**options, "keep": ()}, "summary")
-        task = self._task(df, measures, asked)
+        asked, engine = Options.of({**options, "keep": ()}, "summary"), self._of_table(df)
         with self.plain_errors():
-            engine, plan = self._reading_files(df, task, asked, values=quartiles)
-            found = engine._sums_of_files(plan) if plan else self._sums(df, task, asked, values=quartiles)
-        return totals.summary_of(task, found, values=quartiles, confidence=confidence)
+            plan = engine._plan(df, measures, asked, sums=True, values=quartiles)
+            return engine._summary(plan, df, quartiles=quartiles, confidence=confidence)
 
     def means(
         self,
@@ -223,11 +176,12 @@ class Engine(ABC, Generic[Frame]):
         by: str | Sequence[str] | None = None,
         weight: str | None = None,
         confidence: float | None = None,
+        quartiles: bool = False,
     ) -> pa.Table:
         """Exact means of values that `evaluate` computed, over all queries or each group of queries.
 
-        It computes immediately. Each partition sends only exact sums, no values of queries. To compute values
-        once for several uses, persist the result of `evaluate`, or write it and read it back.
+        It computes immediately. Workers send one another exact sums, and the caller a row for each group. To
+        compute values once for several uses, persist the result of `evaluate`, or write it and read it back.
 
         Parameters
         ----------
@@ -242,6 +196,8 @@ class Engine(ABC, Generic[Frame]):
         confidence : float, optional
             For example 0.95: adds `small`, true for groups of fewer than 30 queries, and after each mean its
             interval, `_low` to `_high`.
+        quartiles : bool
+            True adds `_q25`, `_median` and `_q75`. The values of a group then meet in one worker.
 
         Returns
         -------
@@ -254,139 +210,85 @@ class Engine(ABC, Generic[Frame]):
         ColumnError, MeasureError, InputTypeError, InputError
             A column is missing; also the errors of `evaluate`, if its values are computed only now.
         """
-        self._check("scores", scores)
         with self.plain_errors():
-            names = self._names(scores)
-            asked = totals.check_means(names, measures, by=by, weight=weight, confidence=confidence)
-            kinds, found = self._groups(scores, asked)
-        return totals.means_of(asked, kinds, found)
+            options = {"by": by, "weight": weight, "confidence": confidence, "quartiles": quartiles}
+            engine, asked, merge, schema, packed = self._groups(scores, measures, **options)
+            found = engine._collected(engine._then(packed, partial(pickled_each, merge), totals.FOUND))
+        table = pa.concat_tables(found or [schema.empty_table()], promote_options="permissive")
+        if asked.by:
+            return table.sort_by([(name, "ascending") for name in asked.by])
+        return table if len(table) else totals.means_of(asked, [], [])
 
-    @contextmanager
-    def plain_errors(self) -> Iterator[None]:
-        """Re-raise errors of fastndcg from an engine's tasks as they are, in one line, without its traces.
+    def slices(self, scores: Frame, measures: Measures, *, by: str | Sequence[str], **options: Any) -> Frame:
+        """As `means`, as a lazy table of the engine to write or join: a row for each group, in any order."""
+        engine, _, merge, schema, packed = self._groups(scores, measures, by=by, **options)
+        return engine._frame(engine._then(packed, merge, schema), schema)
 
-            with plain_errors():
-                scores.write_parquet("scores")
-
-        Other errors pass unchanged. The engine's own error is the `__context__` of the one that is raised.
-        """
-        try:
-            yield
-        except Exception as error:
-            found = _of_worker(str(error)) if self._is_own(error) else None
-            if found is None:
-                raise
-            raise found from None
-
-    def _is_own(self, error: Exception) -> bool:  # noqa: ARG002
-        """Whether an error is the engine's, around that of a worker."""
-        return False
-
-    def _check(self, name: str, frame: object) -> None:
-        """Raise `InputTypeError` for data without the attributes of the engine's tables."""
-        if not all(hasattr(frame, attribute) for attribute in self.attributes):
-            kind = type(frame)
-            raise InputTypeError(
-                f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a {self.table}. "
-                "For data in this process there is fastndcg.evaluate."
-            )
-
-    def _task(self, df: Frame, measures: Measures, options: Options) -> Task:
-        self._check("df", df)
-        return make_task(self._schema(df), measures, options)
-
-    def _plan(
+    @_with_options
+    def compare(
         self,
-        opened: Opened,
+        df: Frame,
+        scores: Sequence[str],
         measures: Measures,
-        asked: Options,
-        task: Task | None = None,
         *,
-        values: bool | None = None,
-    ) -> Plan:
-        return plan_of(
-            opened, measures, asked, workers=self._workers(), run=self._of_shares, task=task, values=values
+        baseline: str | None = None,
+        correction: str | None = None,
+        confidence: float = 0.95,
+        interval: str = "t",
+        tolerance: float = 0.0,
+        **options: Unpack[Keywords],
+    ) -> Comparison:
+        """Compare columns of scores query by query, as `fastndcg.compare` compares systems.
+
+        It computes immediately. Rows are read, shuffled and scored once, by all columns. Workers keep the
+        values of queries, and send exact sums: the numbers are those of `fastndcg.compare`, bit for bit.
+
+        Parameters
+        ----------
+        df, measures, options
+            As in `evaluate`; `score` and `keep` have no effect.
+        scores : sequence of str
+            Two or more columns of scores, each of which is a system. Where one did not return a document its
+            score may be null with `nan="last"`.
+        baseline, correction, confidence, tolerance
+            As in `fastndcg.compare`. The test is Student's paired t-test.
+        interval : "t" or "logit"
+
+        Returns
+        -------
+        Comparison
+            With gates, as `no_worse_than`. What needs values of queries, as `movers`, raises `InputError`.
+
+        Raises
+        ------
+        ColumnError, MeasureError, InputTypeError, InputError
+            As in `evaluate` and `fastndcg.compare`, at once.
+        """
+        known, engine = as_measures(measures), self._of_table(df)
+        what, how = comparing.check_compared(
+            known, scores, baseline, correction, confidence, interval, tolerance
         )
+        asked = Options.of({**options, "keep": (), "score": what.systems[0]}, "compare")
+        with self.plain_errors():
+            plan = engine._plan(df, measures, asked, systems=what.systems)
+            weighted = plan.job.task.columns.weight is not None
+            with engine._kept(engine._run(plan, df)) as values:
+                first = comparing.merged(engine._of_each(values, partial(comparing.first_sums, what)))
+                centres = comparing.centres_of(first, weighted=weighted)
+                squares = partial(comparing.second_sums, what, centres)
+                second = comparing.merged(engine._of_each(values, squares), add)
+        return comparing.OfSums(what, how, first, centres, second, weighted=weighted).comparison()
 
-    def _reading_files(
-        self, df: Frame, task: Task, asked: Options, *, values: bool | None = None
-    ) -> tuple[Self, Plan | None]:
-        """The engine of a table, and how its workers read the files of the table; None if that is not certain
-        to give the rows of the table.
+    @_with_options
+    def anchors(self, df: Frame, measures: Measures, **options: Unpack[Keywords]) -> Summary:
+        """Means of the worst, a random, the actual and the best order of documents: `Anchors.summary` of
+        `fastndcg.anchors`, bit for bit.
+
+        It computes immediately, from exact sums, as `summary` does. `keep` has no effect, and `convention` is
+        refused. Other errors are those of `evaluate` and `fastndcg.anchors`.
         """
-        engine = self._of_table(df)
-        found = engine._files_of(df, task.names) if asked.files else None
-        if found is None:
-            return self, None
-        paths, has_columns = found
-        try:
-            opened = open_path(PARQUET, paths, None)
-            if not has_columns(opened.types_of(task.names)):
-                return self, None
-            plan = engine._plan(opened, task.measures, asked, task, values=values)
-        except (FastndcgError, OSError):  # the engine's own way of reading may do, or has its own words
-            return self, None
-        if not _told:
-            _told.append(self.table)
-            tell(
-                f"workers read the Parquet files of a {self.table} themselves, faster than the engine passes "
-                "rows; files=False turns that off"
-            )
-        return engine, plan
-
-    def _of_table(self, df: Frame) -> Self:  # noqa: ARG002
-        """The engine, in the session of a table."""
-        return self
-
-    @abstractmethod
-    def _workers(self) -> int:
-        """How many tasks run at once."""
-
-    @abstractmethod
-    def _of_shares(self, function: Callable[[Share], Any], shares: list[Share]) -> list[Any]:
-        """What a function returns for each share, in workers."""
-
-    @abstractmethod
-    def _files_of(self, df: Frame, names: list[str]) -> tuple[list[str], Callable[[Types], bool]] | None:
-        """The Parquet files whose rows a table certainly has, all of them and no others, and whether the
-        engine reads columns of these types as they are; None where that is not certain.
-        """
-
-    @abstractmethod
-    def _results_of_files(self, plan: Plan, df: Frame | None = None) -> Frame:
-        """A lazy table of the results of all shares, with the types of `df` where there is one."""
-
-    @abstractmethod
-    def _sums_of_files(self, plan: Plan) -> list[totals.Sums]:
-        """The sums of all shares."""
-
-    @abstractmethod
-    def _schema(self, df: Frame) -> pa.Schema:
-        """The types of the columns as workers see them."""
-
-    @abstractmethod
-    def _names(self, scores: Frame) -> Sequence[str]:
-        """The names of the columns."""
-
-    @abstractmethod
-    def _results(self, df: Frame, task: Task, options: Options) -> Frame:
-        """A lazy table of the results of all parts."""
-
-    @abstractmethod
-    def _sums(self, df: Frame, task: Task, options: Options, *, values: bool) -> list[totals.Sums]:
-        """The sums of all parts, with their values if quartiles need them."""
-
-    @abstractmethod
-    def _groups(self, scores: Frame, asked: totals.Means) -> tuple[list[pa.DataType], list[totals.Groups]]:
-        """The types of the columns to group by, and the groups of all parts."""
-
-
-def _of_worker(report: str) -> errors.FastndcgError | None:
-    """The error of this package that a worker raised. Engines pass on nothing of it but its report."""
-    for line in report.splitlines():
-        name, _, message = line.partition(": ")
-        module, _, kind = name.rpartition(".")
-        found = getattr(errors, kind, None) if module.endswith(errors.__name__) else None
-        if isinstance(found, type) and issubclass(found, errors.FastndcgError):
-            return found(message.strip())
-    return None
+        asked, engine = Options.of({**options, "keep": ()}, "anchors"), self._of_table(df)
+        if asked.convention is not None:
+            raise InputError(Argument("convention", asked.convention), " has no anchors; leave it out")
+        with self.plain_errors():
+            return engine._summary(engine._plan(df, measures, asked, sums=True, anchors=True), df)

@@ -44,21 +44,18 @@ def provider(*, ties: Ties = "input", first: bool = False, threads: int | None =
         True: `ir_measures.calc_aggregate`, its command line and PyTerrier's `pt.Experiment` ask this provider
         first.
     threads : int, optional
-        Default: all that Numba has.
+        As in `fastndcg.evaluate`.
 
     Returns
     -------
     ir_measures.providers.Provider
-        `calc`, `calc_aggregate`, `iter_calc` and `evaluator` take judgments and runs as named tuples,
-        DataFrames and dicts of dicts. `supports` says whether it has a measure. A judged query that the run
-        lacks has the measure's default value, as in ir_measures.
+        It takes judgments and runs as named tuples, DataFrames and dicts of dicts. A judged query that the
+        run lacks has the measure's default value, as in ir_measures.
 
     Raises
     ------
-    MeasureError
-        While evaluating: a measure that does not exist here.
-    InputError, InputTypeError, ColumnError
-        While evaluating: as `Rankings.from_qrels_run` does.
+    MeasureError, InputError, InputTypeError, ColumnError
+        While evaluating: a measure that does not exist here; as `Rankings.from_qrels_run` does.
 
     Examples
     --------

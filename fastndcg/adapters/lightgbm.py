@@ -33,11 +33,9 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
 
     Parameters
     ----------
-    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    like : name or Convention, optional
-        Compute as this tool does. With "lightgbm" the values are those of LightGBM's own `ndcg`.
-    threads : int, optional
-        Default: all that Numba has.
+    measures, like, threads
+        As `measures`, `convention` and `threads` of `fastndcg.evaluate`. With like="lightgbm" the values are
+        those of LightGBM's own `ndcg`.
 
     Returns
     -------
@@ -116,14 +114,10 @@ class Ranker(lightgbm.LGBMRanker):
 
         Parameters
         ----------
-        X : (n_docs, n_features)
-        y : (n_docs,)
+        X, y, sample_weight, init_score, options
+            As those of `LGBMRanker.fit`.
         qid : whole numbers or strings, (n_docs,)
-            Query of each row. Rows may be in any order; they are copied if the rows of a query are not
-            contiguous.
-        sample_weight, init_score : (n_docs,), optional
-        options
-            The other keywords of `LGBMRanker.fit`, as `eval_set` and `eval_group`.
+            Query of each row, in any order. Rows are copied if those of a query are not contiguous.
 
         Raises
         ------
@@ -132,10 +126,8 @@ class Ranker(lightgbm.LGBMRanker):
         """
         grouped = group_by_query(qid)
         if grouped.offsets[-1] != len(y):
-            raise InputError(
-                f"qid has {count_of(grouped.offsets[-1], 'value')} for {count_of(len(y), 'row')}; "
-                "give one for each row"
-            )
+            counts = f"{count_of(grouped.offsets[-1], 'value')} for {count_of(len(y), 'row')}"
+            raise InputError(f"qid has {counts}; give one for each row")
         if grouped.rows is not None:
             X, y, sample_weight, init_score = (
                 _take(each, grouped.rows) for each in (X, y, sample_weight, init_score)

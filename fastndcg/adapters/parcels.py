@@ -11,8 +11,9 @@ was scored and has rows anywhere else is refused, so that no value is computed f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,15 +22,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.adapters import parts, totals
-from fastndcg.common.arrow_types import decode
+from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import Grouped
 from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table
 from fastndcg.sources.spill import parts_of
+from fastndcg.statistics import quartiles
 
 if TYPE_CHECKING:
     from fastndcg.adapters.parts import Task
+    from fastndcg.scores.scores import Scores
+    from fastndcg.sources.paths import File, Stamp
 
 SCHEMA = pa.schema(
     [("block", pa.int32()), ("place", pa.int64()), ("kind", pa.int8()), ("data", pa.large_binary())]
@@ -47,23 +51,34 @@ class Job(NamedTuple):
     task: Task
     blocks: int
     results: pa.Schema | None  # of results; None for sums
-    values: bool = False  # whether sums keep the values
+    values: bool = False  # whether quartiles are computed, too
+    scattered: bool = False  # whether the rows of a query may be anywhere
     compares: bool = False  # whether the ids of all queries are compared
 
 
 class Share(NamedTuple):
-    """The queries that other shares may have rows of, and the number of a share in the order of the data."""
+    """A share of the data: of files, some row groups of Parquet, or whole files of CSV."""
 
-    number: int = 0
-    edges: pa.Array | None = None  # their ids; None: those of its first and of its last row
+    number: int = 0  # in the order of the data
+    edges: pa.Array | None = None  # ids that other shares may have; None: those of its first and last row
     begins: int = 0  # the place of the first table in it
+    parts: Sequence[tuple[File, Stamp, range]] = ()
+    size: float = 0.0
+
+
+def of_tables(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield parcels of a part of an engine's table."""
+    if job.scattered:
+        return scattered(job, parts.larger(tables), 0)
+    return together(job, ((table, None) for table in tables), Share())
 
 
 def scattered(job: Job, tables: Iterable[pa.Table], number: int) -> Iterator[pa.Table]:
     """Yield parcels of rows in any order."""
-    for place, table in enumerate(tables):
-        ids = checked_ids(table, job.task.columns)
-        blocks = np.concatenate([parts_of(chunk, job.blocks) for chunk in ids.chunks])
+    for place, table in enumerate(table for table in tables if len(table)):
+        with parts.without_rows():
+            ids = checked_ids(table, job.task.columns)
+        blocks = _blocks_of(ids.chunks, job.blocks)
         order = pa.array(np.argsort(blocks, kind="stable"))
         rows = plain_table(table).take(order).combine_chunks()
         ends = np.cumsum(np.bincount(blocks, minlength=job.blocks)).tolist()
@@ -75,104 +90,143 @@ def scattered(job: Job, tables: Iterable[pa.Table], number: int) -> Iterator[pa.
 
 
 def together(job: Job, tables: Iterable[Rows], share: Share) -> Iterator[pa.Table]:
-    """Yield parcels of tables of whole queries, no two of which have rows of one query.
-
-    A table without `Grouped` has its rows in any order.
-    """
+    """Yield parcels of tables of whole queries, no two of which have rows of one query."""
     found: list[tuple[int, int, int, pa.Table]] = []
     sums: list[totals.Sums] = []
     ids: list[pa.Array] = []
     place, own = share.number * _PLACES + share.begins, share.number % job.blocks
-    for (table, known), begins, ends in _with_ends(tables):
-        whole: tuple[pa.Table, Grouped | None] = (table, known)
+    filled: Iterator[Any] = (rows for rows in tables if len(rows[0]))
+    for (table, known), following in pairwise(chain(filled, [None])):
+        whole: Rows = (table, known)
         if not job.task.lists:
             with parts.without_rows():
                 grouped = known or grouped_rows(table, job.task.columns)
-            at_edge = _at_edge(grouped, share.edges, begins=begins, ends=ends)
+            begins = place == share.number * _PLACES + share.begins
+            at_edge = _at_edge(grouped, share.edges, begins=begins, ends=following is None)
             whole = (table, grouped)
-        if not job.task.lists and at_edge.any():
-            sent = _pick(table, grouped, at_edge)
-            blocks = np.concatenate([parts_of(each, job.blocks) for each in _chunks(sent[1].query_ids)])
-            for block in np.unique(blocks).tolist():
-                rows = _pick(*sent, blocks == block)[0]
-                found.append((block, place, _DOCUMENTS, plain_table(rows)))
-            whole = _pick(table, grouped, ~at_edge)
+            if at_edge.any():
+                sent = _pick(table, grouped, at_edge)
+                blocks = _blocks_of(_chunks(sent[1].query_ids), job.blocks)
+                for block in np.unique(blocks).tolist():
+                    rows = _pick(*sent, blocks == block)[0]
+                    found.append((block, place, _DOCUMENTS, plain_table(rows)))
+                whole = _pick(table, grouped, ~at_edge)
         place += 1
         if not len(whole[0]):
             continue
-        with nullcontext() if job.results else totals.telling_the_driver():
-            scores, _ = parts.score(job.task, *whole)
-        if job.results is None:
-            sums.append(totals.Sums.of(scores, values=job.values))
+        made, scores = _made(job, *whole)
+        if isinstance(made, totals.Sums):
+            sums.append(made)
         else:
-            found.append((own, place, _RESULTS, _results(job, scores)))
+            found.append((own, place, _RESULTS, made))
         if job.compares:
             ids += _chunks(decode(scores.queries[0]))
     if sums:
-        total = totals.Sums.total(len(job.task.measures), sums)
-        found.append((own, place, _SUMS, totals.pickle_row(total)))
+        found.append((own, place, _SUMS, totals.pickle_row(totals.Sums.total(len(sums[0].moments), sums))))
     if ids:
-        all_ids = pa.chunked_array(ids)
-        blocks = np.concatenate([parts_of(each, job.blocks) for each in ids])
-        found += [
-            (block, place, _IDS, pa.table([all_ids.filter(pa.array(blocks == block))], ["id"]))
-            for block in np.unique(blocks).tolist()
-        ]
+        table, blocks = pa.table([pa.chunked_array(ids)], ["id"]), _blocks_of(ids, job.blocks)
+        of_blocks = ((block, table.filter(pa.array(blocks == block))) for block in np.unique(blocks).tolist())
+        found += ((block, place, _IDS, rows) for block, rows in of_blocks)
     if found:
         yield _parcels(found)
 
 
-def joined(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the results of blocks from all their parcels, or one row with their sums."""
-    blocks: dict[int, list[tuple[int, int, pa.Buffer]]] = {}
-    for batch in batches:
-        block, place, kind = (batch.column(name).to_pylist() for name in SCHEMA.names[:3])
-        for row, data in enumerate(batch.column("data")):
-            blocks.setdefault(block[row], []).append((place[row], kind[row], data.as_buffer()))
+def joined(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield results of blocks from all their parcels, or a row with their sums, or parcels for quartiles."""
     sums: list[totals.Sums] = []
     unkept: list[str] = []
-    for number in sorted(blocks):
-        parcels = sorted(blocks.pop(number), key=lambda parcel: parcel[0])
-        tables: list[list[pa.Table]] = [[], [], [], []]
-        for _, kind, data in parcels:
-            tables[kind].append(pa.ipc.open_stream(data).read_all())
-        del parcels
-        rows = (
-            pa.concat_tables(tables[_DOCUMENTS], promote_options="permissive") if tables[_DOCUMENTS] else None
-        )
-        if job.compares and tables[_IDS]:
-            ids = pa.concat_tables(tables[_IDS], promote_options="permissive")["id"]
+    for opened in _blocks(tables):
+        rows = opened[_DOCUMENTS]
+        if job.compares and opened[_IDS] is not None:
+            ids = opened[_IDS]["id"]
             cut = ids.slice(0, 0) if rows is None else decode(checked_ids(rows, job.task.columns))
             check_ids(job.task, ids, cut)
-        if job.results is not None:
-            yield from tables[_RESULTS]
-        found, told = totals.unpickle(row for table in tables[_SUMS] for row in table.to_pylist())
-        sums, unkept = sums + found, unkept + told
+        if opened[_RESULTS] is not None:
+            yield opened[_RESULTS]
+        if opened[_SUMS] is not None:
+            found, told = totals.unpickle(opened[_SUMS].to_pylist())
+            sums, unkept = sums + found, unkept + told
         if rows is not None:
-            with nullcontext() if job.results else totals.telling_the_driver():
-                scores, _ = parts.score(job.task, rows)
-            if job.results is None:
-                sums.append(totals.Sums.of(scores, values=job.values))
+            made, _ = _made(job, rows)
+            if isinstance(made, totals.Sums):
+                sums.append(made)
             else:
-                yield _results(job, scores)
+                yield made
     if sums:
-        yield totals.pickle_row(totals.Sums.total(len(job.task.measures), sums), unkept)
+        total = totals.Sums.total(len(sums[0].moments), sums)
+        row = totals.pickle_row(total._replace(values=None), unkept)
+        if total.values is None:
+            yield row
+            return
+        of_measures = [
+            (
+                place % job.blocks,
+                place,
+                _RESULTS,
+                pa.table([np.full(len(values), place), values], ["row", "value"]),
+            )
+            for place, values in enumerate(total.values)
+        ]
+        yield _parcels([(0, 0, _SUMS, row), *of_measures])
 
 
-def runs_at_edges(ids: pa.ChunkedArray, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the bounds of runs of equal ids that touch an edge, (n_runs, 2). An edge counts rows before it.
+def quartiled(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the sums that `joined` yields as parcels, and the quartiles of each measure."""
+    for opened in _blocks(tables):
+        if opened[_SUMS] is not None:
+            yield opened[_SUMS]
+        if opened[_RESULTS] is not None:
+            rows, values = (array_of(column) for column in opened[_RESULTS].columns)
+            yield totals.pickle_row({row: quartiles(values[rows == row]) for row in np.unique(rows).tolist()})
 
-    >>> runs_at_edges(pa.chunked_array([[7, 7, 8, 9, 9, 5]]), np.array([0, 3])).tolist()
-    [[0, 2], [2, 3], [3, 5]]
-    """
-    n = len(ids)
-    if not n:
-        return np.empty((0, 2), np.int64)
-    changes = pc.fill_null(pc.not_equal(ids[1:], ids[:-1]), True)  # scoring refuses nulls
-    starts = np.append(0, np.flatnonzero(changes.to_numpy(zero_copy_only=False)) + 1)
-    beside = np.concatenate([edges, edges - 1])
-    touched = np.unique(np.searchsorted(starts, beside[(beside >= 0) & (beside < n)], side="right") - 1)
-    return np.stack([starts[touched], np.append(starts, n)[touched + 1]], axis=1)
+
+def groups_of_tables(asked: totals.Means, blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield parcels of the sums of each group in a part of results; of results themselves for quartiles."""
+    for table in parts.larger(tables):
+        groups = None if asked.quartiles else totals.sums_by(asked, table)
+        by = [table[name] for name in asked.by] if groups is None else groups.by
+        of_rows = totals.blocks_of(by, len(table) if groups is None else len(groups.queries), blocks)
+        found = []
+        for block in np.unique(of_rows).tolist():
+            rows = np.flatnonzero(of_rows == block)
+            if groups is None:
+                found.append((block, 0, _RESULTS, plain_table(table).take(pa.array(rows))))
+            else:
+                found.append((block, 0, _SUMS, totals.pickle_row(groups.of(rows))))
+        if found:
+            yield _parcels(found)
+
+
+def merged(
+    asked: totals.Means, kinds: Sequence[pa.DataType], schema: pa.Schema, tables: Iterable[pa.Table]
+) -> Iterator[pa.Table]:
+    """Yield a row for each group of blocks, from all their parcels."""
+    for opened in _blocks(tables):
+        groups = [] if opened[_SUMS] is None else totals.unpickle(opened[_SUMS].to_pylist())[0]
+        yield totals.means_of(asked, kinds, groups, opened[_RESULTS]).cast(schema)
+
+
+def _blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:
+    """Open the parcels of each block: by their kind a table of all, in the order of their places."""
+    blocks: dict[int, list[tuple[int, int, pa.Buffer]]] = {}
+    for table in tables:
+        numbers = (table[name].to_pylist() for name in SCHEMA.names[:3])
+        for block, place, kind, data in zip(*numbers, table["data"], strict=True):
+            blocks.setdefault(block, []).append((place, kind, data.as_buffer()))
+    for number in sorted(blocks):
+        opened: list[list[pa.Table]] = [[], [], [], []]
+        for _, kind, data in sorted(blocks.pop(number), key=lambda parcel: parcel[0]):
+            opened[kind].append(pa.ipc.open_stream(data).read_all())
+        yield [pa.concat_tables(each, promote_options="permissive") if each else None for each in opened]
+
+
+def _made(job: Job, table: pa.Table, grouped: Grouped | None = None) -> tuple[pa.Table | totals.Sums, Scores]:
+    """The results of whole queries, or their sums; and their scores."""
+    with nullcontext() if job.results else totals.telling_the_driver():
+        found = parts.score(job.task, table, grouped)
+    if job.results is None:
+        return totals.Sums.of(found[0], values=job.values), found[0]
+    return parts.results(job.task, found, job.results), found[0]
 
 
 def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None:
@@ -192,38 +246,15 @@ def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None
         )
 
 
-def _results(job: Job, scores: Any) -> pa.Table:
-    table, schema = scores._frame().rename_columns(job.task.results), job.results or pa.schema([])
-    columns = [decode(column).cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
-    return pa.table(columns, schema=schema)
-
-
-def _with_ends(tables: Iterable[Rows]) -> Iterator[tuple[Rows, bool, bool]]:
-    """Yield tables that have rows, and whether each is the first, and the last."""
-    waiting: Rows | None = None
-    begins = True
-    for rows in tables:
-        if not len(rows[0]):
-            continue
-        if waiting is not None:
-            yield waiting, begins, False
-            begins = False
-        waiting = rows
-    if waiting is not None:
-        yield waiting, begins, True
-
-
 def _at_edge(grouped: Grouped, edges: pa.Array | None, *, begins: bool, ends: bool) -> npt.NDArray[np.bool_]:
     """Whether each query is at an edge, (n_queries,)."""
-    if edges is not None:
-        if not len(edges):
-            return np.zeros(len(grouped.offsets) - 1, np.bool_)
-        ids = decode(grouped.query_ids)
-        is_edge = pc.is_in(ids, value_set=edges.cast(ids.type))
-        return np.asarray(is_edge.to_numpy(zero_copy_only=False), np.bool_)
     at_edge = np.zeros(len(grouped.offsets) - 1, np.bool_)
-    last = len(at_edge) - 1 if grouped.codes is None else int(grouped.codes[-1])
-    at_edge[[0] * begins + [last] * ends] = True  # the first row is of the first query
+    if edges is None:
+        last = len(at_edge) - 1 if grouped.codes is None else int(grouped.codes[-1])
+        at_edge[[0] * begins + [last] * ends] = True  # the first row is of the first query
+    elif len(edges):
+        ids = decode(grouped.query_ids)
+        at_edge[:] = array_of(pc.is_in(ids, value_set=edges.cast(ids.type)))
     return at_edge
 
 
@@ -239,6 +270,10 @@ def _pick(table: pa.Table, grouped: Grouped, wanted: npt.NDArray[np.bool_]) -> t
     bounds = grouped.offsets[changes].tolist()  # of queries that follow one another
     slices = [table.slice(start, stop - start) for start, stop in bounds]
     return pa.concat_tables(slices) if slices else table.slice(0, 0), Grouped(ids, offsets)
+
+
+def _blocks_of(ids: Sequence[pa.Array], n: int) -> npt.NDArray[Any]:
+    return np.concatenate([parts_of(each, n) for each in ids])
 
 
 def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:

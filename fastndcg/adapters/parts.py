@@ -18,17 +18,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastndcg.adapters.comparing import values_of
 from fastndcg.api.evaluate import scoring_by
-from fastndcg.common.arrays import JOINED, runs_of
-from fastndcg.common.arrow_types import decode, is_list
+from fastndcg.common.arrays import JOINED
+from fastndcg.common.arrow_types import decode, is_list, plain
 from fastndcg.convention.evaluation import resolve_all
+from fastndcg.decide.anchoring import scores_of_orders
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.rankings.blame import shown
-from fastndcg.sources.arrow import grouped_rows, rankings_from_table
+from fastndcg.sources.arrow import checked_ids, grouped_rows, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, check_column, find_columns
-from fastndcg.sources.values import no_ids
 from fastndcg.typing import RoleKeywords
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 _ROWS = 1 << 20  # rows scored together, to spread the cost of a call over many queries
-
-_COUNT = "number of rows"  # the name of this column in tables with a row for each query
 
 # tie rules of conventions that order tied documents by id, or refuse ties whose order matters
 _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
@@ -53,7 +52,7 @@ class Keywords(RoleKeywords, total=False):
     convention: str | Convention | None
     partitions: int | None
     grouped: bool
-    files: bool
+    files: bool | None
 
 
 @dataclass(frozen=True)
@@ -64,20 +63,21 @@ class Options(Roles):
     convention: str | Convention | None = None
     partitions: int | None = None
     grouped: bool = False
-    files: bool = True
+    files: bool | None = None
 
 
 class Task(NamedTuple):
     """The task that engines send to their workers, the same for each part."""
 
     measures: tuple[Measure, ...]
-    notations: tuple[
-        str, ...
-    ]  # names of the measures in the driver; a worker may name a user's function differently
+    # names of the measures in the driver; a worker may name a user's function differently
+    notations: tuple[str, ...]
     columns: Columns
     order: str | None
     convention: Convention | None
     lists: bool  # a row holds lists, and is a whole query
+    systems: tuple[str, ...] = ()  # columns of scores to compare
+    anchors: bool = False  # whether measures are computed for several orders of documents
 
     @property
     def query(self) -> str:
@@ -86,7 +86,8 @@ class Task(NamedTuple):
     @property
     def names(self) -> list[str]:
         """Columns to read."""
-        return list(dict.fromkeys([*self.columns.names, *([] if self.order is None else [self.order])]))
+        order = [] if self.order is None else [self.order]
+        return list(dict.fromkeys([*self.columns.names, *self.systems, *order]))
 
     @property
     def results(self) -> list[str]:
@@ -96,12 +97,15 @@ class Task(NamedTuple):
 
 
 def make_task(
-    schema: pa.Schema, measures: Measures, options: Options, of_files: Columns | None = None
+    schema: pa.Schema,
+    measures: Measures,
+    options: Options,
+    of_files: Columns | None = None,
+    *,
+    systems: tuple[str, ...] = (),
+    anchors: bool = False,
 ) -> Task:
-    """Make the task, and check it against the columns. A column of type null may get any type later.
-
-    Columns `of_files` were found already, and their rows have an order.
-    """
+    """Make the task, and check it against the columns; those `of_files` are known, and rows have an order."""
     columns = of_files or find_columns(
         schema.names, options, is_list=lambda name: is_list(schema.field(name).type)
     )
@@ -112,42 +116,24 @@ def make_task(
     known = as_measures(measures)
     rule = None if options.convention is None else as_convention(options.convention)
     lists = is_list(schema.field(columns.relevance).type)
-    task = Task(known, tuple(measure.label for measure in known), columns, options.order, rule, lists)
+    labels = tuple(measure.label for measure in known)
+    task = Task(known, labels, columns, options.order, rule, lists, systems, anchors)
     if options.order is not None:
         check_column(schema.names, "order", options.order)
-    _check_order(task, is_ordered=of_files is not None)
-    _check_results(task)
-    kind = schema.field(columns.query).type
-    if of_files is None and pa.types.is_floating(kind):  # though all may be whole numbers
-        raise no_ids(columns.query, kind)
-    rankings = rankings_from_table(schema.empty_table().select(task.names), columns)
-    scoring_by(task.convention)(task.measures, rankings, 1)
-    return task
-
-
-def _check_order(task: Task, *, is_ordered: bool) -> None:
-    if task.lists:
-        if task.order is not None:
-            raise ColumnError(f'order="{task.order}" is for a row for each document; lists have their order')
-        return
-    if is_ordered:
-        return
-    rule = task.convention
-    measures = task.measures if rule is None else resolve_all(task.measures, rule)
-    by_order = [
-        str(measure)
-        for measure in measures
-        if measure.params.get("ties") == "input" and (rule is None or rule.on(measure).ties not in _NO_ORDER)
-    ]
-    if by_order and task.order is None:
-        raise MeasureError(
-            f"{by_order[0]} takes tied documents in the order of their rows, "
-            "and rows of an engine have none; name a column that numbers the documents of a query, "
-            "as in order=..., or use another rule for ties"
+    for name in systems:
+        check_column(schema.names, "scores", name)
+    if lists and task.order is not None:
+        raise ColumnError(f'order="{task.order}" is for a row for each document; lists have their order')
+    for measure in known if rule is None else resolve_all(known, rule):
+        by_order = measure.params.get("ties") == "input" and (
+            rule is None or rule.on(measure).ties not in _NO_ORDER
         )
-
-
-def _check_results(task: Task) -> None:
+        if by_order and not (lists or of_files or task.order):
+            raise MeasureError(
+                f"{measure} takes tied documents in the order of their rows, "
+                "and rows of an engine have none; name a column that numbers the documents of a query, "
+                "as in order=..., or use another rule for ties"
+            )
     seen: dict[str, str] = {}
     for name in task.results:  # Spark ignores the case of names
         if name.lower() in seen:
@@ -156,148 +142,59 @@ def _check_results(task: Task) -> None:
                 "rename the one that is kept"
             )
         seen[name.lower()] = name
+    score(task, schema.empty_table().select(task.names))
+    return task
 
 
 # ---- in a worker ----
 
 
-def score(
-    task: Task, table: pa.Table, grouped: Grouped | None = None
-) -> tuple[Scores, npt.NDArray[np.int64]]:
-    """Score a part that consists of whole queries. Also return the first row of each query in `table`.
-
-    `grouped` spares grouping rows that are known to be in order.
-    """
+def score(task: Task, table: pa.Table, grouped: Grouped | None = None) -> list[Scores]:
+    """Score a part that consists of whole queries, by each column of scores."""
     with without_rows(" This is the count of one part of the data."):
-        sorted_rows = None
         if task.order is not None:
-            sorted_rows = _sorted_rows(task, table)
-            table = table.take(sorted_rows)
-            grouped = None
+            table, grouped = table.take(_sorted_rows(task, table)), None
         if grouped is None and not task.lists:
             grouped = grouped_rows(table, task.columns)
-        rankings = rankings_from_table(table, task.columns, grouped=grouped)
-        scores = scoring_by(task.convention)(task.measures, rankings, 1)
-    if grouped is None:
-        return scores, np.arange(len(table))
-    first = grouped.first_rows
-    return scores, first if sorted_rows is None else sorted_rows.to_numpy()[first]
+        found = []
+        for name in task.systems or (task.columns.score,):
+            rankings = rankings_from_table(table, replace(task.columns, score=name), grouped=grouped)
+            compute = scores_of_orders if task.anchors else scoring_by(task.convention)
+            found.append(compute(task.measures, rankings, 1))
+        return found
 
 
-def results(task: Task, table: pa.Table) -> pa.Table:
-    """Return a row for each query of a part: the id, kept columns, and a float64 column for each measure."""
-    scores, first = score(task, table)
-    rows = pa.array(first)
-    columns = [table[task.query].take(rows), *(table[name].take(rows) for name in task.columns.keep)]
-    if scores.weight is not None:
-        columns.append(pa.chunked_array([scores.weight]))
-    columns.extend(pa.chunked_array([values]) for values in scores.values)
-    return pa.table(columns, names=task.results)
+def results(task: Task, found: list[Scores], schema: pa.Schema) -> pa.Table:
+    """A row for each query: id, kept columns, weight, and values; or what systems are compared by."""
+    table = values_of(found) if task.systems else found[0]._frame().rename_columns(task.results)
+    columns = [decode(column).cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
+    return pa.table(columns, schema=schema)
 
 
-def whole_queries(task: Task, batches: Iterable[pa.RecordBatch], at_once: int = _ROWS) -> Iterator[pa.Table]:
-    """Yield tables of whole queries, of about `at_once` rows, from batches that may split queries.
+def schema_of_results(task: Task, schema: pa.Schema) -> pa.Schema:
+    """The types of results, from those of the data."""
+    table = schema.empty_table().select(task.names)
+    found = score(task, pa.table([decode(plain(column)) for column in table.columns], names=task.names))
+    if task.systems:
+        return values_of(found).schema
+    return pa.schema(
+        [
+            (name, decode(column).type)
+            for name, column in zip(task.results, found[0]._frame().columns, strict=True)
+        ]
+    )
 
-    The rows of each query are contiguous. Batches of lists already hold whole queries.
-    """
+
+def larger(tables: Iterable[pa.Table], at_once: int = _ROWS) -> Iterator[pa.Table]:
+    """Join tables to some of about `at_once` rows; the last one may be shorter."""
     waiting: list[pa.Table] = []
-    rows = 0
-    cut = 0  # rows before the last query, which the next batch may continue
-    last: pa.Scalar | None = None
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        if task.lists:
-            yield pa.table(batch)
-            continue
-        ids = batch.column(task.query)
-        start = _start_of_last(ids)
-        if start or ids[-1] != last:
-            cut = rows + start
-        last = ids[-1]
-        waiting.append(pa.table(batch))
-        rows += batch.num_rows
-        if cut >= at_once:
-            table = pa.concat_tables(waiting)
-            yield table.slice(0, cut)
-            waiting, rows, cut = [table.slice(cut)], rows - cut, 0
-    if waiting:
-        yield pa.concat_tables(waiting)
-
-
-def packed_names(task: Task) -> list[str]:
-    """The columns of a table with a row for each query: id, number of rows, lists of the others, and of a
-    column of one value its least, its greatest, and how many are not null.
-    """
-    return [task.query, _COUNT, *(name for name in task.names if name != task.query)]
-
-
-def of_queries(task: Task) -> set[str]:
-    """The columns that have one value within each query, and no other role."""
-    columns = task.columns
-    others = {*replace(columns, keep=(), weight=None).names, task.order}
-    return {*columns.keep, *([] if columns.weight is None else [columns.weight])} - others
-
-
-def with_nulls(task: Task) -> set[str]:
-    """The columns with lists that may have nulls."""
-    columns = task.columns
-    last = [columns.score] if columns.nan == "last" else []
-    found = {*columns.keep, *last, *([] if columns.intents is None else [columns.intents])}
-    return found - of_queries(task)
-
-
-def unpack(task: Task, batch: pa.RecordBatch) -> pa.Table:
-    """Turn a batch with a row for each query, with lists, into a table with a row for each document.
-
-    Lists of structures have a single field. Spark leaves nulls out of other lists. They are appended again,
-    so that scoring refuses them with an error that names the column and the query.
-    """
-    counts, alike = batch.column(_COUNT).to_numpy(), of_queries(task)
-    places = runs_of(0, counts)  # the position of each row in its query
-    columns = {task.query: batch.column(task.query).take(pa.array(np.repeat(np.arange(len(batch)), counts)))}
-    for name in packed_names(task)[2:]:
-        lists = batch.column(name)
-        if name in alike:
-            columns[name] = _spread(lists, counts, places)
-            continue
-        values = lists.flatten()
-        if name in with_nulls(task):
-            values = values.field(0)
-        elif len(values) < len(places):
-            lengths = lists.value_lengths().to_numpy()
-            rows = np.repeat(np.cumsum(lengths) - lengths, counts) + places
-            values = values.take(pa.array(rows, mask=places >= np.repeat(lengths, counts)))
-        columns[name] = values
-    return pa.table({name: columns[name] for name in task.names})
-
-
-def _spread(packed: pa.StructArray, counts: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> pa.Array:
-    """The value of each query for each of its rows. Of values that differ, which scoring refuses in an error
-    that names two of them, the last row has the greatest, or null.
-    """
-    low, high, known = packed.flatten()
-    rows = np.repeat(np.arange(len(counts)), counts)
-    rows[np.cumsum(counts) - 1] += len(counts)
-    unknown = places >= np.repeat(known.to_numpy(), counts)
-    return pa.concat_arrays([low, high]).take(pa.array(rows, mask=unknown))
-
-
-def join_batches(batches: Iterable[pa.RecordBatch], at_once: int = _ROWS) -> Iterator[pa.Table]:
-    """Join batches to tables of about `at_once` rows; the last one may be shorter."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
+    for table in tables:
+        waiting.append(table)
         if sum(map(len, waiting)) >= at_once:
-            yield pa.Table.from_batches(waiting)
+            yield pa.concat_tables(waiting)
             waiting = []
     if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
-def _start_of_last(ids: pa.Array) -> int:
-    same = pc.fill_null(pc.equal(ids, ids[-1]), False)  # nulls are refused where the table is scored
-    return len(ids) - int(pc.sum(same, min_count=0).as_py())
+        yield pa.concat_tables(waiting)
 
 
 def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
@@ -311,7 +208,7 @@ def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
             "order numbers every document of a query"
         )
     # a dictionary is sorted by its values
-    keys = [decode(table[name]) for name in (task.query, str(task.order))]
+    keys = [decode(checked_ids(table, task.columns)), decode(table[task.order])]
     rows = pc.sort_indices(
         pa.table(keys, names=["query", "order"]), [("query", "ascending"), ("order", "ascending")]
     )
@@ -355,10 +252,17 @@ def one_measure(measure: Any) -> Measure:
 
 
 def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, nan: NaN) -> float | None:
-    """Return the value of one query, or None if it has no value."""
-    ids = pa.array(["of this group"]) if query is None or not len(query) else _first(query)
-    values = values_of_lists(measure, _one_list(relevance), _one_list(scores), ids, nan)
-    return None if np.isnan(values[0]) else float(values[0])
+    """Return the value of one query, of columns of Arrow or pandas, or None if it has no value."""
+    lists: list[Any] = []
+    for column in (relevance, scores):
+        # not from_pandas, which would turn NaN into null
+        values = column if isinstance(column, pa.Array) else pa.array(column.to_numpy())
+        lists.append(pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values))
+    ids: Any = ["of this group"]
+    if query is not None and len(query):
+        ids = [query[0].as_py() if isinstance(query, pa.Array) else query.iloc[0]]
+    value = float(values_of_lists(measure, lists[0], lists[1], pa.array(ids), nan)[0])
+    return None if np.isnan(value) else value
 
 
 def values_of_lists(
@@ -373,15 +277,3 @@ def values_of_lists(
         rankings = rankings_from_table(pa.table(columns), roles)
         values: Float64 = scoring_by(None)((measure,), rankings, 1).values[0]
         return values
-
-
-def _one_list(column: Any) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    # not from_pandas, which would turn NaN into null
-    values = column if isinstance(column, pa.Array) else pa.array(column.to_numpy())
-    return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
-
-
-def _first(query: Any) -> pa.Array:
-    return pa.array([query[0].as_py() if isinstance(query, pa.Array) else query.iloc[0]])

@@ -32,18 +32,8 @@ class OfFrame:
     ) -> Scores:
         """Compute measures of every query of the frame.
 
-        Parameters
-        ----------
-        measures, convention, threads
-            As in `fastndcg.evaluate`.
-        columns
-            The keywords of `Rankings.from_arrow`: names of columns, `keep`, `nan`. Columns are found by their
-            usual names.
-
-        Raises
-        ------
-        ColumnError, InputError, MeasureError
-            As in `Rankings.from_arrow` and `fastndcg.evaluate`.
+        Parameters and errors are those of `fastndcg.evaluate`, and of `Rankings.from_arrow`, whose keywords
+        `columns` are: names of columns, `keep`, `nan`.
 
         Examples
         --------
@@ -66,10 +56,7 @@ class OfLazyFrame:
     def evaluate(
         self, measures: Any, *, convention: Any = None, threads: int | None = None, **columns: Any
     ) -> Scores:
-        """Compute measures of every query. Polars' streaming engine computes only the needed columns.
-
-        Parameters and errors are those of `OfFrame.evaluate`.
-        """
+        """As `OfFrame.evaluate`; Polars' streaming engine computes only the needed columns."""
         if convention is not None:
             return evaluate(self._frame, measures, convention=convention, threads=threads, **columns)
         schema = self._frame.collect_schema()

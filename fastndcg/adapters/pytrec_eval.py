@@ -36,9 +36,8 @@ _PARAMETERS = re.compile(r"[._]([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)")
 
 
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Read a TREC run from its lines, as query -> document -> score. `fastndcg.read_trec` reads files.
-
-    Raises `SourceError` for a malformed line and `InputError` for a repeated document.
+    """Read a TREC run from its lines, as query -> document -> score. Raises `SourceError` for a malformed
+    line and `InputError` for a repeated document.
 
     >>> parse_run(["301 Q0 A 1 2.5 me"])
     {'301': {'A': 2.5}}
@@ -84,11 +83,9 @@ class RelevanceEvaluator:
 
     Raises
     ------
-    MeasureError
-        A measure or a parameter that does not exist.
-    InputError, InputTypeError
-        Judgments that are not dictionaries, ids that are not strings, grades that are not whole numbers; a
-        level below 1.
+    MeasureError, InputError, InputTypeError
+        A measure or a parameter that does not exist; judgments that are not dictionaries, ids that are not
+        strings, grades that are not whole numbers; a level below 1.
 
     Examples
     --------
@@ -108,37 +105,31 @@ class RelevanceEvaluator:
             raise InputError(f"relevance_level={relevance_level} is not known; wanted a grade, 1 or more")
         self._level, self._judged_only = relevance_level, judged_docs_only_flag
         self._wanted = _measures_asked_for(measures)
-        self._names = list(chain.from_iterable(map(_names, self._wanted)))
+        self._names = [
+            name
+            for each in self._wanted
+            for name in (each.names if each.declared.takes in ("cutoffs", "shares") else [each.declared.name])
+        ]
         self._pools = _pools(query_relevance)
         self._numbers = {query: number for number, query in enumerate(self._pools)}
-        self._pool_offsets, self._pool = _flat(self._pools)
+        self._pool_offsets = offsets_from([len(pool) for pool in self._pools.values()])
+        grades = chain.from_iterable(pool.values() for pool in self._pools.values())
+        self._pool = np.fromiter(grades, np.int64, int(self._pool_offsets[-1]))
 
     def evaluate(self, scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
         """Values of each query that has judgments, in the order of the run: query -> measure -> value.
 
-        Parameters
-        ----------
-        scores : dict of dicts, query -> document -> number
-            The run. Documents of equal score, as float32, are ranked by falling id.
-
-        Raises
-        ------
-        InputTypeError
-            A run that is not dictionaries, ids that are not strings, scores that are not numbers.
-        InputError
-            A NaN score.
+        `scores` is the run, query -> document -> number. Documents of equal score, as float32, are ranked by
+        falling id. Raises `InputTypeError` for a run that is not dictionaries, ids that are not strings and
+        scores that are not numbers, and `InputError` for a NaN score.
         """
         queries = [query for query in _mapping("the run", scores) if query in self._numbers]
         if not queries:
             return {}
         ranked = self._rank(queries, [_mapping(f"the run of {query!r}", scores[query]) for query in queries])
         columns = list(chain.from_iterable(_values(each, ranked) for each in self._wanted))
-        if not columns:
-            return {query: {} for query in queries}
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        return {
-            query: dict(zip(self._names, row, strict=True)) for query, row in zip(queries, rows, strict=True)
-        }
+        rows = zip(*(column.tolist() for column in columns), strict=True) if columns else repeat(())
+        return {query: dict(zip(self._names, row, strict=True)) for query, row in zip(queries, rows)}  # noqa: B905
 
     def _rank(self, queries: list[str], lists: list[Mapping[str, float]]) -> Ranked:
         offsets = offsets_from([len(documents) for documents in lists])
@@ -187,10 +178,6 @@ def _split_parameters(measure: str) -> tuple[str, list[str]]:
     )
 
 
-def _names(each: Asked) -> list[str]:
-    return each.names if each.declared.takes in ("cutoffs", "shares") else [each.declared.name]
-
-
 def _values(each: Asked, ranked: Ranked) -> list[Float64]:
     if each.declared.name == "num_q":
         return [np.ones(ranked.n_queries)]
@@ -221,13 +208,6 @@ def _pools(query_relevance: Mapping[str, Mapping[str, int]]) -> dict[str, dict[s
                 {key: UNJUDGED if grade < 0 else grade for key, grade in pool.items()} if unjudged else pool
             )
     return pools
-
-
-def _flat(pools: dict[str, dict[str, int]]) -> tuple[Int64, Int64]:
-    """Return the offsets and grades of all documents of the pools."""
-    offsets = offsets_from([len(pool) for pool in pools.values()])
-    grades = chain.from_iterable(pool.values() for pool in pools.values())
-    return offsets, np.fromiter(grades, np.int64, int(offsets[-1]))
 
 
 # ---- from dictionaries to grades by rank ----
@@ -356,9 +336,8 @@ def _mapping(name: str, value: Any) -> Mapping[Any, Any]:
 
 def _check_id(of: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise InputTypeError(
-            f"{of} id {value!r} is a {type(value).__name__}; wanted a string, as in str({value!r})"
-        )
+        kind = type(value).__name__
+        raise InputTypeError(f"{of} id {value!r} is a {kind}; wanted a string, as in str({value!r})")
 
 
 def _parse(lines: Iterable[str], width: int, place: int, read: Any, wanted: str) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@
 
 fastndcg must be installed where Ray runs its workers.
 
-    rows -> repartition by query -> blocks of whole queries -> the serial kernel
+    rows -> packed by hash of the query -> repartition of few packed rows -> the serial kernel
 
 Each block must fit into memory, as everywhere in Ray Data, and so must each query. Ray turns NaN in pandas
 DataFrames into null, which is refused like NaN; in Arrow and Parquet NaN stays NaN. If Ray does not know the
@@ -19,7 +19,8 @@ columns yet, the first row is computed. A result without rows has no columns.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,19 +29,22 @@ import ray
 from ray.data import from_arrow
 from ray.exceptions import RayError
 
-from fastndcg.adapters import parcels, parts, totals
-from fastndcg.adapters.engines import Engine, Types
-from fastndcg.adapters.shares import Plan, Share, parcels_of, results_of
+from fastndcg.adapters.engines import Engine
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
+    from fastndcg.adapters.protocol import Files, Make, Tables
+
 
 class Ray(Engine["Dataset"]):
-    """How Ray computes the blocks of its Datasets."""
+    """How Ray does it: lazy tables of Arrow are Datasets, too."""
 
     table = "Dataset of Ray"
     attributes = ("map_batches", "repartition", "materialize")
+
+    def _is_own(self, error: Exception) -> bool:
+        return isinstance(error, RayError)
 
     def _schema(self, df: Dataset) -> pa.Schema:
         """The types of the columns in workers. For pandas objects, the first row is computed."""
@@ -49,141 +53,80 @@ class Ray(Engine["Dataset"]):
             return pa.schema([])
         if isinstance(known.base_schema, pa.Schema):
             return known.base_schema
-        first = _of_each_block(df.limit(1), lambda table: table).schema()
+        first = self._then(df.limit(1), iter, pa.schema([])).schema()
         if first is not None and isinstance(first.base_schema, pa.Schema):
             return first.base_schema
         return pa.schema([(name, pa.null()) for name in known.names])
 
-    def _names(self, scores: Dataset) -> list[str]:
-        return list(self._schema(scores).names)
-
-    def _results(self, df: Dataset, task: parts.Task, options: parts.Options) -> Dataset:
-        rows, blocks = _rows(df, task, options)
-        if blocks is not None:
-            schema = self._schema(df)
-            kinds = [_plain(schema.field(name).type) for name in (task.query, *task.columns.keep)]
-            kinds += [pa.float64()] * (len(task.results) - len(kinds))
-            job = parcels.Job(task, blocks, pa.schema(zip(task.results, kinds, strict=True)), compares=True)
-            return _joined(_pieces(job, rows), job)
-        return _of_each_block(rows, lambda table: parts.results(task, table))
-
-    def _sums(
-        self, df: Dataset, task: parts.Task, options: parts.Options, *, values: bool
-    ) -> list[totals.Sums]:
-        rows, blocks = _rows(df, task, options)
-        if blocks is not None:
-            job = parcels.Job(task, blocks, None, values, compares=True)
-            return totals.unpickle_rows(_joined(_pieces(job, rows), job).take_all())
-        return _collect(rows, lambda table: totals.add_up(task, [table], values=values))
-
-    # ---- files ----
+    def _keeps_order(self, df: Dataset) -> bool:
+        # of files, a block has rows of several at once, in no order
+        return not _reads(df._logical_plan.dag)
 
     def _workers(self) -> int:
         ray.init(ignore_reinit_error=True)
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def _map(self, function: Callable[[Share], Iterable[pa.Table]], shares: list[Share]) -> Dataset:
-        """What a function yields for each share, in a block of its own."""
+    def _blocks(self, df: Dataset) -> int:
+        return int(df.context.default_hash_shuffle_parallelism)
 
-        def of_block(table: pa.Table) -> pa.Table:
-            found = [
-                each
-                for data in table["share"].to_pylist()
-                for each in function(pickle.loads(data))  # noqa: S301
-            ]
-            return pa.concat_tables(found) if found else pa.table({})
-
-        tables = [pa.table({"share": [pickle.dumps(share)]}) for share in shares]
-        return _of_each_block(from_arrow(tables), of_block)
-
-    def _of_shares(self, function: Callable[[Share], Any], shares: list[Share]) -> list[Any]:
-        found = self._map(lambda share: [totals.pickle_row(function(share))], shares)
-        return totals.unpickle_rows(found.take_all())
-
-    def _of_plan(self, plan: Plan) -> Dataset:
-        files = plan.files
-        if plan.is_local:
-            return self._map(lambda share: results_of(files, share), plan.shares)
-        packed = self._map(lambda share: parcels_of(files, share), plan.shares)
-        return _joined(packed.repartition(files.job.blocks, keys=["block"]), files.job)
-
-    def _results_of_files(self, plan: Plan, df: Dataset | None = None) -> Dataset:  # noqa: ARG002
-        return self._of_plan(plan)
-
-    def _sums_of_files(self, plan: Plan) -> list[totals.Sums]:
-        return totals.unpickle_rows(self._of_plan(plan).take_all())
-
-    def _files_of(self, df: Dataset, names: list[str]) -> tuple[list[str], Callable[[Types], bool]] | None:
+    def _files_of(self, df: Dataset, names: list[str]) -> Files | str:
         read = df._logical_plan.dag
         while type(read).__name__ == "Project" and all(
             type(each).__name__ == "ColumnExpr" for each in read.exprs
         ):
             (read,) = read.input_dependencies
-        schema = self._schema(df)
-        paths = _paths_of(read) if type(read).__name__ == "ReadFiles" else None
+        if type(read).__name__ != "ReadFiles":
+            return f"it is more than columns of Parquet files ({type(read).__name__})"
+        schema, paths = self._schema(df), _paths_of(read)
         if paths is None or not set(names) <= set(schema.names):
-            return None
+            return "it has filters or options, or other files than Parquet in file systems of this machine"
         return paths, lambda types: all(schema.field(name).type == kind for name, kind in types.items())
 
-    def _groups(self, scores: Dataset, asked: totals.Means) -> tuple[list[pa.DataType], list[totals.Groups]]:
-        schema = self._schema(scores)
-        found = _collect(scores.select_columns(asked.names), lambda table: totals.sums_by(asked, table))
-        return [schema.field(name).type for name in asked.by], found
+    def _of_rows(self, df: Dataset | None, names: list[str], function: Make, schema: pa.Schema) -> Dataset:
+        rows: Any = df
+        return self._then(
+            rows if list(rows.columns() or ()) == names else rows.select_columns(names), function, schema
+        )
 
-    def _is_own(self, error: Exception) -> bool:
-        return isinstance(error, RayError)
+    def _of_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> Dataset:
+        def of_items(tables: Tables) -> Tables:
+            for table in tables:
+                for data in table["item"].to_pylist():
+                    yield from function(pickle.loads(data))  # noqa: S301 - our own
+
+        return self._then(
+            from_arrow([pa.table({"item": [pickle.dumps(item)]}) for item in items]), of_items, schema
+        )
+
+    def _then(self, parts: Dataset, function: Make, schema: pa.Schema) -> Dataset:  # noqa: ARG002
+        def of_block(table: pa.Table) -> pa.Table:
+            found = list(function([table] if len(table) else []))
+            return pa.concat_tables(found) if found else pa.table({})
+
+        return parts.map_batches(of_block, batch_size=None, batch_format="pyarrow")
+
+    def _exchanged(self, parts: Dataset, blocks: int) -> Dataset:
+        return parts.repartition(blocks, keys=["block"])
+
+    @contextmanager
+    def _kept(self, parts: Dataset) -> Iterator[Dataset]:
+        yield parts.materialize()
+
+    def _frame(self, parts: Dataset, schema: pa.Schema, like: Dataset | None = None) -> Dataset:  # noqa: ARG002
+        return parts
+
+    def _rows(self, parts: Dataset) -> Iterable[Any]:
+        return parts.take_all()
 
 
 _ray = Ray()
-evaluate, summary, means, plain_errors = _ray.evaluate, _ray.summary, _ray.means, _ray.plain_errors
+evaluate, summary, means, slices = _ray.evaluate, _ray.summary, _ray.means, _ray.slices
 evaluate_files, summary_files = _ray.evaluate_files, _ray.summary_files
-
-
-# ---- between the driver and its workers ----
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _rows(dataset: Dataset, task: parts.Task, options: parts.Options) -> tuple[Dataset, int | None]:
-    """The columns of a task with all rows of a query in one block, and None.
-
-    With `grouped=True` rows are not shuffled, and the last value is the number of blocks for the queries at
-    edges.
-    """
-    partitions = options.partitions
-    rows = dataset if list(dataset.columns() or ()) == task.names else dataset.select_columns(task.names)
-    if task.lists:
-        return rows if partitions is None else rows.repartition(partitions), None
-    # repartition by keys puts all rows of a key into one block, and Ray does not split such a block
-    blocks = dataset.context.default_hash_shuffle_parallelism if partitions is None else partitions
-    # of files, a block has rows of several at once, in no order
-    if options.grouped and not _reads(dataset._logical_plan.dag):
-        return rows, blocks
-    return rows.repartition(blocks, keys=[task.query]), None
+compare, anchors, plain_errors = _ray.compare, _ray.anchors, _ray.plain_errors
 
 
 def _reads(operator: Any) -> bool:
     return type(operator).__name__.startswith("Read") or any(map(_reads, operator.input_dependencies))
-
-
-def _pieces(job: parcels.Job, rows: Dataset) -> Dataset:
-    """Return the parcels of each block, shuffled."""
-
-    def of_block(table: pa.Table) -> pa.Table:
-        found = [*parcels.together(job, [(table, None)], parcels.Share())]
-        return pa.concat_tables(found) if found else pa.table({})
-
-    return _of_each_block(rows, of_block).repartition(job.blocks, keys=["block"])
-
-
-def _joined(packed: Dataset, job: parcels.Job) -> Dataset:
-    def of_block(table: pa.Table) -> pa.Table:
-        found = [*parcels.joined(job, table.to_batches())] if len(table) else []
-        return pa.concat_tables(found) if found else pa.table({})
-
-    return _of_each_block(packed, of_block)
 
 
 def _paths_of(read: Any) -> list[str] | None:
@@ -206,16 +149,3 @@ def _paths_of(read: Any) -> list[str] | None:
             return None
         paths += map(str, inside)
     return paths
-
-
-def _of_each_block(rows: Dataset, function: Callable[[pa.Table], pa.Table]) -> Dataset:
-    return rows.map_batches(function, batch_size=None, batch_format="pyarrow")
-
-
-def _collect(rows: Dataset, function: Callable[[pa.Table], Any]) -> list[Any]:
-    def of_block(table: pa.Table) -> pa.Table:
-        with totals.telling_the_driver():
-            return totals.pickle_row(function(table))
-
-    found = _of_each_block(rows, of_block)
-    return totals.unpickle_rows(found.take_all())

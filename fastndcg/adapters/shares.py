@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from fastndcg.adapters import parcels, parts
-from fastndcg.adapters.parts import Options, Task, make_task
-from fastndcg.common.arrow_types import decode, is_text
+from fastndcg.adapters.parcels import Share
+from fastndcg.common.arrow_types import is_text
 from fastndcg.errors import ColumnError, SourceError
 from fastndcg.measures.by_tool import as_convention
 from fastndcg.sources.csv import CSV, CsvFiles
@@ -34,7 +34,7 @@ from fastndcg.sources.scan import FileStream
 from fastndcg.sources.streams import NotGroupedError, ReadAgainError
 
 if TYPE_CHECKING:
-    from fastndcg.measures import Measures
+    from fastndcg.adapters.parts import Options, Task
     from fastndcg.sources.columns import Columns
     from fastndcg.sources.opened import Format, Opened
     from fastndcg.sources.paths import File, Stamp
@@ -49,40 +49,18 @@ _WIDER = (pa.null(), pa.int64(), pa.bool_(), pa.float64(), pa.string())  # types
 class Files(NamedTuple):
     """What all workers are told of files."""
 
-    job: parcels.Job
     kind: Format
     columns: Columns  # to read
     types: dict[str, pa.DataType]  # as which they are read
-    scattered: bool = False  # whether the rows of a query may be anywhere
-
-
-class Share(NamedTuple):
-    """What one worker reads: some row groups of Parquet files, or whole files of CSV."""
-
-    share: parcels.Share
-    parts: list[tuple[File, Stamp, range]]
-    size: float
 
 
 class Plan(NamedTuple):
-    """What an engine does with files."""
+    """What an engine does: where parcels come from, and what is made of them."""
 
-    files: Files
-    shares: list[Share]
-
-    @property
-    def is_local(self) -> bool:
-        """Whether no worker has rows for another."""
-        is_apart = all(share.share.edges is not None and not len(share.share.edges) for share in self.shares)
-        return self.files.job.task.lists or (is_apart and not self.files.scattered)
-
-
-class _Unit(NamedTuple):
-    """The least that can be read: a row group, or a file of CSV."""
-
-    file: int
-    group: int
-    size: float
+    job: parcels.Job
+    read: Callable[[Any], Iterator[pa.Table]]  # the parcels of a part of a table, or of a share of files
+    shares: list[Share] | None = None  # None: the engine reads its table
+    is_local: bool = False  # whether no worker has rows for another
 
 
 # ---- in the driver ----
@@ -116,102 +94,115 @@ def _all(opened: Opened) -> list[tuple[File, Stamp]]:
 
 def plan_of(
     opened: Opened,
-    measures: Measures,
     asked: Options,
+    make: Callable[[pa.Schema, Columns], tuple[Task, pa.Schema | None]],
     *,
     workers: int,
     run: Callable[[Callable[[Share], Any], list[Share]], list[Any]],
-    task: Task | None = None,
-    values: bool | None = None,
+    columns: Columns | None = None,
+    names: Sequence[str] = (),
+    values: bool = False,
 ) -> Plan:
-    """Divide files among workers. `values` is None for results, or says whether sums keep the values.
-
-    `run` calls a function for each share, in workers. `task` is known where the files are those of a table.
+    """Divide files among workers. `make` makes the task and the types of its results, None for sums; `run`
+    calls a function for each share. `columns`, and `names` to read, are known where files are of a table.
     """
-    columns = opened.columns if task is None else task.columns
-    order = () if asked.order is None or asked.order in columns.names else (asked.order,)
-    opened = opened.with_columns(replace(columns, keep=(*columns.keep, *order)))
+    columns = columns or opened.columns
+    others = (name for name in names if name not in columns.names)
+    opened = opened.with_columns(replace(columns, keep=(*columns.keep, *others)))
     rows, bytes_of_row = opened.size()
-    units = _units(opened)
-    shares = _divide(units, min(rows * bytes_of_row / workers, _BYTES) / max(rows * bytes_of_row, 1), workers)
-    types = dict(opened.types)
+    n_bytes = rows * bytes_of_row
+    shares = _divide(opened, min(n_bytes / workers, _BYTES) / max(n_bytes, 1), workers)
+    names = opened.columns.names
+    types = opened.types_of(names) if isinstance(opened, ParquetFiles) else dict(opened.types)
+    files, before = Files(opened.format, opened.columns, types), dict[str, pa.DataType]()
+    while not isinstance(opened, ParquetFiles) and files.types != before:
+        # the types that fit all rows of CSV, which workers read once for that
+        before = files.types
+        found = [before, *run(partial(types_of_share, files), shares)]
+        widest = {name: max((each[name] for each in found), key=_WIDER.index) for name in before}
+        files = files._replace(types=widest)
     if isinstance(opened, ParquetFiles):
-        types = opened.types_of(opened.columns.names)
-    else:
-        types = _settled(Files(_NO_JOB, opened.format, opened.columns, types), _shares(opened, shares), run)
-        opened.types.update(types)
-    schema = pa.schema(list(opened.types.items()))
-    task = task or make_task(schema, measures, asked, columns)
-    edges = None if task.lists else _edges(opened, task.query, shares)
+        _refuse_copies(opened)
+    task, results = make(pa.schema(list(files.types.items())), columns)
+    edges = None if task.lists else _edges(opened, task.columns, shares)
     if edges is None and len(shares) == 1:
         edges = [pa.array([])]
     scattered = edges is None and not (asked.grouped or task.lists)
-    blocks = max(workers, math.ceil(rows * bytes_of_row / _BYTES))
+    blocks = max(workers, math.ceil(n_bytes / _BYTES))
     if not scattered:
-        blocks = min(workers, len(shares)) if values is None else math.ceil(len(shares) / _SUMS)
-    job = parcels.Job(
-        task,
-        asked.partitions or blocks,
-        _schema_of_results(task, schema) if values is None else None,
-        bool(values),
-        compares=edges is None and not scattered and not task.lists,
-    )
-    files = Files(job, opened.format, opened.columns, types, scattered)
+        blocks = min(workers, len(shares)) if results else math.ceil(len(shares) / _SUMS)
+    compares = edges is None and not scattered and not task.lists
+    job = parcels.Job(task, asked.partitions or blocks, results, values, scattered, compares)
+    is_local = task.lists or (edges is not None and not any(map(len, edges)))
+    if edges is not None:
+        shares = [share._replace(edges=ids) for share, ids in zip(shares, edges, strict=True)]
     # the longest first, so that none is waited for at the end
-    return Plan(files, sorted(_shares(opened, shares, edges), key=lambda share: -share.size))
+    shares.sort(key=lambda share: -share.size)
+    return Plan(job, partial(parcels_of, files, job), shares, is_local)
 
 
-_NO_JOB: Any = None
+def _refuse_copies(opened: ParquetFiles) -> None:
+    """Refuse a file that is there twice, of chunks of equal sizes and the same documents, as `read` does."""
+    seen: dict[bytes, int] = {}
+    for number, part in enumerate(opened.parts):
+        first = seen.setdefault(part.footer.chunks.tobytes(), number)
+        if first != number and part.footer.n_rows and opened.files_to_check() is not None:
+            groups = [range(place in (first, number)) for place in range(len(opened.parts))]
+            opened.only(groups).with_columns(opened.columns).read()
+            return
 
 
-def _units(opened: Opened) -> list[_Unit]:
+def _divide(opened: Opened, part: float, workers: int) -> list[Share]:
+    """Divide row groups, or files of CSV, in order, into shares, as many for each worker."""
+    files, units = _all(opened), list[tuple[int, int, float]]()
     if isinstance(opened, ParquetFiles):
-        return [
-            _Unit(file, group, rows)
-            for file, part in enumerate(opened.parts)
-            for group, rows in enumerate(part.footer.rows)
-            if rows
-        ]
-    return [_Unit(number, 0, stamp.size or 1) for number, (_, stamp) in enumerate(_all(opened))]
-
-
-def _divide(units: list[_Unit], part: float, workers: int) -> list[list[_Unit]]:
-    """Divide units, in order, into shares of about this part of all, as many for each worker."""
-    total, done = sum(unit.size for unit in units), 0.0
+        for file, of_file in enumerate(opened.parts):
+            units += [(file, group, rows) for group, rows in enumerate(of_file.footer.rows) if rows]
+    else:
+        units = [(file, 0, stamp.size or 1) for file, (_, stamp) in enumerate(files)]
+    total, done = sum(size for *_, size in units), 0.0
     n = workers * math.ceil(math.ceil(1 / max(part, 1e-9)) / workers)
-    shares = defaultdict[int, list[_Unit]](list)
-    for unit in units:
-        shares[int(n * (done + unit.size / 2) / total)].append(unit)
-        done += unit.size
-    return list(shares.values()) or [[]]
-
-
-def _shares(opened: Opened, shares: list[list[_Unit]], edges: list[pa.Array] | None = None) -> list[Share]:
-    files, found = _all(opened), []
-    for number, units in enumerate(shares):
-        groups = defaultdict[int, list[int]](list)
-        for unit in units:
-            groups[unit.file].append(unit.group)
-        # without rows, the first file without its row groups
+    divided = defaultdict[int, dict[int, list[int]]](lambda: defaultdict(list))
+    sizes = defaultdict[int, float](float)
+    for file, group, size in units:
+        number = int(n * (done + size / 2) / total)
+        divided[number][file].append(group)
+        sizes[number] += size
+        done += size
+    shares = list[Share]()
+    for number, groups in divided.items():
         read = [(*files[file], range(min(of), max(of) + 1)) for file, of in groups.items()]
-        share = parcels.Share(number, None if edges is None else edges[number])
-        found.append(Share(share, read or [(*files[0], range(0))], sum(unit.size for unit in units)))
-    return found
+        shares.append(Share(len(shares), parts=read, size=sizes[number]))
+    # without rows, the first file without its row groups
+    return shares or [Share(0, parts=[(*files[0], range(0))])]
 
 
-def _edges(opened: Opened, query: str, shares: list[list[_Unit]]) -> list[pa.Array] | None:
+def _edges(opened: Opened, columns: Columns, shares: list[Share]) -> list[pa.Array] | None:
     """The ids of each share that others may have, too; None where footers do not say it."""
-    if not isinstance(opened, ParquetFiles):
+    if not isinstance(opened, ParquetFiles) or len(columns.id_columns) > 1:
         return None
+    (query,) = columns.id_columns
     kind = opened.types_of([query])[query]
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    wanted = int if pa.types.is_integer(kind) else str
+    if not (pa.types.is_integer(kind) or is_text(kind)):
+        return None
     known: list[tuple[Any, Any, int]] = []
-    for number, units in enumerate(shares):
-        for unit in units:
-            found = _range_of(opened, query, kind, unit)
-            if found is None:
-                return None
-            known.append((*found, number))
+    of_files = {part.file.path: part for part in opened.parts}
+    for share in shares:
+        for file, _, groups in share.parts:
+            part = of_files[file.path]
+            for group in (group for group in groups if part.footer.rows[group]):
+                if part.type_of(query) is None:  # a partition
+                    value = file.partition[query]
+                    ends = None if value is None else (wanted(value), wanted(value))
+                else:
+                    (place,) = part.footer.places_of([query])
+                    found = part.footer.metadata.row_group(group).column(place).statistics
+                    ends = (found.min, found.max) if found is not None and found.has_min_max else None
+                if ends is None or not isinstance(ends[0], wanted):
+                    return None
+                known.append((*ends, share.number))
     ids: list[set[Any]] = [set() for _ in shares]
     for (_, high, one), (low, _, other) in pairwise(sorted(known)):
         if high > low:
@@ -220,39 +211,6 @@ def _edges(opened: Opened, query: str, shares: list[list[_Unit]]) -> list[pa.Arr
             ids[one].add(low)
             ids[other].add(low)
     return [pa.array(sorted(each), kind) for each in ids]
-
-
-def _range_of(opened: ParquetFiles, query: str, kind: pa.DataType, unit: _Unit) -> tuple[Any, Any] | None:
-    part = opened.parts[unit.file]
-    wanted = int if pa.types.is_integer(kind) else str
-    if not (pa.types.is_integer(kind) or is_text(kind)):
-        return None
-    if part.type_of(query) is None:
-        value = part.file.partition[query]
-        return None if value is None else (wanted(value), wanted(value))
-    (place,) = part.footer.places_of([query])
-    known = part.footer.metadata.row_group(unit.group).column(place).statistics
-    if known is None or not known.has_min_max or not isinstance(known.min, wanted):
-        return None
-    return known.min, known.max
-
-
-def _settled(
-    files: Files, shares: list[Share], run: Callable[[Callable[[Share], Any], list[Share]], list[Any]]
-) -> dict[str, pa.DataType]:
-    """The types that fit all rows of CSV, which workers read once for that."""
-    while True:
-        found = [files.types, *run(partial(types_of_share, files), shares)]
-        types = {name: max((each[name] for each in found), key=_WIDER.index) for name in files.types}
-        if types == files.types:
-            return types
-        files = files._replace(types=types)
-
-
-def _schema_of_results(task: Task, schema: pa.Schema) -> pa.Schema:
-    scores, _ = parts.score(task, schema.empty_table().select(task.names))
-    table = scores._frame().rename_columns(task.results)
-    return pa.schema([(name, decode(table[name]).type) for name in task.results])
 
 
 # ---- in a worker ----
@@ -285,20 +243,18 @@ def types_of_share(files: Files, share: Share) -> dict[str, pa.DataType]:
             continue
 
 
-def parcels_of(files: Files, share: Share) -> Iterator[pa.Table]:
+def parcels_of(files: Files, job: parcels.Job, share: Share) -> Iterator[pa.Table]:
     """Read and score a share. Yield parcels."""
-    if files.job.compares and len(share.parts) > 1:  # files may have any order
+    if job.compares and len(share.parts) > 1:  # files may have any order
         for number, part in enumerate(share.parts):
-            begins = share.share._replace(begins=number << 20)
-            yield from parcels_of(files, share._replace(share=begins, parts=[part]))
+            yield from parcels_of(files, job, share._replace(begins=number << 20, parts=[part]))
         return
-    stream, names, job = _stream(files, share), list(files.types), files.job
+    stream, names = _stream(files, share), list(files.types)
     found: list[pa.Table] | None = None
     with parts.without_rows():
         with closing(stream._tables(names)) as numbered:
-            if files.scattered:
-                tables = (table for _, table in numbered if len(table))
-                yield from parcels.scattered(job, tables, share.share.number)
+            if job.scattered:
+                yield from parcels.scattered(job, (table for _, table in numbered), share.number)
                 return
             if job.task.lists:
                 rows: Iterator[parcels.Rows] = ((table, None) for _, table in numbered)
@@ -306,16 +262,9 @@ def parcels_of(files: Files, share: Share) -> Iterator[pa.Table]:
                 rows = ((table, grouped) for table, _, grouped in stream._whole_tables(numbered))
             # nothing is yielded until it is known that the rows of each query stand together
             with suppress(NotGroupedError):
-                found = list(parcels.together(job, rows, share.share))
+                found = list(parcels.together(job, rows, share))
         if found is None:
             with closing(stream._tables(names)) as numbered:
                 whole = pa.concat_tables([table for _, table in numbered])
-            found = list(parcels.together(job, [(whole, None)], share.share))
+            found = list(parcels.together(job, [(whole, None)], share))
         yield from found
-
-
-def results_of(files: Files, share: Share) -> Iterator[pa.Table]:
-    """Read and score a share that has no rows for others. Yield its results, or its sums."""
-    return parcels.joined(
-        files.job, (each for table in parcels_of(files, share) for each in table.to_batches())
-    )

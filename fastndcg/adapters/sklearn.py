@@ -28,25 +28,21 @@ def scorer(measures: Any, *, like: str | Convention | None = None, threads: int 
 
     Parameters
     ----------
-    measures : Measure, notation ("nDCG@10"), or ir_measures object
-        A single measure. For several, pass a dict of scorers as `scoring`.
-    like : name or Convention, optional
-        Compute as this tool does.
-    threads : int, optional
-        Default: all that Numba has.
+    measures, like, threads
+        As `measures`, `convention` and `threads` of `fastndcg.evaluate`; a single measure. For several, pass
+        a dict of scorers as `scoring`.
 
     Returns
     -------
     scorer
-        It requests `qid`, the query of each row, (n_docs,), as whole numbers or strings in any order. It
-        scores the result of `predict`, and returns the mean over queries. It can be pickled.
+        It requests `qid`, the query of each row, (n_docs,), as whole numbers or strings in any order, scores
+        the result of `predict`, and returns the mean over queries.
 
     Raises
     ------
-    MeasureError, ConventionError
-        A measure or a convention that does not exist; several measures.
-    InputError
-        While scoring: no `qid`, as metadata routing is off; and all that `fastndcg.evaluate` refuses.
+    MeasureError, ConventionError, InputError
+        A measure or a convention that does not exist; several measures. While scoring: no `qid`, as metadata
+        routing is off; and all that `fastndcg.evaluate` refuses.
 
     Examples
     --------
@@ -63,8 +59,6 @@ def scorer(measures: Any, *, like: str | Convention | None = None, threads: int 
 
 
 class _Score:
-    """The function of a scorer."""
-
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self.__name__ = str(meter.measures[0])  # scikit-learn shows it

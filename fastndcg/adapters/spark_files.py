@@ -6,7 +6,7 @@ as they are, and filters on partitions. Of all others Spark reads the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -21,6 +21,8 @@ from fastndcg.common.arrow_types import is_list, is_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from fastndcg.adapters.protocol import Files
 
 _CATALYST, _SOURCES = "org.apache.spark.sql.catalyst", "org.apache.spark.sql.execution.datasources"
 _PROJECT, _FILTER = f"{_CATALYST}.plans.logical.Project", f"{_CATALYST}.plans.logical.Filter"
@@ -57,23 +59,17 @@ _WIDER = {
 }
 
 
-def files_of(
-    df: DataFrame, names: Sequence[str]
-) -> tuple[list[str], Callable[[dict[str, pa.DataType]], bool]] | None:
-    """The files of whose named columns a DataFrame has all rows, and whether Spark reads columns of these
-    types in them as they are; None where that is not certain.
-    """
+def files_of(df: DataFrame, names: Sequence[str]) -> Files | str:
+    """The files of whose columns a DataFrame has all rows, and whether Spark reads types as they are."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     try:
         return _files_of(df, set(names))
-    except (PySparkException, Py4JError, TypeError, AttributeError):  # Connect, or another Spark
-        return None
+    except (PySparkException, Py4JError, TypeError, AttributeError):
+        return "this Spark, or Spark Connect, does not say what it reads"
 
 
-def _files_of(
-    df: DataFrame, names: set[str]
-) -> tuple[list[str], Callable[[dict[str, pa.DataType]], bool]] | None:
+def _files_of(df: DataFrame, names: set[str]) -> Files | str:
     plan = df._jdf.queryExecution().withCachedData()
     shown = {each.name(): each.exprId().id() for each in _each(plan.output())}
     filters = []
@@ -81,31 +77,31 @@ def _files_of(
         if kind == _FILTER:
             filters.append(plan.condition())
         elif kind != _PROJECT or not all(map(_is_column, _each(plan.projectList()))):
-            return None
+            return f"it is more than columns of Parquet files ({kind.rpartition('.')[2]})"
         plan = plan.child()
     relation = plan.relation()
     if plan.isStreaming() or plan.catalogTable().isDefined() or _class(relation) != _RELATION[0]:
-        return None
+        return "it is a stream, or a table of a catalogue"
     location, options = relation.location(), relation.options()
-    is_plain = (_class(relation.fileFormat()), _class(location)) == _RELATION[1:]
-    if not is_plain or not {str(name).lower() for name in _each(options.keys().toSeq())} <= _OPTIONS:
-        return None
-    if any(str(df.sparkSession.conf.get(name, "false")).lower() != "false" for name in _SETTINGS):
-        return None
+    if (_class(relation.fileFormat()), _class(location)) != _RELATION[1:]:
+        return f"its files are read by {_class(relation.fileFormat()).rpartition('.')[2]}, not as Parquet"
+    strange = {str(name) for name in _each(options.keys().toSeq()) if str(name).lower() not in _OPTIONS}
+    strange |= {name for name in _SETTINGS if str(df.sparkSession.conf.get(name, "false")).lower() != "false"}
+    if strange:
+        return f"it is read with {', '.join(sorted(strange))}"
     own = {each.name(): each.exprId().id() for each in _each(plan.output())}
     of_files, of_folders = (
-        set(relation.dataSchema().fieldNames()),
-        set(relation.partitionSchema().fieldNames()),
+        set(each.fieldNames()) for each in (relation.dataSchema(), relation.partitionSchema())
     )
     is_same = all(name in own and own[name] == shown.get(name) for name in names)
     if not is_same or of_files & of_folders or not all(_is_of(each, of_folders) for each in filters):
-        return None
+        return "its columns are renamed, or it has filters on other columns than partitions"
     paths = _paths(df, location, filters)
 
     def has_columns(types: dict[str, pa.DataType]) -> bool:
         return all(_reads(df.schema[name], kind, name in of_folders) for name, kind in types.items())
 
-    return None if paths is None else (paths, has_columns)
+    return (paths, has_columns) if isinstance(paths, list) else paths
 
 
 def _each(sequence: Any) -> Iterator[Any]:
@@ -130,7 +126,7 @@ def _is_of(filter_: Any, folders: set[str]) -> bool:
     return all(_is_of(each, folders) for each in _each(filter_.children()))
 
 
-def _paths(df: DataFrame, location: Any, filters: list[Any]) -> list[str] | None:
+def _paths(df: DataFrame, location: Any, filters: list[Any]) -> list[str] | str:
     if filters:
         as_seq = df.sparkSession._jvm.org.apache.spark.api.python.PythonUtils.toSeq
         found = [
@@ -140,8 +136,9 @@ def _paths(df: DataFrame, location: Any, filters: list[Any]) -> list[str] | None
         ]
     else:
         found = list(map(str, location.inputFiles()))
-    if not all(uri.startswith("file:/") for uri in found):
-        return None  # Hadoop's settings of other file systems are not ours
+    others = [uri for uri in found if not uri.startswith("file:/")]
+    if others:
+        return f"{others[0]} is in a file system of Hadoop's, whose settings are not ours"
     return [unquote(urlsplit(uri).path) for uri in found]
 
 
@@ -149,26 +146,18 @@ def _reads(field: StructField, kind: pa.DataType, of_folder: bool) -> bool:
     """Whether Spark reads a column of this type as it is."""
     known, types = _plain(kind), pa.types
     inner = known.value_type if is_list(known) else known
-    is_known = (
-        types.is_integer(inner)
-        or types.is_float32(inner)
-        or types.is_float64(inner)
-        or types.is_boolean(inner)
-        or is_text(inner)
-        or types.is_binary(inner)
-        or types.is_date32(inner)
-        or types.is_decimal128(inner)
-    )
+    kinds = (
+        types.is_integer, types.is_float32, types.is_float64, types.is_boolean, is_text, types.is_binary,
+        types.is_date32, types.is_decimal128,
+    )  # fmt: skip
+    is_known = any(is_kind(inner) for is_kind in kinds)
     if not is_known or field.metadata:
         return False
     if of_folder and field.dataType == IntegerType() and known == pa.int64():
         return True
-    wanted = field.dataType
-    found = from_arrow_type(inner)
-    return bool(
-        (wanted.elementType == found if hasattr(wanted, "elementType") else wanted == found)
-        and (is_list(known) == hasattr(wanted, "elementType"))
-    )
+    wanted, found = field.dataType, from_arrow_type(inner)
+    is_array = hasattr(wanted, "elementType")
+    return bool(is_list(known) == is_array and (wanted.elementType if is_array else wanted) == found)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

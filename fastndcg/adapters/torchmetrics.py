@@ -28,19 +28,11 @@ class RankingMetric(Metric):
 
     Parameters
     ----------
-    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    like : name or Convention, optional
-        Compute as this tool does. With "torchmetrics" the values are those of its
-        `RetrievalNormalizedDCG`.
-    threads : int, optional
-        Default: all that Numba has.
+    measures, like, threads
+        As `measures`, `convention` and `threads` of `fastndcg.evaluate`. With like="torchmetrics" the values
+        are those of its `RetrievalNormalizedDCG`.
     options
         Keywords of `torchmetrics.Metric`, such as `dist_sync_on_step`.
-
-    Raises
-    ------
-    MeasureError, ConventionError
-        A measure or a convention that does not exist.
 
     Notes
     -----
@@ -86,19 +78,10 @@ class RankingMetric(Metric):
     ) -> None:
         """Add a batch.
 
-        Parameters
-        ----------
-        preds, target : (n_docs,), or (n_queries, n_docs_per_query)
-            Scores and grades. Each row of a matrix is a query, unless `indexes` is given.
-        indexes : integers in the shape of preds
-            The query of each document.
-        mask : bool in the shape of preds, optional
-            False at the padding of a batch.
-
-        Raises
-        ------
-        InputError
-            Shapes that differ; a vector without `indexes`.
+        `preds` and `target` are scores and grades, (n_docs,), or (n_queries, n_docs_per_query), where each
+        row is a query unless `indexes` has the query of each document, integers of the same shape. `mask`,
+        bool of that shape, is False at the padding of a batch. Raises `InputError` for shapes that differ,
+        and for a vector without `indexes`.
         """
         if indexes is None:
             if preds.ndim != 2:
@@ -109,10 +92,8 @@ class RankingMetric(Metric):
             indexes = self._number_queries(preds)
         for name, values in (("target", target), ("indexes", indexes), ("mask", mask)):
             if values is not None and values.shape != preds.shape:
-                raise InputError(
-                    f"{name} has shape {tuple(values.shape)} and preds {tuple(preds.shape)}; "
-                    "give both for each document"
-                )
+                shapes = f"{name} has shape {tuple(values.shape)} and preds {tuple(preds.shape)}"
+                raise InputError(f"{shapes}; give both for each document")
         kept = slice(None) if mask is None else mask.bool().flatten()
         self.preds.append(preds.detach().flatten()[kept])
         self.target.append(target.detach().flatten()[kept])

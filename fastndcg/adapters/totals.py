@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from fastndcg.adapters.parts import Task, score
+from fastndcg.common.arrow_types import combine, decode, is_binary
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
+from fastndcg.decide.anchoring import ORDERS, summary_of_orders
 from fastndcg.errors import warn
 from fastndcg.kernels.compile import caching
 from fastndcg.measures import Measure, Measures, as_measures
@@ -28,11 +30,17 @@ from fastndcg.scores.signatures import Digests, signature_of
 from fastndcg.scores.slices import COUNTS, columns_of_means, groups_of
 from fastndcg.scores.summary import Summary, interval_of
 from fastndcg.sources.columns import check_column
+from fastndcg.sources.spill import parts_of
 from fastndcg.statistics import Moments, SumsOfGroups, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence
 
+if TYPE_CHECKING:
+    from fastndcg.adapters.parts import Task
+
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
+
+QUARTILES = ("q25", "median", "q75")
 
 
 class Sums(NamedTuple):
@@ -61,40 +69,41 @@ class Sums(NamedTuple):
     @classmethod
     def total(cls, measures: int, parts: Sequence[Sums]) -> Sums:
         """The sums over all parts; there may be no part."""
-        moments = [Moments.of(np.empty(0))] * measures
-        for part in parts:
-            moments = list(map(Moments.merge, moments, part.moments))
-        listed = [part.values for part in parts if part.values is not None]
-        means = [part.means for part in parts if part.means is not None]
+        digests = Digests("returned", False, 0, 0)
+        if not parts:
+            return cls(0, (0,) * measures, (Moments.of(np.empty(0)),) * measures, None, None, digests)
+        queries, empty, moments, values, means, of_parts = zip(*parts, strict=True)
         return cls(
-            sum(part.queries for part in parts),
-            tuple(sum(part.empty[row] for part in parts) for row in range(measures)),
-            tuple(moments),
-            tuple(map(np.concatenate, zip(*listed, strict=True))) if listed else None,
-            tuple(reduce(MeanSums.merge, of_measure) for of_measure in zip(*means, strict=True))
-            if means
-            else None,
-            sum((part.digests for part in parts), Digests("returned", False, 0, 0)),
+            sum(queries),
+            tuple(map(sum, zip(*empty, strict=True))),
+            tuple(reduce(Moments.merge, each) for each in zip(*moments, strict=True)),
+            None if values[0] is None else tuple(map(np.concatenate, zip(*values, strict=True))),
+            None
+            if means[0] is None
+            else tuple(reduce(MeanSums.merge, each) for each in zip(*means, strict=True)),
+            sum(of_parts, digests),
         )
 
 
-def add_up(task: Task, tables: Iterable[pa.Table], *, values: bool) -> Sums:
-    """Add up the sums over tables of whole queries."""
-    return Sums.total(len(task.measures), [Sums.of(score(task, table)[0], values=values) for table in tables])
-
-
 def summary_of(
-    task: Task, found: Sequence[Sums], *, values: bool, confidence: float | None = None
+    task: Task, found: Sequence[Any], *, values: bool = False, confidence: float | None = None
 ) -> Summary:
-    """Return the result of `Scores.summary` for all queries, with quartiles if the sums have values."""
-    sums, rows, signatures = Sums.total(len(task.measures), found), [], {}
-    weighted = task.columns.weight is not None
-    rules = [None if task.convention is None else task.convention.on(each) for each in task.measures]
+    """`Scores.summary`, or `Anchors.summary`, from sums, and for `values` quartiles by row of measures."""
+    of_measures = {row: ends for each in found if isinstance(each, dict) for row, ends in each.items()}
+    orders = len(ORDERS) if task.anchors else 1
+    sums = Sums.total(orders * len(task.measures), [each for each in found if not isinstance(each, dict)])
+    weighted, rows = task.columns.weight is not None, list[dict[str, Any]]()
+    if task.anchors:
+        means = [moments.mean(weighted=weighted) for moments in sums.moments]
+        n = len(task.measures)
+        by_order = {name: means[row::n] for row, name in enumerate(task.notations)}
+        return summary_of_orders(by_order, sums.empty[2 * n :], sums.queries)
+    tool, signatures = task.convention, {}
+    rules = [None if tool is None else tool.on(each) for each in task.measures]
     weighs = weighted and any(rule is None or rule.weights != "ignored" for rule in rules)
-    for row, column in enumerate(task.notations):
+    for row, (column, measure, rule) in enumerate(zip(task.notations, task.measures, rules, strict=True)):
         moments = sums.moments[row]
         numbers: dict[str, Any] = {"measure": column, "mean": moments.mean(weighted=weighted)}
-        rule = rules[row]
         heeds = weighted and (rule is None or rule.weights != "ignored")
         if rule is not None and sums.means is not None:
             numbers["mean"] = sums.means[row].mean(rule)
@@ -103,12 +112,9 @@ def summary_of(
         numbers["std"] = moments.std()
         numbers["min"], numbers["max"] = moments.range()
         if values:
-            kept = np.empty(0) if sums.values is None else sums.values[row]
-            numbers["q25"], numbers["median"], numbers["q75"] = quartiles(kept)
+            numbers |= zip(QUARTILES, of_measures.get(row, quartiles(np.empty(0))), strict=True)
         rows.append({**numbers, "queries": sums.queries, "empty": sums.empty[row]})
-        measure, tool = task.measures[row], task.convention
-        resolved = measure if tool is None else resolve_all([measure], tool)[0]
-        name = None if tool is None else tool.name
+        resolved, name = (measure, None) if tool is None else (resolve_all([measure], tool)[0], tool.name)
         signatures[str(measure)] = signature_of(resolved, sums.digests, name, weighted=weighs)
     return Summary(rows, signatures)
 
@@ -124,15 +130,14 @@ def telling_the_driver() -> Iterator[None]:
         yield
 
 
+FOUND = pa.schema([("found", pa.binary())])  # of rows of `pickle_row`
 _told: list[str] = []  # once in a driver
 
 
 def pickle_row(found: Any, unkept: Sequence[str] = ()) -> pa.Table:
-    """Return a table of one row with the result of a part, which is all that a worker sends to the driver,
-    and where workers could not keep kernels.
-    """
+    """A row with the result of a part, and where workers could not keep kernels."""
     told = [*caching._warned, *unkept][:1]
-    return pa.table({"found": pa.array([pickle.dumps((found, told))], pa.binary())})
+    return pa.table([pa.array([pickle.dumps((found, told))], pa.binary())], schema=FOUND)
 
 
 def unpickle(rows: Iterable[Any]) -> tuple[list[Any], list[str]]:
@@ -165,6 +170,7 @@ class Means(NamedTuple):
     by: tuple[str, ...]
     weight: str | None
     confidence: float | None
+    quartiles: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -176,24 +182,23 @@ def check_means(
     names: Sequence[str],
     measures: Measures,
     *,
-    by: str | Sequence[str] | None,
-    weight: str | None,
+    by: str | Sequence[str] | None = None,
+    weight: str | None = None,
     confidence: float | None = None,
+    quartiles: bool = False,
 ) -> Means:
     """Return the means to compute, checked against the columns of the results."""
     known = as_measures(measures)
     groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     if confidence is not None:
         check_confidence(confidence)
-    means = Means(known, tuple(measure.label for measure in known), groups, weight, confidence)
-    for name in means.by:
-        check_column(names, "by", name)
     if weight is not None:
         weight = weight if weight in names else COUNTS.get(weight, weight)
-        means = means._replace(weight=weight)
-        check_column(names, "weight", weight)
-    for column in means.notations:
-        check_column(names, "measures", column)
+    means = Means(known, tuple(measure.label for measure in known), groups, weight, confidence, quartiles)
+    asked = {"by": groups, "weight": () if weight is None else (weight,), "measures": means.notations}
+    for argument, columns in asked.items():
+        for name in columns:
+            check_column(names, argument, name)
     return means
 
 
@@ -214,8 +219,8 @@ class Groups(NamedTuple):
 
     by: list[pa.Array]  # the values of each group
     queries: Int64  # (n_groups,)
-    counts: list[dict[str, Int64]]  # for each measure
-    sums: list[dict[str, SumsOfGroups]]  # for each measure those that its means need
+    counts: dict[tuple[int, str], Int64]  # by measure and field of `Moments`
+    sums: dict[tuple[int, str], SumsOfGroups]  # those that means need
 
     @classmethod
     def merged(cls, parts: Sequence[Groups], kinds: Sequence[pa.DataType]) -> Groups:
@@ -232,59 +237,57 @@ class Groups(NamedTuple):
             np.add.at(found, codes, np.concatenate(counts))
             return found
 
-        measures = range(len(parts[0].sums))
-        return cls(
-            by,
-            added([part.queries for part in parts]),
-            [
-                {name: added([part.counts[row][name] for part in parts]) for name in parts[0].counts[row]}
-                for row in measures
-            ],
-            [
-                {
-                    name: SumsOfGroups.merged(codes, n, [part.sums[row][name] for part in parts])
-                    for name in parts[0].sums[row]
-                }
-                for row in measures
-            ],
-        )
+        counts = {key: added([part.counts[key] for part in parts]) for key in parts[0].counts}
+        sums = {
+            key: SumsOfGroups.merged(codes, n, [part.sums[key] for part in parts]) for key in parts[0].sums
+        }
+        return cls(by, added([part.queries for part in parts]), counts, sums)
+
+    def of(self, rows: Int64) -> Groups:
+        """Some of the groups."""
+        counts = {key: counts[rows] for key, counts in self.counts.items()}
+        sums = {key: SumsOfGroups(each.lowest, each.digits[rows]) for key, each in self.sums.items()}
+        return Groups([column.take(pa.array(rows)) for column in self.by], self.queries[rows], counts, sums)
 
     def moments(self, row: int) -> list[Moments]:
         """Those of each group, without the extremes."""
         n = len(self.queries)
         columns: dict[str, Sequence[Any]] = {name: [0] * n for name in Moments._fields}
         columns |= {name: [Fraction(0)] * n for name in _FACTORS}
-        columns |= {name: counts.tolist() for name, counts in self.counts[row].items()}
-        columns |= {name: sums.fractions() for name, sums in self.sums[row].items()}
+        columns |= {name: counts.tolist() for (of, name), counts in self.counts.items() if of == row}
+        columns |= {name: sums.fractions() for (of, name), sums in self.sums.items() if of == row}
         return list(map(Moments._make, zip(*columns.values(), strict=True)))
 
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
     """Return the sums of each group in a part of the results; one group without columns to group by."""
     by, codes = _numbered([table[name] for name in means.by], len(table))
-    n = len(by[0]) if by else 1
-    weight = None if means.weight is None else table[means.weight].to_numpy()
-    nothing = np.zeros((len(means.measures), len(table)), np.bool_)
-    values = np.stack([table[column].to_numpy() for column in means.notations])
-    scores = Scores(means.measures, values, nothing, table, weight)
-    needed = ["total"] if weight is None else ["weights", "weighted"]
+    n, needed = len(by[0]) if by else 1, ["total"] if means.weight is None else ["weights", "weighted"]
     if means.confidence is not None:
-        needed = list(_FACTORS)[:2] if weight is None else list(_FACTORS)[2:]
-    counts, sums = [], []
-    for row in range(len(means.measures)):
-        of_row, (value, w) = scores._counts(row), scores._values_that_count(row)
-        groups = codes if of_row is None else codes[of_row]
+        needed = list(_FACTORS)[:2] if means.weight is None else list(_FACTORS)[2:]
+    counts, sums = {}, {}
+    for row, (groups, value, w) in enumerate(_that_count(means, table, codes)):
         finite = np.isfinite(value) if w is None else np.isfinite(value) & np.isfinite(w)
         found = {"n_values": groups, "undefined": groups[~finite]}
-        groups, value, w = groups[finite], value[finite], None if w is None else w[finite]
-        factors = {"value": value}
+        kept, factors = groups[finite], {"value": value[finite]}
         if w is not None:
-            found["weighing"] = groups[w != 0]
-            factors |= {"weight": w, "product": w * value}
-        counts.append({name: np.bincount(of_count, minlength=n) for name, of_count in found.items()})
-        of_sums = {name: [factors[each] for each in _FACTORS[name]] for name in needed}
-        sums.append({name: SumsOfGroups.of(groups, n, *each) for name, each in of_sums.items()})
+            found["weighing"] = kept[w[finite] != 0]
+            factors |= {"weight": w[finite], "product": w[finite] * value[finite]}
+        for name, of_count in found.items():
+            counts[row, name] = np.bincount(of_count, minlength=n)
+        for name in needed:
+            sums[row, name] = SumsOfGroups.of(kept, n, *(factors[each] for each in _FACTORS[name]))
     return Groups(by, np.bincount(codes, minlength=n), counts, sums)
+
+
+def _that_count(means: Means, table: pa.Table, codes: Int64) -> Iterator[tuple[Int64, Float64, Any]]:
+    """Of each measure, what enters its means: groups, values and weights."""
+    weight = None if means.weight is None else table[means.weight].to_numpy()
+    values = np.stack([table[column].to_numpy() for column in means.notations])
+    scores = Scores(means.measures, values, np.zeros(values.shape, np.bool_), table, weight)
+    for row in range(len(means.measures)):
+        of_row = scores._counts(row)
+        yield codes if of_row is None else codes[of_row], *scores._values_that_count(row)
 
 
 def _numbered(columns: Sequence[pa.ChunkedArray], n: int) -> tuple[list[pa.Array], Int64]:
@@ -298,8 +301,26 @@ def _numbered(columns: Sequence[pa.ChunkedArray], n: int) -> tuple[list[pa.Array
     return by, codes
 
 
-def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]) -> pa.Table:
-    """Return the result of `Scores.by`, ascending with null last. `kinds` are the types of the groups.
+def blocks_of(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int, n: int) -> npt.NDArray[Any]:
+    """The block of each group or row, the same in all parts: by a hash of the texts of values."""
+    texts = [pa.array([b""] * rows)]
+    for column in columns:
+        given = decode(column)
+        if pa.types.is_floating(given.type):
+            given = pc.add(given, 0.0)  # -0.0 is 0.0
+        try:
+            text = given if is_binary(given.type) else given.cast(pa.string())
+        except pa.ArrowNotImplementedError:
+            text = pa.array([None if value is None else str(value) for value in given.to_pylist()])
+        texts.append(pc.fill_null(combine(text).cast(pa.binary()), b"\0null"))
+    return parts_of(pc.binary_join_element_wise(*texts, b"\0"), n)
+
+
+def means_of(
+    means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups], rows: pa.Table | None = None
+) -> pa.Table:
+    """Return the result of `Scores.by`, ascending with null last. `kinds` are the types of the groups, and
+    `rows` the results that quartiles are of.
 
     Empty queries are not counted, since an empty query has the same value as a query of value 0.
     """
@@ -309,15 +330,26 @@ def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]
     ]
     nothing = dict.fromkeys(means.names, pa.array([], pa.float64()))
     nothing |= {name: pa.array([], kind) for name, kind in zip(means.by, kinds, strict=True)}
-    found = Groups.merged([sums_by(means, pa.table(nothing)), *parts], kinds)
+    rows = pa.table(nothing) if rows is None else rows
+    found = Groups.merged([sums_by(means, rows), *parts], kinds)
     columns: dict[str, Any] = dict(zip(means.by, found.by, strict=True))
     columns["queries"] = pa.array(found.queries)
     if means.confidence is not None:
         columns["small"] = pa.array(found.queries < SMALL)
-    weighted = means.weight is not None
+    weighted, n = means.weight is not None, len(found.queries)
+    codes = _numbered([rows[name] for name in means.by], len(rows))[1]
+    counted = list(_that_count(means, rows, codes))
     for row, column in enumerate(means.notations):
-        of_groups = found.moments(row)
-        averages = [moments.mean(weighted=weighted) for moments in of_groups]
-        columns |= columns_of_means(column, averages, of_groups, means.confidence, weighted=weighted)
+        moments = found.moments(row)
+        averages = [each.mean(weighted=weighted) for each in moments]
+        columns |= columns_of_means(column, averages, moments, means.confidence, weighted=weighted)
+        if means.quartiles:
+            groups, values, _ = counted[row]
+            order = np.argsort(groups, kind="stable")
+            parted = np.split(values[order], np.searchsorted(groups[order], np.arange(1, n)))
+            three = np.array([quartiles(part) for part in parted[:n]]).reshape(n, 3).T
+            columns |= {
+                f"{column}_{name}": pa.array(ends) for name, ends in zip(QUARTILES, three, strict=True)
+            }
     table = pa.table(columns)
     return table.sort_by([(name, "ascending") for name in means.by]) if means.by else table

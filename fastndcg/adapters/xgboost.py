@@ -32,19 +32,16 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
 
     Parameters
     ----------
-    measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    like : name or Convention, optional
-        Compute as this tool does. With "xgboost" the values are those of XGBoost's own `ndcg@10`.
-    threads : int, optional
-        Default: all that Numba has.
+    measures, like, threads
+        As `measures`, `convention` and `threads` of `fastndcg.evaluate`. With like="xgboost" the values are
+        those of XGBoost's own `ndcg@10`.
 
     Returns
     -------
     callable (predictions, DMatrix) -> list of (name, mean)
-        Queries and weights are those of the DMatrix (`qid=` or `group=`, and `weight=`). The DMatrix is read
-        once: do not change its labels, groups and weights while the metric is in use. Names are the measures
-        as they were spelled, without spaces and with "=" for ":". XGBoost keeps six decimals of each value.
-        With several workers, the means are over the queries of all.
+        Queries and weights are those of the DMatrix, which is read once: do not change its labels, groups and
+        weights while the metric is in use. Names are the measures as they were spelled, without spaces and
+        with "=" for ":". XGBoost keeps six decimals. With several workers, means are over the queries of all.
 
     Raises
     ------
@@ -55,8 +52,8 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
 
     Notes
     -----
-    XGBoost maximises a metric whose name begins with ndcg, map, pre or auc in small letters ("ndcg@10"), and
-    minimises all others, also "nDCG@10". Early stopping of these needs `maximize=True` in `train`, or
+    XGBoost maximises a metric whose name begins with ndcg, map, pre or auc in small letters, and minimises
+    all others, also "nDCG@10". Early stopping of these needs `maximize=True` in `train`, or
     `xgboost.callback.EarlyStopping(rounds=20, maximize=True)`. Name a measure otherwise than an `eval_metric`
     of XGBoost's own, whose history would hold the values of both.
 
@@ -89,19 +86,15 @@ def callback(
     Returns
     -------
     xgboost.callback.TrainingCallback
-        `evals_result()` has its values at full precision, under the names of the data and of the measure. The
-        callback can be pickled if the data can; a DMatrix cannot.
+        `evals_result()` has its values at full precision, under the names of the data and of the measure. It
+        can be pickled if the data can; a DMatrix cannot. For early stopping, put
+        `xgboost.callback.EarlyStopping` behind it, with `rounds=20, data_name="valid",
+        metric_name="nDCG@10", maximize=True`; `early_stopping_rounds` of `XGBRanker` would minimise.
 
     Raises
     ------
     MeasureError, ConventionError, InputTypeError
         A measure or a convention that does not exist; data that is neither such a tuple nor a DMatrix.
-
-    Notes
-    -----
-    For early stopping, put `xgboost.callback.EarlyStopping` behind it in `callbacks`, with `rounds=20,
-    data_name="valid", metric_name="nDCG@10", maximize=True`. `early_stopping_rounds` of `XGBRanker` would
-    minimise.
     """
     return Evaluation(Metric(measures, like, threads), evals)
 
@@ -184,5 +177,4 @@ def _queries(data: xgboost.DMatrix) -> Rankings:
 
 
 def _here(array: Any) -> Any:
-    """Return an array in the memory of the processor."""
-    return array if isinstance(array, np.ndarray) else array.get()
+    return array if isinstance(array, np.ndarray) else array.get()  # from the memory of a GPU

@@ -7,6 +7,7 @@ compute anchors too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -84,7 +85,7 @@ class Anchors(OfOrders, AsFrame):
     """
 
     def __init__(self, scores: Scores) -> None:
-        super().__init__(scores, len(_ORDERS))
+        super().__init__(scores, len(ORDERS))
 
     def __len__(self) -> int:
         return self._scores.n_queries
@@ -95,19 +96,13 @@ class Anchors(OfOrders, AsFrame):
 
     def means(self) -> dict[str, dict[str, float]]:
         """By measure: the means of worst, random, actual and best, their position, ceiling and quality."""
-        return {
-            name: {of: float(value) for of, value in _anchor(*map(np.float64, means))._asdict().items()}
-            for name, means in self._means().items()
-        }
+        return {name: _anchor_of(means) for name, means in self._means().items()}
 
     def summary(self) -> Summary:
         """A row for each measure: its mean, those of anchors, and their position, ceiling and quality."""
-        rows = []
-        for row, (name, means) in enumerate(self.means().items()):
-            empty = int(self._scores._empty[2 * len(self.measures) + row].sum())
-            mean = {"mean": means.pop("actual")}
-            rows.append({"measure": name} | mean | means | {"queries": len(self), "empty": empty})
-        return Summary(rows)
+        n = len(self.measures)
+        empty = self._scores._empty[2 * n : 3 * n].sum(axis=1).tolist()
+        return summary_of_orders(self._means(), empty, len(self))
 
     def to_arrow(self) -> pa.Table:
         """A row for each query and measure: the id, measure, worst, random, actual, best, position, ceiling,
@@ -199,16 +194,16 @@ def anchors(
     if isinstance(rankings, RankingsStream):
         threads = rankings._scoring_threads if threads is None else threads
         with hold_functions(asked):
-            part = partial(_scores_of_orders, measures=asked, threads=threads)
+            part = partial(scores_of_orders, asked, threads=threads)
             return Anchors(streams.evaluate_stream(rankings, part))
     with hold_functions(asked):
-        return Anchors(_scores_of_orders(rankings, asked, threads))
+        return Anchors(scores_of_orders(asked, rankings, threads))
 
 
-_ORDERS = ("worst", "random", "actual", "best", "reachable")
+ORDERS = ("worst", "random", "actual", "best", "reachable")
 
 
-def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads: int | None) -> Scores:
+def scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Scores:
     """Scores of all measures for each order, one order after the other."""
     actual = ways.score(measures, rankings, threads)
     for measure in measures:
@@ -225,12 +220,26 @@ def _scores_of_orders(rankings: Rankings, measures: tuple[Measure, ...], threads
     reachable = _reachable(actual, rankings, threads)
     orders = [part.reshape(actual.values.shape) for part in (worst, random, actual.values, best, reachable)]
     return Scores(
-        measures * len(_ORDERS),
+        measures * len(ORDERS),
         np.concatenate(orders),
-        np.tile(actual._empty, (len(_ORDERS), 1)),
+        np.tile(actual._empty, (len(ORDERS), 1)),
         rankings,
         rankings.weight,
     )
+
+
+def summary_of_orders(means: Mapping[str, Sequence[float]], empty: Sequence[int], queries: int) -> Summary:
+    """The result of `Anchors.summary`, from the means of a measure for each order."""
+    rows = []
+    for (name, of_orders), n_empty in zip(means.items(), empty, strict=False):
+        numbers = _anchor_of(of_orders)
+        mean = {"mean": numbers.pop("actual")}
+        rows.append({"measure": name} | mean | numbers | {"queries": queries, "empty": n_empty})
+    return Summary(rows)
+
+
+def _anchor_of(means: Sequence[float]) -> dict[str, float]:
+    return {of: float(value) for of, value in _anchor(*map(np.float64, means))._asdict().items()}
 
 
 def _anchor(worst: Any, random: Any, actual: Any, best: Any, reachable: Any) -> Anchor:

@@ -49,12 +49,18 @@ class Comparison(ComparisonRanks, ComparisonGates):
         Maps each system to its anchors; empty unless `anchors=True`.
     """
 
-    def __init__(self, measures: Sequence[Measure], matched: MatchedSamples, options: Options) -> None:
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        matched: MatchedSamples,
+        options: Options,
+        found: Contrasts | None = None,
+    ) -> None:
         self.measures, self.systems = tuple(measures), tuple(matched.samples)
         self.missing = matched.missing
         self._samples, self._options = matched.samples, options
         self.anchors: dict[str, Anchors] = {}
-        found = Contrasts(self.measures, matched.samples, options)
+        found = found or Contrasts(self.measures, matched.samples, options)
         self.means, self._pairs, self._numbers = found.means, found.pairs, found.rows
         self._differences = found.differences
         self.cautions = [missing_text(self.missing)] * bool(self.missing) + found.cautions

@@ -59,13 +59,7 @@ class Contrasts:
 
     def __init__(self, measures: Sequence[Measure], samples: dict[str, Sample], options: Options) -> None:
         self._measures, self._samples, self._options = measures, samples, options
-        self.means = {
-            str(measure): {
-                name: exact_sums.mean(*that_count(sample.counts[row], sample.values[row], sample.weight))
-                for name, sample in samples.items()
-            }
-            for row, measure in enumerate(measures)
-        }
+        self.means = self._means_of_systems()
         if options.baseline is None:
             self.pairs = [(system, baseline) for baseline, system in combinations(samples, 2)]
         else:
@@ -76,6 +70,15 @@ class Contrasts:
         self._beyond = False  # whether a caution says that an interval leaves the measure's range
         for place in range(len(measures)):
             self.rows += self._rows_of(place)
+
+    def _means_of_systems(self) -> dict[str, dict[str, float]]:
+        return {
+            str(measure): {
+                name: exact_sums.mean(*that_count(sample.counts[row], sample.values[row], sample.weight))
+                for name, sample in self._samples.items()
+            }
+            for row, measure in enumerate(self._measures)
+        }
 
     def _rows_of(self, place: int) -> list[dict[str, Any]]:
         """The rows of all pairs for one measure."""
@@ -110,13 +113,7 @@ class Contrasts:
         found = Difference(*Spread.of(differences, weight, clusters, size))
         tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
         wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
-        if 0 < nonzero < SMALL:
-            exact = ", which is exact for so few" if nonzero <= EXACT else ""
-            self.cautions.append(
-                f"Only {nonzero} of {len(own):,} differences of {self._measures[place]} between {system} and "
-                f"{baseline} are not zero, too few for an interval to be relied on. "
-                f'Take more queries, or test="randomisation"{exact}.'
-            )
+        self._caution_of_few(place, system, baseline, nonzero, len(own))
         p = self._p(differences, weight, clusters, found, size)
         ends: dict[str, float] = {}
         if self._options.interval == "logit":
@@ -153,6 +150,15 @@ class Contrasts:
             **dict.fromkeys(("wins", "ties", "losses", "nonzero")),
             "queries": found.queries,
         }
+
+    def _caution_of_few(self, place: int, system: str, baseline: str, nonzero: int, n: int) -> None:
+        if 0 < nonzero < SMALL:
+            exact = ", which is exact for so few" if nonzero <= EXACT else ""
+            self.cautions.append(
+                f"Only {nonzero} of {n:,} differences of {self._measures[place]} between {system} and "
+                f"{baseline} are not zero, too few for an interval to be relied on. "
+                f'Take more queries, or test="randomisation"{exact}.'
+            )
 
     # ---- intervals ----
 

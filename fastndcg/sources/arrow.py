@@ -24,6 +24,7 @@ from fastndcg.sources.values import (
     flags_in,
     grades_in,
     ids_in,
+    joined_ids,
     numbers_in,
     refuse_nulls,
     scores_in,
@@ -95,8 +96,11 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
             "a row for each document needs the query it belongs to; name its column, as in ",
             Argument("query", "..."),
         )
+    blame = Blame(numbers=numbers)
+    if columns.keys:
+        return joined_ids({key: table[key] for key in columns.keys}, blame)
     ids = ids_in(name, table[name])
-    refuse_nulls(name, ids, Blame(numbers=numbers))
+    refuse_nulls(name, ids, blame)
     return ids
 
 

@@ -77,7 +77,7 @@ class Roles:
     `fastndcg.typing.RoleKeywords` has the same fields, for the signatures of functions.
     """
 
-    query: str | None = None
+    query: str | Sequence[str] | None = None
     relevance: str | None = None
     score: str | None = None
     keep: str | Sequence[str] = ()
@@ -128,23 +128,33 @@ class Roles:
 
 @dataclass(frozen=True)
 class Columns(Roles):
-    """The column of each role. Only these columns are read. `query` is None if row numbers are the ids."""
+    """The column of each role. Only these columns are read. `query` is None if row numbers are the ids.
 
+    Several columns whose values together are the id are `keys`; `query` then has their names.
+    """
+
+    query: str | None = None
     relevance: str = ""
     score: str = ""
     keep: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """Each column to read, once."""
         named = (
-            self.query,
+            *self.id_columns,
             self.relevance,
             self.score,
             *(getattr(self, role) for role in _OPTIONAL),
             *self.keep,
         )
         return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def id_columns(self) -> list[str]:
+        """The columns that query ids are made of; none if row numbers are the ids."""
+        return list(self.keys) or ([] if self.query is None else [self.query])
 
     @property
     def taken(self) -> dict[str, str | None]:
@@ -256,12 +266,19 @@ def find_columns(
         *kept,
         *(name for role, name in optional.items() if role != "doc_id" and name is not None),
     }
+    keys: tuple[str, ...] = ()
+    if roles.query is not None and not isinstance(roles.query, str):
+        keys = tuple(dict.fromkeys(check_column(names, "query", name) for name in roles.query))
+        roles, keys = replace(roles, query=keys[0] if len(keys) == 1 else None), keys if len(keys) > 1 else ()
+        kept = tuple(dict.fromkeys([*keys, *kept]))
     free = [name for name in names if name not in (roles.relevance, roles.score)]
     relevance = find_column(
         names if roles.relevance is not None else free, "relevance", roles.relevance, second_choice=second
     )
-    query = None
-    if roles.query is not None or not is_list(relevance) or fitting(names, "query"):
+    query = ", ".join(keys) or None
+    if query is not None:
+        pass
+    elif roles.query is not None or not is_list(relevance) or fitting(names, "query"):
         query = find_column(names, "query", roles.query, second_choice=second)
     roles, score = find_order(names if roles.score is not None else free, roles, second, every=names)
     if relevance == score and roles.relevance is None and roles.score is None:
@@ -284,7 +301,7 @@ def find_columns(
             "rename the other"
         )
     options: dict[str, Any] = {name: getattr(roles, name) for name in _OPTIONS}
-    return Columns(query, relevance, score, kept, **optional, **options)
+    return Columns(query, relevance, score, kept, **optional, **options, keys=keys)
 
 
 def find_order(

@@ -105,7 +105,7 @@ class CsvFiles(OpenedFiles):
     def _ids(self) -> set[str]:
         """The columns of ids: integers if all values are written like integers, and text otherwise."""
         columns = self.columns if self.of_text is None else Columns()
-        return {name for name in (columns.query, columns.doc_id, *columns.keep) if name is not None}
+        return {name for name in (*columns.id_columns, columns.doc_id, *columns.keep) if name is not None}
 
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Self:
         if roles.intents is not None:

@@ -112,12 +112,12 @@ class ParquetFiles(Opened):
         # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings
         # themselves
         words = () if columns.grades is None else (columns.relevance,)
-        repeated = () if is_list(types[columns.relevance]) else (columns.query, *columns.keep, *words)
+        repeated = () if is_list(types[columns.relevance]) else (*columns.id_columns, *columns.keep, *words)
         encoded = {name for name in repeated if name is not None and is_text(types[name])}
         partitions = {name for name in types if any(part.type_of(name) is None for part in self.parts)}
         wanted = Wanted(self.parts, types, frozenset(encoded | partitions), self.threads)
         if not is_list(types[columns.relevance]):
-            wanted = _with_leaves(wanted, columns.query)
+            wanted = _with_leaves(wanted, None if columns.keys else columns.query)
         kinds = {name: read_type(wanted, name) for name in types}
         return replace(self, columns=columns, types=kinds, encoded=wanted.encoded, wanted=wanted)
 

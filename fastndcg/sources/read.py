@@ -46,7 +46,8 @@ def read_parquet(
         are read in the order of their names, or of the list. In folders, names that begin with `.` or `_` are
         ignored.
     query, relevance, score, doc_id, is_judged : str, optional
-        Names of columns. By default, query, relevance and score are found by their usual names. Long form has
+        Names of columns. By default, query, relevance and score are found by their usual names. `query` may
+        be several, whose values together are the id, as in ["query_id", "day"]. Long form has
         a row for each document, in any order. List-column form has a row for each query, with lists in the
         columns of relevance, score, doc_id and is_judged; without a query column, the row number is the id.
     keep : str or sequence of str

@@ -114,10 +114,10 @@ class FileStream(RankingsStream):
 
     def _in_order(self) -> Generator[Rankings, None, None]:
         """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
-        name = self.columns.query
-        if self._opened.is_exact and not (name is None or self.grouped or self._known_grouped):
+        names = self.columns.id_columns
+        if self._opened.is_exact and names and not (self.grouped or self._known_grouped):
             # the first rows usually show that rows are not grouped, before threads decode others in vain
-            for reader in islice(self._opened.readers([name], _LOOK), 1):
+            for reader in islice(self._opened.readers(names, _LOOK), 1):
                 with closing(reader):
                     for table in islice(filter(len, reader), 1):
                         self._groups().of(table, 0)
@@ -191,7 +191,7 @@ class FileStream(RankingsStream):
         if not (self.grouped or self._known_grouped):
             groups = self._groups()
             try:
-                with closing(self._tables([str(self.columns.query)])) as tables:
+                with closing(self._tables(self.columns.id_columns)) as tables:
                     for first_row, table in tables:
                         if len(table):
                             groups.of(table, first_row)
@@ -333,7 +333,7 @@ class FileStream(RankingsStream):
 
     def _queries_before(self, row: int) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of the query ids before this row, and the number of the first row of each."""
-        with closing(self._tables([str(self.columns.query)])) as tables:
+        with closing(self._tables(self.columns.id_columns)) as tables:
             for first_row, table in tables:
                 if first_row >= row:
                     return

@@ -223,6 +223,26 @@ def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
+def joined_ids(columns: Mapping[str, pa.ChunkedArray], blame: Blame) -> pa.ChunkedArray:
+    r"""Ids that several columns make together, as texts: "q7, 2026-11-25". Commas within values are escaped.
+
+    >>> columns = {"query": pa.chunked_array([["a,b", "c"]]), "day": pa.chunked_array([[1, 2]])}
+    >>> joined_ids(columns, Blame()).to_pylist()
+    ['a\\,b, 1', 'c, 2']
+    """
+    import pyarrow.compute as pc
+
+    texts = []
+    for name, column in columns.items():
+        ids = decode(ids_in(name, plain(decode(column))))
+        refuse_nulls(name, ids, blame)
+        if is_binary(ids.type):
+            raise no_ids(name, ids.type)
+        text = pc.replace_substring(ids.cast(pa.string()), "\\", "\\\\")
+        texts.append(pc.replace_substring(text, ",", "\\,"))
+    return pc.binary_join_element_wise(*texts, ", ")
+
+
 def no_ids(name: str, kind: pa.DataType) -> InputTypeError:
     return InputTypeError(
         f'column "{name}" is {kind}; wanted query ids that are integers or strings. '

@@ -31,6 +31,37 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
 
+class Centre(NamedTuple):
+    """What squares are taken about: a mean. Values off it are divided by a power of two, so that squares do
+    not overflow. Sums of squares of parts add up to those of the whole.
+    """
+
+    middle: float
+    power: int
+    is_constant: bool  # values are equal up to rounding, and have no spread
+    settled: float  # the mean of values without a spread
+
+    @classmethod
+    def of(cls, middle: float, size: float, low: float, high: float) -> Centre:
+        """About the mean of values from `low` to `high`; `size` as in `Spread.of`."""
+        power = math.frexp(size)[1]
+        off = np.ldexp(np.array([low, high]) - middle, -power)
+        is_same = is_constant(off, math.ldexp(size, -power))
+        return cls(middle, power, is_same, middle if abs(middle) > ROUNDING * size else 0.0)
+
+    def off(self, values: Float64) -> Float64:
+        if self.is_constant:
+            return np.zeros(len(values))
+        off: Float64 = np.ldexp(values - self.middle, -self.power)
+        return off
+
+    def squares(self, values: Float64, weight: Float64 | None) -> tuple[Fraction, Fraction]:
+        """Exact sums of weight * off^2, and of (weight * off)^2."""
+        off = self.off(values)
+        shares = off if weight is None else weight * off
+        return exact_sum(shares * off), exact_sum(shares * shares)
+
+
 class Spread(NamedTuple):
     """A mean and its standard error."""
 
@@ -64,34 +95,46 @@ class Spread(NamedTuple):
         if n < 2 or math.isnan(middle):
             return cls(n, middle, math.nan, math.nan, math.nan)
         size = float(np.abs(values).max()) if size is None else size
-        power = math.frexp(size)[1]  # squares of what is divided by 2**power do not overflow
-        off = np.ldexp(values - middle, -power)
-        least = math.ldexp(size, -power)
-        settled = middle if abs(middle) > ROUNDING * size else 0.0  # of a mean that has no error
-        if is_constant(off, least):
-            off, middle = np.zeros(n), settled
+        centre = Centre.of(middle, size, float(values.min()), float(values.max()))
         whole = Fraction(n) if weight is None else exact_sum(weight)
-        spread = off * off if weight is None else weight * off * off
-        std = math.ldexp(math.sqrt(exact_sum(spread) / whole * n / (n - 1)), power)
-        if clusters is None and weight is None:
-            return cls(n, middle, std, std / math.sqrt(n), n - 1.0)
-        shares = off if weight is None else weight * off
-        groups, freedom = n, n - 1.0
-        if clusters is not None:
-            # summed in an order that depends neither on the order of queries nor on the choice of baseline
-            order = np.lexsort((shares * (direction(middle, values) or 1.0), clusters))
-            starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
-            shares = np.add.reduceat(shares[order], starts)
-            sizes = np.add.reduceat(np.ones(n) if weight is None else weight[order], starts)
-            if is_constant(shares / sizes, least):
-                shares, middle = np.zeros(len(shares)), settled
-            groups, freedom = len(shares), len(shares) - 1.0
-        elif weight is not None:
-            freedom = float(whole**2 / exact_sum_of_products(weight, weight) - 1)
+        of_weights = None if weight is None else exact_sum_of_products(weight, weight)
+        found = cls.of_sums(n, centre, whole, of_weights, *centre.squares(values, weight))
+        if clusters is None:
+            return found
+        middle = found.mean
+        shares = centre.off(values) if weight is None else weight * centre.off(values)
+        # summed in an order that depends neither on the order of queries nor on the choice of baseline
+        order = np.lexsort((shares * (direction(middle, values) or 1.0), clusters))
+        starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
+        shares = np.add.reduceat(shares[order], starts)
+        sizes = np.add.reduceat(np.ones(n) if weight is None else weight[order], starts)
+        if is_constant(shares / sizes, math.ldexp(size, -centre.power)):
+            shares, middle = np.zeros(len(shares)), centre.settled
+        groups = len(shares)
         if groups < 2:
-            return cls(n, middle, std, math.nan, math.nan)
+            return cls(n, middle, found.std, math.nan, math.nan)
         error = math.sqrt(exact_sum(shares * shares) * groups / (groups - 1) / whole**2)
-        return cls(n, middle, std, math.ldexp(error, power), freedom)
+        return cls(n, middle, found.std, math.ldexp(error, centre.power), groups - 1.0)
+
+    @classmethod
+    def of_sums(
+        cls,
+        n: int,
+        centre: Centre,
+        whole: Fraction,
+        of_weights: Fraction | None,
+        squares: Fraction,
+        shares: Fraction,
+    ) -> Spread:
+        """Of n values without clusters, two or more, from sums: of their weights, or n; of squares of
+        weights, if any; and those of `Centre.squares`.
+        """
+        middle = centre.settled if centre.is_constant else centre.middle
+        std = math.ldexp(math.sqrt(squares / whole * n / (n - 1)), centre.power)
+        if of_weights is None:
+            return cls(n, middle, std, std / math.sqrt(n), n - 1.0)
+        error = math.ldexp(math.sqrt(shares * n / (n - 1) / whole**2), centre.power)
+        return cls(n, middle, std, error, float(whole**2 / of_weights - 1))
 
 
 def direction(middle: float, values: Float64, least: float = 0.0) -> float:

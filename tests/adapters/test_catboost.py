@@ -104,6 +104,25 @@ def test_shuffled_data_is_found_out(options):
     assert trained(metric, train, valid, has_time=True, **options).evals_result_["learn"]["nDCG@10"]
 
 
+def test_folds_of_cross_validation():
+    every, ids = pool(TRAIN), np.unique(TRAIN.qid)
+    tests = [np.flatnonzero(np.isin(TRAIN.qid, ids[start::3])) for start in range(3)]
+    folds = [(np.setdiff1d(np.arange(len(TRAIN.qid)), rows), rows) for rows in tests]
+    parameters = {
+        "loss_function": "QueryRMSE",
+        "iterations": 3,
+        "allow_writing_files": False,
+        "verbose": False,
+    }
+    metric = fnc.metric("nDCG@10", group=every, folds=folds, like="catboost")
+    found = cb.cv(every, parameters | {"eval_metric": metric, "custom_metric": ["NDCG:top=10"]}, folds=folds)
+    np.testing.assert_allclose(
+        found["test-nDCG@10-mean"], found["test-NDCG:top=10;type=Base-mean"], rtol=1e-12
+    )
+    with pytest.raises(InputError, match="folds are rows of a Pool"):
+        fnc.metric("nDCG@10", group=TRAIN.sizes, folds=folds)
+
+
 def test_what_is_refused():
     with pytest.raises(MeasureError, match="2 measures are given"):
         fnc.metric(["nDCG@10", "RR"], group=[2])

@@ -1,5 +1,6 @@
 """Spark for real: values bit for bit those of this process, exact means, skew, readable errors, executors that die."""
 
+import re
 import shutil
 import tempfile
 import textwrap
@@ -161,9 +162,7 @@ def test_two_threads_at_once(frame):
         assert found == engines.rows_of(engines.here(table, name).to_arrow())
 
 
-@pytest.mark.parametrize("bounds", [(0, 0), (99, 0)])
-def test_rows_or_lists(frame, monkeypatch, bounds):
-    monkeypatch.setattr(fns, "_BOUNDS_BATCHES", bounds)
+def test_partitions_and_types(frame):
     table = engines.documents(100)
     df = frame(table)
     results = fns.evaluate(df, [engines.BY_ORDER, "AP"], order="position", partitions=4, **engines.COLUMNS)
@@ -172,8 +171,6 @@ def test_rows_or_lists(frame, monkeypatch, bounds):
         df.schema[name].dataType for name in ("qid", "country")
     ]
     assert rows_of(results) == engines.rows_of(engines.here(table, [engines.BY_ORDER, "AP"]).to_arrow())
-    plan = results._jdf.queryExecution().executedPlan().toString()
-    assert ("collect_list" in plan) == (bounds == (0, 0))
 
 
 def test_columns_are_found_and_quoted(frame):
@@ -313,18 +310,13 @@ NAMES = ["qid", "label", "score", "country"]
 
 def as_files(df):
     """Whether workers read the files of a frame; if so, the values are those of the rows that Spark reads."""
-    plan = fns._spark._reading_files(df, *_task_of(df))[1]
-    if plan is not None:
-        options = {"query": "qid", "relevance": "label", "score": "score", "keep": "country"}
+    options = {"query": "qid", "relevance": "label", "score": "score", "keep": "country"}
+    plan = fns.Spark(df.sparkSession)._plan(df, "nDCG@3", fns.parts.Options(**options))
+    if plan.shares is not None:
         found, expected = (fns.evaluate(df, "nDCG@3", files=files, **options) for files in (True, False))
         assert found.schema == expected.schema
         assert rows_of(found) == rows_of(expected)
-    return plan is not None
-
-
-def _task_of(df):
-    options = fns.parts.Options(query="qid", relevance="label", score="score", keep="country")
-    return fns._spark._task(df, "nDCG@3", options), options
+    return plan.shares is not None
 
 
 @pytest.fixture(scope="module")
@@ -366,7 +358,16 @@ def test_frames_that_are_nothing_but_files(spark, of_days, tmp_path):
     assert rows_of(kept) == rows_of(
         fns.evaluate(days.filter("day >= 2"), "nDCG@3", query="qid", keep=["day", "shop"], files=False)
     )
-    assert not fns._spark._of_table(days)._files_of(days.coalesce(2), NAMES)
+    for other, why in (
+        (days.coalesce(2), r"it is more than columns of Parquet files \(Repartition\)"),
+        (days.filter("label > 1"), "filters on other columns than partitions"),
+        (spark.read.csv(str(tmp_path)), "its files are read by CSVFileFormat, not as Parquet"),
+    ):
+        assert re.search(why, fns.Spark(spark)._files_of(other, []))
+    with pytest.raises(
+        SourceError, match="^workers cannot read the files of this DataFrame of Spark themselves: it is"
+    ):
+        fns.evaluate(days.coalesce(2), "nDCG@3", query="qid", files=True)
 
 
 def test_frames_that_are_more_than_files(spark, of_days, tmp_path):

@@ -9,7 +9,6 @@ from fractions import Fraction
 import engines
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,107 +54,37 @@ def _batch(table, first, end):
     return cut.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
 
 
-@given(cut_rows(), st.integers(1, 12))
-def test_queries_that_batches_cut_are_joined(rows, at_once):
-    table, batches = rows
-    task = task_for(table)
-    found = list(parts.whole_queries(task, batches, at_once))
-    seen = [query for part in found for query in dict.fromkeys(part["qid"].to_pylist())]
-    assert len(seen) == len(set(seen))
-    assert [row for part in found for row in part.to_pylist()] == table.to_pylist()
+def results_of(task, table):
+    found = parts.score(task, table)
+    return parts.results(task, found, parts.schema_of_results(task, table.schema))
 
 
-def test_a_part_is_no_longer_than_it_must_be():
-    table = pa.table({"qid": np.arange(5000) // 3, "label": np.ones(5000), "score": np.ones(5000)})
-    task = task_for(table)
-    sizes = [len(part) for part in parts.whole_queries(task, table.to_batches(max_chunksize=10), 100)]
-    assert max(sizes) <= 112 and sum(sizes) == 5000
+def added_up(task, tables, values=False):
+    """What three blocks make of the rows of all parts, in any order: sums, and quartiles where values are wanted."""
+    job = parcels.Job(task, 3, None, values, scattered=True)
+    packed = [parcel for table in tables for parcel in parcels.of_tables(job, [table])]
+    random.Random(0).shuffle(packed)
+    found = list(parcels.joined(job, packed))
+    rows = list(parcels.quartiled(found)) if values else found
+    return totals.unpickle_rows(row for table in rows for row in table.to_pylist())
 
 
-def test_batches_are_joined_to_tables_of_some_size():
+def test_tables_are_joined_to_some_of_some_size():
     table = pa.table({"n": np.arange(57)})
-    found = list(parts.join_batches(table.to_batches(max_chunksize=4), 10))
+    cut = [table.slice(start, 4) for start in range(0, 57, 4)]
+    found = list(parts.larger(cut, 10))
     assert [len(part) for part in found] == [12, 12, 12, 12, 9]
     assert pa.concat_tables(found).equals(table)
-    assert list(parts.join_batches([])) == []
-
-
-def test_lists_are_scored_batch_by_batch():
-    lists = pa.table({"qid": [1, 1, 2, 3], "label": [[1, 0]] * 4, "score": [[0.5, 0.4]] * 4})
-    task = task_for(lists)
-    assert [len(part) for part in parts.whole_queries(task, lists.to_batches(max_chunksize=3))] == [3, 1]
-
-
-def packed(task, table):
-    """Lists as Spark collects them: without nulls, but for those of structures. Of columns of queries the ends."""
-    found = {}
-    for row in table.select(task.names).to_pylist():
-        found.setdefault(row[task.query], []).append(row)
-    ids, counts, *names = parts.packed_names(task)
-    columns = {
-        ids: pa.array(found, table.schema.field(ids).type),
-        counts: pa.array(map(len, found.values()), pa.int64()),
-    }
-    for name in names:
-        kind = table.schema.field(name).type
-        if name in parts.of_queries(task):
-            known = [[row[name] for row in rows if row[name] is not None] for rows in found.values()]
-            ends = [(min(values, default=None), max(values, default=None), len(values)) for values in known]
-            low, high, sizes = zip(*ends, strict=True)
-            fields = [pa.array(low, kind), pa.array(high, kind), pa.array(sizes, pa.int64())]
-            columns[name] = pa.StructArray.from_arrays(fields, ["0", "1", "2"])
-            continue
-        wraps = name in parts.with_nulls(task)
-        lists = [
-            [{"0": row[name]} if wraps else row[name] for row in rows if wraps or row[name] is not None]
-            for rows in found.values()
-        ]
-        columns[name] = pa.array(lists, pa.list_(pa.struct([("0", kind)]) if wraps else kind))
-    return pa.record_batch(columns)
-
-
-@pytest.mark.parametrize("text", [False, True])
-def test_lists_of_each_query_are_unpacked(text):
-    table = engines.clicked(engines.documents(50, text=text))
-    roles = engines.OF_CLICKS | {"doc_id": "position", "nan": "last"}
-    task = task_for(table, engines.CLICKED, order="position", **roles)
-    nothing = packed(task, table).slice(0, 0)
-    assert parts.unpack(task, nothing).num_rows == 0
-    batch = packed(task, table.append_column("unread", table["qid"]))
-    for start in (0, 7):  # a part of a batch, whose lists do not begin at 0
-        part = batch.slice(start)
-        known = table.filter(pc.is_in(table["qid"], value_set=part["qid"]))
-        found = parts.unpack(task, part)
-        assert found.schema.names == task.names and len(found) == len(known)
-        assert engines.rows_of(parts.results(task, found)) == engines.rows_of(parts.results(task, known))
-
-
-@pytest.mark.parametrize("name", ["label", "score", "traffic", "judged", "position"])
-def test_nulls_that_lists_leave_out_are_refused(name):
-    table = engines.documents(20, text=True)
-    query = table["qid"][3].as_py()
-    bad = pc.if_else(pc.equal(table["qid"], query), None, table[name])
-    table = table.set_column(table.schema.get_field_index(name), name, bad)
-    task = task_for(table, "nDCG", doc_id="position", **engines.COLUMNS)
-    with pytest.raises(
-        InputError, match=rf'^column "{name}" has \d+ nulls?; the first is in query "{query}"'
-    ):
-        parts.results(task, parts.unpack(task, packed(task, table)))
-
-
-def test_kept_nulls_are_unpacked():
-    table = engines.documents(20)
-    task = task_for(table, "nDCG", **engines.COLUMNS)
-    assert parts.results(task, parts.unpack(task, packed(task, table)))["country"].null_count == 5
+    assert list(parts.larger([])) == []
 
 
 @given(cut_rows())
 def test_results_of_parts_are_those_of_the_whole(rows):
     table, batches = rows
     task = task_for(table, engines.MEASURES[:-1])
-    found = [
-        row for part in parts.whole_queries(task, batches) for row in parts.results(task, part).to_pylist()
-    ]
+    job = parcels.Job(task, 3, parts.schema_of_results(task, table.schema), scattered=True)
+    packed = [parcel for batch in batches for parcel in parcels.of_tables(job, [pa.table(batch)])]
+    found = [row for part in parcels.joined(job, packed) for row in part.to_pylist()]
     expected = fn.evaluate(fn.Rankings.from_arrow(table), task.measures).to_arrow()
     assert engines.rows_of(found) == engines.rows_of(expected)
 
@@ -164,14 +93,14 @@ def test_propensities_and_intents_are_read():
     table = engines.clicked(engines.documents(50))
     task = task_for(table, engines.CLICKED, **engines.OF_CLICKS)
     expected = engines.here(table, engines.CLICKED, **engines.OF_CLICKS)
-    assert engines.rows_of(parts.results(task, table)) == engines.rows_of(expected.to_arrow())
+    assert engines.rows_of(results_of(task, table)) == engines.rows_of(expected.to_arrow())
 
 
 def test_order_numbers_the_documents_of_a_query():
     table = engines.documents(50)
     columns = {**engines.COLUMNS, "keep": ["country", "traffic"]}
     task = task_for(table, [engines.BY_ORDER, "AP"], order="position", **columns)
-    found = parts.results(task, table).rename_columns(
+    found = results_of(task, table).rename_columns(
         ["qid", "country", "traffic", "weight", engines.BY_ORDER, "AP"]
     )
     expected = engines.here(table, [engines.BY_ORDER, "AP"], keep=["country", "traffic"]).to_arrow()
@@ -201,13 +130,14 @@ def brought_together(task, tables, results, values=False):
     """What three blocks make of the parcels of all partitions, which reach them in any order."""
     job = parcels.Job(task, 3, results, values, compares=True)
     found = [
-        batch
+        parcel.slice(row, 1)
         for number, table in enumerate(tables)
         for parcel in parcels.together(job, [(table, None)], parcels.Share(number))
-        for batch in parcel.to_batches(1)
+        for row in range(len(parcel))
     ]
     random.Random(0).shuffle(found)
-    return list(parcels.joined(job, found))
+    blocks = list(parcels.joined(job, found))
+    return list(parcels.quartiled(blocks)) if values else blocks
 
 
 @pytest.mark.parametrize("name", engines.PARTITIONS)
@@ -245,7 +175,7 @@ def test_workers_that_cannot_keep_kernels_are_told_once(monkeypatch):
         found = list(
             parcels.together(job, [(engines.documents(20), None)], parcels.Share(edges=pa.array([])))
         )
-    rows = [row for table in parcels.joined(job, found[0].to_batches()) for row in table.to_pylist()]
+    rows = [row for table in parcels.joined(job, found) for row in table.to_pylist()]
     with pytest.warns(UserWarning, match="workers cannot keep compiled kernels in /nowhere; each of them"):
         (sums,) = totals.unpickle_rows(rows)
     assert sums.queries == 20
@@ -297,8 +227,7 @@ def test_summaries_of_parts_are_that_of_the_whole(n_queries, n_parts, weighted):
     part_of = np.random.default_rng(n_parts).integers(0, n_parts, 10_000)[table["qid"].to_numpy() + 50]
     tables = [table.filter(pa.array(part_of == part)) for part in range(n_parts)]
     for values in (False, True):
-        found = [totals.add_up(task, [part], values=values) for part in tables if len(part)]
-        sums = pickle.loads(pickle.dumps(found))
+        sums = added_up(task, [part for part in tables if len(part)], values)
         summary = totals.summary_of(task, sums, values=values, confidence=0.9).to_arrow()
         expected = engines.here(table, task.measures, weight=weight).summary(confidence=0.9).to_arrow()
         assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
@@ -329,12 +258,11 @@ def test_conventions(name, weight):
         expected = engines.here(table, asked, convention=name, **columns)
     except MeasureError:
         with pytest.raises(MeasureError, match=f"^{name} does not define the order of ties"):
-            totals.add_up(task, tables, values=False)
+            added_up(task, tables)
         return
-    found = pa.concat_tables([parts.results(task, part) for part in tables])
+    found = pa.concat_tables([results_of(task, part) for part in tables])
     assert engines.rows_of(found) == engines.rows_of(expected.to_arrow())
-    each = [totals.add_up(task, [part], values=True) for part in tables]
-    sums = pickle.loads(pickle.dumps(each))
+    sums = added_up(task, tables, values=True)
     try:
         summary = expected.summary().to_arrow()
     except MeasureError:
@@ -445,14 +373,16 @@ def test_names_are_those_of_the_driver():
     there = task._replace(
         measures=task.measures[::-1]
     )  # as a worker may have them that knows one more function
-    assert parts.results(there, table).column_names == task.results
+    assert results_of(there, table).column_names == task.results
     assert len(set(task.results)) == len(task.results)
 
 
 # ---- what is refused before any worker is asked ----
 
 
-TABLE = pa.table({"qid": ["a"], "label": [1], "score": [0.5], "NDCG@3": ["x"], "w": [1.0], "lang": ["de"]})
+TABLE = pa.table(
+    {"qid": ["a"], "label": [1], "score": [0.5], "NDCG@3": ["x"], "w": [1.0], "lang": ["de"], "list": [[1]]}
+)
 
 
 @pytest.mark.parametrize(
@@ -467,7 +397,7 @@ TABLE = pa.table({"qid": ["a"], "label": [1], "score": [0.5], "NDCG@3": ["x"], "
         ({"score": "points"}, ColumnError, 'there is no column "points" for score'),
         ({"order": "rank"}, ColumnError, 'there is no column "rank" for order'),
         ({"score": "lang"}, InputTypeError, 'column "lang" is string; wanted scores that are integers or floats'),
-        ({"query": "w"}, InputTypeError, 'column "w" is double; wanted query ids that are integers or strings'),
+        ({"query": "list"}, InputTypeError, 'column "list" is .*; wanted query ids that are integers or strings'),
         ({"nan": "first"}, InputError, 'nan=\'first\' is not known; wanted "refuse" or "last"'),
         (
             {"keep": "NDCG@3"},

@@ -1,0 +1,300 @@
+"""What an engine does: few verbs, with which all functions of `Engine` are written.
+
+Call a function for each part of a table or for each of some items; bring the parcels of a block together;
+call a function for each part again; make a table of that, or collect it. What the functions do is the same
+for all engines:
+
+    parts of a table, or shares of files -> parcels -> by block -> results -> a table of the engine
+                                                                -> sums    -> a summary
+    results -> parcels of groups -> by block -> a row for each group -> a table of the engine, or of Arrow
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+import pyarrow as pa
+
+from fastndcg import errors
+from fastndcg.adapters import parcels, totals
+from fastndcg.adapters.parts import Options, Task, make_task, schema_of_results
+from fastndcg.adapters.shares import Plan, open_files, plan_of
+from fastndcg.common.progress import tell
+from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError
+from fastndcg.sources.parquet import PARQUET
+from fastndcg.sources.read import open_path
+
+if TYPE_CHECKING:
+    from fastndcg.measures import Measures
+    from fastndcg.scores.summary import Summary
+    from fastndcg.sources.columns import Columns
+    from fastndcg.typing import Path
+
+Frame = TypeVar("Frame")
+Parts = Any  # what an engine calls lazy tables of Arrow, in parts
+Tables = Iterable[pa.Table]
+Make = Callable[[Any], Tables]  # what a task calls with its part
+Files = tuple[list[str], Callable[[dict[str, pa.DataType]], bool]]
+_told: list[str] = []  # once a process, that workers read files
+
+
+class Flow(ABC, Generic[Frame]):
+    """An engine, whose lazy tables are of the type `Frame`."""
+
+    table: ClassVar[str]  # what its tables are called
+    attributes: ClassVar[tuple[str, ...]]  # which its tables have, and others lack
+
+    # ---- what an engine does ----
+
+    def _of_table(self, df: Frame) -> Self:  # noqa: ARG002
+        """The engine, in the session of a table."""
+        return self
+
+    def _is_own(self, error: Exception) -> bool:  # noqa: ARG002
+        """Whether an error is the engine's, around that of a worker."""
+        return False
+
+    def _hint(self, df: Frame) -> str:  # noqa: ARG002
+        """The end of the message about a missing column."""
+        return ""
+
+    def _types(self, schema: pa.Schema) -> pa.Schema:
+        """The types of columns in tables of the engine."""
+        return schema
+
+    def _keeps_order(self, df: Frame) -> bool:  # noqa: ARG002
+        """Whether parts hold rows in the order of the data."""
+        return True
+
+    @abstractmethod
+    def _schema(self, df: Frame) -> pa.Schema:
+        """The types of the columns as workers see them."""
+
+    @abstractmethod
+    def _workers(self) -> int:
+        """How many tasks run at once."""
+
+    @abstractmethod
+    def _blocks(self, df: Frame) -> int:
+        """How many parts a shuffle has, where nothing is asked for."""
+
+    @abstractmethod
+    def _files_of(self, df: Frame, names: list[str]) -> Files | str:
+        """The Parquet files that a table certainly is, and whether types are read as they are; or why not."""
+
+    @abstractmethod
+    def _of_rows(self, df: Frame | None, names: list[str], function: Make, schema: pa.Schema) -> Parts:
+        """What a function yields of the tables of each part of a table, tables of these types."""
+
+    @abstractmethod
+    def _of_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> Parts:
+        """What a function yields for each item, in a task of its own."""
+
+    @abstractmethod
+    def _then(self, parts: Parts, function: Make, schema: pa.Schema) -> Parts:
+        """What a function yields of the tables of each part."""
+
+    @abstractmethod
+    def _exchanged(self, parts: Parts, blocks: int) -> Parts:
+        """Parts of parcels that have all those of a block."""
+
+    @abstractmethod
+    def _kept(self, parts: Parts) -> AbstractContextManager[Parts]:
+        """The same, which are computed once within a context."""
+
+    @abstractmethod
+    def _frame(self, parts: Parts, schema: pa.Schema, like: Frame | None = None) -> Frame:
+        """A lazy table; its columns have the types of those of the same name in `like`, if there are."""
+
+    @abstractmethod
+    def _rows(self, parts: Parts) -> Iterable[Mapping[str, bytes]]:
+        """All rows of `totals.FOUND`, in this process."""
+
+    # ---- what is computed ----
+
+    def _plan(
+        self,
+        df: Frame,
+        measures: Measures,
+        asked: Options,
+        *,
+        sums: bool = False,
+        values: bool = False,
+        systems: tuple[str, ...] = (),
+        anchors: bool = False,
+    ) -> Plan:
+        """What is done with a table: results of queries are computed, or their sums."""
+        self._check("df", df)
+        schema = self._schema(df)
+        try:
+            task = make_task(schema, measures, asked, systems=systems, anchors=anchors)
+        except ColumnError as error:
+            raise error.within("", self._hint(df)) from None
+        results = None if sums else self._types(schema_of_results(task, schema))
+        if asked.files is not False:
+            plan = self._plan_of_own_files(df, task, results, asked, values)
+            if isinstance(plan, Plan):
+                if not _told:
+                    _told.append(self.table)
+                    tell(
+                        f"workers read the Parquet files of a {self.table} themselves, faster than the "
+                        "engine passes rows; files=False turns that off"
+                    )
+                return plan
+            if asked.files:
+                raise SourceError(
+                    f"workers cannot read the files of this {self.table} themselves: {plan}. "
+                    "Leave files=True out, or give paths to evaluate_files"
+                )
+        grouped = asked.grouped and self._keeps_order(df) and not task.lists
+        scattered = not (grouped or task.lists)
+        blocks = asked.partitions or self._blocks(df)
+        job = parcels.Job(task, blocks, results, values, scattered, compares=grouped)
+        return Plan(job, partial(parcels.of_tables, job), is_local=task.lists)
+
+    def _plan_of_own_files(
+        self, df: Frame, task: Task, results: pa.Schema | None, asked: Options, values: bool
+    ) -> Plan | str:
+        """How workers read the files of a table themselves; or why that is not certain to give its rows."""
+        found = self._files_of(df, task.names)
+        if isinstance(found, str):
+            return found
+        paths, has_columns = found
+        try:
+            opened = open_path(PARQUET, paths, None)
+            if not has_columns(opened.types_of(task.names)):
+                return "the engine reads columns of other types than those of the files"
+            return plan_of(
+                opened, asked, lambda *_: (task, results), workers=self._workers(), run=self._of_shares,
+                columns=task.columns, names=task.names, values=values,
+            )  # fmt: skip
+        except (FastndcgError, OSError) as error:
+            if type(error) is InputError:  # of what is in the files
+                raise
+            return str(error)  # the engine's own way of reading may do
+
+    def _plan_of_files(
+        self,
+        paths: Path | Iterable[Path],
+        measures: Measures,
+        asked: Options,
+        *,
+        sums: bool = False,
+        values: bool = False,
+    ) -> Plan:
+        def make(schema: pa.Schema, columns: Columns) -> tuple[Task, pa.Schema | None]:
+            task = make_task(schema, measures, asked, columns)
+            return task, None if sums else self._types(schema_of_results(task, schema))
+
+        return plan_of(
+            open_files(paths, asked), asked, make, workers=self._workers(), run=self._of_shares, values=values
+        )
+
+    def _run(self, plan: Plan, df: Frame | None = None) -> Parts:
+        """Results of all queries, or rows with their sums."""
+        job = plan.job
+        last = parcels.SCHEMA if job.values else job.results or totals.FOUND
+
+        def read(function: Make, schema: pa.Schema) -> Parts:
+            if plan.shares is not None:
+                return self._of_items(plan.shares, function, schema)
+            return self._of_rows(df, job.task.names, function, schema)
+
+        if plan.is_local:
+            parts = read(partial(_alone, job, plan.read), last)
+        else:
+            blocks = self._exchanged(read(plan.read, parcels.SCHEMA), job.blocks)
+            parts = self._then(blocks, partial(parcels.joined, job), last)
+        if job.values:
+            n = min(job.blocks, len(job.task.measures))
+            parts = self._then(self._exchanged(parts, n), parcels.quartiled, totals.FOUND)
+        return parts
+
+    def _results(self, plan: Plan, df: Frame | None = None) -> Frame:
+        return self._frame(self._run(plan, df), plan.job.results or pa.schema([]), df)
+
+    def _summary(
+        self, plan: Plan, df: Frame | None, *, quartiles: bool = False, confidence: float | None = None
+    ) -> Summary:
+        found = self._collected(self._run(plan, df))
+        return totals.summary_of(plan.job.task, found, values=quartiles, confidence=confidence)
+
+    def _groups(
+        self, scores: Frame, measures: Measures, **options: Any
+    ) -> tuple[Self, totals.Means, Make, pa.Schema, Parts]:
+        """Parcels of the groups of results by block, what merges them, and the types of that."""
+        self._check("scores", scores)
+        engine, schema = self._of_table(scores), self._schema(scores)
+        asked = totals.check_means(schema.names, measures, **options)
+        kinds = [schema.field(name).type for name in asked.by]
+        types = self._types(totals.means_of(asked, kinds, []).schema)
+        blocks = engine._blocks(scores) if asked.by else 1
+        pack = partial(parcels.groups_of_tables, asked, blocks)
+        packed = engine._of_rows(scores, asked.names, pack, parcels.SCHEMA)
+        merge = partial(parcels.merged, asked, kinds, types)
+        return engine, asked, merge, types, engine._exchanged(packed, blocks)
+
+    def _of_each(self, parts: Parts, function: Callable[[Tables], Any]) -> list[Any]:
+        """What a function returns for each part."""
+        return self._collected(self._then(parts, partial(_pickled, function), totals.FOUND))
+
+    def _of_shares(self, function: Callable[[Any], Any], shares: list[Any]) -> list[Any]:
+        """What a function returns for each share."""
+        return self._collected(self._of_items(shares, partial(_pickled, function), totals.FOUND))
+
+    def _collected(self, parts: Parts) -> list[Any]:
+        return totals.unpickle_rows(self._rows(parts))
+
+    def _check(self, name: str, frame: object) -> None:
+        """Raise `InputTypeError` for data without the attributes of the engine's tables."""
+        if not all(hasattr(frame, attribute) for attribute in self.attributes):
+            kind = type(frame)
+            raise InputTypeError(
+                f"{name} is a {kind.__module__.partition('.')[0]} {kind.__name__}; wanted a {self.table}. "
+                "For data in this process there is fastndcg.evaluate."
+            )
+
+    @contextmanager
+    def plain_errors(self) -> Iterator[None]:
+        """Re-raise errors of fastndcg from an engine's tasks as they are, in one line, without its traces.
+
+            with plain_errors():
+                scores.write_parquet("scores")
+
+        Other errors pass unchanged. The engine's own error is the `__context__` of the one that is raised.
+        """
+        try:
+            yield
+        except Exception as error:
+            found = _of_worker(str(error)) if self._is_own(error) else None
+            if found is None:
+                raise
+            raise found from None
+
+
+def _alone(job: parcels.Job, read: Make, part: Any) -> Tables:
+    return parcels.joined(job, read(part))
+
+
+def _pickled(function: Callable[[Any], Any], part: Any) -> Iterator[pa.Table]:
+    with totals.telling_the_driver():
+        yield totals.pickle_row(function(part))
+
+
+def pickled_each(function: Make, part: Any) -> Iterator[pa.Table]:
+    return map(totals.pickle_row, function(part))
+
+
+def _of_worker(report: str) -> errors.FastndcgError | None:
+    """The error of this package that a worker raised. Engines pass on nothing of it but its report."""
+    for line in report.splitlines():
+        name, _, message = line.partition(": ")
+        module, _, kind = name.rpartition(".")
+        found = getattr(errors, kind, None) if module.endswith(errors.__name__) else None
+        if isinstance(found, type) and issubclass(found, errors.FastndcgError):
+            return found(message.strip())
+    return None
