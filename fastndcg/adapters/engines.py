@@ -102,12 +102,8 @@ class Engine(Flow[Frame]):
         grouped : bool
             True if the rows of a query are contiguous, though footers do not say it, as in sorted CSV.
 
-        Raises
-        ------
-        SourceError, ColumnError, MeasureError, InputTypeError
-            At once, as `fastndcg.read_parquet` and `evaluate` do.
-        InputError, SourceError
-            When the result is computed: all that `fastndcg.evaluate` refuses; a file that changed meanwhile.
+        Raises as `fastndcg.read_parquet` and `evaluate` do, at once; and `InputError` or `SourceError` when
+        the result is computed: for all that `fastndcg.evaluate` refuses, and a file that changed meanwhile.
         """
         with self.plain_errors():
             plan = self._plan_of_files(paths, measures, Options.of(options, "evaluate_files"))
@@ -156,10 +152,7 @@ class Engine(Flow[Frame]):
             For example 0.95: adds confidence intervals of the means, `low` to `high`, as `Scores.summary`
             does.
 
-        Raises
-        ------
-        ColumnError, MeasureError, InputTypeError, InputError
-            As in `evaluate`, at once, and without the traces of the engine.
+        Raises as `evaluate` does, at once, and without the traces of the engine.
         """
         if confidence is not None:
             check_confidence(confidence)
@@ -205,10 +198,7 @@ class Engine(Flow[Frame]):
             The columns of `by`, ascending with null last; `queries`, the number of queries; and the mean of
             each measure, correctly rounded. With `by=None`, one row without columns to group by.
 
-        Raises
-        ------
-        ColumnError, MeasureError, InputTypeError, InputError
-            A column is missing; also the errors of `evaluate`, if its values are computed only now.
+        Raises `ColumnError` for a missing column, and as `evaluate` if its values are computed only now.
         """
         with self.plain_errors():
             options = {"by": by, "weight": weight, "confidence": confidence, "quartiles": quartiles}
@@ -259,10 +249,7 @@ class Engine(Flow[Frame]):
         Comparison
             With gates, as `no_worse_than`. What needs values of queries, as `movers`, raises `InputError`.
 
-        Raises
-        ------
-        ColumnError, MeasureError, InputTypeError, InputError
-            As in `evaluate` and `fastndcg.compare`, at once.
+        Raises as `evaluate` and `fastndcg.compare` do, at once.
         """
         known, engine = as_measures(measures), self._of_table(df)
         what, how = comparing.check_compared(

@@ -52,10 +52,8 @@ def provider(*, ties: Ties = "input", first: bool = False, threads: int | None =
         It takes judgments and runs as named tuples, DataFrames and dicts of dicts. A judged query that the
         run lacks has the measure's default value, as in ir_measures.
 
-    Raises
-    ------
-    MeasureError, InputError, InputTypeError, ColumnError
-        While evaluating: a measure that does not exist here; as `Rankings.from_qrels_run` does.
+    Raises while evaluating: `MeasureError` for a measure that does not exist here, and as
+    `Rankings.from_qrels_run` does.
 
     Examples
     --------

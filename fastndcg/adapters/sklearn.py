@@ -38,11 +38,8 @@ def scorer(measures: Any, *, like: str | Convention | None = None, threads: int 
         It requests `qid`, the query of each row, (n_docs,), as whole numbers or strings in any order, scores
         the result of `predict`, and returns the mean over queries.
 
-    Raises
-    ------
-    MeasureError, ConventionError, InputError
-        A measure or a convention that does not exist; several measures. While scoring: no `qid`, as metadata
-        routing is off; and all that `fastndcg.evaluate` refuses.
+    Raises `MeasureError` for a measure that does not exist, and for several. While scoring, `InputError`
+    without `qid`, as metadata routing is off, and for all that `fastndcg.evaluate` refuses.
 
     Examples
     --------

@@ -176,10 +176,8 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
         Of the columns of grades and scores, and optionally of query ids for messages; it returns a double,
         null where the measure has no value.
 
-    Raises
-    ------
-    MeasureError, InputError
-        A measure that does not exist, or a form that this PySpark lacks; in tasks, as `evaluate` does.
+    Raises `MeasureError` or `InputError` for a measure that does not exist and a form that this PySpark
+    lacks; in tasks, as `evaluate` does.
     """
     asked = parts.one_measure(measure)
     if asked.params.get("ties") == "input":
