@@ -60,13 +60,8 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 
 _SHOWN = 12  # column names that a message lists; a feature table has hundreds
 _OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades")  # how columns are read
-_OPTIONAL = (
-    "doc_id",
-    "weight",
-    "is_judged",
-    "intents",
-    "propensity",
-)  # columns that are read only where named
+# columns that are read only where named
+_OPTIONAL = ("doc_id", "weight", "is_judged", "intents", "propensity")
 
 
 @dataclass(frozen=True)
@@ -142,13 +137,8 @@ class Columns(Roles):
     @property
     def names(self) -> list[str]:
         """Each column to read, once."""
-        named = (
-            *self.id_columns,
-            self.relevance,
-            self.score,
-            *(getattr(self, role) for role in _OPTIONAL),
-            *self.keep,
-        )
+        optional = (getattr(self, role) for role in _OPTIONAL)
+        named = (*self.id_columns, self.relevance, self.score, *optional, *self.keep)
         return list(dict.fromkeys(name for name in named if name is not None))
 
     @property
@@ -261,11 +251,8 @@ def find_columns(
         )
     kept = kept_names(names, roles.keep)
     optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
-    second = {
-        *second_choice,
-        *kept,
-        *(name for role, name in optional.items() if role != "doc_id" and name is not None),
-    }
+    named = (name for role, name in optional.items() if role != "doc_id" and name is not None)
+    second = {*second_choice, *kept, *named}
     keys: tuple[str, ...] = ()
     if roles.query is not None and not isinstance(roles.query, str):
         keys = tuple(dict.fromkeys(check_column(names, "query", name) for name in roles.query))
@@ -276,9 +263,7 @@ def find_columns(
         names if roles.relevance is not None else free, "relevance", roles.relevance, second_choice=second
     )
     query = ", ".join(keys) or None
-    if query is not None:
-        pass
-    elif roles.query is not None or not is_list(relevance) or fitting(names, "query"):
+    if not keys and (roles.query is not None or not is_list(relevance) or fitting(names, "query")):
         query = find_column(names, "query", roles.query, second_choice=second)
     roles, score = find_order(names if roles.score is not None else free, roles, second, every=names)
     if relevance == score and roles.relevance is None and roles.score is None:
