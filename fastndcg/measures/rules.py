@@ -101,6 +101,11 @@ def has(measure: str, called: str = "", *, cut: bool | None = None, **choices: A
     return Own(measure, called, tuple(sorted(changed.items())), _canonical(measure, more), cut)
 
 
+def have(rows: str, **choices: Any) -> tuple[Own, ...]:
+    """Several measures that share choices, as in `have("R Recall, RR MRR", empty="skip")`."""
+    return tuple(has(*row.split(), **choices) for row in rows.split(", "))
+
+
 def _canonical(measure: str | None, more: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Parameters in the order of their declaration, without those that have their default."""
     known = DEFINITIONS[measure].parameters if measure else ()

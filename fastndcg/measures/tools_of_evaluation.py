@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastndcg.measures.rules import Rounding, Rule, has
+from fastndcg.measures.rules import Rounding, Rule, has, have
 
 _TREC_CAVEATS = (
     "documents with equal scores are ordered by falling document id, and the run's rank column is ignored",
@@ -20,8 +20,7 @@ SKLEARN = Rule(
         "in 1.9.1, unsigned scores such as np.uint8 wrap around and give wrong values; cast them to float",
     ),
     others=(
-        has("DCG", "dcg_score"),
-        has("AP", "average_precision_score", cut=False, ties="block"),
+        has("DCG", "dcg_score"), has("AP", "average_precision_score", cut=False, ties="block"),
         has("AUC", "roc_auc_score", empty="nan", caveats=("of each query, and NaN for one class of grades",)),
     ),
 )  # fmt: skip
@@ -92,8 +91,7 @@ EVALUATION: tuple[Rule, ...] = (
         source="ir_measures/providers/pytrec_eval_provider.py",
         others=(
             *(own for own in _PYTREC_EVAL.others if own.measure not in ("NumRel", "NumRet", "RR")),
-            has("RR", "RR", cut=False),
-            has("RR", "RR@k", cut=True, ties="docid_asc", score_dtype=None),
+            has("RR", "RR", cut=False), has("RR", "RR@k", cut=True, ties="docid_asc", score_dtype=None),
             has("ERR", "ERR", rounding=Rounding(5, "stored"), score_dtype=None),
             has("Judged", "Judged", ties="docid_asc", score_dtype=None, pool="listed"),
             has(
@@ -110,8 +108,7 @@ EVALUATION: tuple[Rule, ...] = (
     _PYTREC_EVAL.replace(
         name="beir", tool="BEIR, read", source="beir/retrieval/evaluation.py, custom_metrics.py",
         others=(
-            has("AP", "map"), has("P", "P"), has("R", "recall"),
-            has("RR", "mrr", ties="input", missing="value", score_dtype=None),
+            *have("AP map, P P, R recall"), has("RR", "mrr", ties="input", missing="value", score_dtype=None),
         ),
         caveats=("means are printed with 5 decimals",
             "documents whose id is that of the query are dropped from the run first (ignore_identical_ids)"),
@@ -119,8 +116,7 @@ EVALUATION: tuple[Rule, ...] = (
     _PYTREC_EVAL.replace(
         name="mteb", tool="MTEB, read", source="mteb/_evaluators/retrieval_metrics.py",
         others=(
-            has("AP", "map"), has("P", "precision"), has("R", "recall"), has("Success", "hit_rate"),
-            has("RR", "mrr", score_dtype=None),
+            *have("AP map, P precision, R recall, Success hit_rate"), has("RR", "mrr", score_dtype=None),
         ),
         caveats=("means are printed with 5 decimals",),
     ),
@@ -176,8 +172,7 @@ EVALUATION: tuple[Rule, ...] = (
         "llama_index", of=None, ties="input", missing="value", tool="LlamaIndex, read",
         source="llama_index/core/evaluation/retrieval/metrics.py",
         others=(
-            has("Success", "hit_rate", cut=False), has("RR", "mrr", cut=False),
-            has("P", "precision", cut=False), has("R", "recall", cut=False), has("AP", "ap", cut=False),
+            *have("Success hit_rate, RR mrr, P precision, R recall, AP ap", cut=False),
         ),
         caveats=("all retrieved documents count; there is no cutoff", "empty lists raise an error"),
     ),
@@ -186,8 +181,7 @@ EVALUATION: tuple[Rule, ...] = (
         source="src/ragas/metrics/_context_precision.py, _context_recall.py",
         others=(
             has("AP", "context_precision", cut=False, denominator="hits"),
-            has("P", "id_based_context_precision", cut=False, empty="nan"),
-            has("R", "id_based_context_recall", cut=False, empty="nan"),
+            *have("P id_based_context_precision, R id_based_context_recall", cut=False, empty="nan"),
         ),
         caveats=("it adds 1e-10 to the number of relevant documents found",),
     ),

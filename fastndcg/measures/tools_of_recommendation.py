@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastndcg.measures.rules import Rule, has
+from fastndcg.measures.rules import Rule, has, have
 
 _RECSYS = Rule(
     "recsys", gain="binary", ties="input", missing="value",
@@ -19,9 +19,8 @@ RECOMMENDATION: tuple[Rule, ...] = (
         "rectools", gain="binary", ideal="full", ties="input", missing="value", unjudged="skip_irrelevant",
         tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG",
         others=(
-            has("P", "Precision", unjudged="skip_irrelevant"), has("R", "Recall", empty="skip"),
-            has("F", "F1Beta", empty="skip"), has("Success", "HitRate", empty="skip"),
-            has("AP", "MAP", empty="skip"), has("RR", "MRR", empty="skip"),
+            has("P", "Precision", unjudged="skip_irrelevant"),
+            *have("R Recall, F F1Beta, Success HitRate, AP MAP, RR MRR", empty="skip"),
             has(
                 "AUC", "PartialAUC(k=10)", cut=False, max_fp=10,
                 caveats=("insufficient_handling='ignore'; another k is replace(AUC={'max_fp': k})",),
@@ -103,8 +102,7 @@ RECOMMENDATION: tuple[Rule, ...] = (
         source="recommenders/evaluation/python_evaluation.py ndcg_at_k",
         others=(
             has("P", "precision_at_k", unjudged="skip_irrelevant", missing="skip"),
-            has("R", "recall_at_k", empty="skip", missing="skip"),
-            has("AP", "map", empty="skip", missing="skip"),
+            *have("R recall_at_k, AP map", empty="skip", missing="skip"),
         ),
         caveats=("score_type='binary'; users of the ground truth without predictions count as 0",),
     ),
@@ -143,10 +141,8 @@ RECOMMENDATION: tuple[Rule, ...] = (
         tool="sentence-transformers 6.2.0",
         source="sentence_transformer/evaluation/information_retrieval.py compute_metrics",
         others=(
-            has("Success", "accuracy@k", empty="skip"),
-            has("P", "precision@k", unjudged="skip_irrelevant"),
-            has("R", "recall@k", empty="skip"),
-            has("RR", "mrr@k", empty="skip", default_cutoff=10),
+            has("Success", "accuracy@k", empty="skip"), has("P", "precision@k", unjudged="skip_irrelevant"),
+            has("R", "recall@k", empty="skip"), has("RR", "mrr@k", empty="skip", default_cutoff=10),
             has("AP", "map@k", empty="skip", denominator="cutoff", default_cutoff=100),
         ),
         caveats=("ties are ordered by rising corpus id, the opposite of trec_eval",
@@ -178,8 +174,7 @@ RECOMMENDATION: tuple[Rule, ...] = (
         others=(
             has("P", "Precision", denominator="returned", empty="skip", missing="skip"),
             has("R", "Recall", denominator="cutoff", empty="skip", missing="skip"),
-            has("Success", "Hit", empty="skip", missing="skip"),
-            has("RR", "RecipRank", empty="skip", missing="skip"),
+            *have("Success Hit, RR RecipRank", empty="skip", missing="skip"),
             has("AP", "AveragePrecision", denominator="returned", empty="skip", missing="skip"),
             has("RBP", "RBP", p=0.85, unjudged="skip_irrelevant", missing="skip"),
         ),
@@ -197,8 +192,7 @@ RECOMMENDATION: tuple[Rule, ...] = (
 SPARK = _RECSYS.replace(
         name="spark", tool="Spark 4.3.0", source="mllib/evaluation/RankingMetrics.scala ndcgAt",
         others=(
-            has("P", "precisionAt", cut=True), has("R", "recallAt", cut=True),
-            has("AP", "meanAveragePrecision", cut=False),
+            *have("P precisionAt, R recallAt", cut=True), has("AP", "meanAveragePrecision", cut=False),
             has("AP", "meanAveragePrecisionAt", cut=True, denominator="cutoff"),
         ),
         caveats=("binary: PySpark silently drops a column of relevance",

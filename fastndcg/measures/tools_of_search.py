@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastndcg.measures.rules import Rounding, Rule, has
+from fastndcg.measures.rules import Rounding, Rule, has, have
 
 SEARCH: tuple[Rule, ...] = (
     Rule(
@@ -10,8 +10,7 @@ SEARCH: tuple[Rule, ...] = (
         unjudged="value",
         tool="Elasticsearch, read", source="index/rankeval/DiscountedCumulativeGain.java",
         others=(
-            has("P", "precision", denominator="returned"), has("R", "recall"),
-            has("RR", "mean_reciprocal_rank"),
+            has("P", "precision", denominator="returned"), *have("R recall, RR mean_reciprocal_rank"),
             has("ERR", "expected_reciprocal_rank",
                 caveats=("max_rel is its maximum_relevance, which it has no default for",)),
         ),
@@ -46,8 +45,7 @@ SEARCH: tuple[Rule, ...] = (
         tool="Rated Ranking Evaluator, read",
         source="rre-core/src/main/java/io/sease/rre/core/domain/metrics",
         others=(
-            has("P", "P@k", denominator="returned", rounding=Rounding(2, "stored")),
-            has("R", "Recall"), has("AP", "AP"),
+            has("P", "P@k", denominator="returned", rounding=Rounding(2, "stored")), *have("R Recall, AP AP"),
         ),
         caveats=("a query without relevant documents and without hits has the precision 1, here 0",
             ("its RR@k is of the hit with the greatest gain among the first k, "

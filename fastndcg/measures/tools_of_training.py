@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastndcg.measures.rules import Rule, has
+from fastndcg.measures.rules import Rule, has, have
 from fastndcg.measures.tools_of_evaluation import SKLEARN
 
 ABOVE_HALF = 0.5000000000000001  # the smallest grade above 0.5
@@ -48,22 +48,21 @@ _CATBOOST = Rule(
     others=(
         has(
             "AP", "MAP:top", rel=ABOVE_HALF, denominator="cutoff", weights="ignored", caveats=(_UNWEIGHTED,)
-        ),
+            ),
         has(
             "R", "RecallAt:top", rel=ABOVE_HALF, empty=1.0, weights="ignored", caveats=(_UNWEIGHTED,)
-        ),
+            ),
         has("RR", "MRR:top", rel=ABOVE_HALF),
         has(
             "P", "PrecisionAt:top", rel=ABOVE_HALF, denominator="returned", weights="ignored",
             caveats=(_UNWEIGHTED,),
-        ),
+            ),
         has(
             "AUC", "QueryAUC:type=Ranking", cut=False, pairs="graded", ties="average",
             weights="ignored",
             caveats=("type=Classic, the default, has this value for targets 0 and 1",),
-        ),
-        has("ERR", "ERR:top", stop="linear"), has("PFound", "PFound:top"),
-        has("DCG", "DCG:top"),
+            ),
+        has("ERR", "ERR:top", stop="linear"), *have("PFound PFound:top, DCG DCG:top"),
     ),
 )  # fmt: skip
 _TF_RANKING = Rule(
@@ -119,8 +118,7 @@ TRAINING: tuple[Rule, ...] = (
             has("P", "RetrievalPrecision", score_above=0, ties="unspecified", caveats=(_ABOVE_0,)),
             has("R", "RetrievalRecall", score_above=0, ties="input_to_16", caveats=(_ABOVE_0,)),
             has("RR", "RetrievalMRR", score_above=0, ties="unspecified", caveats=(_ABOVE_0,)),
-            has("Success", "RetrievalHitRate", ties="input_to_16"),
-            has("AUC", "RetrievalAUROC", cut=False),
+            has("Success", "RetrievalHitRate", ties="input_to_16"), has("AUC", "RetrievalAUROC", cut=False),
             has("AUC", "RetrievalAUROC(top_k)", cut=True, ties="unspecified"),
             has("Rprec", "RetrievalRPrecision", ties="input_to_16"),
         ), score_dtype="float32", weights="ignored", tolerance=1e-6,
