@@ -309,9 +309,7 @@ def fold_list(folds: Array | None, v: int, f: Fold) -> int:
     if f.fold in (tables.HITS, tables.FIRST, tables.REACHED, tables.STOP):
         return fold_by_rank(f, parameter)
     if f.fold == tables.GRADED_PAIRS:
-        value = graded_share(
-            f.ties, f.condensed, f.unjudged, f.ranked, f.gains, f.codes, f.sizes, f.group, f.chances
-        )
+        value = graded_share(f.ties, f.condensed, f.unjudged, f.ranked, f.gains, f.codes, f.sizes, f.chances)
     elif f.fold == tables.PAIRS and plain and parameter == 0.0 and cutoff >= f.ranked:
         value = share_of_distinct(f.ranked, f.gains, f.codes)
     elif f.fold == tables.PAIRS:

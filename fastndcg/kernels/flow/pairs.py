@@ -8,8 +8,9 @@ from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array
 
 from ..compile.marks import block, stoppable
-from .sorting import sort_falling
+from .sorting import INSERTION, sort_falling
 
+_FEW = 16  # up to so many gains, counting documents by gain is faster than sorting them
 _OF_TIED = (0.5, 0.0, 0.0, 1.0)  # share of the pairs of tied documents that are right, by AVERAGE to BEST
 
 
@@ -140,75 +141,130 @@ def share_of_distinct(ranked: int, gains: Array, codes: Array) -> float:
     return (pairs - (ranks - found * (found - 1) // 2)) / pairs if pairs > 0 else np.nan
 
 
-@stoppable
 @block
 def graded_share(
     ties: int, condensed: bool, unjudged: int, ranked: int, gains: Array, codes: Array, sizes: Array,
-    group: Array, chances: Array,
+    chances: Array,
 ) -> float:  # fmt: skip
-    """The value by GRADED_PAIRS; NaN if there is no pair.
+    """The value by GRADED_PAIRS; NaN if there is no pair."""
+    if gains.shape[0] <= min(_FEW, chances.shape[1]):
+        return share_of_few(ties, condensed, unjudged, ranked, gains, codes, sizes, chances)
+    return share_of_many(ties, condensed, unjudged, ranked, gains, codes, sizes, chances)
 
-    Documents are added rank by rank to counts by gain, in a tree (Fenwick, 1994) that says how many above a
-    document have a greater gain.
+
+@stoppable
+@block
+def share_of_few(
+    ties: int, condensed: bool, unjudged: int, ranked: int, gains: Array, codes: Array, sizes: Array,
+    chances: Array,
+) -> float:  # fmt: skip
+    """The share of the pairs of different gains that are right.
+
+    Rows of `chances`, by code: documents above that have it; that have a greater gain; and of a tied group.
     """
-    levels, counts = chances[0], chances[1]
-    n = 0
-    for i in range(ranked):
-        if not (condensed and codes[i] == unjudged):
-            levels[n] = gains[codes[i]]
-            n += 1
-    sort_falling(levels, n)
-    pairs, m = distinct_pairs(levels, n)
-    counts[: m + 1] = 0.0
-    right = 0.0
+    m = gains.shape[0]
+    seen, greater, group = chances[0], chances[1], chances[2]
+    seen[:m], greater[:m], group[:m] = 0.0, 0.0, 0.0
+    right = pairs = 0.0
     start = 0
     while start < ranked:
         stop = start + 1 if ties == tables.INPUT else start + sizes[start]
-        size = 0
+        if stop > start + 1:
+            for i in range(start, stop):
+                if not (condensed and codes[i] == unjudged):
+                    group[codes[i]] += 1.0
+            for q in range(m):
+                right += greater[q] * group[q]
+                for p in range(q):
+                    right += _OF_TIED[ties] * group[q] * group[p] * (gains[q] != gains[p])
+            group[:m] = 0.0
+        elif not (condensed and codes[start] == unjudged):
+            right += greater[codes[start]]
         for i in range(start, stop):
             if not (condensed and codes[i] == unjudged):
-                group[size] = gains[codes[i]]
-                place = place_of(group[size], levels, m) - 1
-                while place > 0:
-                    right += counts[place]
-                    place -= place & -place
-                size += 1
-        for i in range(size):
-            place = place_of(group[i], levels, m)
-            while place <= m:
-                counts[place] += 1.0
-                place += place & -place
-        if size > 1:
-            sort_falling(group, size)
-            tied, _ = distinct_pairs(group, size)
-            right += _OF_TIED[ties] * tied
+                gain = gains[codes[i]]
+                for q in range(m):  # no branch depends on the grades, so that it becomes vectors
+                    greater[q] += gains[q] < gain
+                seen[codes[i]] += 1.0
         start = stop
+    for q in range(m):
+        for p in range(q):
+            pairs += seen[q] * seen[p] * (gains[q] != gains[p])
     return right / pairs if pairs > 0.0 else np.nan
 
 
+@stoppable
 @block
-def distinct_pairs(values: Array, n: int) -> tuple[float, int]:
-    """Pairs of different ones among `n` sorted values; keeps the distinct values, and returns how many."""
-    kept = run = 0
+def share_of_many(
+    ties: int, condensed: bool, unjudged: int, ranked: int, gains: Array, codes: Array, sizes: Array,
+    chances: Array,
+) -> float:  # fmt: skip
+    """The same for any number of gains: sorting them by merging counts the pairs in the right order."""
+    values, spare = chances[0], chances[1]
+    tied = 0.0
+    start = n = 0
+    while start < ranked:
+        stop = start + 1 if ties == tables.INPUT else start + sizes[start]
+        first = n
+        for i in range(start, stop):
+            if not (condensed and codes[i] == unjudged):
+                values[n] = gains[codes[i]]
+                n += 1
+        if n > first + 1:  # in falling order, so that all of its pairs are counted as right
+            sort_falling(values[first:n], n - first)
+            tied += distinct_pairs(values[first:n], n - first)
+        start = stop
+    right = sort_and_count(values, spare, n) - (1.0 - _OF_TIED[ties]) * tied
+    pairs = distinct_pairs(values, n)
+    return right / pairs if pairs > 0.0 else np.nan
+
+
+@stoppable
+@block
+def sort_and_count(values: Array, spare: Array, n: int) -> int:
+    """Sort the first `n` values, greatest first; returns how many pairs of different ones were so before."""
+    count = 0
+    for first in range(0, n, INSERTION):
+        for i in range(first + 1, min(first + INSERTION, n)):
+            value, j = values[i], i
+            while j > first and values[j - 1] <= value:
+                values[j] = values[j - 1]
+                j -= 1
+            values[j] = value
+            count += j - first
+    width = INSERTION
+    while width < n:
+        for first in range(0, n, 2 * width):
+            middle, stop = min(first + width, n), min(first + 2 * width, n)
+            left, right, to = first, middle, first
+            while left < middle and right < stop:  # without a branch to mispredict
+                from_left = values[left] > values[right]
+                spare[to] = values[left if from_left else right]
+                count += (left - first) * (not from_left)
+                left += from_left
+                right += not from_left
+                to += 1
+            count += (stop - right) * (middle - first)
+            for i in range(left, middle):
+                spare[to] = values[i]
+                to += 1
+            for i in range(right, stop):
+                spare[to] = values[i]
+                to += 1
+        for i in range(n):
+            values[i] = spare[i]
+        width *= 2
+    return count
+
+
+@block
+def distinct_pairs(values: Array, n: int) -> float:
+    """Pairs of different ones among `n` sorted values."""
+    run = 0
     pairs = 1.0 * n * n
     for i in range(n):
         run += 1
         if i == n - 1 or values[i + 1] != values[i]:
-            values[kept] = values[i]
-            kept += 1
             pairs -= 1.0 * run * run
             run = 0
-    return pairs / 2.0, kept
-
-
-@block
-def place_of(value: float, falling: Array, n: int) -> int:
-    """The place of a value among `n` distinct ones, from 1."""
-    low, high = 0, n
-    while low < high:
-        middle = (low + high) // 2
-        if falling[middle] > value:
-            low = middle + 1
-        else:
-            high = middle
-    return low + 1
+    return pairs / 2.0
