@@ -9,7 +9,7 @@ import typer
 
 from fastndcg.cli.application import argument, command, option, refusing
 from fastndcg.cli.options import THREADS
-from fastndcg.cli.output import note, write
+from fastndcg.cli.output import note, refuse, write
 
 
 def _list_measures(wanted: bool) -> None:
@@ -55,6 +55,12 @@ def trec_eval(
     collection: int = option(
         "Documents in the collection, for utility.", 0, "--Number_docs_in_coll", "-N", min=0
     ),
+    form: str = option(
+        "Form of judgments: qrels, or qrels_jg, in which the iteration is a group of judges.",
+        "qrels",
+        "--rel_info_format",
+        "-R",
+    ),
     release: int = option(
         "9: 9.0.8, with scores as float32, its own levels of recall, and -q without queries that "
         "the run lacks.",
@@ -85,10 +91,13 @@ def trec_eval(
     from fastndcg.trec_eval.runs import read_judgments
 
     of_release: Any = release  # 9 or 10
+    groups = form == "qrels_jg"
+    if form not in ("qrels", "qrels_jg"):
+        refuse(f"--rel_info_format: {form} is not read here; wanted qrels or qrels_jg")
     with refusing("--measure: "):
-        read_names(measure or [], of_release)
+        read_names(measure or [], of_release, groups=groups)
     # the judgments of one run are read beside it
-    judged = qrels if len(runs) == 1 else read_judgments(qrels, threads)
+    judged = qrels if len(runs) == 1 or groups else read_judgments(qrels, threads)
     told: set[str] = set()
 
     def note_once(text: str) -> None:
@@ -110,6 +119,7 @@ def trec_eval(
             level=level,
             most=most,
             collection=collection,
+            groups=groups,
             threads=threads,
         )
         first = next(parts, "")  # nothing fails after it

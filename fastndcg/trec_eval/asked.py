@@ -13,8 +13,7 @@ from fastndcg.trec_eval.ranked import Release, is_whole
 if TYPE_CHECKING:
     from fastndcg.trec_eval.graded import Gains
 
-# trec_eval's other measures need files of preferences, or of judgments by several people
-_OTHER_FILES = ("prefs", "qrels_jg", "avgjg")
+_OF_ANY = ("runid", "num_q")  # which all forms of judgments have
 
 
 class Asked(NamedTuple):
@@ -25,11 +24,14 @@ class Asked(NamedTuple):
     names: list[str]
 
 
-def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked], list[str]]:
+def read_names(
+    texts: Sequence[str], release: Release = 10, *, groups: bool = False
+) -> tuple[list[Asked], list[str]]:
     """Return measures in the order of the output, and notes about texts without effect.
 
     Each text is a name, or a name, a point and parameters separated by commas, as after trec_eval's -m. If a
-    measure is named twice, its first parameters count, as in trec_eval.
+    measure is named twice, its first parameters count, as in trec_eval. `groups` says that judgments are of
+    groups of judges, which some measures need and others do not take.
 
     >>> [each.names for each in read_names(["ndcg_cut.10,5", "map"])[0]]
     [['map'], ['ndcg_cut_5', 'ndcg_cut_10']]
@@ -57,6 +59,12 @@ def read_names(texts: Sequence[str], release: Release = 10) -> tuple[list[Asked]
                 )
             else:
                 wanted[each] = parameters
+    for name in wanted:
+        if known[name].by_group != groups and name not in _OF_ANY:
+            form = "qrels_jg, judgments of several groups" if groups else "qrels, judgments"
+            raise MeasureError(
+                f"{name} is not computed of -R {form}; wanted -R {'qrels' if groups else 'qrels_jg'}"
+            )
     return [_with_parameters(known[name], wanted[name]) for name in known if name in wanted], notes
 
 
@@ -64,11 +72,8 @@ def _unknown_in_words(name: str, known: dict[str, Declared], release: Release) -
     there_are = f"there are {', '.join(known)}, and the sets {', '.join(SETS)}"
     if name in DECLARED:
         return f'trec_eval {release} has no measure "{name}", release {DECLARED[name].since} has; {there_are}'
-    if any(word in name for word in _OTHER_FILES):
-        return (
-            f'"{name}" needs preferences, or judgments of several people, which are not read here; '
-            f"{there_are}"
-        )
+    if "prefs" in name:
+        return f'"{name}" needs preferences, which are not read here; {there_are}'
     return f'no measure of trec_eval is called "{name}"; {there_are}.{suggest(name, [*known, *SETS])}'
 
 

@@ -44,6 +44,7 @@ class Declared(NamedTuple):
     since: Release = 9
     differs: bool = False  # whether releases compute it differently
     is_standard: bool = True  # one of all_trec
+    by_group: bool = False  # the mean over groups of judges, which `-R qrels_jg` reads
 
     @property
     def is_shown_for_queries(self) -> bool:
@@ -52,7 +53,9 @@ class Declared(NamedTuple):
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 _TENTHS = tuple(tenth / 10 for tenth in range(11))
+_FIFTHS = tuple(fifth / 5 for fifth in range(1, 11))
 _COUNT: Any = {"summed": "sum"}
+_BY_GROUP: Any = {"is_standard": False, "by_group": True}
 DECLARED = {
     each.name: each
     for each in (
@@ -81,7 +84,7 @@ DECLARED = {
         Declared("gm_bpref", "geometric mean of binary preference",
             lambda ranked: raised_logarithms(preference(ranked)), summed="geometric"),
         Declared("Rprec_mult", "precision at multiples of the number of relevant documents", rprec_mult,
-            "shares", tuple(fifth / 5 for fifth in range(1, 11))),
+            "shares", _FIFTHS),
         Declared("utility", "worth of documents returned and relevant, returned, relevant, neither", utility,
             "numbers", (1.0, -1.0, 0.0, 0.0)),
         Declared("11pt_avg", "interpolated precision averaged over levels of recall", eleven_points,
@@ -115,6 +118,12 @@ DECLARED = {
             (1,)),
         Declared("num_nonrel_judged_ret", "returned documents judged not relevant",
             lambda ranked: np.bincount(ranked.query[ranked.is_miss], minlength=ranked.n_queries), **_COUNT),
+        Declared("map_avgjg", "mean of map by each group of judges", average_precision, **_BY_GROUP),
+        Declared("P_avgjg", "mean of P by each group of judges",
+            lambda ranked, cutoffs: [ranked.hits_before(k) / k for k in cutoffs], "cutoffs", _CUTOFFS,
+            **_BY_GROUP),
+        Declared("Rprec_mult_avgjg", "mean of Rprec_mult by each group of judges", rprec_mult, "shares",
+            _FIFTHS, **_BY_GROUP),
         Declared("yaap", "log odds of average precision", yaap, is_standard=False),
         Declared("rbp", "rank-biased precision, p=0.9", graded.rbp, "gains", since=10),
         Declared("rbp_resid", "rank-biased precision that unjudged documents could add", graded.rbp_resid,
@@ -134,5 +143,6 @@ SETS = {
         "set_relative_P", "set_map",
         "set_F",
     ],
+    "qrels_jg": ["runid", "num_q", "map_avgjg", "P_avgjg", "Rprec_mult_avgjg"],
     "all_trec": [each.name for each in DECLARED.values() if each.is_standard],
 }  # fmt: skip

@@ -49,6 +49,9 @@ def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> 
     columns = []
     for each in wanted:
         for name, values in zip(each.names, compute_values(each, run.ranked, release), strict=True):
+            if run.groups is not None and values is not None:
+                of_query = np.repeat(np.arange(len(run.groups)), run.groups)
+                values = np.bincount(of_query, values) / run.groups  # noqa: PLW2901
             # release 10 clears values of queries that the run lacks by exact name, not with parameters
             is_cleared = name in ("num_ret", "utility", "relstring", "rbp_resid") or name.startswith("unj")
             if is_cleared and not run.is_returned.all():
@@ -110,13 +113,13 @@ def report(
     map                     all     0.2500
     ndcg_cut_5              all     0.4796
     """
-    wanted, notes = read_names(measures, release)
+    wanted, notes = read_names(measures, release, groups=options.get("groups", False))
     scored = read(qrels, run, complete=complete, release=release, **options)
     for text in (*notes, *scored.notes):
         note(text)
     # release 9 does not show queries that the run lacks, but its means count them
     n_judged = len(scored.queries)
-    if release == 9:
+    if release == 9 and scored.groups is None:
         scored = _run_of_returned(scored)
     columns = _columns(scored, wanted, n_judged, release)
     if per_query:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.common.arrays import offsets_from
+from fastndcg.common.arrays import offsets_from, runs_of
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, SourceError
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import TABLE, TREC
 from fastndcg.sources.joins import join
+from fastndcg.sources.line_blocks import INTENTS
+from fastndcg.sources.lines import read_lines, whole
 from fastndcg.sources.opening import path_of, report_progress
 from fastndcg.sources.sides import Side, name_of
 from fastndcg.sources.text_sides import format_of_side, text_side
-from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Ranked, Release, rows_of
+from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Int64, Ranked, Release, rows_of
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
@@ -32,6 +35,7 @@ class Run(NamedTuple):
     is_returned: Bools
     ranked: Ranked
     notes: list[str]
+    groups: Int64 | None = None  # of judges of each query; each is a query of `ranked`
 
 
 def read_judgments(qrels: PathLike, threads: int | None = None) -> Side:
@@ -49,6 +53,7 @@ def read(
     most: int | None = None,
     collection: int = 0,
     release: Release = 10,
+    groups: bool = False,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Run:
@@ -58,8 +63,9 @@ def read(
     `read_judgments`. `complete` is -c: judged queries that the run lacks count. `judged_only` is -J: unjudged
     documents are dropped. `level` is -l, the smallest grade that is relevant; `most` is -M, the
     documents of a query that are used; `collection` is -N, those of the collection, for `utility`. Release 9
-    compares scores as float32, 10 as float64. Raises `SourceError` and `InputError` as `read_trec`, also if
-    no query is in both files.
+    compares scores as float32, 10 as float64. `groups` is -R qrels_jg: the second field of a judgment is the
+    group of its judge, and a document has a grade of each. Raises `SourceError` and `InputError` as
+    `read_trec`, also if no query is in both files.
     """
     if isinstance(qrels, Side):
         judged = qrels
@@ -68,6 +74,8 @@ def read(
     else:
         with report_progress(progress, qrels, run):
             judged, scored = side_of_path(qrels, False, threads), side_of_path(run, True, threads)
+    if groups:
+        judged, scored = _by_group(path_of(qrels, "qrels"), scored, threads)
     missing = np.isnan(scored.values)
     if missing.any():
         row = int(np.argmax(missing))
@@ -107,7 +115,45 @@ def read(
     pool_rows, pool_sizes = rows_of(pool_offsets, order, None)
     pool = pool[pool_rows].astype(np.int64)
     ranked = Ranked(offsets_from(sizes), grades, offsets_from(pool_sizes), pool, level, collection)
-    return Run(scored.tag, queries, np.diff(rankings.offsets)[order] > 0, ranked, notes)
+    is_returned = np.diff(rankings.offsets)[order] > 0
+    if not groups:
+        return Run(scored.tag, queries, is_returned, ranked, notes)
+    names_of = [name.partition("\0")[0] for name in queries]
+    queries = list(dict.fromkeys(names_of))
+    counts = np.array([*Counter(names_of).values()], np.int64)
+    return Run(scored.tag, queries, is_returned[np.cumsum(counts) - 1], ranked, notes, counts)
+
+
+def _by_group(qrels: str, scored: Side, threads: int | None) -> tuple[Side, Side]:
+    """Judgments and a run of each group of judges of a query, with ids of both around a zero byte."""
+    lines = read_lines(qrels, INTENTS, threads=threads)
+    names = lines.intents.dictionary_encode()
+    width = max(1, len(names.dictionary))
+    keys, codes = np.unique(
+        lines.query_codes.astype(np.int64) * width + array_of(names.indices), return_inverse=True
+    )
+    ids, groups = lines.queries.cast(pa.large_binary()).to_pylist(), names.dictionary.to_pylist()
+    queries = pa.array([ids[key // width] + b"\0" + groups[key % width] for key in keys], pa.large_binary())
+    judged = Side(
+        qrels,
+        queries,
+        codes,
+        lines.docs,
+        whole(lines.values),
+        lambda row: f"{qrels}, line {lines.line_of(row)}",
+    )
+    place = {name: at for at, name in enumerate(scored.queries.cast(pa.large_binary()).to_pylist())}
+    of_run = np.array([place.get(ids[key // width], -1) for key in keys], np.int64)
+    sizes = np.append(np.bincount(scored.codes, minlength=len(place)), 0)
+    by_query = np.argsort(scored.codes, kind="stable")
+    rows = by_query[runs_of((np.cumsum(sizes) - sizes)[of_run], sizes[of_run])]
+    return judged, scored._replace(
+        queries=queries,
+        codes=np.repeat(np.arange(len(keys)), sizes[of_run]),
+        docs=scored.docs.take(column_of(rows)),
+        values=scored.values[rows],
+        place=lambda row: scored.place(int(rows[row])),
+    )
 
 
 def side_of_path(path: PathLike, has_rank: bool, threads: int | None) -> Side:

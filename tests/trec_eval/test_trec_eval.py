@@ -512,7 +512,8 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
     [
         ("mapp", 'no measure of trec_eval is called "mapp"; there are runid, num_q'),
         ("mapp", 'Did you mean "map"?'),
-        ("prefs_simp", '"prefs_simp" needs preferences, or judgments of several people, which are not read here'),
+        ("prefs_simp", '"prefs_simp" needs preferences, which are not read here'),
+        ("map_avgjg", "map_avgjg is not computed of -R qrels, judgments; wanted -R qrels_jg"),
         ("P.", '"P." has no parameters after the point'),
         ("P.0", "P was given the cutoff 0; wanted 1 or more"),
         ("P.5,5", "P was given 5,5, which repeats a value"),
@@ -532,6 +533,54 @@ def test_measures_that_there_are_not(both, measure, message):
     result = commands.run("trec_eval", "-m", measure, *(str(path) for path in both(QRELS, RUN)))
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("options", [[], ["-c"], ["-J"], ["-l", 2, "-M", 6]])
+def test_groups_of_judges_are_the_mean_of_each(tmp_path, options):
+    """The three measures of -R qrels_jg; trec_eval's own file of them is printed byte for byte."""
+    random, lines, groups = np.random.default_rng(4), [], {"q1": "ab", "q2": "abc", "q3": "b", "q9": "a"}
+    for query, names in groups.items():
+        for name in names:
+            docs = random.permutation(12)[: random.integers(3, 9)].tolist()
+            lines += [(query, name, f"{query} {name} d{doc} {random.integers(0, 4)}\n") for doc in docs]
+    run = [
+        f"{query} 0 d{doc} 1 {random.random():.4f} me\n" for query in ("q3", "q1", "q2") for doc in range(10)
+    ]
+    (tmp_path / "run").write_text("".join(run))
+    (tmp_path / "qrels").write_text("".join(line for *_, line in lines))
+    words = ["-q", *options, tmp_path / "qrels", tmp_path / "run"]
+    found = values_of(commands.run("trec_eval", "-R", "qrels_jg", "-m", "qrels_jg", *words).stdout)
+    of_groups, queries = {}, ["q1", "q2", "q3", *(["q9"] if "-c" in options else [])]
+    for query in queries:
+        for name in groups[query]:
+            (tmp_path / "one").write_text("".join(line for *at, line in lines if at == [query, name]))
+            values = (
+                values_of(
+                    printed(
+                        tmp_path / "one",
+                        tmp_path / "run",
+                        ["map", "P", "Rprec_mult"],
+                        complete="-c" in options,
+                        judged_only="-J" in options,
+                        level=1 + ("-l" in options),
+                        most=6 if "-M" in options else None,
+                    )
+                )
+                if query != "q9"
+                else {}
+            )
+            for (measure, _), value in values.items():
+                of_groups.setdefault((measure, query), []).append(float(value))
+    assert found["num_q", "all"].strip() == str(len(queries))
+    for (measure, query), each in of_groups.items():
+        head, _, tail = measure.partition("_mult")
+        name = (
+            f"{head}_mult_avgjg{tail}"
+            if tail
+            else f"{measure.split('_')[0]}_avgjg{measure[len(measure.split('_')[0]) :]}"
+        )
+        assert float(found[name, query]) == pytest.approx(sum(each) / len(each), abs=1.1e-4)
 
 
 @pytest.mark.compiled
