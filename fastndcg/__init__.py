@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from fastndcg.decide.explanation import explain as explain
     from fastndcg.decide.exposure import catalogue as catalogue
     from fastndcg.decide.judging import check_judges as check_judges
+    from fastndcg.decide.judging import sample_queries as sample_queries
     from fastndcg.decide.judgment_checks import check_judgments as check_judgments
     from fastndcg.decide.negatives import correct_sampled as correct_sampled
     from fastndcg.decide.over_time import History as History
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
     from fastndcg.decide.ranges import tie_range as tie_range
     from fastndcg.decide.rank_agreement import online_agreement as online_agreement
     from fastndcg.decide.rank_agreement import rank_agreement as rank_agreement
-    from fastndcg.decide.sampling import sample_queries as sample_queries
     from fastndcg.decide.systems import compare as compare
     from fastndcg.errors import ColumnError as ColumnError
     from fastndcg.errors import ConventionError as ConventionError
@@ -129,7 +129,7 @@ _HOMES = {
     "decide.drift": "drift",
     "decide.explanation": "Explanation Explanations explain",
     "decide.exposure": "catalogue",
-    "decide.judging": "check_judges",
+    "decide.judging": "check_judges sample_queries",
     "decide.judgment_checks": "check_judgments",
     "decide.pools": "judge_next pool",
     "decide.positions": "propensities",
@@ -137,7 +137,6 @@ _HOMES = {
     "decide.powered": "PredictionPowered prediction_powered",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
     "decide.rank_agreement": "online_agreement rank_agreement",
-    "decide.sampling": "sample_queries",
     "decide.negatives": "correct_sampled",
     "decide.systems": "compare",
     "errors": (

@@ -10,11 +10,10 @@ anchoring       what the order of the returned documents could have made of a me
 explained       a query document by document: gains, contributions, what was missed, exchanges
 explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          how far ties and unjudged documents could move a measure
-judging         `check_judges`: how far judges agree, and whether one drifts
+judging         `check_judges`: how far judges agree, and drift; `sample_queries`: which queries to judge
 judgment_checks  `check_judgments`: whether judgments can be used, and fit the runs that they judge
 pools           `pool`: documents that several systems return; `judge_next`: which to judge first
 powered         `prediction_powered`: few labels of people, and many of a judge that may err
-sampling        `sample_queries`: which queries to judge, with weights that undo how they were drawn
 positions       `propensities`: how likely each rank is to be looked at, from a log of clicks
 drift           how much of a change came from within slices, and how much from their mix
 over_time       `History`: means by date in one file, and since when a change is sure

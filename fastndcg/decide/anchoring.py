@@ -1,5 +1,4 @@
-"""Anchors: values of the worst, a random and the best order of the returned documents, to compare the actual
-value with.
+"""Anchors: values of the worst, a random and the best order of the returned documents.
 
 The three orders are three rules for ties when all documents are tied, so the kernels that compute values
 compute anchors too.
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from fastndcg.typing import Chart, Ties
 
 Float64 = npt.NDArray[np.float64]
-
-_ROUNDING = 1e-12  # the difference that adding up in another order can make
 
 
 class OfOrders:
@@ -76,13 +73,7 @@ class Anchor(NamedTuple):
 
 
 class Anchors(OfOrders, AsFrame):
-    """The result of `anchors`: an `Anchor` for each measure, and their means.
-
-    Attributes
-    ----------
-    measures : tuple of Measure
-    queries : pyarrow.Table, n_queries rows
-    """
+    """The result of `anchors`: an `Anchor` for each of its `measures`, and their means; a table `queries`."""
 
     def __init__(self, scores: Scores) -> None:
         super().__init__(scores, len(ORDERS))
@@ -106,9 +97,7 @@ class Anchors(OfOrders, AsFrame):
 
     def to_arrow(self) -> pa.Table:
         """A row for each query and measure: the id, measure, worst, random, actual, best, position, ceiling,
-        quality.
-
-        Undefined numbers are NaN.
+        quality; NaN where undefined.
         """
         ids, n = self.queries.column_names[0], len(self.measures)
         places = pa.array(np.repeat(np.arange(len(self)), n))
@@ -141,9 +130,8 @@ def anchors(
 
     Parameters
     ----------
-    rankings : Rankings or RankingsStream
-    measures : one or several of Measure, notation, or ir_measures object
-        Their own `ties` affect only `actual`.
+    rankings, measures : Rankings or RankingsStream; as in `evaluate`
+        The measures' own `ties` affect only `actual`.
     threads : int, optional
         Default: all threads that Numba has. The values do not depend on it.
 
@@ -154,14 +142,14 @@ def anchors(
         `found.summary()` the means:
 
         - `worst`, `random`, `best`: the value of the worst order of the returned documents, the exact
-          expected value over all orders, and the value of the best order. `actual` is the value of the
-          ranking itself.
+          expected value over all orders, and the value of the best order. `actual` is that of the ranking
+          itself.
         - `position` = (actual - random) / (best - random): 0 is a random order, 1 is the best order, and less
           than 0 is worse than random. NaN if all orders have the same value.
         - `ceiling` = best / value of all judged documents that gain anything, best first: the share of the
-          possible value that the best order of the returned documents reaches. NaN if the possible value is
-          0, and for measures that count judgments, divide by propensities, or compare with as many perfect
-          documents as were returned.
+          possible value that the returned documents reach at best. NaN if the possible value is 0, and for
+          measures that count judgments, divide by propensities, or compare with as many perfect documents as
+          were returned.
         - `quality` = actual / best. Ceiling times quality is the share of the possible value that is reached.
 
         In `summary()`, the last three are computed from the means.
@@ -191,12 +179,11 @@ def anchors(
     [-0.421, 1.0]
     """
     asked = as_measures(measures)
-    if isinstance(rankings, RankingsStream):
-        threads = rankings._scoring_threads if threads is None else threads
-        with hold_functions(asked):
+    with hold_functions(asked):
+        if isinstance(rankings, RankingsStream):
+            threads = rankings._scoring_threads if threads is None else threads
             part = partial(scores_of_orders, asked, threads=threads)
             return Anchors(streams.evaluate_stream(rankings, part))
-    with hold_functions(asked):
         return Anchors(scores_of_orders(asked, rankings, threads))
 
 
@@ -217,15 +204,10 @@ def scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads:
     ]
     of_rules = ways.score(as_measures([measure for each in by_rule for measure in each]), tied, threads)
     worst, random, best = (np.array([of_rules[measure] for measure in each]) for each in by_rule)
-    reachable = _reachable(actual, rankings, threads)
-    orders = [part.reshape(actual.values.shape) for part in (worst, random, actual.values, best, reachable)]
-    return Scores(
-        measures * len(ORDERS),
-        np.concatenate(orders),
-        np.tile(actual._empty, (len(ORDERS), 1)),
-        rankings,
-        rankings.weight,
-    )
+    orders = worst, random, actual.values, best, _reachable(actual, rankings, threads)
+    values = np.concatenate([part.reshape(actual.values.shape) for part in orders])
+    empty = np.tile(actual._empty, (len(ORDERS), 1))
+    return Scores(measures * len(ORDERS), values, empty, rankings, rankings.weight)
 
 
 def summary_of_orders(means: Mapping[str, Sequence[float]], empty: Sequence[int], queries: int) -> Summary:
@@ -245,7 +227,8 @@ def _anchor_of(means: Sequence[float]) -> dict[str, float]:
 def _anchor(worst: Any, random: Any, actual: Any, best: Any, reachable: Any) -> Anchor:
     """The anchors of one measure, for each query or for means."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        alike = best - worst <= _ROUNDING * np.maximum(np.abs(best), np.abs(worst))
+        # equal up to what adding up in another order can make
+        alike = best - worst <= 1e-12 * np.maximum(np.abs(best), np.abs(worst))
         position = np.where(alike, np.nan, (actual - random) / (best - random))
         ceiling = np.where(reachable != 0, best / reachable, np.nan)
         quality = np.where(best != 0, actual / best, np.nan)
@@ -283,29 +266,26 @@ def _check(measure: Measure, rankings: Rankings) -> None:
     if isinstance(discount, Numbers | Function):
         shown = min(cutoff, longest) if cutoff is not None else longest
         table = np.append(discount_table(discount, shown), [0.0] * is_cut)
-        rises = np.flatnonzero(np.diff(table) > 0)
-        if len(rises):
-            rank = int(rises[0]) + 2
+        rises = np.flatnonzero(np.diff(table) > 0) + 2
+        for rank in rises[:1].tolist():
             raise MeasureError(
-                f"{measure} has no known best order: its discount is {table[rank - 1]:g} at rank {rank} "
-                f"and {table[rank - 2]:g} before it; wanted discounts that do not rise, "
-                "and end at 0 or above"
+                f"{measure} has no known best order: its discount is {table[rank - 1]:g} at rank {rank} and "
+                f"{table[rank - 2]:g} before it; wanted discounts that do not rise, and end at 0 or above"
             )
-
-
-# ---- what was judged ----
 
 
 def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float64:
     """The value of all judged documents with a gain, best first; NaN for measures without such a bound."""
-    out, measures = np.full(actual.values.shape, np.nan), actual.measures
-    kinds = [(_kind(measure), measure.params.get("unjudged")) for measure in measures]
-    for kind in dict.fromkeys(kinds):
-        rows = [row for row, other in enumerate(kinds) if other == kind]
-        if kind[0] is None:
+    out, kinds = np.full(actual.values.shape, np.nan), dict[Any, list[int]]()
+    for row, measure in enumerate(actual.measures):
+        kinds.setdefault((_kind(measure), measure.params.get("unjudged")), []).append(row)
+    given: dict[str, Any] = {"ties": "best", "judged_only": False, "unjudged": None}
+    for (kind, _), rows in kinds.items():
+        if kind is None:
             continue
-        tied = _lay_out(measures[rows[0]], rankings)
-        asked = [_measure_of_judged(measures[row]) for row in rows]
+        measures = [actual.measures[row] for row in rows]
+        tied = _lay_out(measures[0], rankings)
+        asked = [each(**{name: given[name] for name in given if name in each.params}) for each in measures]
         scores = ways.score(as_measures(asked), tied, threads)
         for row, measure in zip(rows, asked, strict=True):
             # if no document gains, the value of an empty query, or 0
@@ -317,19 +297,17 @@ def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float
 def _kind(measure: Measure) -> Any:
     """The rule that finds documents with a gain; None if their best ranking does not bound the value."""
     params, definition = measure.params, measure.definition
-    as_many_as_returned = params.get("ideal") == "full" or definition.worth == "scaled"
     counts_judgments = definition.worth == "unjudged" or definition.ranking == "none"
     counts_documents = definition.worth == "found" and params["rel"] is None
-    if counts_judgments or counts_documents or params.get("ips"):
-        return None
-    if as_many_as_returned and not measure.is_cut:
+    as_many_as_returned = params.get("ideal") == "full" or definition.worth == "scaled"
+    if (
+        counts_judgments
+        or counts_documents
+        or params.get("ips")
+        or (as_many_as_returned and not measure.is_cut)
+    ):
         return None
     return "intents" if definition.way == "intents" else worths.worth_of(measure)
-
-
-def _measure_of_judged(measure: Measure) -> Measure:
-    given: dict[str, Any] = {"ties": "best", "judged_only": False, "unjudged": None}
-    return measure(**{name: value for name, value in given.items() if name in measure.params})
 
 
 def _lay_out(measure: Measure, rankings: Rankings) -> Rankings:
@@ -343,11 +321,11 @@ def _lay_out(measure: Measure, rankings: Rankings) -> Rankings:
         )
     offsets, grades = laid_out.judged_documents(rankings, measure)
     gaining = worths.gains_of_grades(measure, grades) > 0
-    n = int(np.count_nonzero(gaining))
+    tied = np.zeros(int(np.count_nonzero(gaining)), rankings.scores.dtype)
     return Rankings._from_offsets(
         offsets_of(gaining, offsets),
         grades[gaining],
-        np.zeros(n, rankings.scores.dtype),
+        tied,
         judged=(offsets, grades),
         queries=rankings.queries,
     )

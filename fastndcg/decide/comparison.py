@@ -17,7 +17,7 @@ from fastndcg.common.exports import without_nan
 from fastndcg.common.table import Table
 from fastndcg.decide.contrasts import COLUMNS, KEYS, Contrasts, Options
 from fastndcg.decide.matching import MatchedSamples, missing_text
-from fastndcg.decide.standings import ComparisonGates, ComparisonRanks
+from fastndcg.decide.standings import ComparisonStandings
 from fastndcg.decide.texts import relative
 from fastndcg.errors import ColumnError, InputError, check_system
 from fastndcg.measures import Measure, find_measure
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fastndcg.plot import ComparisonPlots
 
 
-class Comparison(ComparisonRanks, ComparisonGates):
+class Comparison(ComparisonStandings):
     """The result of `compare`: a row of numbers for each measure and pair of systems. It prints as a table.
 
     Attributes
@@ -56,8 +56,7 @@ class Comparison(ComparisonRanks, ComparisonGates):
         options: Options,
         found: Contrasts | None = None,
     ) -> None:
-        self.measures, self.systems = tuple(measures), tuple(matched.samples)
-        self.missing = matched.missing
+        self.measures, self.systems, self.missing = tuple(measures), tuple(matched.samples), matched.missing
         self._samples, self._options = matched.samples, options
         self.anchors: dict[str, Anchors] = {}
         found = found or Contrasts(self.measures, matched.samples, options)
@@ -74,8 +73,6 @@ class Comparison(ComparisonRanks, ComparisonGates):
             numbers = row | {"effect_low": low, "effect_high": high, "relative": relative(row)}
             rows.append({name: numbers[name] for name in COLUMNS})
         return rows
-
-    # ---- questions ----
 
     @property
     def confidence(self) -> float:
@@ -100,10 +97,8 @@ class Comparison(ComparisonRanks, ComparisonGates):
         if system is None and len(fitting) > 1:
             raise InputError(f"there are {len(fitting)} pairs; name one, as in system={fitting[-1][0]!r}")
         if not fitting:
-            raise InputError(
-                f"{system or baseline} was compared with no other system in this direction; "
-                "name both system and baseline"
-            )
+            alone = f"{system or baseline} was compared with no other system in this direction"
+            raise InputError(f"{alone}; name both system and baseline")
         return fitting[0]
 
     def movers(
@@ -122,7 +117,7 @@ class Comparison(ComparisonRanks, ComparisonGates):
         Returns
         -------
         Table
-            The columns of queries; `baseline` and `system`, the values of the two; and `difference`.
+            As that of `differences`.
 
         Raises
         ------
@@ -137,8 +132,7 @@ class Comparison(ComparisonRanks, ComparisonGates):
         [0.5]
         """
         table = self.differences(measure, system, baseline=baseline)
-        far = np.abs(array_of(table["difference"]))
-        far[np.isnan(far)] = 0
+        far = np.nan_to_num(np.abs(array_of(table["difference"])), posinf=np.inf)
         chosen = np.argsort(-far, kind="stable")[: max(n, 0)]
         return Table(table.take(pa.array(chosen[far[chosen] > 0])))
 
@@ -147,22 +141,13 @@ class Comparison(ComparisonRanks, ComparisonGates):
     ) -> Table:
         """All queries with their values of two systems, in the order of the first system's queries.
 
-        Parameters
-        ----------
-        measure : Measure, notation, or ir_measures object
-        system, baseline : str, optional
-            As in `movers`.
+        Parameters and errors are those of `movers`.
 
         Returns
         -------
         Table
             The columns of queries; `baseline` and `system`, the values of the two; and `difference`. NaN if a
             value is missing.
-
-        Raises
-        ------
-        MeasureError, InputError
-            A measure or systems that were not compared; independent samples.
 
         Examples
         --------
@@ -173,16 +158,15 @@ class Comparison(ComparisonRanks, ComparisonGates):
         """
         place = self.measures.index(find_measure(measure, self.measures, "was not compared"))
         if not self._options.paired:
-            raise InputError(
-                "independent samples share no query, so there are no differences; compare with paired=True"
-            )
+            said = "independent samples share no query, so there are no differences; compare with paired=True"
+            raise InputError(said)
         own, theirs = (self._samples[one] for one in self.pair(system, baseline))
-        columns = {"baseline": theirs.values[place], "system": own.values[place]}
+        values = theirs.values[place], own.values[place]
         table = own.queries
-        columns["difference"] = exact_sums.differences_of(columns["system"], columns["baseline"])
-        for column, values in columns.items():
-            table = table.append_column(column, pa.array(values))
-        return Table(table)
+        for name, column in zip(("baseline", "system"), values, strict=True):
+            table = table.append_column(name, pa.array(column))
+        difference = exact_sums.differences_of(*values[::-1])
+        return Table(table.append_column("difference", pa.array(difference)))
 
     def slices(self, columns: str | Sequence[str]) -> dict[tuple[Any, ...], Comparison]:
         """Repeat the comparison for each group of queries.
@@ -219,23 +203,17 @@ class Comparison(ComparisonRanks, ComparisonGates):
         kept = [sample.queries.select(names) for sample in self._samples.values()]
         every = pa.concat_tables(kept, promote_options="permissive")
         values, groups = groups_of([every[name] for name in names])
-        ends = np.cumsum([len(table) for table in kept])
+        starts = np.cumsum([0, *map(len, kept)])
         found = {}
-        for key, rows in zip(
-            zip(*(column.to_pylist() for column in values), strict=True), groups, strict=True
-        ):
-            parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
-            of_systems = {
-                system: part - (end - len(table))
-                for system, part, end, table in zip(self._samples, parts, ends.tolist(), kept, strict=True)
-            }
-            for system, part in of_systems.items():
+        for key, rows in zip(zip(*(each.to_pylist() for each in values), strict=True), groups, strict=True):
+            parts, samples = np.split(rows, np.searchsorted(rows, starts[1:-1])), {}
+            for system, part, start in zip(self._samples, parts, starts, strict=False):
                 if not len(part):
                     group = ", ".join(map("{}={!r}".format, names, key))
                     raise InputError(
                         f'"{system}" has no query where {group}; leave such queries out of all systems'
                     )
-            samples = {name: self._samples[name].of(rows) for name, rows in of_systems.items()}
+                samples[system] = self._samples[system].of(part - start)
             found[key] = Comparison(self.measures, MatchedSamples(samples, {}), self._options)
         return found
 
@@ -257,8 +235,7 @@ class Comparison(ComparisonRanks, ComparisonGates):
         Raises
         ------
         InputError
-            A difference of 0, or one for which 10^18 queries are too few; a power that is not between 0 and
-            1; independent samples.
+            A difference of 0, or one for which 10^18 queries are too few; another power; independent samples.
 
         Examples
         --------
@@ -270,24 +247,16 @@ class Comparison(ComparisonRanks, ComparisonGates):
         """
         is_number = isinstance(difference, Real) and not isinstance(difference, bool)
         if not (is_number and math.isfinite(difference) and difference):
-            raise InputError(
-                f"difference={difference!r} is not a difference to detect; "
-                "wanted a finite number other than 0"
-            )
+            said = "is not a difference to detect; wanted a finite number other than 0"
+            raise InputError(f"difference={difference!r} {said}")
         power = check_share("power", power, 0.8)
         if not self._options.paired:
             raise InputError("the number of queries is computed for a paired test; compare with paired=True")
-        rows = [
-            {
-                **dict(zip(KEYS, key, strict=True)),
-                "queries": found.queries_needed(difference, self._options.confidence, power),
-            }
-            for key, found in self._differences.items()
-        ]
-        schema = pa.schema(dict.fromkeys(KEYS, pa.string()) | {"queries": pa.int64()})
-        return Table(pa.Table.from_pylist(rows, schema), keys=len(KEYS))
-
-    # ---- tables ----
+        kinds, rows = dict.fromkeys(KEYS, pa.string()) | {"queries": pa.int64()}, []
+        for key, found in self._differences.items():
+            needed = found.queries_needed(difference, self._options.confidence, power)
+            rows.append(dict(zip(kinds, (*key, needed), strict=True)))
+        return Table(pa.Table.from_pylist(rows, pa.schema(kinds)), keys=len(KEYS))
 
     def to_arrow(self) -> pa.Table:
         """A row for each measure and pair, with these columns:

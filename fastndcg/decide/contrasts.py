@@ -60,9 +60,8 @@ class Contrasts:
     def __init__(self, measures: Sequence[Measure], samples: dict[str, Sample], options: Options) -> None:
         self._measures, self._samples, self._options = measures, samples, options
         self.means = self._means_of_systems()
-        if options.baseline is None:
-            self.pairs = [(system, baseline) for baseline, system in combinations(samples, 2)]
-        else:
+        self.pairs = [(system, baseline) for baseline, system in combinations(samples, 2)]
+        if options.baseline is not None:
             self.pairs = [(name, options.baseline) for name in samples if name != options.baseline]
         self.rows: list[dict[str, Any]] = []
         self.differences: dict[tuple[str, str, str], Difference] = {}
@@ -82,28 +81,40 @@ class Contrasts:
 
     def _rows_of(self, place: int) -> list[dict[str, Any]]:
         """The rows of all pairs for one measure."""
-        contrast, rows = self._paired if self._options.paired else self._independent, []
+        options, measure, rows = self._options, self._measures[place], []
         for pair in self.pairs:
-            found, numbers = contrast(place, *pair)
-            key = str(self._measures[place]), *pair
+            found, numbers = (self._paired if options.paired else self._independent)(place, *pair)
+            key = str(measure), *pair
             self.differences[key] = found
-            of_both = {"difference": found.difference, **found.numbers(self._options.confidence)}
+            of_both = {"difference": found.difference, **found.numbers(options.confidence)}
             rows.append(dict(zip(KEYS, key, strict=True)) | of_both | numbers)
-        if self._options.test == "tukey":
-            self._p_of_all(place, rows)
-        correct = CORRECTIONS.get(self._options.correction or "", list)
+        if options.test == "tukey":
+            values, weight, clusters = matched_values([*self._samples.values()], place)
+            if values.size and np.isfinite(values).all():
+                p = tukey(values, weight, clusters, options.resamples, options.seed, options.threads)
+                systems = list(self._samples)
+                for row in rows:
+                    row["p"] = p(systems.index(row["system"]), systems.index(row["baseline"]))
+        correct = CORRECTIONS.get(options.correction or "", list)
         for row, adjusted in zip(rows, correct([row["p"] for row in rows]), strict=True):
             row["p_adjusted"] = adjusted
-            self._caution_of_interval(place, row)
+            low, high, between = row["low"], row["high"], f"between {row['system']} and {row['baseline']}"
+            if not (math.isfinite(low) and math.isfinite(high)):
+                if row["queries"] > 1 and math.isfinite(row["difference"]):
+                    self.cautions.append(
+                        f"The interval of {measure} {between} is not finite, so that no gate holds by it. "
+                        "Take more queries, or another interval."
+                    )
+            elif not self._beyond and max(-low, high) > 1 and is_unit(measure):
+                self._beyond = True  # the same of several intervals is said once
+                self.cautions.append(
+                    f"The interval of {measure} {between} has an end that no difference can have. "
+                    'The interval "logit" has only ends that are possible.'
+                )
         return rows
 
-    def _mean(self, place: int, name: str, values: Float64, weight: Float64 | None) -> float:
-        """The mean of a system over the queries that enter the means of both systems."""
-        whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
-        return self.means[str(self._measures[place])][name] if whole else exact_sums.mean(values, weight)
-
     def _paired(self, place: int, system: str, baseline: str) -> tuple[Difference, dict[str, Any]]:
-        one, other = self._samples[system], self._samples[baseline]
+        one, other, options = self._samples[system], self._samples[baseline], self._options
         counts = one.counts[place] & other.counts[place]
         own, theirs, weight, clusters = that_count(
             counts, one.values[place], other.values[place], one.weight, one.clusters
@@ -111,18 +122,35 @@ class Contrasts:
         differences = exact_sums.differences_of(own, theirs)
         size = max(float(np.abs(each).max(initial=0.0)) for each in (own, theirs))
         found = Difference(*Spread.of(differences, weight, clusters, size))
-        tolerance, nonzero = self._options.tolerance, int(np.count_nonzero(differences))
-        wins, losses = int((differences > tolerance).sum()), int((differences < -tolerance).sum())
+        nonzero = int(np.count_nonzero(differences))
+        wins, losses = (int((sign * differences > options.tolerance).sum()) for sign in (1, -1))
         self._caution_of_few(place, system, baseline, nonzero, len(own))
-        p = self._p(differences, weight, clusters, found, size)
+        if options.test == "t" or math.isnan(found.difference):
+            p = found.p()
+        elif options.test == "wilcoxon":
+            p = wilcoxon(differences, size)
+        elif options.test == "tukey":
+            p = math.nan  # computed for all pairs together
+        else:
+            weighted, most = differences, size
+            if weight is not None:
+                scaled = exact_sums.scaled(weight)
+                weighted, most = differences * scaled, size * scaled[differences != 0].max(initial=0.0)
+            drawn = options.resamples, options.seed, options.threads
+            p = sign_flips(weighted, clusters, *drawn, size=most)
         ends: dict[str, float] = {}
-        if self._options.interval == "logit":
+        if options.interval == "logit":
             ends = self._bounded(place, found, own, theirs)._asdict()
-        elif self._options.interval != "t":
-            ends = self._bootstrap(differences, weight, clusters, found.difference, size)._asdict()
+        elif options.interval != "t":
+            ends = self._bootstrap(differences, weight, clusters, found.difference, size)
+        means = []  # over the queries that enter the means of both systems
+        for name, values in ((system, own), (baseline, theirs)):
+            whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
+            known = self.means[str(self._measures[place])]
+            means.append(known[name] if whole else exact_sums.mean(values, weight))
         return found, {
-            "mean": self._mean(place, system, own, weight),
-            "baseline_mean": self._mean(place, baseline, theirs, weight),
+            "mean": means[0],
+            "baseline_mean": means[1],
             "p": p,
             **ends,
             "wins": wins,
@@ -160,8 +188,6 @@ class Contrasts:
                 f'Take more queries, or test="randomisation"{exact}.'
             )
 
-    # ---- intervals ----
-
     def _bounded(self, place: int, found: Difference, *values: Float64) -> Interval:
         """The interval within the differences that a measure can have."""
         least = min(float(each.min(initial=0.0)) for each in values)
@@ -176,77 +202,31 @@ class Contrasts:
         clusters: Int64 | None,
         difference: float,
         size: float,
-    ) -> Interval:
+    ) -> dict[str, float]:
         """The bootstrap interval. If system and baseline are exchanged, only its signs change."""
         options = self._options
-        drawn = options.interval, options.resamples, options.seed, options.threads
+        drawn = options.confidence, options.interval, options.resamples, options.seed, options.threads
         turn = direction(difference, differences, ROUNDING * size) if len(differences) else 1.0
         found = []
         for way in (turn,) if turn else (1.0, -1.0):  # both of what is symmetrical
             values, w = way * differences, weight
             if clusters is not None:
                 values, w = means_of_clusters(values, w, clusters)
-            ends = bootstrap_interval(
-                values, w, options.confidence, *drawn, middle=way * difference, size=size
-            )
+            ends = bootstrap_interval(values, w, *drawn, middle=way * difference, size=size)
             found.append(sorted((way * ends.low, way * ends.high)))
-        return Interval._make(sum(end / len(found) for end in ends) for ends in zip(*found, strict=True))
-
-    def _caution_of_interval(self, place: int, row: dict[str, Any]) -> None:
-        """Say what is wrong with the ends of an interval, the same of several intervals once."""
-        low, high, between = row["low"], row["high"], f"between {row['system']} and {row['baseline']}"
-        if not (math.isfinite(low) and math.isfinite(high)):
-            if row["queries"] > 1 and math.isfinite(row["difference"]):
-                self.cautions.append(
-                    f"The interval of {row['measure']} {between} is not finite, so that no gate holds by it. "
-                    "Take more queries, or another interval."
-                )
-        elif not self._beyond and max(-low, high) > 1 and is_unit(self._measures[place]):
-            self._beyond = True
-            self.cautions.append(
-                f"The interval of {row['measure']} {between} has an end that no difference can have. "
-                'The interval "logit" has only ends that are possible.'
-            )
-
-    # ---- tests ----
-
-    def _p(
-        self,
-        differences: Float64,
-        weight: Float64 | None,
-        clusters: Int64 | None,
-        found: Difference,
-        size: float,
-    ) -> float:
-        """The p-value of one pair."""
-        options, test = self._options, self._options.test
-        if test == "t" or math.isnan(found.difference):
-            return found.p()
-        if test == "wilcoxon":
-            return wilcoxon(differences, size)
-        if test == "tukey":
-            return math.nan  # computed for all pairs together
-        weighted = differences
-        if weight is not None:
-            weight = exact_sums.scaled(weight)
-            weighted, size = differences * weight, size * weight[differences != 0].max(initial=0.0)
-        return sign_flips(weighted, clusters, options.resamples, options.seed, options.threads, size=size)
-
-    def _p_of_all(self, place: int, rows: list[dict[str, Any]]) -> None:
-        """Set p of one measure by the randomised Tukey test, over queries that count for all systems."""
-        samples, options = list(self._samples.values()), self._options
-        counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
-        values = np.stack([sample.values[place][counts] for sample in samples])
-        if not np.isfinite(values).all() or not values.size:
-            return
-        weight, clusters = that_count(counts, samples[0].weight, samples[0].clusters)
-        p = tukey(values, weight, clusters, options.resamples, options.seed, options.threads)
-        systems = list(self._samples)
-        for row in rows:
-            row["p"] = p(systems.index(row["system"]), systems.index(row["baseline"]))
+        low, high = (sum(end / len(found) for end in ends) for ends in zip(*found, strict=True))
+        return {"low": low, "high": high}
 
 
 def that_count(counts: Bools, *columns: npt.NDArray[Any] | None) -> list[Any]:
     """What enters the mean of columns, which are not copied if all does."""
     whole = counts.all()
     return [column if column is None or whole else column[counts] for column in columns]
+
+
+def matched_values(samples: list[Sample], place: int) -> tuple[Float64, Float64 | None, Int64 | None]:
+    """Values of one measure, (n_systems, n_queries), of the queries that count for all; weights, clusters."""
+    counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
+    values = np.stack([sample.values[place][counts] for sample in samples])
+    weight, clusters = that_count(counts, samples[0].weight, samples[0].clusters)
+    return values, weight, clusters

@@ -26,7 +26,6 @@ from fastndcg.statistics.paired import Controlled, Spread, controlled
 Float64 = npt.NDArray[np.float64]
 
 if TYPE_CHECKING:
-    from fastndcg.scores.scores import Scores
     from fastndcg.sources.opened import Opened
     from fastndcg.sources.streams import RankingsStream
 
@@ -53,8 +52,7 @@ class Estimate(NamedTuple):
 def snips(
     rankings: Rankings | RankingsStream, measures: Measures, *, threads: int | None = None
 ) -> list[Estimate]:
-    """Compute inverse-propensity-scored and self-normalised estimates over all queries, and their effective
-    sample size.
+    """Compute inverse-propensity-scored and self-normalised estimates over all queries.
 
     With w_d = 1 / max(propensity_d, clip), over the documents d of the queries q and the measure's discount:
 
@@ -62,17 +60,13 @@ def snips(
         snips = sum over q, d of gain_d * w_d * discount(rank of d) / sum over q, d of gain_d * w_d
 
     `ips` estimates the mean of the measure over queries without bias if every propensity is right and none is
-    below `clip` (Joachims, Swaminathan and Schnabel, WSDM 2017). `snips` estimates the mean discount of a
-    unit of gain: it is consistent, slightly biased, always within the discounts, and varies less (Swaminathan
-    and Joachims, NIPS 2015).
+    below `clip`. `snips` estimates the mean discount of a unit of gain: it is consistent, slightly biased,
+    always within the discounts, and varies less. It has the scale of the discounts, not of the measure, since
+    its divisor sums the weighted gains of all queries. Measures with ips='snips' divide within each query
+    instead: in a query with one click, the propensity cancels, and with it the correction.
 
-    The divisor of `snips` sums the weighted gains of all queries, so `snips` has the scale of the discounts,
-    not of the measure. Measures with ips='snips' divide within each query instead: in a query with one click,
-    the propensity cancels, and with it the correction.
-
-    The variance of both grows with the weights. If `effective_queries` is far below the number of queries,
-    few queries decide the result: raise `clip`, which lowers the variance and adds a bias towards 0, or
-    collect more data.
+    If `effective_queries` is far below the number of queries, few queries decide the result: raise `clip`,
+    which lowers the variance and adds a bias towards 0, or collect more data.
 
     Parameters
     ----------
@@ -87,10 +81,8 @@ def snips(
 
     Raises
     ------
-    MeasureError
-        A measure that does not take `ips`.
-    InputError
-        Rankings without propensities.
+    MeasureError, InputError
+        A measure that does not take `ips`; rankings without propensities.
 
     See Also
     --------
@@ -99,7 +91,7 @@ def snips(
 
     References
     ----------
-    Joachims, Swaminathan and Schnabel, WSDM 2017; Swaminathan and Joachims, NIPS 2015.
+    Joachims, Swaminathan and Schnabel, WSDM 2017 (ips); Swaminathan and Joachims, NIPS 2015 (snips).
 
     Examples
     --------
@@ -112,7 +104,16 @@ def snips(
     asked = as_measures(measures)
     weighted, totals = _weighted(asked)
     scores = evaluate(rankings, list(dict.fromkeys([*weighted.values(), *totals.values()])), threads=threads)
-    return [_estimate(weighted[measure], scores, totals[measure]) for measure in asked]
+    found = []
+    for measure in asked:
+        values, weights = scores[weighted[measure]], scores[totals[measure]]
+        if scores.weight is not None:
+            values, weights = values * scores.weight, weights * scores.weight
+        whole = statistics.exact_sum(weights)
+        ratio = float(statistics.exact_sum(values) / whole) if whole else float("nan")
+        mean = scores.mean()[str(weighted[measure])]
+        found.append(Estimate(weighted[measure], mean, ratio, scores.n_queries, _effective(weights)))
+    return found
 
 
 def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[Measure, Measure]]:
@@ -122,25 +123,9 @@ def _weighted(asked: tuple[Measure, ...]) -> tuple[dict[Measure, Measure], dict[
             raise MeasureError(
                 f"{measure} does not take ips: only sums of gains have an unbiased estimate; wanted DCG or CG"
             )
-    weighted = {measure: measure(ips=True, empty=0) for measure in asked}
-    totals = {
-        measure: CG(**{name: every.params[name] for name in CG.params}) for measure, every in weighted.items()
-    }
+    weighted = {each: each(ips=True, empty=0) for each in asked}
+    totals = {each: CG(**{name: own.params[name] for name in CG.params}) for each, own in weighted.items()}
     return weighted, totals
-
-
-def _estimate(measure: Measure, scores: Scores, total: Measure) -> Estimate:
-    values, weights = scores[measure], scores[total]
-    if scores.weight is not None:
-        values, weights = values * scores.weight, weights * scores.weight
-    whole = statistics.exact_sum(weights)
-    return Estimate(
-        measure,
-        scores.mean()[str(measure)],
-        float(statistics.exact_sum(values) / whole) if whole else float("nan"),
-        scores.n_queries,
-        _effective(weights),
-    )
 
 
 def _effective(weights: Float64) -> float:
@@ -161,8 +146,7 @@ def compare_clicks(
     confidence: float = 0.95,
     threads: int | None = None,
 ) -> Table:
-    """Estimate from one log of clicks by how much rankers differ. Their errors have much in common, so that
-    the difference varies less than the estimate of either.
+    """Estimate from one log of clicks by how much rankers differ, which varies less than each estimate.
 
     With g the gain of a document, p its propensity (or `clip`, if that is larger), s whether it was shown, m
     what a click model expects of it, and D its discount by the ranker minus that by the baseline, the mean
@@ -181,21 +165,18 @@ def compare_clicks(
         The same documents with the scores of each ranker, as `with_scores` makes them.
     measures : one or several of DCG and CG, with `clip` if any; their own `ips` is ignored
     baseline : name, optional
-        The system that all others are compared with. Default: every pair is compared, and the earlier of the
-        two is the baseline.
+        The system that all others are compared with. Default: every pair, and the earlier of the two is the
+        baseline.
     method : "ips", "snips", "control" or "doubly_robust"
         "snips" has the scale of the discounts, as in the function `snips`. "control" subtracts a control
         variate of mean 0, with the weight that makes the variance the least.
-    shown : (n_docs,), in the order of `relevance`, or a column of `log`, optional
+    shown, model, log : (n_docs,), in the order of `relevance`, or columns of `log`, optional
         For the last two: 1 where the document was shown, or how likely its rank is to be looked at; 0 where
-        it was not shown. It has to vary by chance: its mean is the propensity. Default: `is_judged`.
-    model : (n_docs,), or a column of `log`, optional
-        For "doubly_robust": the gain that a click model expects of each document that is looked at.
-    log : a table of any library, or the path of a file, optional
-        What the systems were read from, where `shown` or `model` is the name of a column.
-    confidence : float
-        Confidence of the intervals, which are by Student's t over queries.
-    threads : int, optional
+        it was not shown. It has to vary by chance: its mean is the propensity. Default: `is_judged`. For
+        "doubly_robust": the gain that a click model expects of each document that is looked at.
+        `log` is the table or file that the systems were read from, where these are names of columns.
+    confidence, threads : optional
+        Confidence of the intervals, which are by Student's t over queries; threads as in `evaluate`.
 
     Returns
     -------
@@ -205,11 +186,10 @@ def compare_clicks(
 
     Raises
     ------
-    MeasureError
-        A measure that does not take `ips`.
-    InputError
-        Rankings without propensities, or of other documents; `shown` or `model` that is missing, of another
-        length, or not finite; a `log` of other queries, or none for the name of a column.
+    MeasureError, InputError
+        A measure that does not take `ips`; rankings without propensities, or of other documents; `shown` or
+        `model` that is missing, of another length, or not finite; a `log` of other queries, or none for the
+        name of a column.
 
     See Also
     --------
@@ -231,7 +211,19 @@ def compare_clicks(
     check_choice("method", method, ("ips", "snips", "control", "doubly_robust"))
     confidence, asked = check_confidence(confidence), as_measures(measures)
     weighted, totals = _weighted(asked)
-    names, first = [str(name) for name in systems], _alike(systems)
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        raise InputError("wanted a mapping of two systems or more, as in {'old': rankings, 'new': other}")
+    first, *others = systems.values()
+    for name, each in systems.items():
+        if not isinstance(each, Rankings) or each.propensity is None:
+            given = Argument("propensity")
+            raise InputError(f'"{name}" is no Rankings with propensities; give them, as in ', given)
+    for each in others:
+        fields = ("offsets", "relevance", "propensity", "weight")
+        same = all(np.array_equal(*(getattr(one, field) for one in (first, each))) for field in fields)
+        if not same or not each.query_ids.equals(first.query_ids):
+            raise InputError("systems have other documents, clicks or propensities; make one by with_scores")
+    names = [str(name) for name in systems]
     pairs = pairs_of(names, baseline)
     control = _per_document("shown", shown, first, log) if method in ("control", "doubly_robust") else None
     modelled = _per_document("model", model, first, log) if method == "doubly_robust" else None
@@ -257,72 +249,47 @@ def compare_clicks(
             seen = control if modelled is None else control * modelled
             propensity = np.asarray(first.propensity, np.float64)
             known = propensity / np.maximum(propensity, own.clip) if modelled is None else modelled
-            both = zip(sums(seen, own, ips=True), sums(known, own, ips=False), strict=True)
-            parts = (found - expected for found, expected in both)
-            variates = dict(zip(names, parts, strict=True))
+            sides = zip(names, sums(seen, own, ips=True), sums(known, own, ips=False), strict=True)
+            variates = {name: found - expected for name, found, expected in sides}
         total = scores[0][totals[measure]] * (1.0 if first.weight is None else first.weight)
         for pair in pairs:
             apart, variate = (each[pair[0]] - each[pair[1]] for each in (values, variates))
             spread: Controlled | Spread
             if method == "control":
-                own_weights = None if first.weight is None else (first.weight, first.weight)
-                spread = controlled(apart, variate, None, own_weights)
+                both = None if first.weight is None else (first.weight, first.weight)
+                spread = controlled(apart, variate, None, both)
+            elif method == "snips":
+                ratio = apart * (1.0 if first.weight is None else first.weight)
+                spread = Spread.of(ratio / np.where(total > 0, total, 1.0), total)
             else:
-                divisor = np.where(total > 0, total, 1.0)
-                ratio = (apart * (1.0 if first.weight is None else first.weight) / divisor, total)
-                spread = Spread.of(*ratio if method == "snips" else (apart - variate, first.weight))
+                spread = Spread.of(apart - variate, first.weight)
             ends = t_interval(spread.mean, spread.error, spread.freedom, confidence)
             part = spread.weight if isinstance(spread, Controlled) else None
-            key = str(own), *pair, spread.mean, *ends, part
-            row = *key, first.n_queries, _effective(total)
+            row = str(own), *pair, spread.mean, *ends, part, first.n_queries, _effective(total)
             rows.append(dict(zip(_COLUMNS, row, strict=True)))
     return Table(pa.Table.from_pylist(rows, pa.schema(_COLUMNS)), 3)
-
-
-def _alike(systems: Mapping[str, Rankings]) -> Rankings:
-    """The first of systems that all have the same documents, clicks and propensities."""
-    if not isinstance(systems, Mapping) or len(systems) < 2:
-        raise InputError("wanted a mapping of two systems or more, as in {'old': rankings, 'new': other}")
-    first, *others = systems.values()
-    for name, each in systems.items():
-        if not isinstance(each, Rankings) or each.propensity is None:
-            raise InputError(
-                f'"{name}" is no Rankings with propensities; give them, as in ', Argument("propensity")
-            )
-    for each in others:
-        fields = ("offsets", "relevance", "propensity", "weight")
-        same = all(np.array_equal(*(getattr(one, field) for one in (first, each))) for field in fields)
-        if not same or not each.query_ids.equals(first.query_ids):
-            raise InputError("systems have other documents, clicks or propensities; make one by with_scores")
-    return first
 
 
 def _per_document(name: str, given: Any, rankings: Rankings, log: Any) -> Float64:
     """A number for each document."""
     if isinstance(given, str):
         if log is None:
-            raise InputError(
-                f"{name}={given!r} is the name of a column; give the table that has it, as in ",
-                Argument("log"),
-            )
+            said = f"{name}={given!r} is the name of a column; give the table that has it, as in "
+            raise InputError(said, Argument("log"))
         roles = Roles(query=rankings.queries.column_names[0], relevance=given, score=given)
         opened: Opened = open_paths(log) if is_path(log) else source_of(log)
         found = opened.choose(roles).read()
-        if not np.array_equal(found.offsets, rankings.offsets) or not found.query_ids.equals(
-            rankings.query_ids
-        ):
+        same = np.array_equal(found.offsets, rankings.offsets)
+        if not same or not found.query_ids.equals(rankings.query_ids):
             raise InputError(f"log has {found!r}, other queries or documents than the systems: {rankings!r}")
         given = found.relevance
     if given is None and name == "shown":
         given = rankings.is_judged
     if given is None:
-        raise InputError(
-            f"this method needs {name}, a number for each document; give it, as in ", Argument(name)
-        )
+        said = f"this method needs {name}, a number for each document; give it, as in "
+        raise InputError(said, Argument(name))
     numbers = floats(name, given)
     check_length(name, len(numbers), rankings.n_docs, "document")
-    if not np.isfinite(numbers).all():
-        raise InputError(
-            f"{name} has a number that is not finite at position {int(np.argmin(np.isfinite(numbers)))}"
-        )
+    if not (finite := np.isfinite(numbers)).all():
+        raise InputError(f"{name} has a number that is not finite at position {int(np.argmin(finite))}")
     return numbers

@@ -14,7 +14,7 @@ from fastndcg.common.arrow_types import decode
 from fastndcg.common.table import Table
 from fastndcg.decide.matching import common_measures, places_in, scores_of, unique_ids
 from fastndcg.errors import ColumnError, InputError
-from fastndcg.scores.slices import check_kept, column_names, groups_of
+from fastndcg.scores.slices import check_free, check_kept, column_names, groups_of
 from fastndcg.statistics.exact_sums import mean as mean_of
 from fastndcg.statistics.intervals import check_confidence, t_interval
 
@@ -56,12 +56,11 @@ def drift(
     Parameters
     ----------
     old, new : Scores, or Rankings with `measures`
-        Values at two times. They may be of the same queries, of other queries, or of some that are the same.
+        Values at two times, of the same queries, of other queries, or of some that are the same.
     by : str or sequence of str
         Kept columns whose values are the slices, as in `Scores.by`.
-    measures : one or several of Measure, notation, or ir_measures object, optional
-        For Rankings, the measures to evaluate; for Scores, those to split. Default: all that both have.
-    confidence : float
+    measures, confidence : optional
+        For Rankings, the measures to evaluate; for Scores, those to split (default: all that both have).
         Confidence of the intervals.
     paired : bool
         Whether queries with the same id are the same query, whose two values are not independent. False where
@@ -71,9 +70,9 @@ def drift(
     -------
     Table
         For each measure a row for all queries, whose `part` is "all" and whose columns of `by` are null, and
-        one for each slice, in the order of `Scores.by`:
+        one for each slice, in the order of `Scores.by`, with numbers, shares of the (weighted) queries and
+        means of both sides, and
 
-        - old_queries, new_queries; old_share and new_share of the (weighted) queries; old_mean, new_mean;
         - change = new_mean - old_mean, with its interval from low to high;
         - within and mix: of all queries as above, with their intervals; of a slice its part of them. The mix
           of a slice is (new p - old p) times how far its mean is above that of all, so that the growth of a
@@ -83,11 +82,9 @@ def drift(
 
     Raises
     ------
-    ColumnError
-        A column that was not kept by both, has other types in them, or the name of a column of the result.
-    InputError, InputTypeError, MeasureError
-        A side has no queries, or a query twice (with `paired`), or the sides share no measure; something else
-        than Scores and Rankings.
+    ColumnError, InputError, InputTypeError, MeasureError
+        A column that was not kept by both, has other types in them, or the name of a column of the result; a
+        side without queries, or with a query twice (if `paired`); no common measure; no Scores or Rankings.
 
     See Also
     --------
@@ -118,30 +115,45 @@ def drift(
     asked, names = common_measures(scored, measures), column_names(by)
     if not names:
         raise InputError('by names no column; wanted one or several that were kept, as in by="country"')
-    if taken := {*names} & {"part", "measure", *_NUMBERS}:
-        raise ColumnError(f'the column "{min(taken)}" has the name of a column of the result; rename it')
+    check_free(names, {"part", "measure", *_NUMBERS})
     for name, scores in scored.items():
         if not scores.n_queries:
             raise InputError(f'"{name}" has no queries, so that nothing can be split')
         check_kept(names, scores.queries.column_names, f' in "{name}"')
-    distinct, groups = groups_of([_joined(name, scored) for name in names])
-    codes = np.empty(sum(each.n_queries for each in scored.values()), np.int64)
+    joined = []
+    for name in names:
+        sides = [pa.table({name: decode(each.queries[name])}) for each in scored.values()]
+        try:
+            joined.append(pa.concat_tables(sides, promote_options="permissive")[name])
+        except pa.ArrowTypeError:
+            one, other = (side[name].type for side in sides)
+            raise ColumnError(
+                f'the column "{name}" has the types {one} in "old" and {other} in "new"; make them one'
+            ) from None
+    distinct, groups = groups_of(joined)
+    codes = np.empty(len(joined[0]), np.int64)
     for place, group in enumerate(groups):
         codes[group] = place
-    split = scored["old"].n_queries
-    pairs = _pairs(scored) if paired else np.full(scored["new"].n_queries, -1)
+    split, pairs = scored["old"].n_queries, np.full(scored["new"].n_queries, -1)
+    if paired:  # the old query of each new query, -1 for none
+        ids = [unique_ids(name, scores, None) for name, scores in scored.items()]
+        pairs = places_in(ids[1], ids[0]) if ids[0].type == ids[1].type else pairs
     rows: list[dict[str, Any]] = []
     for measure in asked:
         before = _Side.of(scored["old"], measure, codes[:split], len(groups))
         after = _Side.of(scored["new"], measure, codes[split:], len(groups))
-        parts = _split(before, after, _matched(before, after, pairs), confidence)
-        for place, numbers in enumerate(parts):
+        # the places, among those that count, of queries that both sides have
+        place_of = np.full(split + 1, -1)  # the last is that of -1
+        place_of[before.rows] = np.arange(len(before.rows))
+        partner = place_of[pairs[after.rows]]
+        both = partner[partner >= 0], np.flatnonzero(partner >= 0)
+        for place, numbers in enumerate(_split(before, after, both, confidence)):
             rows.append({"part": "slice" if place else "all", "measure": str(measure)} | numbers)
-    kinds = dict.fromkeys(("part", "measure"), pa.string()) | _NUMBERS
-    table = pa.Table.from_pylist(rows, pa.schema(kinds))
-    of_rows = [None, *range(len(groups))] * len(asked)
+    schema = pa.schema(dict.fromkeys(("part", "measure"), pa.string()) | _NUMBERS)
+    table = pa.Table.from_pylist(rows, schema)
+    of_rows = pa.array([None, *range(len(groups))] * len(asked), pa.int64())
     for number, (name, column) in enumerate(zip(names, distinct, strict=True)):
-        table = table.add_column(2 + number, name, column.take(pa.array(of_rows, pa.int64())))
+        table = table.add_column(2 + number, name, column.take(of_rows))
     return Table(table, 2 + len(names))
 
 
@@ -156,6 +168,8 @@ class _Side(NamedTuple):
     counts: Int64  # queries of each slice, as are the next
     shares: Float64
     means: Float64  # NaN without queries
+    residuals: Float64  # what a value adds to the error of its slice's mean, times the share of the slice
+    freedom: float
 
     @classmethod
     def of(cls, scores: Scores, measure: Any, codes: Int64, n_groups: int) -> _Side:
@@ -163,137 +177,70 @@ class _Side(NamedTuple):
         counts = scores._counts(row)
         rows = np.arange(scores.n_queries) if counts is None else np.flatnonzero(counts)
         values, weight = scores._values_that_count(row)
-        own = codes[rows]
-        total = np.ones(len(rows)) if weight is None else weight
+        own, total = codes[rows], np.ones(len(rows)) if weight is None else weight
         total = total / total.sum() if len(rows) else total
-        shares = np.bincount(own, total, n_groups).astype(np.float64)
+        n, shares = np.bincount(own, minlength=n_groups), np.bincount(own, total, n_groups).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             means: Float64 = np.bincount(own, total * values, n_groups) / shares
-        return cls(
-            values,
-            total,
-            own,
-            rows,
-            mean_of(values, weight),
-            np.bincount(own, minlength=n_groups),
-            shares,
-            means,
-        )
-
-    def residuals(self) -> Float64:
-        """What each value adds to the error of the mean of its slice, times the share of the slice."""
-        n = self.counts[self.codes]
-        wider = np.sqrt(n / np.maximum(n - 1, 1))
-        found: Float64 = self.weight * (self.values - self.means[self.codes]) * wider
-        return found
-
-    @property
-    def freedom(self) -> float:
-        return float(1 / np.square(self.weight).sum() - 1) if len(self.weight) else math.nan
-
-
-def _joined(name: str, scored: dict[str, Scores]) -> pa.ChunkedArray:
-    """A column of both sides, one after the other."""
-    sides = [pa.table({name: decode(each.queries[name])}) for each in scored.values()]
-    try:
-        return pa.concat_tables(sides, promote_options="permissive")[name]
-    except pa.ArrowTypeError:
-        old, new = (side[name].type for side in sides)
-        raise ColumnError(
-            f'the column "{name}" has the types {old} in "old" and {new} in "new"; make them one'
-        ) from None
-
-
-def _pairs(scored: dict[str, Scores]) -> Int64:
-    """The old query of each new query, -1 for none."""
-    old, new = (unique_ids(name, scores, None) for name, scores in scored.items())
-    return places_in(new, old) if old.type == new.type else np.full(len(new), -1)
-
-
-def _matched(old: _Side, new: _Side, pairs: Int64) -> tuple[Int64, Int64]:
-    """The places, among those that count, of queries that both sides have."""
-    place_of = np.full(max(int(old.rows.max(initial=-1)), int(pairs.max(initial=-1))) + 1, -1)
-    place_of[old.rows] = np.arange(len(old.rows))
-    partner = pairs[new.rows]
-    known = np.flatnonzero(partner >= 0)
-    known = known[place_of[partner[known]] >= 0]
-    return place_of[partner[known]], known
+        residuals = total * (values - means[own]) * np.sqrt(n[own] / np.maximum(n[own] - 1, 1))
+        freedom = float(1 / np.square(total).sum() - 1) if len(rows) else math.nan
+        return cls(values, total, own, rows, mean_of(values, weight), n, shares, means, residuals, freedom)
 
 
 def _split(old: _Side, new: _Side, both: tuple[Int64, Int64], confidence: float) -> list[dict[str, Any]]:
     """The numbers of all queries, then those of each slice."""
-    is_paired = len(both[0]) > 0
     there = (old.counts > 0) & (new.counts > 0)
     # a slice that one side lacks did not change within
     was = np.where(old.counts > 0, old.means, np.where(new.counts > 0, new.means, 0.0))
     now = np.where(new.counts > 0, new.means, was)
     rise, middle = now - was, (was + now) / 2
     growth, half = new.shares - old.shares, (new.shares + old.shares) / 2
-    centre = (old.mean + new.mean) / 2
-    within, mix = half * rise, growth * (middle - centre)
+    within, mix = half * rise, growth * (middle - (old.mean + new.mean) / 2)
 
     def error(of_old: Float64, of_new: Float64) -> tuple[float, float]:
         """Standard error of a sum of what each query adds to it, and its degrees of freedom."""
         parts = np.square(of_old).sum(), np.square(of_new).sum()
         square = sum(parts) + 2 * (of_old[both[0]] * of_new[both[1]]).sum()
-        if is_paired:
-            freedom = min(old.freedom, new.freedom)
-        else:
-            least = min(old.freedom, new.freedom)
-            below = (
-                sum(part**2 / side.freedom for part, side in zip(parts, (old, new), strict=True))
-                if least
-                else 0
-            )
-            freedom = sum(parts) ** 2 / below if below else least
+        freedom = min(old.freedom, new.freedom)
+        if freedom and not len(both[0]):
+            below = sum(part**2 / side.freedom for part, side in zip(parts, (old, new), strict=True))
+            freedom = sum(parts) ** 2 / below if below else freedom
         return math.sqrt(max(square, 0.0)), float(freedom)
 
     def of_total(sign: int, side: _Side) -> tuple[Float64, Float64, Float64]:
         """What each query of a side adds to the errors of the change, of within and of mix."""
-        n, own, weight = len(side.values), side.codes, side.weight
-        wider = math.sqrt(n / max(n - 1, 1))
-        rest = side.residuals()
+        n, own, weight, rest = len(side.values), side.codes, side.weight, side.residuals
         with np.errstate(divide="ignore", invalid="ignore"):
             kept = np.where(there, half / side.shares, 0.0)[own]
             shifted = np.where(there, growth / (2 * side.shares), float(sign))[own]
         share = weight * (rise[own] - (side.shares * rise).sum()) / 2
         level = weight * (middle[own] - (side.shares * middle).sum())
-        change = sign * weight * (side.values - side.mean) * wider
+        change = sign * weight * (side.values - side.mean) * math.sqrt(n / max(n - 1, 1))
         return change, share + sign * kept * rest, sign * level + shifted * rest
 
     with np.errstate(invalid="ignore"):
-        rise_all = new.mean - old.mean
+        sums = new.mean - old.mean, float(within.sum()), float(mix.sum())
         errors = [error(*pair) for pair in zip(of_total(-1, old), of_total(1, new), strict=True)]
-    sums = rise_all, float(within.sum()), float(mix.sum())
-    ends = [t_interval(value, *each, confidence) for value, each in zip(sums, errors, strict=True)]
-    (change, *of_change), (inside, *of_within), (moved, *of_mix) = (
-        (value, *end) for value, end in zip(sums, ends, strict=True)
-    )
-    numbers = [len(old.values), len(new.values), 1.0, 1.0, old.mean, new.mean, change, *of_change]
-    rows: list[list[Any]] = [[*numbers, inside, *of_within, moved, *of_mix]]
-    squares = _errors_of_slices(old, new, both)
-    columns = old.counts, new.counts, old.shares, new.shares, old.means, new.means, squares, within, mix
+    numbers = [len(old.values), len(new.values), 1.0, 1.0, old.mean, new.mean]
+    for value, each in zip(sums, errors, strict=True):
+        numbers += [value, *t_interval(value, *each, confidence)]
+    rows: list[list[Any]] = [numbers]
+    # the squared standard error of the change of each slice's mean
+    n_groups = len(old.counts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = [side.residuals / side.shares[side.codes] for side in (old, new)]
+    squares = np.zeros(n_groups)
+    for side, term in zip((old, new), terms, strict=True):
+        squares += np.bincount(side.codes, np.square(term), n_groups)
+    same = old.codes[both[0]] == new.codes[both[1]]
+    first, second = both[0][same], both[1][same]
+    squares -= 2 * np.bincount(old.codes[first], terms[0][first] * terms[1][second], n_groups)
+    columns = old.counts, new.counts, old.shares, new.shares, old.means, new.means
     for n_old, n_new, *shares, before, after, square, inside, moved in zip(
-        *(column.tolist() for column in columns), strict=True
+        *(column.tolist() for column in (*columns, np.maximum(squares, 0.0), within, mix)), strict=True
     ):
         n = min(n_old, n_new)
         own = t_interval(after - before, math.sqrt(square) if n > 1 else math.nan, n - 1.0, confidence)
         numbers = [n_old, n_new, *shares, before, after, after - before, *own]
         rows.append([*numbers, inside, None, None, moved, None, None])
     return [dict(zip(_NUMBERS, row, strict=True)) for row in rows]
-
-
-def _errors_of_slices(old: _Side, new: _Side, both: tuple[Int64, Int64]) -> Float64:
-    """The squared standard error of the change of each slice's mean."""
-    n_groups = len(old.counts)
-    found = np.zeros(n_groups)
-    terms = []
-    for side in (old, new):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms.append(side.residuals() / side.shares[side.codes])
-        found += np.bincount(side.codes, np.square(terms[-1]), n_groups)
-    same = old.codes[both[0]] == new.codes[both[1]]
-    first, second = both[0][same], both[1][same]
-    crossed = np.bincount(old.codes[first], terms[0][first] * terms[1][second], n_groups)
-    squares: Float64 = np.maximum(found - 2 * crossed, 0.0)
-    return squares

@@ -24,6 +24,8 @@ Int64 = npt.NDArray[np.int64]
 
 ROUNDING = 1e-12
 _MOST_EXCHANGED = 4_000_000  # documents that `swaps` evaluates together: a list for each exchange
+_NO = np.empty(0)
+_NOTHING = Ranks(_NO, _NO, _NO, _NO, _NO, _NO, math.nan, 0.0)
 
 
 class Explained:
@@ -38,57 +40,73 @@ class Explained:
             measure @= int(ways.own_cutoffs(measure.cutoff_column, rankings)[0])
         self._cut = measure
         self._ranks = _NOTHING if self.is_empty else ranks_of(measure, rankings)
-        self._gains = _gains(measure, rankings)
-        self._order, self._n_ranked = _order(measure, rankings, self._gains)
+        self._last = float(self._ranks.running[-1]) if len(self._ranks.running) else self._ranks.base
+        self._gains = np.zeros(rankings.n_docs)
+        if measure.way != "intents":
+            self._gains = worths.gains_of_documents(measure, rankings)
+            if measure.params.get("ips") and rankings.propensity is not None:
+                self._gains = self._gains / np.maximum(rankings.propensity, measure.clip)
+        # documents by rank, dropped documents last, and the number of documents that are not dropped
+        turn = {"best": -1.0, "worst": 1.0}.get(str(measure.params.get("ties")), 0.0)
+        turn = -turn if measure.definition.over == "judged" else turn
+        dropped = np.zeros(rankings.n_docs, np.bool_)
+        if measure.params.get("judged_only") and rankings.is_judged is not None:
+            dropped = ~rankings.is_judged
+        number = tie_numbers(rankings.scores)
+        self._order = np.lexsort((np.arange(rankings.n_docs), turn * self._gains, number, dropped))
+        self._n_ranked = int((~dropped).sum())
         self._table = self._make_table()
 
     def _make_table(self) -> pa.Table:
-        rankings, ranks, order, n = self._rankings, self._ranks, self._order, self._n_ranked
-        counted = len(ranks.added)
-        rows = np.arange(max(len(order), len(ranks.ideal_gain)))
-        is_document, is_ranked = rows < len(order), rows < n
-        taken = pa.array(np.append(order, np.zeros(len(rows) - len(order), np.int64)), mask=~is_document)
-        judged = np.ones(len(order), np.bool_) if rankings.is_judged is None else rankings.is_judged[order]
-        grade = _pad(rankings.relevance[order].astype(np.float64), len(rows))
-        grade[: len(order)][~judged] = np.nan
-        running = np.append(ranks.running, np.full(max(len(rows) - counted, 0), self._last()))[: len(rows)]
-        parts = _pad(ranks.contribution, len(rows), 0.0)
-        columns = {
-            "rank": pa.array(rows + 1, mask=~(is_ranked | ~is_document)),
-            "doc_id": pa.nulls(len(rows))
-            if rankings.doc_ids is None
-            else combine(rankings.doc_ids).take(taken),
-            "grade": _null_where_nan(grade),
-            "score": pa.array(rankings.scores).take(taken),
-            "gain": _null_where_nan(_pad(self._gains[order], len(rows))),
-            "discount": _null_where_nan(_pad(ranks.discount, len(rows))),
-            "contribution": pa.array(parts, mask=~is_ranked),
-            "cumulative": pa.array(running, mask=~is_ranked),
-            "ideal_grade": _null_where_nan(_pad(self._ideal_grades(), len(rows))),
-            "ideal_contribution": _null_where_nan(_pad(ranks.ideal_contribution, len(rows))),
-            "tie_group": _tie_groups(rankings.scores[order], len(rows)),
-            "expected_gain": _null_where_nan(_pad(ranks.added, len(rows))),
-        }
-        return pa.table(columns)
+        rankings, ranks, order = self._rankings, self._ranks, self._order
+        n = max(len(order), len(ranks.ideal_gain))
+        rows = np.arange(n)
+        is_document, is_ranked = rows < len(order), rows < self._n_ranked
 
-    def _last(self) -> float:
-        return float(self._ranks.running[-1]) if len(self._ranks.running) else self._ranks.base
+        def pad(values: npt.NDArray[Any], by: float = math.nan) -> Float64:
+            return np.append(values[:n], np.full(max(n - len(values), 0), by))
 
-    def _ideal_grades(self) -> Float64:
-        """For each rank, a grade of the query with the gain that the ideal has there."""
-        gains = self._ranks.ideal_gain
-        _, pool = laid_out.pool(self._rankings)
-        known = np.unique(np.append(pool, self._rankings.relevance).astype(np.float64))
+        def null_where_nan(values: Float64) -> pa.Array:
+            return pa.array(values, mask=np.isnan(values))
+
+        taken = pa.array(np.append(order, np.zeros(n - len(order), np.int64)), mask=~is_document)
+        grade = pad(rankings.relevance[order].astype(np.float64))
+        if rankings.is_judged is not None:
+            grade[: len(order)][~rankings.is_judged[order]] = np.nan
+        # for each rank, a grade of the query with the gain that the ideal has there
+        _, pool = laid_out.pool(rankings)
+        known = np.unique(np.append(pool, rankings.relevance).astype(np.float64))
         worth = worths.worth_of(self.measure)
         if worth.unjudged is not None:
             known = np.append(known, worth.unjudged)
-        of_grade = {worths.gain_of(worth, grade): grade for grade in known.tolist()}
-        return np.array([of_grade.get(gain, math.nan) for gain in gains.tolist()], np.float64)
+        of_gain = {worths.gain_of(worth, each): each for each in known.tolist()}
+        ideal = np.array([of_gain.get(gain, math.nan) for gain in ranks.ideal_gain.tolist()], np.float64)
+        # the number of each document's group of ties, in order of rank; null for documents that are not tied
+        _, places, sizes = np.unique(rankings.scores[order], return_inverse=True, return_counts=True)
+        several = dict.fromkeys(places[sizes[places] > 1].tolist())
+        groups = {place: number for number, place in enumerate(several, 1)}
+        ties = [groups.get(place) for place in places.tolist()] + [None] * (n - len(places))
+        docs = pa.nulls(n) if rankings.doc_ids is None else combine(rankings.doc_ids).take(taken)
+        columns = {
+            "rank": pa.array(rows + 1, mask=~(is_ranked | ~is_document)),
+            "doc_id": docs,
+            "grade": null_where_nan(grade),
+            "score": pa.array(rankings.scores).take(taken),
+            "gain": null_where_nan(pad(self._gains[order])),
+            "discount": null_where_nan(pad(ranks.discount)),
+            "contribution": pa.array(pad(ranks.contribution, 0.0), mask=~is_ranked),
+            "cumulative": pa.array(pad(ranks.running, self._last), mask=~is_ranked),
+            "ideal_grade": null_where_nan(pad(ideal)),
+            "ideal_contribution": null_where_nan(pad(ranks.ideal_contribution)),
+            "tie_group": pa.array(ties, pa.int64()),
+            "expected_gain": null_where_nan(pad(ranks.added)),
+        }
+        return pa.table(columns)
 
     @property
     def folded(self) -> float:
         """The sum of the contributions, in the order of the kernels; NaN where the query is empty."""
-        return math.nan if self.is_empty else self._last()
+        return math.nan if self.is_empty else self._last
 
     @property
     def missed(self) -> Table:
@@ -97,22 +115,36 @@ class Explained:
 
         `at_top` is how much the value would rise if one of these documents were ranked first.
         """
-        rankings = self._rankings
-        grades, counts = _missed_grades(rankings)
-        worth = worths.worth_of(self.measure) if self.measure.way != "intents" else None
-        gains = np.array([worths.gain_of(worth, grade) for grade in grades.tolist()]) if worth else grades
+        rankings, n = self._rankings, self._rankings.n_docs
+        grades, left = np.empty(0), np.empty(0, np.int64)
+        flags = np.ones(n, np.bool_) if rankings.is_judged is None else rankings.is_judged
+        if rankings.judged is not None:
+            grades, counts = np.unique(rankings.judged.relevance.astype(np.float64), return_counts=True)
+            returned = rankings.relevance[flags].astype(np.float64)
+            left = counts - np.array([np.count_nonzero(returned == grade) for grade in grades], np.int64)
+            grades, left = grades[left > 0], left[left > 0]
+        gains = grades
+        if self.measure.way != "intents":
+            worth = worths.worth_of(self.measure)
+            gains = np.array([worths.gain_of(worth, grade) for grade in grades.tolist()])
         order = np.argsort(-gains, kind="stable")
-        at_top = [self._with_at_top(grade) - self.value for grade in grades[order].tolist()]
-        return Table(
-            pa.table(
-                {
-                    "grade": pa.array(grades[order]),
-                    "gain": pa.array(gains[order]),
-                    "documents": pa.array(counts[order], pa.int64()),
-                    "at_top": pa.array(at_top, pa.float64()),
-                }
+        scores, at_top = -np.insert(tie_numbers(rankings.scores) + 1, 0, 0), []
+        for grade in grades[order].tolist():
+            more = Rankings._from_offsets(
+                [0, n + 1],
+                np.insert(rankings.relevance.astype(np.float64), 0, grade),
+                scores,
+                is_judged=np.insert(flags, 0, True),
+                judged=rankings.judged,
             )
-        )
+            at_top.append(float(ways.score((self._cut,), more, 1).values[0, 0]) - self.value)
+        columns = {
+            "grade": pa.array(grades[order]),
+            "gain": pa.array(gains[order]),
+            "documents": pa.array(left[order], pa.int64()),
+            "at_top": pa.array(at_top, pa.float64()),
+        }
+        return Table(pa.table(columns))
 
     def by_rank(self) -> Table:
         """The measure at every cutoff, as a table: `rank`, `doc_id`, `grade`, and at this rank `cg`, the sum
@@ -141,20 +173,6 @@ class Explained:
             table = table.append_column(name, pa.array(values, mask=idcg == 0 if name == "ndcg" else None))
         return Table(table)
 
-    def _with_at_top(self, grade: float) -> float:
-        """The value if a document of this grade were ranked first."""
-        rankings, n = self._rankings, self._rankings.n_docs
-        place = tie_numbers(rankings.scores) + 1
-        flags = np.ones(n, np.bool_) if rankings.is_judged is None else rankings.is_judged
-        more = Rankings._from_offsets(
-            [0, n + 1],
-            np.insert(rankings.relevance.astype(np.float64), 0, grade),
-            -np.insert(place, 0, 0),
-            is_judged=np.insert(flags, 0, True),
-            judged=rankings.judged,
-        )
-        return float(ways.score((self._cut,), more, 1).values[0, 0])
-
     def swaps(self, n: int = 10) -> Table:
         """The exchanges of two documents that raise the value most: `rank`, `with_rank` and the rise,
         `gains`; largest first.
@@ -169,109 +187,40 @@ class Explained:
             counted = int(np.searchsorted(number, number[counted - 1], "right"))
         # moving a document up that "gains" less can raise what counts judgments
         either = self.measure.definition.worth in ("judgment", "unjudged")
-        pairs = _pairs(self._gains[order], counted, ranked, either=either)
-        gains = np.empty(0) if self.is_empty else self._exchange_pairs(order, pairs) - self.value
-        best = [place for place in np.argsort(-gains, kind="stable")[: max(n, 0)] if gains[place] > ROUNDING]
-        return Table(
-            pa.table(
-                {
-                    "rank": pa.array([pairs[place][0] + 1 for place in best], pa.int64()),
-                    "with_rank": pa.array([pairs[place][1] + 1 for place in best], pa.int64()),
-                    "gains": pa.array([gains[place] for place in best], pa.float64()),
-                }
-            )
-        )
+        whole = ranked * ranked * max(counted, 1) <= _MOST_EXCHANGED
+        gains, pairs = self._gains[order], []
+        for rank in range(min(counted, ranked)):
+            others = gains[rank + 1 :]
+            below = np.flatnonzero(others != gains[rank] if either else others > gains[rank]) + rank + 1
+            if not whole:  # the first and last of each gain
+                of_gain = [below[gains[below] == gain] for gain in np.unique(gains[below])]
+                below = np.unique([end for each in of_gain for end in (each[0], each[-1])]).astype(np.int64)
+            pairs += [(rank, int(other)) for other in below]
+        rises = _NO if self.is_empty else self._exchange_pairs(order, pairs) - self.value
+        best = [place for place in np.argsort(-rises, kind="stable")[: max(n, 0)] if rises[place] > ROUNDING]
+        columns = {
+            "rank": pa.array([pairs[place][0] + 1 for place in best], pa.int64()),
+            "with_rank": pa.array([pairs[place][1] + 1 for place in best], pa.int64()),
+            "gains": pa.array([rises[place] for place in best], pa.float64()),
+        }
+        return Table(pa.table(columns))
 
     def _exchange_pairs(self, order: Int64, pairs: list[tuple[int, int]]) -> Float64:
         """The value with each pair of documents exchanged."""
         rankings, size = self._rankings, len(order)
-        values, step = [np.empty(0)], max(_MOST_EXCHANGED // max(size, 1), 1)
+        values, step = [_NO], max(_MOST_EXCHANGED // max(size, 1), 1)
         _, pool = laid_out.pool(rankings)
-        scores = np.array(rankings.scores[order])
         for first in range(0, len(pairs), step):
             some = np.array(pairs[first : first + step])
-            rows = np.tile(order, (len(some), 1))
-            lists = np.arange(len(some))
+            rows, lists = np.tile(order, (len(some), 1)), np.arange(len(some))
             rows[lists, some[:, 0]], rows[lists, some[:, 1]] = order[some[:, 1]], order[some[:, 0]]
             several = Rankings._from_offsets(
                 np.arange(len(some) + 1) * size,
                 rankings.relevance[rows.ravel()],
-                np.tile(scores, len(some)),
+                np.tile(rankings.scores[order], len(some)),
                 is_judged=None if rankings.is_judged is None else rankings.is_judged[rows.ravel()],
                 judged=(np.arange(len(some) + 1) * len(pool), np.tile(pool, len(some))),
                 propensity=None if rankings.propensity is None else rankings.propensity[rows.ravel()],
             )
             values.append(ways.score((self._cut,), several, None).values[0])
         return np.concatenate(values)
-
-
-# ---- parts ----
-
-
-_NO = np.empty(0)
-_NOTHING = Ranks(_NO, _NO, _NO, _NO, _NO, _NO, math.nan, 0.0)
-
-
-def _gains(measure: Measure, rankings: Rankings) -> Float64:
-    if measure.way == "intents":
-        return np.zeros(rankings.n_docs)
-    gains = worths.gains_of_documents(measure, rankings)
-    if measure.params.get("ips") and rankings.propensity is not None:
-        gains = gains / np.maximum(rankings.propensity, measure.clip)
-    return gains
-
-
-def _order(measure: Measure, rankings: Rankings, gains: Float64) -> tuple[Int64, int]:
-    """Documents by rank, dropped documents last, and the number of documents that are not dropped."""
-    ties, number = measure.params.get("ties"), tie_numbers(rankings.scores)
-    turn = {"best": -1.0, "worst": 1.0}.get(str(ties), 0.0)
-    turn = -turn if measure.definition.over == "judged" else turn
-    dropped = np.zeros(rankings.n_docs, np.bool_)
-    if measure.params.get("judged_only") and rankings.is_judged is not None:
-        dropped = ~rankings.is_judged
-    order = np.lexsort((np.arange(rankings.n_docs), turn * gains, number, dropped))
-    return order, int((~dropped).sum())
-
-
-def _pad(values: Float64, n: int, by: float = math.nan) -> Float64:
-    return np.append(values[:n], np.full(max(n - len(values), 0), by))
-
-
-def _null_where_nan(values: Float64) -> pa.Array:
-    return pa.array(values, mask=np.isnan(values))
-
-
-def _tie_groups(scores: npt.NDArray[Any], n: int) -> pa.Array:
-    """The number of each document's group of ties, in order of rank; null for documents that are not tied."""
-    _, places, sizes = np.unique(scores, return_inverse=True, return_counts=True)
-    several = sizes[places] > 1
-    groups = {place: number for number, place in enumerate(dict.fromkeys(places[several].tolist()), 1)}
-    numbers = [groups.get(place) for place in places.tolist()]
-    return pa.array(numbers + [None] * (n - len(numbers)), pa.int64())
-
-
-def _missed_grades(rankings: Rankings) -> tuple[Float64, Int64]:
-    """Grades of judged documents that were not returned, and the number of documents of each grade."""
-    if rankings.judged is None:
-        return np.empty(0), np.empty(0, np.int64)
-    flags = slice(None) if rankings.is_judged is None else rankings.is_judged
-    grades, counts = np.unique(rankings.judged.relevance.astype(np.float64), return_counts=True)
-    returned = rankings.relevance[flags].astype(np.float64)
-    left = counts - np.array([np.count_nonzero(returned == grade) for grade in grades], np.int64)
-    return grades[left > 0], left[left > 0]
-
-
-def _pairs(gains: Float64, counted: int, ranked: int, *, either: bool) -> list[tuple[int, int]]:
-    """Pairs of ranks whose lower document gains more, or otherwise: all; in a long list the first and last of
-    each gain.
-    """
-    whole = ranked * ranked * max(counted, 1) <= _MOST_EXCHANGED
-    pairs: list[tuple[int, int]] = []
-    for rank in range(min(counted, ranked)):
-        others = gains[rank + 1 :]
-        below = np.flatnonzero(others != gains[rank] if either else others > gains[rank]) + rank + 1
-        if not whole:
-            of_gain = [below[gains[below] == gain] for gain in np.unique(gains[below])]
-            below = np.unique([end for each in of_gain for end in (each[0], each[-1])]).astype(np.int64)
-        pairs += [(rank, int(other)) for other in below]
-    return pairs

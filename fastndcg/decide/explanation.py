@@ -26,7 +26,7 @@ from fastndcg.common.table import (
 )
 from fastndcg.decide.explained import ROUNDING, Explained
 from fastndcg.errors import InputError, InputTypeError, about, count_of, visible
-from fastndcg.measures import Measure, as_measure
+from fastndcg.measures import as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from fastndcg.typing import Chart
 
 _SHOWN = 30  # rows of a printed table, at most, unless all are asked for
-_MOST_NEAR = 5  # similar ids that an error proposes, at most
-_LOOKED_AT = 200_000  # ids that are searched for similar ones, at most
 # columns that are left out where a terminal has no room, in this order
 _DROPS = (
     ("ideal_grade", "ideal_contribution"),
@@ -55,9 +53,7 @@ def explain(
     rankings: Rankings | Mapping[str, Rankings], measure: MeasureLike, query: object
 ) -> Explanation | Explanations:
     """Show where the value of one query comes from: gain, discount and contribution of each document, beside
-    the ideal.
-
-    The numbers are those that the kernels summed, so a wrong value can be traced to its cause.
+    the ideal, as the kernels summed them.
 
     Parameters
     ----------
@@ -103,36 +99,26 @@ def explain(
         found = {}
         for name, each in rankings.items():
             with about(f'"{name}"'):
-                found[str(name)] = _explain(each, wanted, query)
+                found[str(name)] = explain(each, wanted, query)
         return Explanations(found)
-    return _explain(rankings, wanted, query)
-
-
-def _explain(rankings: object, measure: Measure, query: object) -> Explanation:
     if not isinstance(rankings, Rankings):
         raise InputTypeError(
             f"rankings is a {type(rankings).__name__}; wanted Rankings, as read_parquet returns them"
         )
-    row = row_of(rankings, query)
-    with hold_functions([measure]):
-        return Explanation(rankings[row : row + 1], measure)
-
-
-def row_of(rankings: Rankings, query: object) -> int:
-    """The row of a query id. Raises `InputError`, with similar ids, for an unknown id."""
     ids = decode(combine(rankings.query_ids))
     try:
         row = int(pc.index(ids, pa.scalar(query).cast(ids.type)).as_py())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):
         row = -1
-    if row >= 0:
-        return row
-    import difflib
+    if row < 0:
+        import difflib
 
-    some = [str(one) for one in ids[:_LOOKED_AT].to_pylist()]
-    near = difflib.get_close_matches(str(query), some, n=_MOST_NEAR, cutoff=0.5) or some[:_MOST_NEAR]
-    named = f"The nearest are: {', '.join(near)}." if near else "There are no queries."
-    raise InputError(f"query {query!r} is not among {count_of(len(ids), 'query')}. {named}")
+        some = [str(one) for one in ids[:200_000].to_pylist()]
+        near = difflib.get_close_matches(str(query), some, n=5, cutoff=0.5) or some[:5]
+        named = f"The nearest are: {', '.join(near)}." if near else "There are no queries."
+        raise InputError(f"query {query!r} is not among {count_of(len(ids), 'query')}. {named}")
+    with hold_functions([wanted]):
+        return Explanation(rankings[row : row + 1], wanted)
 
 
 class _Shown(AsFrame):
@@ -148,14 +134,9 @@ class _Shown(AsFrame):
     def text(self, whole: bool = False, see: str = "to_arrow()", markdown: bool = False) -> str:
         """The heading, the table and its notes. Where systems do not fit side by side, each has a table.
 
-        Parameters
-        ----------
-        whole : bool
-            All rows. Default: those down to the cutoff, at most 30.
-        see : str
-            What the text names that shows columns for which a terminal has no room.
-        markdown : bool
-            A table in Markdown, in place of one that fits the terminal.
+        `whole` shows all rows, and not those down to the cutoff, at most 30; `see` is what the text names
+        that shows columns for which a terminal has no room; `markdown` makes a table in Markdown, in place of
+        one that fits the terminal.
         """
         texts, width = self._texts(whole), 0 if markdown else terminal_width()
         notes = self.notes(whole, "to_arrow() has" if see == "to_arrow()" else "--all shows")
@@ -179,8 +160,7 @@ class Explanation(Explained, _Shown):
 
     Attributes
     ----------
-    measure : Measure
-    query : id
+    measure, query
     value : float
         The value that `evaluate` returns, with the same bits.
     is_empty : bool
@@ -208,9 +188,8 @@ class Explanation(Explained, _Shown):
     def heading(self) -> str:
         said = f"{self.measure} of query {quoted(self.query)} is {digits(self.value)}"
         if self.is_empty:
-            return (
-                f"{said}: it is undefined there, and counts by empty={self.measure.params.get('empty', 0)!r}"
-            )
+            empty = self.measure.params.get("empty", 0)
+            return f"{said}: it is undefined there, and counts by empty={empty!r}"
         ideal = self._ranks.ideal
         if self.measure.definition.over == "ideal" and self._ranks.ideal_gain.size:
             said += f" = {self.value * ideal:.6f} / {ideal:.6f}"
@@ -224,33 +203,25 @@ class Explanation(Explained, _Shown):
         notes = self._not_shown(shown, see)
         if self._table["tie_group"].slice(0, shown).null_count < shown:
             ties = self.measure.params.get("ties", "average")
-            meaning = (
-                "the expectation over their orders" if ties == "average" else f'in the order ties="{ties}"'
-            )
+            meaning = "the expectation over their orders"
+            meaning = meaning if ties == "average" else f'in the order ties="{ties}"'
             notes.append(f"Documents of one tie_group have equal scores: {meaning}.")
-        missed = self.missed.filter(pc.not_equal(self.missed["gain"], 0))
-        if len(missed):
-            parts = [
-                f"{count_of(row['documents'], 'document')} of grade {row['grade']:g}"
-                for row in missed.to_pylist()
-            ]
-            notes.append(f"Judged and not returned: {', '.join(parts)}.")
-        return notes
+        parts = [
+            f"{count_of(row['documents'], 'document')} of grade {row['grade']:g}"
+            for row in self.missed.to_pylist()
+            if row["gain"] != 0
+        ]
+        return [*notes, f"Judged and not returned: {', '.join(parts)}."] if parts else notes
 
     def _n_shown(self, whole: bool) -> int:
-        """The rows to print: down to the cutoff, and the documents whose ties reach over it.
-
-        Where the measure is undefined no row adds anything, and none is printed.
+        """The rows to print: down to the cutoff, and the documents whose ties reach over it; none where the
+        measure is undefined, since no row adds anything.
         """
-        n = len(self._table)
-        if whole:
-            return n
-        cutoff = self._cut.cutoff
-        if self.is_empty:
-            return 0
+        n, cutoff = len(self._table), self._cut.cutoff
+        if whole or self.is_empty:
+            return n if whole else 0
         if cutoff is not None and cutoff < n:
-            groups = self._table["tie_group"].to_pylist()
-            n = cutoff
+            groups, n = self._table["tie_group"].to_pylist(), cutoff
             if self.measure.params.get("ties", "average") == "average":
                 while n < len(groups) and groups[n] is not None and groups[n] == groups[cutoff - 1]:
                     n += 1
@@ -272,11 +243,8 @@ class Explanation(Explained, _Shown):
     def _texts(self, whole: bool) -> list[list[str]]:
         """The table as strings, the header first; empty columns are left out, and the header of no rows."""
         table = self._table.slice(0, self._n_shown(whole))
-        shown = [
-            name
-            for name in table.column_names
-            if table[name].null_count < len(table) or name in ("rank", "contribution")
-        ]
+        always, names = ("rank", "contribution"), table.column_names
+        shown = [name for name in names if table[name].null_count < len(table) or name in always]
         n = min(len(self._ranks.added), len(table))
         if "expected_gain" in shown and table["expected_gain"].slice(0, n).equals(table["gain"].slice(0, n)):
             shown.remove("expected_gain")
@@ -340,10 +308,9 @@ class Explanations(_Shown, dict[str, Explanation]):
         for system in self:
             names = [name for name in texts[0] if name.startswith(f"{system} ")]
             places = [0, *map(texts[0].index, names)]
-            header = ["rank", *(name.removeprefix(f"{system} ") for name in names)]
-            table, left = fitted(
-                [header, *([row[place] for place in places] for row in texts[1:])], 0, _DROPS, width
-            )
+            rows = [[row[place] for place in places] for row in texts]
+            rows[0] = [name.removeprefix(f"{system} ") for name in rows[0]]
+            table, left = fitted(rows, 0, _DROPS, width)
             blocks.append(f"{visible(system)}\n{table}\n")
             gone += [name for name in left if name not in gone]
         return [*blocks, *left_out(gone, width, see)]

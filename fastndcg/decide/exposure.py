@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from fastndcg import statistics
 from fastndcg.common.table import Table
-from fastndcg.decide.item_facts import Facts, lists_of, read_lists, whole
+from fastndcg.decide.item_facts import Facts, Lists, read_lists, whole
 from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.sources.streams import RankingsStream
-from fastndcg.statistics.intervals import check_confidence
+from fastndcg.statistics.intervals import check_confidence, normal_quantile
 from fastndcg.statistics.resampling import bootstrap_interval, check_resamples
 
 
@@ -51,32 +51,25 @@ def catalogue(
         A query for each user; grades do not matter. Documents with equal scores are taken in the order of the
         data.
     items : int, ids, or a table, optional
-        The catalogue: how many items it has, or which (an array, a Series, a set; a list of texts is one of
+        How many items the catalogue has, or which (an array, a Series, a set; a list of texts is one of
         paths), or a table of their ids with categories (a text, or a list of them) or vectors. Default: the
         items of `train` and all documents of the rankings.
     train : mapping or table, optional
-        What was seen in training: a mapping item -> count, a table of items and counts, or a table with a row
-        for each user and item that the user had.
-    k : int
-        How many ranks count.
-    by : column or columns, optional
-        Kept columns of the queries: rows for each of their values.
-    confidence : float, optional
+        What was seen in training: a mapping item -> count, a table of items and counts, or one with a row for
+        each user and item.
+    k, by : int; column or columns, optional
+        How many ranks count; kept columns of the queries, for whose values there are rows.
+    confidence, resamples, seed : float, optional; int
         For example 0.95: adds `low` and `high`, bootstrap intervals over users: percentiles for means over
-        users. For coverage, gini, entropy and personalisation, whose values over drawn users lie to one side
-        of the value over all, value ± z * their standard deviation over draws.
-    tail : float
-        The tail is this share of the items, those with the fewest counts; items of equal counts at its border
-        belong to it in part. From 1 on, it is the items of at most so many.
-    unseen : int or None
-        The count in training that an item without any is taken to have in novelty and surprise; None leaves
-        such items out.
-    category, vector : column, optional
-        Columns of `items`. Default: those with usual names, such as category, genres and embedding.
-    resamples, seed : int
-        Of the bootstrap.
-    query, doc_id, score, rank : column, optional
-        Of tables and files. Default: those with usual names; a rank is taken where there is no score.
+        users; value ± z * the standard deviation over draws for coverage, gini, entropy and personalisation,
+        whose values over drawn users lie to one side.
+    tail, unseen : float; int or None
+        The tail is this share of the items, those with the fewest counts, items of equal counts at its border
+        in part; from 1 on, the items of at most so many. `unseen` is the count that an item without any in
+        training is taken to have in novelty and surprise; None leaves such items out.
+    category, vector, query, doc_id, score, rank : column, optional
+        Columns of `items`, and of tables and files. Default: those with usual names, such as genres and
+        embedding; a rank is taken where there is no score.
 
     Returns
     -------
@@ -102,11 +95,9 @@ def catalogue(
 
     Raises
     ------
-    InputError
+    InputError, ColumnError
         Rankings without `doc_ids`; items that are not of the catalogue; vectors of several lengths; a k,
-        tail, unseen or confidence that is none.
-    ColumnError
-        A column that is missing.
+        tail, unseen or confidence that is none; a column that is missing.
 
     See Also
     --------
@@ -116,16 +107,8 @@ def catalogue(
     -----
     Coverage, gini and entropy depend on the number of users: compare them among as many. Intervals of 95 %
     held the value (of these three that of 300 users) in 93 to 98 % of 400 samples of 300 users out of 20,000,
-    as bench/lists.py shows.
-
-    RecTools: CatalogCoverage(normalize=True), AvgRecPopularity, MeanInvUserFreq and IntraListDiversity are
-    coverage, popularity, novelty and vector_diversity. RePlay: Surprisal divides by k, which is the same
-    where lists have k items, and its Novelty is 1 - seen, 1 for users without training. RecBole:
-    averagepopularity, giniindex and itemcoverage, whose catalogue has one item more, the padding; its
-    shannonentropy is in nats and divided by the number of items shown, and its tailpercentage cuts items of
-    equal counts. Microsoft's recommenders: novelty with counts and unseen=None; distributional_coverage is
-    entropy. Elliot's Gini is 1 - gini, with N - 1 for N. LensKit's ListGini is gini. Evidently's
-    personalisation has the overlap / k for the cosine. Weights of queries have no part in it.
+    as bench/lists.py shows. Weights of queries have no part in it. docs/recipes.md has what other tools call
+    these measures.
 
     Examples
     --------
@@ -155,7 +138,7 @@ def catalogue(
             Argument(next(name for name, given in columns.items() if given)),
             f" is for tables and paths; {type(rankings).__name__} already has its columns",
         )
-    lists = lists_of(rankings, k, everything=items is None)
+    lists = Lists.of(rankings, k, everything=items is None)
     check_kept(names, lists.queries.column_names)
     known = Facts.of(lists, items, train, category, vector)
     users = np.flatnonzero(lists.lengths)
@@ -169,16 +152,15 @@ def catalogue(
         own = lists.part(np.intersect1d(part, users), known.codes)
         drawn = None if confidence is None else own.spreads(known.n_items, resamples, seed)
         for name, value in own.whole(known.n_items, np.ones(len(own.lengths))).items():
-            half = 0.0 if drawn is None else _normal(confidence) * drawn[name]
+            half = 0.0 if drawn is None else normal_quantile(confidence or 0.0) * drawn[name]
             top = math.inf if name == "entropy" else 1.0
             rows.append((place, name, value, max(value - half, 0.0), min(value + half, top)))
         for name, every in values.items():
             each = every[part][~np.isnan(every[part])]
             low = high = mean = statistics.mean(each) if len(each) else math.nan
             if confidence is not None:
-                low, high = bootstrap_interval(
-                    each, None, confidence, "percentile", max(resamples, 1000), seed
-                )
+                drawn_of = "percentile", max(resamples, 1000), seed
+                low, high = bootstrap_interval(each, None, confidence, *drawn_of)
             rows.append((place, name, mean, low, high))
     of_rows = pa.array([row[0] for row in rows], pa.int64())
     table = {name: column.take(of_rows) for name, column in zip(names, distinct, strict=True)}
@@ -186,9 +168,3 @@ def catalogue(
     for place, name in enumerate(("value", "low", "high") if confidence is not None else ("value",)):
         table[name] = pa.array([row[2 + place] for row in rows], pa.float64())
     return Table(pa.table(table), len(names) + 1)
-
-
-def _normal(confidence: float | None) -> float:
-    from statistics import NormalDist  # here, because it brings random
-
-    return NormalDist().inv_cdf(0.5 + (confidence or 0.0) / 2)

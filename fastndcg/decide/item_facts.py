@@ -1,4 +1,4 @@
-"""What is known of items: how often users had them in training, their categories and vectors."""
+"""Items that users are shown, and what is known of them: counts in training, categories and vectors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.table import name_of
 from fastndcg.errors import Argument, ColumnError, InputError, count_of
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.columns import check_column, find_column, fitting, normalised
-from fastndcg.sources.given import is_path, read_columns
+from fastndcg.sources.columns import check_column, find_column, fitting
+from fastndcg.sources.given import is_path, read_columns, usual_columns
 
 if TYPE_CHECKING:
     from fastndcg.sources.streams import RankingsStream
@@ -27,6 +27,7 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+OF_ALL = ("coverage", "gini", "entropy", "personalisation")
 # names by which columns are found, without case and separators
 _NAMES = {
     "category": ("category", "categories", "categoryid", "genre", "genres", "topic", "topics", "tags"),
@@ -40,6 +41,134 @@ def whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name}={value!r} is no whole number from 1")
     return int(value)
+
+
+class Lists(NamedTuple):
+    """The first ranks of each user."""
+
+    ids: pa.ChunkedArray  # items, one list after the other
+    lengths: Int64  # (n_users,)
+    queries: pa.Table
+    others: pa.ChunkedArray | None  # all documents, each at least once, where they are the catalogue
+
+    @classmethod
+    def of(cls, rankings: Rankings | RankingsStream, k: int, *, everything: bool) -> Lists:
+        ids, lengths, queries, others = [], [], [], []
+        for part in [rankings] if isinstance(rankings, Rankings) else rankings:
+            if part.doc_ids is None:
+                raise InputError(
+                    "the rankings have no doc_ids, and the catalogue is a matter of items; name their "
+                    "column, as in ",
+                    Argument("doc_id", "item_id"),
+                )
+            plain = decode(pa.chunked_array(part.doc_ids))
+            ids.append(plain.take(pa.array(_first_rows(part, k))))
+            lengths.append(np.minimum(part.lengths, k))
+            queries.append(part.queries)
+            if everything:
+                others.append(pa.chunked_array([plain.unique()]))
+        if not ids:
+            raise InputError("the stream has no users; give at least one list")
+        joined = pa.concat_tables(queries).unify_dictionaries()
+        return cls(_chain(ids), np.concatenate(lengths), joined, _chain(others) if everything else None)
+
+    def part(self, users: Int64, codes: Int64) -> Shown:
+        lengths = self.lengths[users]
+        return Shown(codes[runs_of(offsets_from(self.lengths)[:-1][users], lengths)], lengths)
+
+
+def _first_rows(rankings: Rankings, k: int) -> Int64:
+    """Rows of the first k ranks of each query; equal scores keep their order."""
+    shown = np.minimum(rankings.lengths, k)
+    rows, starts = np.empty(int(shown.sum()), np.int64), offsets_from(shown)[:-1]
+    for length in np.unique(rankings.lengths[rankings.lengths > 0]).tolist():
+        queries = np.flatnonzero(rankings.lengths == length)
+        # falling, as unsigned scores cannot be negated: the reverse of rising, from the last to the first
+        places = rankings.offsets[queries][:, None] + np.arange(length)[::-1]
+        first = np.argsort(rankings.scores[places], axis=1, kind="stable")[:, ::-1][:, :k]
+        rows[starts[queries][:, None] + np.arange(min(length, k))] = np.take_along_axis(places, first, 1)
+    return rows
+
+
+def read_lists(data: Any, given: Mapping[str, str | None], by: Sequence[str]) -> Rankings:
+    """The lists of a table or of files, which need no grades. A rank may stand for the score."""
+
+    def find(names: list[str]) -> dict[str, str]:
+        found = {role: find_column(names, role, given[role]) for role in ("query", "doc_id")}
+        no_score = given["score"] is None and not fitting(names, "score")
+        role = "rank" if given["rank"] is not None or (no_score and fitting(names, "rank")) else "score"
+        found[role] = find_column(names, role, given[role])
+        return found | {f"by {name}": check_column(names, "by", name) for name in by}
+
+    read = read_columns(data, find, ("score", "rank"))
+    users = read["query"].combine_chunks().dictionary_encode()
+    if users.null_count:
+        raise InputError(f"{count_of(users.null_count, 'row')} without a user; name the user of each")
+    codes = array_of(users.indices)
+    order, counts = np.argsort(codes, kind="stable"), np.bincount(codes)
+    scores = array_of(read["score"] if "score" in read else pc.negate(read["rank"]))
+    kept = {name: read[f"by {name}"] for name in by}
+    for name, column in kept.items():
+        values = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
+        if len(np.unique(codes * (len(values) + 1) + array_of(values))) > len(users.dictionary):
+            raise InputError(f'column "{name}" has several values for a user, whose lists it cannot slice')
+    first = pa.array(order[np.cumsum(counts) - counts])
+    return Rankings._from_offsets(
+        offsets_from(counts),
+        np.zeros(len(codes), np.uint8),
+        scores[order],
+        doc_ids=read["doc_id"].take(pa.array(order)),
+        query_ids=users.dictionary,
+        queries=pa.table({name: column.take(first) for name, column in kept.items()}) if kept else None,
+    )
+
+
+def _chain(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
+
+
+class Shown(NamedTuple):
+    """The items of some users, by number; each user has at least one."""
+
+    codes: Int64
+    lengths: Int64
+
+    def whole(self, n_items: int, times: Float64) -> dict[str, float]:
+        """The measures of all lists together, where users count so many times."""
+        weight = np.repeat(times, self.lengths)
+        by_length = {}
+        for length in np.unique(self.lengths).tolist():
+            some = np.repeat(self.lengths == length, self.lengths)
+            by_length[length] = np.bincount(self.codes[some], weight[some], n_items)
+        counts = np.sum([*by_length.values(), np.zeros(n_items)], axis=0)
+        shown = np.sort(counts[counts > 0])
+        total, users = float(shown.sum()), float(times.sum())
+        if not total:
+            return dict.fromkeys(OF_ALL, math.nan)
+        ranks = np.arange(n_items - len(shown) + 1, n_items + 1, dtype=np.float64)
+        spread = statistics.exact_sum_of_products(2 * ranks - n_items - 1, shown) / (n_items * int(total))
+        p = shown / total
+        pairs = users**2 - float((times**2).sum())
+        # sums of products of whole numbers are exact; a user is alike to itself
+        common = [
+            float(one @ other) / (n if n == m else math.sqrt(n * m))
+            for n, one in by_length.items()
+            for m, other in by_length.items()
+        ]
+        alike = math.fsum(common) - float((times**2).sum())
+        found = (len(shown) / n_items, float(spread), -math.fsum((p * np.log2(p)).tolist()) + 0.0)
+        personal = 1 - alike / pairs if pairs > 0 else math.nan
+        return dict(zip(OF_ALL, (*found, personal), strict=True))
+
+    def spreads(self, n_items: int, resamples: int, seed: int) -> dict[str, float]:
+        """Standard deviations of the measures over draws of as many users, with replacement."""
+        random, n, draws = np.random.default_rng(seed), len(self.lengths), []
+        if n < 2:
+            return dict.fromkeys(OF_ALL, math.nan)
+        for _ in range(resamples):
+            times = np.bincount(random.integers(0, n, n), minlength=n).astype(np.float64)
+            draws.append(self.whole(n_items, times))
+        return {name: float(np.nanstd([draw[name] for draw in draws], ddof=1)) for name in OF_ALL}
 
 
 class Facts(NamedTuple):
@@ -58,8 +187,7 @@ class Facts(NamedTuple):
     def of(cls, lists: Lists, items: Any, train: Any, category: str | None, vector: str | None) -> Facts:
         table = {} if items is None or _is_number(items) else _of_items(items, category, vector)
         seen = {} if train is None else _of_train(train)
-        every = [lists.ids]
-        every += [each["doc_id"] for each in (table, seen) if each]
+        every = [lists.ids, *(each["doc_id"] for each in (table, seen) if each)]
         every += [] if lists.others is None else [lists.others]
         parts, ids = _numbered(every)
         codes, n_known, n_items = parts[0], len(ids), len(ids)
@@ -67,14 +195,13 @@ class Facts(NamedTuple):
         if table:
             own[:] = False
             own[parts[1]] = True
-            strange = np.flatnonzero(~own[codes])
+            n_items, strange = int(own.sum()), np.flatnonzero(~own[codes])
             if len(strange):
                 item = name_of(ids[int(codes[strange[0]])].as_py())
                 raise InputError(
-                    f'item "{item}" is recommended and not among the {int(own.sum()):,} of items; '
+                    f'item "{item}" is recommended and not among the {n_items:,} of items; '
                     "add it, or say how many items there are"
                 )
-            n_items = int(own.sum())
         elif items is not None:
             n_items, shown = whole("items", items), len(np.unique(codes))
             if n_items < shown:
@@ -125,12 +252,12 @@ def _is_number(value: object) -> bool:
 
 def _numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[list[Int64], pa.Array]:
     """The number of each id, for all columns; ids of numbers and of texts are compared as texts."""
-    whole = all(pa.types.is_integer(column.type) for column in columns)
-    plain = [decode(column).cast(pa.int64() if whole else pa.string()) for column in columns]
+    kind = pa.int64() if all(pa.types.is_integer(column.type) for column in columns) else pa.string()
+    plain = [decode(column).cast(kind) for column in columns]
     for column in plain:
         if column.null_count:
             raise InputError(f"{count_of(column.null_count, 'item')} without an id; name each")
-    found = chain(plain).combine_chunks().dictionary_encode()
+    found = _chain(plain).combine_chunks().dictionary_encode()
     codes = array_of(found.indices).astype(np.int64)
     return np.split(codes, np.cumsum([len(column) for column in plain])[:-1]), found.dictionary
 
@@ -139,11 +266,11 @@ def _of_items(items: Any, category: str | None, vector: str | None) -> dict[str,
     of_ids = isinstance(items, pa.Array | pa.ChunkedArray | list | tuple | range | set | frozenset)
     if (of_ids or len(getattr(items, "shape", ())) == 1) and not is_path(items):  # a Series has a shape too
         plain = items if isinstance(items, pa.Array | pa.ChunkedArray) else pa.array(list(items))
-        return {"doc_id": plain if isinstance(plain, pa.ChunkedArray) else pa.chunked_array([plain])}
+        return {"doc_id": pa.chunked_array(plain)}
 
     def find(names: list[str]) -> dict[str, str]:
-        found = {"doc_id": find_column(names, "doc_id")}
-        return found | _usual(names, {"category": category, "vector": vector})
+        named = {"category": category, "vector": vector}
+        return {"doc_id": find_column(names, "doc_id")} | usual_columns(names, _NAMES, named)
 
     return read_columns(items, find, ())
 
@@ -154,7 +281,7 @@ def _of_train(train: Any) -> dict[str, pa.ChunkedArray]:
         return {role: pa.chunked_array([pa.array(column)]) for role, column in columns.items()}
 
     def find(names: list[str]) -> dict[str, str]:
-        found = {"doc_id": find_column(names, "doc_id")} | _usual(names, {"count": None})
+        found = {"doc_id": find_column(names, "doc_id")} | usual_columns(names, _NAMES, {"count": None})
         if "count" not in found:
             if not fitting(names, "query"):
                 raise ColumnError(
@@ -165,15 +292,6 @@ def _of_train(train: Any) -> dict[str, pa.ChunkedArray]:
         return found
 
     return read_columns(train, find, ("count",))
-
-
-def _usual(names: list[str], given: Mapping[str, str | None]) -> dict[str, str]:
-    found = {}
-    for role, name in given.items():
-        known = next((each for each in names if normalised(str(each)) in _NAMES[role]), None)
-        if name is not None or known is not None:
-            found[role] = check_column(names, role, name if name is not None else str(known))
-    return found
 
 
 def _seen(
@@ -189,17 +307,13 @@ def _seen(
     (of_train, of_lists), _ = _numbered([seen["query"], lists.queries[0]])
     pairs = np.unique(of_train * n_known + items)  # a user who had an item twice is one user
     had = np.isin(np.repeat(of_lists, lists.lengths) * n_known + codes, pairs)
-    return (
-        np.bincount(pairs % n_known, minlength=n_known).astype(np.float64),
-        float(len(np.unique(of_train))),
-        had,
-    )
+    counts = np.bincount(pairs % n_known, minlength=n_known).astype(np.float64)
+    return counts, float(len(np.unique(of_train))), had
 
 
 def _means(values: Float64, lengths: Int64) -> Float64:
     """The mean of the values of each user that are no NaN; NaN without any."""
-    defined = ~np.isnan(values)
-    starts = offsets_from(lengths)[:-1][lengths > 0]
+    defined, starts = ~np.isnan(values), offsets_from(lengths)[:-1][lengths > 0]
     out = np.full(len(lengths), math.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         if len(starts):
@@ -208,18 +322,13 @@ def _means(values: Float64, lengths: Int64) -> Float64:
     return out
 
 
-# ---- diversity within lists ----
-
-
 def _sets(column: pa.ChunkedArray, items: Int64, n_known: int) -> Float64:
-    plain = decode(column).combine_chunks()
-    rows = items
+    plain, rows = decode(column).combine_chunks(), items
     if pa.types.is_list(plain.type) or pa.types.is_large_list(plain.type):
         rows, plain = items[array_of(pc.list_parent_indices(plain))], pc.list_flatten(plain)
     found = plain.dictionary_encode()
-    there = array_of(found.is_valid())
     sets = np.zeros((n_known, len(found.dictionary)))
-    sets[rows[there], array_of(found.indices.drop_null())] = 1.0
+    sets[rows[array_of(found.is_valid())], array_of(found.indices.drop_null())] = 1.0
     return sets
 
 
@@ -260,140 +369,3 @@ def _diversity(features: Float64, codes: Int64, lengths: Int64, *, sets: bool) -
         n = lengths[users]
         out[users] = np.where(pairs, 1.0 - common, 0.0).sum(axis=(1, 2)) / (n * (n - 1))
     return out
-
-
-OF_ALL = ("coverage", "gini", "entropy", "personalisation")
-
-
-class Lists(NamedTuple):
-    """The first ranks of each user."""
-
-    ids: pa.ChunkedArray  # items, one list after the other
-    lengths: Int64  # (n_users,)
-    queries: pa.Table
-    others: pa.ChunkedArray | None  # all documents, each at least once, where they are the catalogue
-
-    def part(self, users: Int64, codes: Int64) -> Shown:
-        lengths = self.lengths[users]
-        return Shown(codes[runs_of(offsets_from(self.lengths)[:-1][users], lengths)], lengths)
-
-
-def lists_of(rankings: Rankings | RankingsStream, k: int, *, everything: bool) -> Lists:
-    ids, lengths, queries, others = [], [], [], []
-    for part in [rankings] if isinstance(rankings, Rankings) else rankings:
-        if part.doc_ids is None:
-            raise InputError(
-                "the rankings have no doc_ids, and the catalogue is a matter of items; name their "
-                "column, as in ",
-                Argument("doc_id", "item_id"),
-            )
-        shown = np.minimum(part.lengths, k)
-        plain = decode(
-            pa.chunked_array([part.doc_ids]) if isinstance(part.doc_ids, pa.Array) else part.doc_ids
-        )
-        ids.append(plain.take(pa.array(_first_rows(part, k))))
-        lengths.append(shown)
-        queries.append(part.queries)
-        if everything:
-            others.append(pa.chunked_array([plain.unique()]))
-    if not ids:
-        raise InputError("the stream has no users; give at least one list")
-    joined = pa.concat_tables(queries).unify_dictionaries()
-    return Lists(chain(ids), np.concatenate(lengths), joined, chain(others) if everything else None)
-
-
-def _first_rows(rankings: Rankings, k: int) -> Int64:
-    """Rows of the first k ranks of each query; equal scores keep their order."""
-    shown = np.minimum(rankings.lengths, k)
-    rows, starts = np.empty(int(shown.sum()), np.int64), offsets_from(shown)[:-1]
-    for length in np.unique(rankings.lengths[rankings.lengths > 0]).tolist():
-        queries = np.flatnonzero(rankings.lengths == length)
-        # falling, as unsigned scores cannot be negated: the reverse of rising, from the last to the first
-        places = rankings.offsets[queries][:, None] + np.arange(length)[::-1]
-        first = np.argsort(rankings.scores[places], axis=1, kind="stable")[:, ::-1][:, :k]
-        rows[starts[queries][:, None] + np.arange(min(length, k))] = np.take_along_axis(places, first, 1)
-    return rows
-
-
-def read_lists(data: Any, given: Mapping[str, str | None], by: Sequence[str]) -> Rankings:
-    """The lists of a table or of files, which need no grades. A rank may stand for the score."""
-
-    def find(names: list[str]) -> dict[str, str]:
-        found = {role: find_column(names, role, given[role]) for role in ("query", "doc_id")}
-        role = "rank" if given["score"] is None and not fitting(names, "score") else "score"
-        role = role if given["rank"] is None else "rank"
-        if role == "rank" and given["rank"] is None and not fitting(names, "rank"):
-            role = "score"  # whose error says what is missing
-        found[role] = find_column(names, role, given[role])
-        return found | {f"by {name}": check_column(names, "by", name) for name in by}
-
-    read = read_columns(data, find, ("score", "rank"))
-    users = read["query"].combine_chunks().dictionary_encode()
-    if users.null_count:
-        raise InputError(f"{count_of(users.null_count, 'row')} without a user; name the user of each")
-    codes = array_of(users.indices)
-    order = np.argsort(codes, kind="stable")
-    scores = array_of(read["score"] if "score" in read else pc.negate(read["rank"]))
-    kept = {name: read[f"by {name}"] for name in by}
-    for name, column in kept.items():
-        values = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
-        if len(np.unique(codes * (len(values) + 1) + array_of(values))) > len(users.dictionary):
-            raise InputError(f'column "{name}" has several values for a user, whose lists it cannot slice')
-    first = pa.array(order[np.cumsum(np.bincount(codes)) - np.bincount(codes)])
-    return Rankings._from_offsets(
-        offsets_from(np.bincount(codes)),
-        np.zeros(len(codes), np.uint8),
-        scores[order],
-        doc_ids=read["doc_id"].take(pa.array(order)),
-        query_ids=users.dictionary,
-        queries=pa.table({name: column.take(first) for name, column in kept.items()}) if kept else None,
-    )
-
-
-def chain(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
-
-
-class Shown(NamedTuple):
-    """The items of some users, by number; each user has at least one."""
-
-    codes: Int64
-    lengths: Int64
-
-    def whole(self, n_items: int, times: Float64) -> dict[str, float]:
-        """The measures of all lists together, where users count so many times."""
-        weight = np.repeat(times, self.lengths)
-        by_length = {}
-        for length in np.unique(self.lengths).tolist():
-            some = np.repeat(self.lengths == length, self.lengths)
-            by_length[length] = np.bincount(self.codes[some], weight[some], n_items)
-        counts = np.sum([*by_length.values(), np.zeros(n_items)], axis=0)
-        shown = np.sort(counts[counts > 0])
-        total, users = float(shown.sum()), float(times.sum())
-        if not total:
-            return dict.fromkeys(OF_ALL, math.nan)
-        ranks = np.arange(n_items - len(shown) + 1, n_items + 1, dtype=np.float64)
-        spread = statistics.exact_sum_of_products(2 * ranks - n_items - 1, shown) / (n_items * int(total))
-        p = shown / total
-        pairs = users**2 - float((times**2).sum())
-        # sums of products of whole numbers are exact; a user is alike to itself
-        common = [
-            float(one @ other) / (n if n == m else math.sqrt(n * m))
-            for n, one in by_length.items()
-            for m, other in by_length.items()
-        ]
-        alike = math.fsum(common) - float((times**2).sum())
-        found = (len(shown) / n_items, float(spread), -math.fsum((p * np.log2(p)).tolist()) + 0.0)
-        personal = 1 - alike / pairs if pairs > 0 else math.nan
-        return dict(zip(OF_ALL, (*found, personal), strict=True))
-
-    def spreads(self, n_items: int, resamples: int, seed: int) -> dict[str, float]:
-        """Standard deviations of the measures over draws of as many users, with replacement."""
-        random, n = np.random.default_rng(seed), len(self.lengths)
-        if n < 2:
-            return dict.fromkeys(OF_ALL, math.nan)
-        draws = [
-            self.whole(n_items, np.bincount(random.integers(0, n, n), minlength=n).astype(np.float64))
-            for _ in range(resamples)
-        ]
-        return {name: float(np.nanstd([draw[name] for draw in draws], ddof=1)) for name in OF_ALL}

@@ -1,20 +1,24 @@
-"""`check_judges`: how far judges agree, with one another and with known grades, and whether one drifts."""
+"""`check_judges`: how far judges agree, and whether one drifts; `sample_queries`: which queries to judge."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.common.arrow_types import array_of, is_number, places_of
+from fastndcg.common.arrow_types import array_of, column_of, is_number, places_of, plain
 from fastndcg.common.table import Table, name_of
-from fastndcg.errors import InputError, InputTypeError, check_choice, count_of
-from fastndcg.sources.columns import check_column, find_column, normalised
-from fastndcg.sources.given import read_columns
+from fastndcg.errors import InputError, InputTypeError, check_choice, check_whole, count_of
+from fastndcg.scores.slices import column_names, groups_of
+from fastndcg.sources.columns import check_column, find_column
+from fastndcg.sources.frames import source_of
+from fastndcg.sources.given import is_path, open_paths, read_columns, usual_columns
+from fastndcg.sources.opened import OfText, Opened
 from fastndcg.statistics.agreement import METRICS, alpha_of_pairs, cohen_kappa, fleiss_kappa
 from fastndcg.statistics.intervals import check_confidence, t_interval
 from fastndcg.statistics.paired import Difference, Spread
@@ -29,7 +33,8 @@ _NAMES = {
     "time": ("time", "timestamp", "date", "day", "judgedat"),
     "gold": ("gold", "goldgrade", "goldlabel", "truth"),
 }
-_NUMBERS = {
+_KINDS = {
+    **dict.fromkeys(("group", "name"), pa.string()),
     **dict.fromkeys(("grades", "items", "repeated"), pa.int64()),
     **dict.fromkeys(("alpha", "kappa"), pa.float64()),
     "gold": pa.int64(),
@@ -58,24 +63,21 @@ def check_judges(
     ----------
     data : a table of any library, a mapping of columns, or the path of a file
         A row for each grade that a judge gave to a document of a query.
-    query, doc_id, judge, relevance : column, optional
-        Default: the columns with usual names, such as query, document, judge and grade.
-    batch, time, gold : column, optional
-        The batch that a grade belongs to; when it was given, as dates, times, numbers or texts that ascend;
-        and the known grade, null where there is none. Default: columns of these names, if there are any.
-    metric : "ordinal", "nominal", "interval" or "ratio"
-        How far apart two grades are, as in `krippendorff_alpha`.
-    confidence : float
-        Confidence of the intervals of bias and drift.
+    query, doc_id, judge, relevance, batch, time, gold : column, optional
+        Default: the columns with usual names, such as query, document, judge and grade; of the last three, if
+        there are any: the batch that a grade belongs to; when it was given, as dates, times, numbers or texts
+        that ascend; and the known grade, null where there is none.
+    metric, confidence : "ordinal", "nominal", "interval" or "ratio"; float
+        How far apart two grades are, as in `krippendorff_alpha`. Confidence of the intervals of bias and
+        drift.
 
     Returns
     -------
     Table
-        A row for all grades, then for each batch and each judge, with these columns:
+        A row for all grades, then for each batch and each judge: group, which is all, batch or judge, and
+        name; grades; items, the judged documents of queries; repeated, grades that a judge gave again, of
+        which the last counts; and
 
-        - group, which is all, batch or judge, and name;
-        - grades; items, the judged documents of queries; repeated, grades that a judge gave again, of which
-          the last counts;
         - alpha: Krippendorff's; for a judge 1 - (disagreement with the others) / (that expected of all
           grades). kappa: Fleiss', where all items have as many grades, else null;
         - gold: the number of items with a known grade; gold_kappa: Cohen's kappa with it, of quadratic
@@ -85,12 +87,9 @@ def check_judges(
 
     Raises
     ------
-    ColumnError
-        A column that is missing, or that several could be.
-    InputError
-        No grades; a grade without a judge; an unknown metric; a confidence that is not between 0 and 1.
-    InputTypeError
-        Grades that are no numbers; data that is no table.
+    InputError, InputTypeError, ColumnError
+        No grades, or such as are no numbers; a grade without a judge; data that is no table; a column that is
+        missing, or that several could be; an unknown metric.
 
     See Also
     --------
@@ -115,21 +114,14 @@ def check_judges(
     """
     check_choice("metric", metric, METRICS)
     confidence = check_confidence(confidence)
-    named = {"judge": judge, "batch": batch, "time": time, "gold": gold}
 
     def find(names: list[str]) -> dict[str, str]:
         usual = {"query": query, "doc_id": doc_id, "relevance": relevance}
         roles = {role: find_column(names, role, given) for role, given in usual.items()}
-        for role, given in named.items():
-            known = next((name for name in names if normalised(str(name)) in _NAMES[role]), None)
-            if given is not None or known is not None or role == "judge":
-                roles[role] = check_column(names, role, given if given is not None else known or role)
-        return roles
+        named = {"judge": judge, "batch": batch, "time": time, "gold": gold}
+        return roles | usual_columns(names, _NAMES, named, "judge")
 
-    return _checked(read_columns(data, find, ("relevance", "gold")), metric, confidence)
-
-
-def _checked(columns: dict[str, pa.ChunkedArray], metric: str, confidence: float) -> Table:
+    columns = read_columns(data, find, ("relevance", "gold"))
     grades = _numbers("relevance", columns["relevance"])
     graded = np.flatnonzero(~np.isnan(grades))
     if not len(graded):
@@ -144,9 +136,9 @@ def _checked(columns: dict[str, pa.ChunkedArray], metric: str, confidence: float
     _, last = np.unique((items * len(judge_names) + judges)[::-1], return_index=True)
     counts = np.zeros(len(grades), np.bool_)
     counts[len(grades) - 1 - last] = True
-    gold, moments = np.full((2, len(grades)), math.nan)
+    known, moments = np.full((2, len(grades)), math.nan)
     if "gold" in columns:
-        gold = _numbers("gold", columns["gold"])
+        known = _numbers("gold", columns["gold"])
     if "time" in columns:
         is_null = array_of(columns["time"].is_null(nan_is_null=True))
         moments = np.where(is_null, math.nan, _codes(columns["time"])[0])
@@ -166,27 +158,39 @@ def _checked(columns: dict[str, pa.ChunkedArray], metric: str, confidence: float
         row |= {"items": len(np.unique(items[own])), "repeated": len(rows) - len(own)}
         if group == "judge":
             row["alpha"] = next(of_judges, math.nan)
-            is_known = np.count_nonzero(~np.isnan(gold[own])) > 1
-            apart = grades[own] - gold[own] if is_known else beside_others[own]
+            is_known = np.count_nonzero(~np.isnan(known[own])) > 1
+            apart = grades[own] - known[own] if is_known else beside_others[own]
             row |= _drift(moments[own], apart, confidence)
         else:
             row["alpha"] = alpha_of_pairs(items[own], judges[own], grades[own], metric)[0]
             row["kappa"] = _fleiss(items[own], grades[own])
-        found.append(row | _beside_gold(grades[own], gold[own], confidence))
-    kinds = pa.schema({"group": pa.string(), "name": pa.string(), **_NUMBERS})
-    return Table(pa.Table.from_pylist(found, kinds), 2)
+        own = own[~np.isnan(known[own])]
+        row["gold"] = len(own)
+        if len(own):
+            row["gold_kappa"] = cohen_kappa(grades[own], known[own], "quadratic")
+            spread = Spread.of(grades[own] - known[own])
+            ends = t_interval(spread.mean, spread.error, spread.freedom, confidence)
+            row |= {"bias": spread.mean, "bias_low": ends.low, "bias_high": ends.high}
+        found.append(row)
+    return Table(pa.Table.from_pylist(found, pa.schema(_KINDS)), 2)
 
 
-def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
-    """Grades as float64, NaN where there is none."""
-    kind = column.type
-    if not (is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise InputTypeError(
-            f"the column for {role} holds {kind}; wanted numbers. Replace words by their grades"
-        )
+def _numbers(role: str, column: pa.ChunkedArray, above: float | None = None) -> Float64:
+    """Finite numbers as float64, all above a number; without one they are grades, NaN where there is none."""
+    kind, are_grades = column.type, above is None
+    if not (is_number(kind) or pa.types.is_boolean(kind) or (are_grades and pa.types.is_null(kind))):
+        advice = ". Replace words by their grades" if are_grades else ""
+        raise InputTypeError(f"the column for {role} holds {kind}; wanted numbers{advice}")
     numbers: Float64 = array_of(pc.fill_null(column.cast(pa.float64()), math.nan)).astype(np.float64)
-    if np.isinf(numbers).any():
-        raise InputError(f"the column for {role} has an infinite number; give finite grades, or none")
+    if above is None:
+        if np.isinf(numbers).any():
+            raise InputError(f"the column for {role} has an infinite number; give finite grades, or none")
+        return numbers
+    bad = ~(np.isfinite(numbers) & (numbers > above))
+    if bad.any():
+        wanted = "numbers above 0; drop queries that nobody asks" if above == 0 else "finite numbers"
+        found = f"{numbers[bad][0]:g} at row {int(np.argmax(bad))}"
+        raise InputError(f"the column for {role} has {found}; wanted {wanted}")
     return numbers
 
 
@@ -208,17 +212,6 @@ def _fleiss(items: Int64, grades: Float64) -> float | None:
     return fleiss_kappa(np.bincount(places, minlength=len(judged) * len(levels)).reshape(len(judged), -1))
 
 
-def _beside_gold(grades: Float64, gold: Float64, confidence: float) -> dict[str, Any]:
-    known = ~np.isnan(gold)
-    numbers: dict[str, Any] = {"gold": int(known.sum())}
-    if known.any():
-        numbers["gold_kappa"] = cohen_kappa(grades[known], gold[known], "quadratic")
-        spread = Spread.of(grades[known] - gold[known])
-        ends = t_interval(spread.mean, spread.error, spread.freedom, confidence)
-        numbers |= {"bias": spread.mean, "bias_low": ends.low, "bias_high": ends.high}
-    return numbers
-
-
 def _drift(moments: Float64, apart: Float64, confidence: float) -> dict[str, float]:
     """How much further above what they stand beside the second half of a judge's grades is than the first."""
     known = ~np.isnan(apart + moments)
@@ -229,3 +222,141 @@ def _drift(moments: Float64, apart: Float64, confidence: float) -> dict[str, flo
     found = Difference.independent(Spread.of(apart[late]), Spread.of(apart[~late]))
     ends = t_interval(found.difference, found.error, found.freedom, confidence)
     return {"drift": found.difference, "drift_low": ends.low, "drift_high": ends.high}
+
+
+def sample_queries(
+    table: Any,
+    n: int,
+    *,
+    by: str | Sequence[str] = (),
+    weight: str | None = None,
+    allocation: Literal["proportional", "neyman"] = "proportional",
+    value: str | None = None,
+    of: Literal["queries", "traffic"] = "queries",
+    seed: int = 0,
+) -> pa.Table:
+    """Draw queries without replacement, by stratum and traffic, with weights that undo how they were drawn.
+
+    Parameters
+    ----------
+    table, n : a table of any library, a mapping of columns, or the path of a file; int
+        A row for each query, and how many queries are drawn.
+    by : columns, optional
+        Strata: combinations of their values, each of which has one query or more.
+    weight : column, optional
+        Traffic of each query, above 0: a query is drawn with a probability in proportion to it; those that
+        are asked so often that this would exceed 1 are all drawn. Default: all queries of a stratum alike.
+    allocation, value : "proportional" or "neyman"; column, optional
+        How many queries each stratum has: in proportion to its traffic, or its number of queries; or to that
+        times the standard deviation in it of `value`, a number that varies as the measure will, such as its
+        value last month.
+    of : "queries" or "traffic"
+        What the weighted mean of the sample estimates: the mean over all rows, or the mean weighted by
+        traffic.
+    seed : int
+        The same seed draws the same rows of the same table.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows drawn, in the order of the table, and as the last column `weight`, float64, which
+        `Rankings` and readers take as weight=. Another column of this name is replaced.
+
+    Raises
+    ------
+    InputError, InputTypeError, ColumnError
+        More queries than rows, or fewer than strata; traffic that is not above 0; values that are missing;
+        data that is no table; a column that is missing, or holds no numbers.
+
+    See Also
+    --------
+    evaluate : takes the weights of queries.
+    judge_next : which documents to judge of them.
+
+    Notes
+    -----
+    A query that is drawn with probability p has the weight 1/p (Horvitz and Thompson), or traffic / p. The
+    draw is systematic over a random order, so that p is exact and each stratum has its number of queries.
+    Without traffic, and of "traffic", the weights of each draw have one sum, and the weighted mean is
+    unbiased. Of "queries" drawn by traffic the sum varies: the mean is a ratio, whose bias falls as 1/n (in a
+    simulation with n = 100 it was 0.012, a fifth of the standard deviation).
+
+    References
+    ----------
+    Horvitz and Thompson, JASA 1952; Neyman, Journal of the Royal Statistical Society 1934; Madow, Annals of
+    Mathematical Statistics 1949.
+
+    Examples
+    --------
+    >>> log = {"qid": [1, 2, 3, 4, 5, 6], "lang": ["de", "de", "de", "de", "fr", "fr"]}
+    >>> sample_queries(log, 3, by="lang").select(["lang", "weight"]).to_pylist()
+    [{'lang': 'de', 'weight': 2.0}, {'lang': 'de', 'weight': 2.0}, {'lang': 'fr', 'weight': 2.0}]
+    """
+    n, seed = check_whole("n", n, 1), check_whole("seed", seed, 0)
+    check_choice("allocation", allocation, ("proportional", "neyman"))
+    check_choice("of", of, ("queries", "traffic"))
+    if (allocation == "neyman") != (value is not None):
+        raise InputError(
+            'allocation="neyman" and value= go together: a number that varies as the measure will'
+        )
+    opened: Opened = open_paths(table) if is_path(table) else source_of(table)
+    strata, numbers = column_names(by), [name for name in (weight, value) if name is not None]
+    for argument, name in [*(("by", name) for name in strata), ("weight", weight), ("value", value)]:
+        if name is not None:
+            check_column(opened.names, argument, name)
+    rows = opened.table(list(opened.names), OfText(numbers, None))
+    rows = pa.table([plain(column) for column in rows.columns], names=rows.column_names)
+    if not len(rows) or n > len(rows):
+        raise InputError(f"n={n:,} queries of {len(rows):,} rows; wanted no more than there are")
+    traffic = np.ones(len(rows)) if weight is None else _numbers("weight", rows[weight], above=0.0)
+    values = None if value is None else _numbers("value", rows[value], above=-math.inf)
+    groups = groups_of([rows[name] for name in strata])[1] if strata else [np.arange(len(rows))]
+    if n < len(groups):
+        raise InputError(f"n={n:,} queries of {len(groups):,} strata; wanted one of each at least")
+    with np.errstate(over="ignore"):
+        sizes = np.array([traffic[group].sum() for group in groups])
+        total = sizes.sum()
+    if not math.isfinite(total):
+        raise InputError("the column for weight sums up to more than a float64 holds; divide it by a number")
+    if values is not None:
+        sizes = sizes * [values[group].std() for group in groups]
+    random, chance, drawn = np.random.default_rng(seed), np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
+    for group, number in zip(groups, _allocate(sizes, [len(group) for group in groups], n), strict=True):
+        chance[group] = _chances(traffic[group], number)
+        order = group[random.permutation(len(group))]
+        # systematic: a query is drawn where the sum of chances passes a whole number plus one random start
+        start = random.random()
+        ends = np.round(np.cumsum(chance[order]), 9) + start
+        drawn[order] = np.floor(ends) > np.floor(np.append(start, ends[:-1]))
+    chosen = np.flatnonzero(drawn)
+    weights = (traffic if of == "traffic" else np.ones(len(rows)))[chosen] / chance[chosen]
+    kept = rows.select([name for name in rows.column_names if name != "weight"])
+    return kept.take(column_of(chosen)).append_column("weight", pa.array(weights))
+
+
+def _allocate(sizes: Float64, most: Sequence[int], n: int) -> Int64:
+    """How many queries each stratum has: one or more, up to all, otherwise in proportion to the sizes."""
+    limits: Int64 = np.array(most)
+    sizes = np.where(sizes > 0, sizes, 0.0) if sizes.sum() > 0 else limits.astype(np.float64)
+    found: Int64 = np.clip(np.floor(n * sizes / sizes.sum()), 1, limits).astype(np.int64)
+    while (left := n - found.sum()) != 0:  # by the highest average, as seats are given to parties
+        room = found < limits if left > 0 else found > 1
+        each = np.where(room, sizes / found, -1.0 if left > 0 else np.inf)
+        if left > 0 and (whole := np.floor(left * room * sizes / max((room * sizes).sum(), 1e-300))).any():
+            found = np.minimum(found + whole.astype(np.int64), limits)
+        else:
+            found[int(np.argmax(each) if left > 0 else np.argmin(each))] += 1 if left > 0 else -1
+    return found
+
+
+def _chances(traffic: Float64, number: int) -> Float64:
+    """The probability of each query, in proportion to traffic, 1 at most; they sum up to the number."""
+    chances, free = np.ones(len(traffic)), np.ones(len(traffic), np.bool_)
+    while number < len(traffic):
+        left = number - np.count_nonzero(~free)
+        chances[free] = left * traffic[free] / traffic[free].sum()
+        above = free & (chances > 1)
+        if not above.any():
+            break
+        chances[above], free[above] = 1.0, False
+    return chances

@@ -84,14 +84,11 @@ def check_judgments(
     corpus, optional
         The ids of all documents: a table or file with a column of a usual name, such as doc_id, docno or _id;
         a text file with an id a line; or ids as an array, a list, a set or the keys of a dict.
-    text : column of the judgments, optional
-        The text of each query. Default: the column `query_text`, if there is one.
-    by : columns of the judgments, optional
-        One value for each query; shares judged and scales are told for each value too.
-    cutoffs : whole numbers
-        Ranks at which shares of judged documents are told.
-    least_judged : float
-        A share of judged documents below this fails.
+    text, by : columns of the judgments, optional
+        The text of each query (default: the column `query_text`, if there is one); columns with one value for
+        each query, for whose values shares judged and scales are told too.
+    cutoffs, least_judged : whole numbers; float
+        Ranks at which shares of judged documents are told; a share below this fails.
     query, doc_id, relevance, score, rank, keep, weight, nan, ascending, unjudged, grades
         Columns, and how they are read, as `Rankings.from_qrels_run` takes them. NaN scores are never refused.
 

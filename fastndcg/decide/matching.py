@@ -14,7 +14,16 @@ import pyarrow.compute as pc
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrow_types import array_of, combine, decode, is_text
-from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, about, check_system, count_of
+from fastndcg.errors import (
+    Argument,
+    InputError,
+    InputTypeError,
+    MeasureError,
+    about,
+    check_length,
+    check_system,
+    count_of,
+)
 from fastndcg.measures import Judged, Measure, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
@@ -37,12 +46,10 @@ class Sample(NamedTuple):
 
     def of(self, rows: Int64) -> Sample:
         """Return the sample of some of the queries."""
-        of_queries = (
-            rows_of(self.weight, rows),
-            rows_of(self.clusters, rows),
-            self.queries.take(pa.array(rows)),
-        )
-        return Sample(self.values[:, rows], self.counts[:, rows], *of_queries)
+        weight = None if self.weight is None else self.weight[rows]
+        clusters = None if self.clusters is None else self.clusters[rows]
+        queries = self.queries.take(pa.array(rows))
+        return Sample(self.values[:, rows], self.counts[:, rows], weight, clusters, queries)
 
 
 class MatchedSamples(NamedTuple):
@@ -50,30 +57,17 @@ class MatchedSamples(NamedTuple):
     missing: dict[str, pa.Array]  # ids of queries that a system does not have
 
 
-def scores_of_systems(systems: object, measures: Any) -> dict[str, Scores]:
-    if not isinstance(systems, Mapping):
-        raise InputTypeError(
-            f'systems is a {type(systems).__name__}; wanted a mapping of names, as in {{"bm25": '
-            'scores, "rerank": other}'
-        )
-    if len(systems) < 2:
-        raise InputError(f"{len(systems)} systems are given; wanted two or more to compare")
-    return {str(name): scores_of(name, given, measures) for name, given in systems.items()}
-
-
 def scores_of(name: object, given: Any, measures: Any) -> Scores:
     """The scores of one system, which may be given as Rankings."""
     if isinstance(given, Rankings):
         if measures is None:
-            raise InputError(
-                f'"{name}" is Rankings; name what to evaluate, as in measures=["nDCG@10"], or give Scores'
-            )
+            said = 'is Rankings; name what to evaluate, as in measures=["nDCG@10"], or give Scores'
+            raise InputError(f'"{name}" {said}')
         with about(f'"{name}"'):
             return evaluate(given, measures)
     if not isinstance(given, Scores):
-        raise InputTypeError(
-            f'"{name}" is a {type(given).__name__}; wanted Scores, as evaluate returns them, or Rankings'
-        )
+        kind = type(given).__name__
+        raise InputTypeError(f'"{name}" is a {kind}; wanted Scores, as evaluate returns them, or Rankings')
     return given
 
 
@@ -128,10 +122,9 @@ def shares_that_differ(
         others = shares.values() if baseline not in shares else [shares[str(baseline)]]
         if max(abs(share - other) for share in shares.values() for other in others) > _UNJUDGED:
             listed = ", ".join(f"{100 * share:.1f} % of {name}" for name, share in shares.items())
-            names = ", ".join(map(str, of_cutoff))
             cautions.append(
                 f"Of the first {k} documents were judged: {listed}. Unjudged documents count as not "
-                f"relevant, so that {names} may differ for that alone. In Python, "
+                f"relevant, so that {', '.join(map(str, of_cutoff))} may differ for that alone. In Python, "
                 f'judgment_range(rankings, "{of_cutoff[0]}") has the values that each system could have.'
             )
     return cautions
@@ -143,8 +136,7 @@ def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bo
     counts = np.ones((len(rows), scores.n_queries), np.bool_)
     for place, row in enumerate(rows):
         of_row = scores._counts(row)
-        if of_row is not None:
-            counts[place] = of_row
+        counts[place] = True if of_row is None else of_row
     whole = rows == list(range(len(scores.measures)))
     return scores.values if whole else scores.values[rows], counts
 
@@ -152,15 +144,14 @@ def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bo
 def unmatched_samples(scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any) -> MatchedSamples:
     samples = {}
     for name, scores in scored.items():
-        values, counts = _values_of(scores, measures)
         clusters = None if cluster is None else _clusters(cluster, scores.queries)
-        samples[name] = Sample(values, counts, scores._weight, clusters, scores.queries)
+        samples[name] = Sample(*_values_of(scores, measures), scores._weight, clusters, scores.queries)
     return MatchedSamples(samples, {})
 
 
 def unique_ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
     """Unique ids of a system's queries; `known` are those of another system, already checked."""
-    column = decode(scores.queries[scores.queries.column_names[0]])
+    column = decode(scores.queries[0])
     if pa.types.is_integer(column.type) and column.type != pa.uint64():
         column = column.cast(pa.int64())
     elif is_text(column.type):
@@ -168,26 +159,25 @@ def unique_ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
     ids = combine(column)
     if known is not None and ids.equals(known):
         return known
-    if not _ascend(ids) and pc.count_distinct(ids, mode="all").as_py() < len(ids):
+    if pa.types.is_integer(ids.type) and not ids.null_count:
+        numbers = array_of(ids)
+        if (numbers[1:] > numbers[:-1]).all():
+            return ids
+    if pc.count_distinct(ids, mode="all").as_py() < len(ids):
         counts = pc.value_counts(ids)
         twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
         raise InputError(f'"{name}" has query {twice[0].as_py()!r} more than once; give each query one row')
     return ids
 
 
-def _ascend(ids: pa.Array) -> bool:
-    """Whether ids are strictly increasing integers, and therefore unique."""
-    if ids.null_count or not pa.types.is_integer(ids.type):
-        return False
-    numbers = array_of(ids)
-    return bool((numbers[1:] > numbers[:-1]).all())
-
-
 def match_queries(
     scored: dict[str, Scores], measures: Sequence[Measure], cluster: Any, missing: str | float
 ) -> MatchedSamples:
     """Return the values of all systems for the same queries, in the same order."""
-    _check_missing(missing)
+    is_number = isinstance(missing, int | float) and not isinstance(missing, bool) and math.isfinite(missing)
+    if not is_number and missing not in ("refuse", "drop"):
+        said = ' is not known; wanted "refuse", "drop" or a finite number'
+        raise InputError(Argument("missing", missing), said)
     ids: dict[str, pa.Array] = {}
     for name, scores in scored.items():
         ids[name] = unique_ids(name, scores, next(iter(ids.values()), None))
@@ -207,21 +197,14 @@ def match_queries(
     places = {name: places_in(every, own) for name, own in ids.items()}
     absent = {name: every.filter(pa.array(place < 0)) for name, place in places.items() if (place < 0).any()}
     if absent and missing == "refuse":
+        drop, number = Argument("missing", "drop"), Argument("missing", 0.0)
         raise InputError(
-            missing_text(absent),
-            " Pass ",
-            Argument("missing", "drop"),
-            ", or the value that they count, as in ",
-            Argument("missing", 0.0),
-            ".",
+            missing_text(absent), " Pass ", drop, ", or the value that they count, as in ", number, "."
         )
-    rows = np.arange(len(every))
     if missing == "drop":
         rows = np.flatnonzero(np.logical_and.reduce([place >= 0 for place in places.values()]))
         places = {name: place[rows] for name, place in places.items()}
-    weight = _common_weight(scored, places)
-    queries = _common_queries(scored, places)
-    clusters = None
+    weight, queries, clusters = _common_weight(scored, places), _common_queries(scored, places), None
     if isinstance(cluster, str):
         clusters = _clusters(cluster, queries)
     elif cluster is not None:
@@ -237,22 +220,13 @@ def match_queries(
         if len(place) != values.shape[1] or not np.array_equal(place, np.arange(len(place))):
             there = place >= 0
             own, enter = values[:, place[there]], counts[:, place[there]]
-            if there.all():
-                values, counts = own, enter
-            else:
+            values, counts = own, enter
+            if not there.all():
                 values = np.full((len(own), len(place)), missing, np.float64)
                 counts = np.ones(values.shape, np.bool_)
                 values[:, there], counts[:, there] = own, enter
         samples[name] = Sample(values, counts, weight, clusters, queries)
     return MatchedSamples(samples, absent)
-
-
-def _check_missing(missing: object) -> None:
-    is_number = isinstance(missing, int | float) and not isinstance(missing, bool) and math.isfinite(missing)
-    if not is_number and missing not in ("refuse", "drop"):
-        raise InputError(
-            Argument("missing", missing), ' is not known; wanted "refuse", "drop" or a finite number'
-        )
 
 
 def places_in(every: pa.Array, own: pa.Array) -> Int64:
@@ -266,10 +240,8 @@ def places_in(every: pa.Array, own: pa.Array) -> Int64:
 def missing_text(absent: Mapping[str, pa.Array]) -> str:
     notes = []
     for name, ids in absent.items():
-        named = ", ".join(repr(one) for one in ids[:3].to_pylist()) + (", ..." if len(ids) > 3 else "")
-        notes.append(
-            f'"{name}" lacks {len(ids):,} quer{"y" if len(ids) == 1 else "ies"} that others have: {named}.'
-        )
+        named = ", ".join(map(repr, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
+        notes.append(f'"{name}" lacks {count_of(len(ids), "query")} that others have: {named}.')
     return " ".join(notes)
 
 
@@ -285,9 +257,8 @@ def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float
     common = np.full(len(places[first]), np.nan)
     for name, weight in weights.items():
         place = places[name]
-        there = place >= 0
-        own = np.where(there, weight[place] if len(weight) else np.nan, np.nan)
-        differ = there & ~np.isnan(common) & (own != common)
+        own = np.where(place >= 0, weight[place] if len(weight) else np.nan, np.nan)
+        differ = (place >= 0) & ~np.isnan(common) & (own != common)
         if differ.any():
             row = int(np.argmax(differ))
             query = scored[name].queries[0][int(place[row])].as_py()
@@ -300,24 +271,20 @@ def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float
 
 
 def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.Table:
-    """A row for each matched query, from the first system that has the query.
-
-    Kept columns that the first system lacks come from any system that has all queries.
+    """A row for each matched query, from the first system that has the query; kept columns that the first
+    system lacks come from any system that has all queries.
     """
     left = np.ones(len(next(iter(places.values()))), np.bool_)
     tables: list[pa.Table] = []
     order: list[Int64] = []
     ids = next(iter(scored.values())).queries.column_names[0]  # other systems may use another name
     for name, scores in scored.items():
-        place = places[name]
-        chosen = np.flatnonzero(left & (place >= 0))
-        left[chosen] = False
+        chosen = np.flatnonzero(left & (places[name] >= 0))
+        rows, left[chosen] = places[name][chosen], False
         if len(chosen) or not tables:
-            is_whole = len(chosen) == scores.n_queries and np.array_equal(
-                place[chosen], np.arange(len(chosen))
-            )
             queries = scores.queries.rename_columns([ids, *scores.queries.column_names[1:]])
-            tables.append(queries if is_whole else queries.take(pa.array(place[chosen])))
+            is_whole = len(rows) == scores.n_queries and np.array_equal(rows, np.arange(len(rows)))
+            tables.append(queries if is_whole else queries.take(pa.array(rows)))
             order.append(chosen)
     tables = [table for table in tables if len(table)] or tables
     common = tables[0]
@@ -325,9 +292,8 @@ def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.T
         joined = pa.concat_tables(tables, promote_options="permissive")
         common = joined.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
     for name, scores in scored.items():
-        more = [column for column in scores.queries.column_names[1:] if column not in common.column_names]
-        if more and (places[name] >= 0).all():
-            for column in more:
+        for column in scores.queries.column_names[1:] if (places[name] >= 0).all() else ():
+            if column not in common.column_names:
                 common = common.append_column(column, scores.queries[column].take(pa.array(places[name])))
     return common
 
@@ -347,16 +313,8 @@ def _clusters(cluster: Any, queries: pa.Table) -> Int64:
                 f"cluster is a {type(cluster).__name__} that holds neither numbers nor strings alone; "
                 "give a column, or a number or string for each query"
             )
-        if len(column) != len(queries):
-            raise InputError(
-                f"cluster has {count_of(len(column), 'value')} for {count_of(len(queries), 'query')}; "
-                "give one for each"
-            )
+        check_length("cluster", len(column), len(queries), "query")
     if column.null_count:
         raise InputError(f"cluster has {count_of(column.null_count, 'null')}; give each query its cluster")
     codes: Int64 = array_of(decode(column).combine_chunks().dictionary_encode().indices).astype(np.int64)
     return codes
-
-
-def rows_of(column: npt.NDArray[Any] | None, rows: Bools | Int64) -> Any:
-    return None if column is None else column[rows]

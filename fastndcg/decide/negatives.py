@@ -68,13 +68,9 @@ def correct_sampled(
 
     Raises
     ------
-    InputError
-        A query has no relevant document or several, or more documents than there are items; `items` is no
-        whole number.
-    InputTypeError
-        Something else than Rankings.
-    MeasureError
-        A measure without a cutoff, or with one beyond 1,000.
+    InputError, InputTypeError, MeasureError
+        A query without a relevant document or with several, or with more documents than there are items;
+        `items` that is no whole number; no Rankings; a measure without a cutoff, or with one beyond 1,000.
 
     See Also
     --------
@@ -82,9 +78,9 @@ def correct_sampled(
 
     Notes
     -----
-    No estimator can recover what the sample does not hold: with few negatives, ranks 1 to k of many items are
-    all the first of the sample, and the estimate leans on the shares of ranks that it assumes smooth enough.
-    Compare systems by all items where they can be scored. Tied documents count the mean of their ranks' x.
+    With few negatives, ranks 1 to k of many items are all the first of the sample, and the estimate leans on
+    the shares of ranks that it assumes smooth enough: compare systems by all items where they can be scored.
+    Tied documents count the mean of their ranks' x.
 
     In bench/sampled.py (five populations of users, R@10 and nDCG@10, 99 negatives) the typical error was
     0.010 of 1,000 items and 0.022 of 20,000; that of Krichene and Rendle's estimator with gamma 0.01 was
@@ -147,11 +143,9 @@ def _sampled_ranks(rankings: Rankings, items: int) -> tuple[Int64, Int64, Int64]
     counts = np.bincount(queries[relevant], minlength=rankings.n_queries)
     if not rankings.n_queries or (counts != 1).any():
         wrong = int(np.argmax(counts != 1)) if rankings.n_queries else 0
-        said = (
-            f"query {rankings._name_of(wrong)} has {counts[wrong]}"
-            if rankings.n_queries
-            else "there is no query"
-        )
+        said = "there is no query"
+        if rankings.n_queries:
+            said = f"query {rankings._name_of(wrong)} has {counts[wrong]}"
         raise InputError(
             f"{said}, and sampled lists hold one relevant document each. "
             "Give a query for each relevant item, with the negatives that were drawn for it"
@@ -250,9 +244,8 @@ def _weights(grid: _Grid, seen: Float64, n: int) -> tuple[Float64, float]:
     aim, sizes = grid.chances.T @ (grid.f * shares), shares @ grid.chances
     found: list[tuple[float, float, Float64]] = []
     for trade in _TRADES:
-        x: Float64 = np.linalg.solve(
-            (1 - trade) * gram + trade * np.diag(sizes) + 1e-12 * np.eye(len(sizes)), (1 - trade) * aim
-        ).astype(np.float64)
+        left = (1 - trade) * gram + trade * np.diag(sizes) + 1e-12 * np.eye(len(sizes))
+        x: Float64 = np.linalg.solve(left, (1 - trade) * aim).astype(np.float64)
         bias = float(sizes @ x - shares @ grid.f)
         found.append((bias**2 + float(sizes @ x**2 - (sizes @ x) ** 2) / n, bias, x))
     _, bias, x = min(found, key=lambda each: each[0])

@@ -87,12 +87,11 @@ class History:
 
         Parameters
         ----------
-        scores : Scores
+        scores, name
+            The values, and the name of the system.
         at : datetime, date or ISO 8601 text, optional
             When the values were true: the day of the queries or of the release. Without a time zone it is
             UTC. Default: now.
-        name : str
-            Name of the system.
         by : str or sequence of str
             Kept columns: the means of each of their values are added too.
 

@@ -197,17 +197,14 @@ def judge_next(
     ----------
     systems : mapping of two names to Rankings
         With `is_judged`, document ids, and the same queries, as `Rankings.from_qrels_run` makes them.
-    measure : Measure, notation, or ir_measures object
-        One measure, such as "nDCG@10".
-    n : int
-        How many documents can be judged.
+    measure, n
+        One measure, such as "nDCG@10", and how many documents can be judged.
     by : kept columns, optional
         Slices of queries that share the budget alike: each has its best document listed, then each its
         second, and so on; what one does not use, the others have.
-    top : float, optional
-        The highest grade that a document may get. Default: the highest that occurs in both.
-    threads : int, optional
-        As in `evaluate`.
+    top, threads : optional
+        The highest grade that a document may get (default: the highest that occurs in both); as in
+        `evaluate`.
 
     Returns
     -------
@@ -230,12 +227,12 @@ def judge_next(
 
     Notes
     -----
-    A judged document enters the ideal ranking of both systems, so that with nDCG a document moves the
-    difference even if both return it at one rank. Sums over ranks (DCG, CG, P and RBP with ties="average" or
-    "input") change by (gain of the grade - present gain) * (difference of the discounts of its ranks), which
-    is computed for all documents at once. Other measures are evaluated for each document and grade, which
-    without a cutoff takes the square of the length of lists. Of more than 16 grades the lowest and highest
-    are tried. A query without a value counts as 0. Judgments of different scales are warned of.
+    A judged document enters the ideal ranking of both systems, so that with nDCG it moves the difference even
+    if both return it at one rank. Sums over ranks (DCG, CG, P and RBP with ties="average" or "input") change
+    by (gain of the grade - present gain) * (difference of the discounts of its ranks), computed for all
+    documents at once. Other measures are evaluated for each document and grade (of more than 16 the lowest
+    and highest), which without a cutoff takes the square of the length of lists. A query without a value
+    counts as 0. Judgments of different scales are warned of.
 
     References
     ----------

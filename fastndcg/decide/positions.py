@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 from fastndcg.common.arrow_types import array_of, combine, is_number
 from fastndcg.common.table import Table
 from fastndcg.errors import InputError, InputTypeError, check_choice
-from fastndcg.sources.columns import check_column, find_column, fitting, normalised
-from fastndcg.sources.given import read_columns
+from fastndcg.sources.columns import find_column, fitting
+from fastndcg.sources.given import read_columns, usual_columns
 from fastndcg.statistics.intervals import check_confidence, t_quantile
 
 Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 # names by which columns are found, without case and separators
 _NAMES = {
@@ -82,13 +84,10 @@ def propensities(
 
     Raises
     ------
-    ColumnError
-        A column that is missing, or that several could be.
-    InputError
-        Ranks that are not whole numbers from 1; counts that are missing or negative; more clicks than times
-        that a document was shown; no rows.
-    InputTypeError
-        Columns of other types; data that is no table.
+    InputError, InputTypeError, ColumnError
+        Ranks that are not whole numbers from 1; counts that are missing, negative or no numbers; more clicks
+        than times that a document was shown; no rows; data that is no table; a column that is missing, or
+        that several could be.
 
     See Also
     --------
@@ -119,10 +118,7 @@ def propensities(
 
     def find(names: list[str]) -> dict[str, str]:
         roles = {"rank": find_column(names, "rank", rank)}
-        for role, own in given.items():
-            known = next((name for name in names if normalised(str(name)) in _NAMES[role]), None)
-            if own is not None or known is not None or role == "clicked":
-                roles[role] = check_column(names, role, own if own is not None else known or role)
+        roles |= usual_columns(names, _NAMES, given, "clicked")
         for role, own in (("query", query), ("doc_id", doc_id)):
             if own is not None or method == "intervention" or (role == "query" and fitting(names, role)):
                 roles[role] = find_column(names, role, own)
@@ -160,18 +156,14 @@ def propensities(
         if pair is not None:
             groups = np.unique(pair, axis=1, return_inverse=True)[1].ravel()
     found = looks(groups, place, times, numbers["clicked"], queries, confidence)
-    least = {name: np.minimum(each, 1.0) for name, each in found._asdict().items()}
-    counts = {
-        role: np.bincount(place, each) for role, each in (("shown", times), ("clicked", numbers["clicked"]))
-    }
-    whole = {
-        role: each.astype(np.int64) if (each == np.floor(each)).all() else each
-        for role, each in counts.items()
-    }
-    return Table(pa.table({"rank": ranks, **least, **whole}))
+    columns = {"rank": ranks} | {name: np.minimum(each, 1.0) for name, each in found._asdict().items()}
+    for role, each in (("shown", times), ("clicked", numbers["clicked"])):
+        counts = np.bincount(place, each)
+        columns[role] = counts.astype(np.int64) if (counts == np.floor(counts)).all() else counts
+    return Table(pa.table(columns))
 
 
-def _pairs(queries: npt.NDArray[np.int64] | None, ranks: Float64) -> Float64 | None:
+def _pairs(queries: Int64 | None, ranks: Float64) -> Float64 | None:
     """The two ranks of the query of each row, (2, n_rows); None if a query has another number of ranks."""
     if queries is None:
         return None
@@ -196,13 +188,12 @@ def _numbers(role: str, column: pa.ChunkedArray) -> Float64:
     return values
 
 
-def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _codes(column: pa.ChunkedArray) -> Int64:
     encoded = combine(column).dictionary_encode(null_encoding="encode").indices
     return array_of(encoded).astype(np.int64)
 
 
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+# ---- from numbers to probabilities ----
 
 
 class Looks(NamedTuple):
@@ -214,16 +205,12 @@ class Looks(NamedTuple):
 
 
 def looks(
-    groups: Int64,
-    ranks: Int64,
-    shown: Float64,
-    clicked: Float64,
-    clusters: Int64 | None,
-    confidence: float,
+    groups: Int64, ranks: Int64, shown: Float64, clicked: Float64, clusters: Int64 | None, confidence: float
 ) -> Looks:
     """From rows, (n_rows,): the numbers of their group, rank and cluster from 0, and how often each was shown
-    and clicked. The interval is that of log p with the sandwich's error over clusters, by Student's t;
-    without clusters each time that a row was shown is one.
+    and clicked. Of n_gk times that something of group g stood at rank k, n_gk p_k r_g are clicked; given the
+    clicks of a group its r_g cancels, and the likelihood is concave in log p. The interval is that of log p
+    with the sandwich's error over clusters, or over each time that a row was shown, by Student's t.
     """
     n_ranks = int(ranks.max(initial=0)) + 1
     found = Looks(*(np.full(n_ranks, np.nan) for _ in range(3)))

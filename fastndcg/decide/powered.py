@@ -13,8 +13,8 @@ from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.table import Table
 from fastndcg.decide.matching import Sample, common_measures, match_queries, missing_text, pairs_of, scores_of
 from fastndcg.decide.standings import HOLDS, verdict_of
-from fastndcg.errors import ColumnError, InputError, InputTypeError, check_system
-from fastndcg.scores.slices import check_kept, column_names, groups_of
+from fastndcg.errors import InputError, InputTypeError, check_system
+from fastndcg.scores.slices import check_free, check_kept, column_names, groups_of
 from fastndcg.statistics.exact_sums import differences_of
 from fastndcg.statistics.intervals import check_confidence, check_size, t_interval
 from fastndcg.statistics.paired import controlled
@@ -38,13 +38,7 @@ class PredictionPowered(Table):
         self, baseline: str, margin: float = 0.0, *, system: str | None = None
     ) -> dict[str, bool]:
         """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure, as
-        `Comparison.no_worse_than` says it; within every slice, if there are slices.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            Values of one system; systems that were not compared; a margin that is negative, not finite, or no
-            number.
+        `Comparison.no_worse_than` says it, with its errors; within every slice, if there are slices.
         """
         margin = check_size("margin", margin, "a loss to accept", 0.002)
         if "baseline" not in self.column_names:
@@ -81,24 +75,19 @@ def prediction_powered(
         mean = mean(human) + weight * (mean(judge, unlabelled) - mean(judge, labelled))
 
     This has no bias however much the judge errs, if the labelled queries were drawn at random from those of
-    the judge. A judge that agrees with people makes the interval narrower; one that does not gets the weight
-    0, which leaves the people's mean. Values of one query must come from the same documents for both, so that
-    a query is labelled as a whole.
+    the judge, and values of a query are of the same documents for both. A judge that agrees with people makes
+    the interval narrower; one that does not gets the weight 0, which leaves the people's mean.
 
     Parameters
     ----------
-    human : Scores, or Rankings with `measures`, or a mapping of names to them
-        Values by labels of people, for some of the judge's queries. Queries are matched by id. With a mapping
-        the differences of systems are estimated, query by query.
-    judge : the same
-        Values by labels of the judge, for all queries.
+    human, judge : Scores, or Rankings with `measures`, or mappings of names to them
+        Values by labels of people, for some of the queries, and by those of the judge, for all. Queries are
+        matched by id. With mappings the differences of systems are estimated, query by query.
     confidence : float
         Confidence of the intervals.
-    baseline : name, optional
-        With mappings: the system that all others are compared with. Default: every pair is compared, and the
-        earlier of the two is the baseline.
-    measures : one or several of Measure, notation, or ir_measures object, optional
-        For Rankings, the measures to evaluate; for Scores, those to estimate.
+    baseline, measures : optional
+        As in `compare`: the system that all others are compared with, and the measures to evaluate or to
+        estimate.
     by : str or sequence of str
         Kept columns of the judge's queries: an estimate for each group of queries, in the order of
         `Scores.by`.
@@ -114,15 +103,12 @@ def prediction_powered(
 
     Raises
     ------
-    InputError
+    InputError, InputTypeError
         Labelled queries that the judge lacks; queries that are repeated or differ in weight; queries that
-        `empty="skip"` leaves out for one of the two; mappings of different systems, or of one.
-    InputTypeError
-        Something else than Scores and Rankings, or a mapping beside them.
-    ColumnError
-        A column that was not kept.
-    MeasureError
-        No measure was evaluated for all.
+        `empty="skip"` leaves out for one of the two; mappings of different systems, of one, or beside
+        something else than a mapping.
+    ColumnError, MeasureError
+        A column that was not kept; no measure was evaluated for all.
 
     See Also
     --------
@@ -133,8 +119,7 @@ def prediction_powered(
     -----
     The weight is that of PPI++, clipped to 0 to 1: cov(human, judge) / ((1 + n / N) * var(judge)), N being
     the number of unlabelled queries. Intervals are by Student's t, a little wider than those of the paper,
-    whose normal quantile and chosen weight miss the mean too often with few labels. Weighted queries have the
-    linearised error of a ratio.
+    which miss the mean too often with few labels. Weighted queries have the linearised error of a ratio.
 
     References
     ----------
@@ -156,10 +141,24 @@ def prediction_powered(
     P(rel=2)@5 ...  60      400 ...
     """
     confidence = check_confidence(confidence)
-    people, machine = _scored(human, judge, measures)
-    pairs = pairs_of([*people], baseline) if isinstance(human, Mapping) else None
-    scored = {f"judge {name}".strip(): each for name, each in machine.items()}
-    scored |= {f"human {name}".strip(): each for name, each in people.items()}
+    pairs = None
+    if isinstance(human, Mapping) and isinstance(judge, Mapping):
+        if {*map(str, human)} != {*map(str, judge)} or len(human) < 2:
+            raise InputError(
+                f"human has the systems {', '.join(map(str, human)) or 'of none'} and judge "
+                f"{', '.join(map(str, judge)) or 'of none'}; give the same, two or more, to both"
+            )
+        given = {f"judge {name}": each for name, each in judge.items()}
+        given |= {f"human {name}": each for name, each in human.items()}
+        pairs = pairs_of([*map(str, human)], baseline)
+    elif isinstance(human, Mapping) or isinstance(judge, Mapping):
+        raise InputTypeError(
+            f"human is a {type(human).__name__} and judge a {type(judge).__name__}; "
+            "give both as Scores, or both as mappings of the same systems"
+        )
+    else:
+        given = {"judge": judge, "human": human}
+    scored = {name: scores_of(name, each, measures) for name, each in given.items()}
     asked, names = common_measures(scored, measures), column_names(by)
     found = match_queries(scored, asked, None, 0.0)
     lacking = {name: ids for name, ids in found.missing.items() if name.startswith("judge")}
@@ -171,8 +170,7 @@ def prediction_powered(
         labelled &= ~array_of(pc.is_in(decode(queries[0]).cast(ids.type), value_set=ids))
     check_kept(names, queries.column_names)
     kinds = dict.fromkeys(("measure", *(() if pairs is None else ("system", "baseline"))), pa.string())
-    if taken := {*names} & {*kinds, *_NUMBERS}:
-        raise ColumnError(f'the column "{min(taken)}" has the name of a column of the result; rename it')
+    check_free(names, {*kinds, *_NUMBERS})
     groups, distinct = [np.arange(len(queries))], list[pa.Array]()
     if names:
         distinct, groups = groups_of([queries[name] for name in names])
@@ -180,10 +178,10 @@ def prediction_powered(
     for group in groups:
         for place, measure in enumerate(asked):
             for pair in [("",)] if pairs is None else pairs:
-                sides = [
+                people, machine = (
                     [found.samples[f"{who} {name}".strip()] for name in pair] for who in ("human", "judge")
-                ]
-                numbers = _estimate(place, str(measure), sides, labelled, group, confidence)
+                )
+                numbers = _estimate(place, str(measure), people, machine, labelled, group, confidence)
                 rows.append(dict(zip(kinds, (str(measure), *pair), strict=False)) | numbers)
     table = pa.Table.from_pylist(rows, pa.schema(kinds | _NUMBERS))
     of_groups = pa.array(np.repeat(np.arange(len(groups)), len(rows) // max(len(groups), 1)))
@@ -192,48 +190,31 @@ def prediction_powered(
     return PredictionPowered(table, len(names) + len(kinds))
 
 
-def _scored(human: Any, judge: Any, measures: Any) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """The scores of each system by people, and by the judge; of one system its name is empty."""
-    if isinstance(human, Mapping) is not isinstance(judge, Mapping):
-        raise InputTypeError(
-            f"human is a {type(human).__name__} and judge a {type(judge).__name__}; "
-            "give both as Scores, or both as mappings of the same systems"
-        )
-    if not isinstance(human, Mapping):
-        return {"": scores_of("human", human, measures)}, {"": scores_of("judge", judge, measures)}
-    if {*map(str, human)} != {*map(str, judge)} or len(human) < 2:
-        raise InputError(
-            f"human has the systems {', '.join(map(str, human)) or 'of none'} and judge "
-            f"{', '.join(map(str, judge)) or 'of none'}; give the same, two or more, to both"
-        )
-    people, machine = (
-        {str(name): scores_of(f"{who} {name}", each, measures) for name, each in given.items()}
-        for who, given in (("human", human), ("judge", judge))
-    )
-    return people, machine
-
-
 def _estimate(
-    place: int, measure: str, sides: list[list[Sample]], labelled: Bools, rows: Int64, confidence: float
+    place: int,
+    measure: str,
+    people: list[Sample],
+    machine: list[Sample],
+    labelled: Bools,
+    rows: Int64,
+    confidence: float,
 ) -> dict[str, Any]:
     """The numbers of one measure of a system, or of the difference of two, over some queries."""
-    human, judge = ([sample.values[place][rows] for sample in side] for side in sides)
-    human_counts, judge_counts = (
-        np.logical_and.reduce([sample.counts[place][rows] for sample in side]) for side in sides
-    )
+    numbers, counts = [], []
+    for side in (people, machine):
+        values = [sample.values[place][rows] for sample in side]
+        numbers.append(values[0] if len(values) == 1 else differences_of(values[0], values[1]))
+        counts.append(np.logical_and.reduce([sample.counts[place][rows] for sample in side]))
     chosen = labelled[rows]
-    if (human_counts != judge_counts)[chosen].any():
+    if (counts[0] != counts[1])[chosen].any():
         raise InputError(
             f'{measure} has empty="skip", which leaves out a query for people or the judge alone, so that '
             "their means are of different queries; evaluate it with empty=0"
         )
-    own, others = np.flatnonzero(chosen & judge_counts), np.flatnonzero(~chosen & judge_counts)
-    values, control = (
-        side[0] if len(side) == 1 else differences_of(side[0], side[1]) for side in (human, judge)
-    )
-    weight = sides[0][0].weight
+    own, others = np.flatnonzero(chosen & counts[1]), np.flatnonzero(~chosen & counts[1])
+    weight = people[0].weight
     weights = None if weight is None else (weight[rows][own], weight[rows][others])
-    found = controlled(values[own], control[own], control[others], weights)
+    found = controlled(numbers[0][own], numbers[1][own], numbers[1][others], weights)
     ends = t_interval(found.mean, found.error, found.freedom, confidence)
-    numbers = found.mean, *ends, found.weight, len(own), len(own) + len(others), found.effective
-    return dict(zip(_NUMBERS, numbers, strict=True))
+    n = len(own), len(own) + len(others)
+    return dict(zip(_NUMBERS, (found.mean, *ends, found.weight, *n, found.effective), strict=True))

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.typing import Chart, Ties
 
-MOVES = 0.001  # a mean that ties could move by more than this is flagged
-
 
 class Bounds(NamedTuple):
     """Lowest, actual and highest value of one measure; each field is float64, (n_queries,)."""
@@ -39,12 +37,8 @@ class Bounds(NamedTuple):
 
 
 class Ranges(OfOrders):
-    """The result of `tie_range` and `judgment_range`: `Bounds` of each measure, and their means.
-
-    Attributes
-    ----------
-    measures : tuple of Measure
-    queries : pyarrow.Table, n_queries rows
+    """The result of `tie_range` and `judgment_range`: `Bounds` of each of its `measures`, and their means; a
+    table `queries`.
     """
 
     def __init__(
@@ -68,7 +62,7 @@ class Ranges(OfOrders):
         """
         rows = [
             {"measure": measure, **dict(zip(self._names, means, strict=True))}
-            | {"moves": abs(means[2] - means[0]) > MOVES}
+            | {"moves": abs(means[2] - means[0]) > 0.001}
             | {name: of_mean[place] for name, (_, of_mean) in self._drawn.items()}
             for place, (measure, means) in enumerate(self._means().items())
         ]
@@ -98,16 +92,13 @@ class Ranges(OfOrders):
         return plot.ties(self)
 
     def __repr__(self) -> str:
-        width = max(len(str(measure)) for measure in self.measures)
-        lines = [" " * width + "".join(f"{name:>12}" for name in (*self._names, *self._drawn))]
+        width, names = max(len(str(measure)) for measure in self.measures), (*self._names, *self._drawn)
+        lines = [" " * width + "".join(f"{name:>12}" for name in names)]
         for row in self.summary().to_pylist():
-            low, value, high, *drawn = (row[name] for name in (*self._names, *self._drawn))
-            flag = f"   could move by {abs(high - low):.6f}" if row["moves"] else ""
-            lines.append(
-                f"{row['measure']:<{width}}{digits(low):>12}{digits(value):>12}{digits(high):>12}"
-                + "".join(f"{digits(each):>12}" for each in drawn)
-                + flag
-            )
+            numbers = [row[name] for name in names]
+            flag = f"   could move by {abs(numbers[2] - numbers[0]):.6f}" if row["moves"] else ""
+            shown = "".join(f"{digits(each):>12}" for each in numbers)
+            lines.append(f"{row['measure']:<{width}}{shown}{flag}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -120,11 +111,8 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 
     Parameters
     ----------
-    rankings : Rankings
-    measures : one or several of Measure, notation, or ir_measures object
-        Their own `ties` are ignored.
-    threads : int, optional
-        As in `evaluate`.
+    rankings, measures, threads
+        As in `evaluate`. The measures' own `ties` are ignored.
 
     Returns
     -------
@@ -134,9 +122,7 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 
     Raises
     ------
-    MeasureError
-        A measure that does not exist.
-    InputError, InputTypeError
+    MeasureError, InputError, InputTypeError
         As in `evaluate`.
 
     See Also
@@ -194,18 +180,16 @@ def judgment_range(
 
     Parameters
     ----------
-    rankings : Rankings
-        With `is_judged`. If every document was judged, the three values are equal.
-    measures : one or several of Measure, notation, or ir_measures object
+    rankings, measures
+        With `is_judged`; if every document was judged, the three values are equal. Measures as in `evaluate`.
     top : float, optional
         The highest grade that an unjudged document may have. Default: the highest grade that occurs.
     prior : "pool" or mapping of grades to their probabilities, optional
         How likely each grade of an unjudged document is: "pool" as often as it occurs among all judged
         documents, up to `top`.
-    quantiles : numbers between 0 and 1
-        Quantiles over the draws of a prior, of each query and of the mean.
-    resamples, seed : int
-        How often grades are drawn, 100 times or more, and where the generator starts.
+    quantiles, resamples, seed : numbers between 0 and 1; int
+        Quantiles over the draws of a prior, of each query and of the mean; how often grades are drawn, 100
+        times or more, and where the generator starts.
     threads : int, optional
         As in `evaluate`.
 
@@ -223,8 +207,8 @@ def judgment_range(
         intents; nDCG with `ideal="returned"`, and AP with `denominator="hits"`, if a group of tied documents
         crosses the cutoff; discounts that rise; `Judged` and `RBPresidual`, which count judgments.
     InputError
-        No document was judged, and `top` is not given; or it is not a finite number. A prior, quantiles or
-        resamples that are none.
+        No document was judged, and `top` is not given or not finite; a prior, quantiles or resamples that are
+        none.
 
     See Also
     --------
@@ -233,26 +217,13 @@ def judgment_range(
 
     Notes
     -----
-    An unjudged document may get the grade 0, any grade that occurs up to `top`, or `top`. It then counts as
-    judged: it enters the ideal ranking and recall, and the measure's `judged_only` and `unjudged` have no
-    effect. All such assignments of grades are considered, and each bound is the value of one of them. Grades
-    in between would not widen the range of nDCG if gains rise with grades. `value` is that of the rankings as
-    they are. It may lie outside the bounds if unjudged documents are dropped, or have a gain that no grade
-    has.
-
-    An assignment that makes a query empty counts by the measure's `empty`, and is left out if that is "nan"
-    or "skip". Documents that were neither returned nor judged are not considered; `RBPresidual` is what they
-    could add to RBP.
-
-    A prior draws a grade for each unjudged document independently, evaluates, and repeats that `resamples`
-    times; "pool" draws as many judged documents anew each time, whose shares of grades then count. That is
-    right where unjudged documents are as the judged ones. Where grades fall with the rank, or nobody judged
-    what lies beyond a pool, its quantiles may miss the mean of all judgments always: name probabilities then.
-    Quantiles of the mean say how uncertain missing grades make it, and nothing of other queries.
-
-    Most measures take the time of a few evaluations. Measures that divide by the number of relevant
-    documents, such as AP, R and F, are evaluated for each such number: as many evaluations as a query has
-    unjudged documents.
+    An unjudged document may get the grade 0, any grade that occurs up to `top`, or `top`, and then counts as
+    judged: it enters the ideal ranking and recall. `value`, that of the rankings as they are, may lie outside
+    the bounds if unjudged documents are dropped, or have a gain that no grade has. An assignment that makes a
+    query empty counts by the measure's `empty`, and is left out if that is "nan" or "skip". A prior draws a
+    grade for each unjudged document independently; "pool" draws as many judged documents anew each time,
+    whose shares of grades then count. Measures that divide by the number of relevant documents take as many
+    evaluations as a query has unjudged documents, others a few.
 
     References
     ----------
@@ -276,7 +247,12 @@ def judgment_range(
         if prior is None:
             return ranges
         chances, of = _chances(prior, rankings, top)
-        levels = _levels(quantiles)
+        try:
+            levels = [float(level) for level in quantiles]
+        except (TypeError, ValueError):
+            levels = [math.nan]
+        if not all(0 < level < 1 for level in levels):
+            raise InputError(f"quantiles={quantiles!r}; wanted numbers between 0 and 1, as in (0.025, 0.975)")
         drawn = assignments.draws(
             asked, rankings, chances, of, *check_resamples(resamples, seed), levels, threads
         )
@@ -311,13 +287,3 @@ def _chances(prior: Any, rankings: Rankings, top: float | None) -> tuple[dict[fl
         )
     shares = (counts / counts.sum()).tolist()
     return dict(zip(levels.tolist(), shares, strict=True)), int(counts.sum())
-
-
-def _levels(quantiles: Any) -> list[float]:
-    try:
-        levels = [float(level) for level in quantiles]
-    except (TypeError, ValueError):
-        levels = [math.nan]
-    if not all(0 < level < 1 for level in levels):
-        raise InputError(f"quantiles={quantiles!r}; wanted numbers between 0 and 1, as in (0.025, 0.975)")
-    return levels

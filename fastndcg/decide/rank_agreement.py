@@ -47,13 +47,9 @@ def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> flo
 
     Raises
     ------
-    InputError
+    InputError, InputTypeError, ExtraError
         Different items with "tau_b" or "tau_ap"; NaN scores; an unknown method; a `p` that is not between 0
-        and 1.
-    InputTypeError
-        An argument of another type than those above.
-    ExtraError
-        "tau_b" was asked for, and SciPy is not installed.
+        and 1; an argument of another type than those above; "tau_b" without SciPy.
 
     See Also
     --------
@@ -74,9 +70,28 @@ def rank_agreement(a: Any, b: Any, method: str = "tau_b", p: float = 0.9) -> flo
     """
     check_choice("method", method, ("tau_b", "tau_ap", "rbo"))
     p = check_share("p", p, 0.9)
-    if isinstance(a, Rankings) and isinstance(b, Rankings):
-        return np.array([_agreement(*pair, method, p) for pair in _by_query(a, b)], np.float64)
-    return _agreement(_scores("a", a), _scores("b", b), method, p)
+    if not isinstance(a, Rankings) or not isinstance(b, Rankings):
+        return _agreement(_scores("a", a), _scores("b", b), method, p)
+    if not a.query_ids.equals(b.query_ids):
+        raise InputError(
+            "a and b have other queries, or the same in another order; "
+            "wanted the same queries in the same order"
+        )
+    found, ids = [], None if a.doc_ids is None or b.doc_ids is None else (a.doc_ids, b.doc_ids)
+    for query in range(a.n_queries):
+        sides: list[_Scores] = []
+        for place, rankings in enumerate((a, b)):
+            rows = slice(int(rankings.offsets[query]), int(rankings.offsets[query + 1]))
+            scores = rankings.scores[rows].tolist()
+            items = range(len(scores)) if ids is None else ids[place][rows].to_pylist()
+            sides.append(dict(zip(items, scores, strict=True)))
+        if len(sides[0]) != len(sides[1]) and ids is None:
+            raise InputError(
+                f"query {a._name_of(query)} has {len(sides[0])} documents in a and {len(sides[1])} in b; "
+                "give doc_ids to match them"
+            )
+        found.append(_agreement(sides[0], sides[1], method, p))
+    return np.array(found, np.float64)
 
 
 _Scores = Mapping[Hashable, float]
@@ -84,22 +99,13 @@ _Scores = Mapping[Hashable, float]
 
 def _scores(name: str, given: Any) -> _Scores:
     """A score for each item."""
-    if isinstance(given, Mapping):
-        values = _numbers(name, list(given.values()))
-        return dict(zip(given, values, strict=True))
-    if (
-        isinstance(given, Sequence)
-        and not isinstance(given, str)
-        and all(isinstance(item, str) for item in given)
-    ):
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    if is_list and all(isinstance(item, str) for item in given):
         if len(set(given)) < len(given):
             twice = next(item for item in given if list(given).count(item) > 1)
             raise InputError(f"{name} has {twice!r} more than once; rank each item once")
         return {item: float(-rank) for rank, item in enumerate(given)}
-    return dict(enumerate(_numbers(name, given)))
-
-
-def _numbers(name: str, given: Any) -> list[float]:
+    items, given = (list(given), list(given.values())) if isinstance(given, Mapping) else (None, given)
     values = np.asanyarray(given)
     if values.ndim != 1 or (values.dtype.kind not in "biuf" and len(values)):
         raise InputTypeError(
@@ -111,32 +117,8 @@ def _numbers(name: str, given: Any) -> list[float]:
             raise InputError(
                 f"{name} has a {what} score at position {int(np.argmax(lacks))}; give each item a score"
             )
-    numbers: list[float] = values.tolist()  # not cast: float64 cannot tell large integers apart
-    return numbers
-
-
-def _by_query(a: Rankings, b: Rankings) -> list[tuple[_Scores, _Scores]]:
-    if not a.query_ids.equals(b.query_ids):
-        raise InputError(
-            "a and b have other queries, or the same in another order; "
-            "wanted the same queries in the same order"
-        )
-    pairs: list[tuple[_Scores, _Scores]] = []
-    for query in range(a.n_queries):
-        sides = []
-        for rankings in (a, b):
-            first, last = int(rankings.offsets[query]), int(rankings.offsets[query + 1])
-            scores = rankings.scores[first:last].tolist()
-            with_ids = a.doc_ids is not None and b.doc_ids is not None and rankings.doc_ids is not None
-            items = rankings.doc_ids[first:last].to_pylist() if with_ids else range(len(scores))  # type: ignore[index]
-            sides.append(dict(zip(items, scores, strict=True)))
-        if len(sides[0]) != len(sides[1]) and (a.doc_ids is None or b.doc_ids is None):
-            raise InputError(
-                f"query {a._name_of(query)} has {len(sides[0])} documents in a and {len(sides[1])} in b; "
-                "give doc_ids to match them"
-            )
-        pairs.append((sides[0], sides[1]))
-    return pairs
+    numbers = values.tolist()  # not cast: float64 cannot tell large integers apart
+    return dict(enumerate(numbers) if items is None else zip(items, numbers, strict=True))
 
 
 def _agreement(a: _Scores, b: _Scores, method: str, p: float) -> float:
@@ -188,14 +170,9 @@ def online_agreement(offline: Any, online: Any, *, confidence: float = 0.95) -> 
 
     Raises
     ------
-    InputError
-        Mappings of different experiments; arrays of different lengths.
-    ColumnError
-        A column that was not kept, or is not of finite numbers.
-    InputTypeError
-        Something else than numbers.
-    ExtraError
-        SciPy is not installed.
+    InputError, InputTypeError, ColumnError, ExtraError
+        Mappings of different experiments; arrays of different lengths, or of something else than numbers; a
+        column that was not kept, or is not of finite numbers; SciPy is not installed.
 
     See Also
     --------

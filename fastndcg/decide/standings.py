@@ -1,4 +1,4 @@
-"""Ranks of systems: how sure each is, and which systems cannot be told apart."""
+"""Ranks of systems, and gates: whether a system is no worse than another, or whether that is undecided."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.table import Table
-from fastndcg.decide.contrasts import KEYS, Contrasts, that_count
+from fastndcg.decide.contrasts import KEYS, Contrasts, matched_values
 from fastndcg.decide.texts import ComparisonTexts, letter_of
 from fastndcg.errors import Argument, InputError, suggest
 from fastndcg.scores.summary import is_unit
-from fastndcg.statistics.intervals import SMALL, Interval, check_size, sequence_half, t_quantile
+from fastndcg.statistics.intervals import SMALL, check_size, sequence_half, t_quantile
 from fastndcg.statistics.paired import CORRECTIONS
 from fastndcg.statistics.resampling import shares_best
 
@@ -24,22 +24,30 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.statistics.paired import Difference
 
-_DRAWS = 10_000  # resamples, at most: a share is then known to 0.005
+HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
+_OF_RANKS = {"system": pa.string(), **dict.fromkeys(("rank", "low", "high"), pa.int64())}
+_OF_RANKS |= {"group": pa.string(), "p_best": pa.float64()}
+_OF_VERDICTS = {
+    **dict.fromkeys((*KEYS, "verdict"), pa.string()),
+    **dict.fromkeys(("difference", "low", "high"), pa.float64()),
+    **dict.fromkeys(("queries", "needed"), pa.int64()),
+}
 
 
-class ComparisonRanks(ComparisonTexts):
-    """Ranks of the systems of a comparison."""
+class ComparisonStandings(ComparisonTexts):
+    """Ranks of the systems of a comparison, and gates on their differences."""
 
     measures: tuple[Measure, ...]
     _samples: dict[str, Sample]
+    _differences: dict[tuple[str, str, str], Difference]
 
     def ranks(self) -> Table:
         """The rank of each system by its mean, and how sure it is; the best first.
 
         A system's rank is at least 1 plus the number of systems that beat it significantly, and at most the
-        number of systems minus those that it beats (Al Mohamad, Goeman and van Zwet, Biometrics 2022). All
-        pairs are tested, whatever the baseline. Where p of all pairs hold at once, as those of test="tukey"
-        and of the corrections "bonferroni" and "holm" do, all intervals of one measure hold at once with the
+        number of systems minus those that it beats (Al Mohamad, Goeman and van Zwet 2022). All pairs are
+        tested, whatever the baseline. Where p of all pairs hold at once, as those of test="tukey" and of the
+        corrections "bonferroni" and "holm" do, all intervals of one measure hold at once with the
         comparison's confidence; with other corrections, Holm's is taken.
 
         Returns
@@ -50,10 +58,6 @@ class ComparisonRanks(ComparisonTexts):
             beats the other significantly (Piepho 2004); p_best, how often the system has the greatest mean if
             queries, or clusters, are drawn with replacement, `resamples` times but at most 10,000; systems of
             equal means share a draw. It is null for independent samples, and where a value is NaN.
-
-        See Also
-        --------
-        compare : the parameters of the comparison.
 
         References
         ----------
@@ -73,20 +77,15 @@ class ComparisonRanks(ComparisonTexts):
         a          3    3     3  B      0.000000
         """
         rows = self._rank_rows()
-        kinds = {"system": pa.string(), "rank": pa.int64(), "low": pa.int64(), "high": pa.int64()}
-        kinds |= {"group": pa.string(), "p_best": pa.float64()}
-        if len(self.measures) > 1:
-            kinds = {"measure": pa.string(), **kinds}
+        kinds = {"measure": pa.string(), **_OF_RANKS} if len(self.measures) > 1 else _OF_RANKS
         return Table(pa.Table.from_pylist(rows, pa.schema(kinds)), keys=len(kinds) - 5)
 
     def _rank_rows(self) -> list[dict[str, Any]]:
         """The rows of `ranks`, with the measure."""
-        options = self._options
+        options, tested = self._options, self._numbers
         if options.baseline is not None:
             options = options._replace(baseline=None, interval="t")
             tested = Contrasts(self.measures, self._samples, options).rows
-        else:
-            tested = self._numbers
         rows: list[dict[str, Any]] = []
         for place, (measure, means) in enumerate(self.means.items()):
             of_measure = [row for row in tested if row["measure"] == measure]
@@ -105,24 +104,175 @@ class ComparisonRanks(ComparisonTexts):
                 high = len(means) - sum(better == name for better, _ in beaten)
                 if rank is not None:  # means of all queries, and differences over those that count for both
                     low, high = min(low, rank), max(high, rank)
-                numbers = {"rank": rank, "low": low, "high": high}
-                of_system = {"group": groups[name], "p_best": best.get(name)}
-                rows.append({"measure": measure, "system": name, **numbers, **of_system})
+                numbers = measure, name, rank, low, high, groups[name], best.get(name)
+                rows.append(dict(zip(("measure", *_OF_RANKS), numbers, strict=True)))
         return rows
 
     def _shares_best(self, place: int) -> dict[str, float]:
         """How often each system is the best; empty where that is not known."""
         names, options = sorted(self._samples), self._options  # draws don't depend on the order of systems
-        samples = [self._samples[name] for name in names]
         if not options.paired:
             return {}
-        counts = np.logical_and.reduce([sample.counts[place] for sample in samples])
-        values = np.stack([sample.values[place][counts] for sample in samples])
+        values, weight, clusters = matched_values([self._samples[name] for name in names], place)
         if not values.size or not np.isfinite(values).all():
             return {}
-        weight, clusters = that_count(counts, samples[0].weight, samples[0].clusters)
-        drawn = min(options.resamples, _DRAWS), options.seed, options.threads
+        # with 10,000 resamples a share is known to 0.005
+        drawn = min(options.resamples, 10_000), options.seed, options.threads
         return dict(zip(names, shares_best(values, weight, clusters, *drawn).tolist(), strict=True))
+
+    def no_worse_than(
+        self, baseline: str, margin: float = 0.0, *, system: str | None = None, sequential: bool = False
+    ) -> dict[str, bool]:
+        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure. An
+        interval that is not finite excludes none.
+
+        Parameters
+        ----------
+        baseline : str
+        margin : float
+            The largest accepted loss of the mean, in units of the measure; 0 or more.
+        system : str, optional
+            Default: all systems that were compared with the baseline; the answer is True only if it holds for
+            each of them.
+        sequential : bool
+            True: the gate may be looked at again and again while queries arrive, as in `verdicts`, which also
+            tells what does not hold from what is undecided.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            Systems that were not compared; a margin that is negative, not finite, or no number;
+            `sequential=True` of independent samples.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
+        >>> compare(systems, measures="RR").no_worse_than("a", margin=0.1)
+        {'RR': False}
+        """
+        rows = self._verdict_rows(baseline, margin, system, sequential=sequential)
+        return {
+            str(measure): all(row["verdict"] == HOLDS for row in rows if row["measure"] == str(measure))
+            for measure in self.measures
+        }
+
+    def verdicts(
+        self, baseline: str, margin: float = 0.0, *, system: str | None = None, sequential: bool = False
+    ) -> Table:
+        """Whether systems are no worse than the baseline: it holds, it fails, or it is undecided.
+
+        It holds if the interval of the difference excludes a loss of more than `margin`, and fails if the
+        interval has no other. It is undecided if the interval has both, or is not finite. Errors are those of
+        `no_worse_than`.
+
+        Parameters
+        ----------
+        baseline, margin, system
+            As in `no_worse_than`.
+        sequential : bool
+            True: intervals of a confidence sequence, in place of the comparison's, so that a gate may be
+            looked at after each new query and the first answer other than "undecided" taken. In all looks
+            together it then is wrong in at most 1 - confidence of cases, if queries arrive in random order.
+            The interval of n queries with the standard error s is difference ± s sqrt((1 + 1/x) (log(1 + x) +
+            2 log(1/α))), with α = 1 - confidence and x = n ρ²; ρ makes it narrowest at 1,000 queries. It is
+            asymptotic; normal quantiles are therefore replaced by those of Student's t, n is also taken as
+            the number of differences that are not 0, if that is wider, and fewer than 30 of them decide
+            nothing. If all are 0, and the measure is from 0 to 1, it holds once (1 - margin)^n <= α.
+
+        Returns
+        -------
+        Table
+            measure, system, baseline, verdict; difference, low, high, of the system minus the baseline;
+            queries; needed: about how many queries would decide, if mean and spread stay as they are; null
+            where it is decided, or no number would.
+
+        References
+        ----------
+        Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Time-uniform central limit theory and asymptotic
+        confidence sequences, Annals of Statistics 2024, arXiv 2103.06476.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, compare
+        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
+        >>> found = compare(systems, measures="RR").verdicts("a", margin=0.1)
+        >>> found["verdict"].to_pylist(), found["needed"].to_pylist()
+        (['undecided'], [7])
+        """
+        rows = self._verdict_rows(baseline, margin, system, sequential=sequential)
+        return Table(pa.Table.from_pylist(rows, pa.schema(_OF_VERDICTS)), keys=len(KEYS))
+
+    def _verdict_rows(
+        self, baseline: str, margin: object, system: str | None, *, sequential: bool
+    ) -> list[dict[str, Any]]:
+        margin = check_size("margin", margin, "a loss to accept", 0.002)
+        if sequential and not self._options.paired:
+            raise InputError(
+                Argument("sequential", True), " and ", Argument("paired", False),
+                " do not go together: the queries of two samples do not arrive in pairs",
+            )  # fmt: skip
+        rows = []
+        for row in self._numbers:
+            pair = row["system"], row["baseline"]
+            if baseline not in pair or system not in (None, pair[pair[0] == baseline]):
+                continue
+            low, high, is_sure = row["low"], row["high"], True
+            found, difference, nonzero = (
+                self._differences[row["measure"], *pair],
+                row["difference"],
+                row["nonzero"],
+            )
+            if sequential and not nonzero:
+                level, unlikely = 1 - self._options.confidence, max(0.0, 1 - margin) ** found.queries
+                unit = all(is_unit(one) for one in self.measures if str(one) == row["measure"])
+                low, high, is_sure = found.difference, found.difference, unit and unlikely <= level
+            elif sequential:
+                half = self._sequence_half(found, nonzero)
+                low, high = found.difference - half, found.difference + half
+                is_sure = nonzero >= SMALL
+            if pair[0] == baseline:
+                pair, difference, low, high = pair[::-1], -difference, -high, -low
+            verdict, needed = verdict_of(low, high, margin) if is_sure else UNDECIDED, None
+            if verdict == UNDECIDED and is_sure:
+                needed = self._needed(row, abs(difference + margin), sequential=sequential)
+            numbers = row["measure"], *pair, verdict, difference, low, high, row["queries"], needed
+            rows.append(dict(zip(_OF_VERDICTS, numbers, strict=True)))
+        if {row["measure"] for row in rows} != set(map(str, self.measures)):
+            with_whom = "no system" if system is None else f'no "{system}"'
+            raise InputError(
+                f'"{baseline}" was compared with {with_whom}; the systems are: {", ".join(self.systems)}.'
+                + suggest(str(baseline), self.systems)
+            )
+        return rows
+
+    def _sequence_half(self, found: Difference, nonzero: int, share: float = 1.0) -> float:
+        """Half of the interval of a confidence sequence of `share` times as many queries; as wide as that of
+        those alone that differ, since their number is what a mean of few of them is as normal by.
+        """
+        freedoms = {share * (found.freedom + 1) - 1, share * min(found.freedom + 1, nonzero) - 1}
+        error, confidence = found.error / math.sqrt(share), self._options.confidence
+        return max(sequence_half(error, freedom, confidence) for freedom in freedoms)
+
+    def _needed(self, row: dict[str, Any], far: float, *, sequential: bool) -> int | None:
+        """How many queries make an interval so narrow that it ends before what lies `far` from its mean."""
+        n: int = row["queries"]
+        found = self._differences[row["measure"], row["system"], row["baseline"]]
+        half: float = max(row["high"] - row["difference"], row["difference"] - row["low"])
+        share, outside = 1.0, 1 - self._options.confidence
+        if not far or not half > 0 or not found.freedom > 0:
+            return None
+        for _ in range(50):
+            if sequential:  # the half of `share` times as many queries
+                of_more = self._sequence_half(found, row["nonzero"], share)
+            else:
+                now, freedom = t_quantile(outside, found.freedom), share * (found.freedom + 1) - 1
+                of_more = half * t_quantile(outside, freedom) / now / math.sqrt(share)
+            share *= of_more / far  # half way to the solution, since other quantiles belong to more
+            if not share * n < 10**18:
+                return None
+            share = max(share, 1.0)
+        return math.ceil(share * n) if share > 1 else n + 1
 
 
 def groups_of(systems: Sequence[str], apart: AbstractSet[tuple[str, str]]) -> dict[str, str]:
@@ -151,188 +301,6 @@ def groups_of(systems: Sequence[str], apart: AbstractSet[tuple[str, str]]) -> di
         name: "".join(letter_of(place).upper() for place, group in enumerate(groups) if name in group)
         for name in systems
     }
-
-
-HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
-_NUMBERS = {"verdict": pa.string(), **dict.fromkeys(("difference", "low", "high"), pa.float64())}
-_COUNTS = dict.fromkeys(("queries", "needed"), pa.int64())
-_MOST = 10**18  # queries, beyond which no number is told
-
-
-class ComparisonGates(ComparisonTexts):
-    """Gates on the differences of a comparison."""
-
-    measures: tuple[Measure, ...]
-    _differences: dict[tuple[str, str, str], Difference]
-
-    def no_worse_than(
-        self, baseline: str, margin: float = 0.0, *, system: str | None = None, sequential: bool = False
-    ) -> dict[str, bool]:
-        """Whether the intervals exclude a loss of more than `margin` against the baseline, by measure. An
-        interval that is not finite excludes none.
-
-        Parameters
-        ----------
-        baseline : str
-        margin : float
-            The largest accepted loss of the mean, in units of the measure; 0 or more.
-        system : str, optional
-            Default: all systems that were compared with the baseline; the answer is True only if it holds for
-            each of them.
-        sequential : bool
-            True: the gate may be looked at again and again while queries arrive, as in `verdicts`.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            Systems that were not compared; a margin that is negative, not finite, or no number;
-            `sequential=True` of independent samples.
-
-        See Also
-        --------
-        Comparison.verdicts : tells what does not hold from what is undecided.
-
-        Examples
-        --------
-        >>> from fastndcg import Rankings, compare
-        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
-        >>> compare(systems, measures="RR").no_worse_than("a", margin=0.1)
-        {'RR': False}
-        """
-        rows = self._verdict_rows(baseline, margin, system, sequential=sequential)
-        return {
-            str(measure): all(row["verdict"] == HOLDS for row in rows if row["measure"] == str(measure))
-            for measure in self.measures
-        }
-
-    def verdicts(
-        self, baseline: str, margin: float = 0.0, *, system: str | None = None, sequential: bool = False
-    ) -> Table:
-        """Whether systems are no worse than the baseline: it holds, it fails, or it is undecided.
-
-        It holds if the interval of the difference excludes a loss of more than `margin`, and fails if the
-        interval has no other. It is undecided if the interval has both, or is not finite.
-
-        Parameters
-        ----------
-        baseline, margin, system
-            As in `no_worse_than`.
-        sequential : bool
-            True: intervals of a confidence sequence, so that a gate may be looked at after each new query and
-            the first answer other than "undecided" taken. In all looks together it then is wrong in at most
-            1 - confidence of cases, if queries arrive in random order. The interval of n queries with the
-            standard error s is difference ± s sqrt((1 + 1/x) (log(1 + x) + 2 log(1/α))), with α = 1 -
-            confidence and x = n ρ²; ρ makes it narrowest at 1,000 queries. It is asymptotic; normal quantiles
-            are therefore replaced by those of Student's t, n is also taken as the number of differences
-            that are not 0, if that is wider, and fewer than 30 of them decide nothing. If all are 0, and
-            the measure is from 0 to 1, it holds once (1 - margin)^n <= α.
-            The comparison's `interval` is not used.
-
-        Returns
-        -------
-        Table
-            measure, system, baseline, verdict; difference, low, high, of the system minus the baseline;
-            queries; needed: about how many queries would decide, if mean and spread stay as they are; null
-            where it is decided, or no number would.
-
-        Raises
-        ------
-        InputError, InputTypeError
-            As in `no_worse_than`.
-
-        References
-        ----------
-        Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Time-uniform central limit theory and asymptotic
-        confidence sequences, Annals of Statistics 2024, arXiv 2103.06476.
-
-        Examples
-        --------
-        >>> from fastndcg import Rankings, compare
-        >>> systems = {"a": Rankings.from_lists([[0, 1], [1, 0]]), "b": Rankings.from_lists([[1, 0], [1, 0]])}
-        >>> found = compare(systems, measures="RR").verdicts("a", margin=0.1)
-        >>> found["verdict"].to_pylist(), found["needed"].to_pylist()
-        (['undecided'], [7])
-        """
-        rows = self._verdict_rows(baseline, margin, system, sequential=sequential)
-        schema = pa.schema(dict.fromkeys(KEYS, pa.string()) | _NUMBERS | _COUNTS)
-        return Table(pa.Table.from_pylist(rows, schema), keys=len(KEYS))
-
-    def _verdict_rows(
-        self, baseline: str, margin: object, system: str | None, *, sequential: bool
-    ) -> list[dict[str, Any]]:
-        margin = check_size("margin", margin, "a loss to accept", 0.002)
-        if sequential and not self._options.paired:
-            raise InputError(
-                Argument("sequential", True), " and ", Argument("paired", False),
-                " do not go together: the queries of two samples do not arrive in pairs",
-            )  # fmt: skip
-        rows = []
-        for row in self._numbers:
-            pair = row["system"], row["baseline"]
-            if baseline not in pair or system not in (None, pair[pair[0] == baseline]):
-                continue
-            low, high, is_sure = row["low"], row["high"], True
-            if sequential:
-                (low, high), is_sure = self._in_sequence(row, margin)
-            difference = row["difference"]
-            if pair[0] == baseline:
-                pair, difference, low, high = pair[::-1], -difference, -high, -low
-            verdict = verdict_of(low, high, margin) if is_sure else UNDECIDED
-            numbers = {"verdict": verdict, "difference": difference, "low": low, "high": high}
-            counts = {"queries": row["queries"], "needed": None}
-            if verdict == UNDECIDED and is_sure:
-                counts["needed"] = self._needed(row, abs(difference + margin), sequential=sequential)
-            names = dict(zip(KEYS, (row["measure"], *pair), strict=True))
-            rows.append(names | numbers | counts)
-        if {row["measure"] for row in rows} != set(map(str, self.measures)):
-            with_whom = "no system" if system is None else f'no "{system}"'
-            raise InputError(
-                f'"{baseline}" was compared with {with_whom}; the systems are: {", ".join(self.systems)}.'
-                + suggest(str(baseline), self.systems)
-            )
-        return rows
-
-    def _in_sequence(self, row: dict[str, Any], margin: float) -> tuple[Interval, bool]:
-        """The interval of a confidence sequence, and whether it may decide."""
-        found = self._differences[row["measure"], row["system"], row["baseline"]]
-        level, unlikely = 1 - self._options.confidence, max(0.0, 1 - margin) ** found.queries
-        if not row["nonzero"]:
-            unit = all(is_unit(one) for one in self.measures if str(one) == row["measure"])
-            return Interval(found.difference, found.difference), unit and unlikely <= level
-        half = self._sequence_half(found, row["nonzero"])
-        return Interval(found.difference - half, found.difference + half), row["nonzero"] >= SMALL
-
-    def _sequence_half(self, found: Difference, nonzero: int, share: float = 1.0) -> float:
-        """The half of `share` times as many queries; as wide as that of those alone that differ, since their
-        number is what a mean of few of them is as normal by.
-        """
-        freedoms = {share * (found.freedom + 1) - 1, share * min(found.freedom + 1, nonzero) - 1}
-        error, confidence = found.error / math.sqrt(share), self._options.confidence
-        return max(sequence_half(error, freedom, confidence) for freedom in freedoms)
-
-    def _needed(self, row: dict[str, Any], far: float, *, sequential: bool) -> int | None:
-        """How many queries make an interval so narrow that it ends before what lies `far` from its mean."""
-        n: int = row["queries"]
-        found = self._differences[row["measure"], row["system"], row["baseline"]]
-        half: float = max(row["high"] - row["difference"], row["difference"] - row["low"])
-        share, confidence = 1.0, self._options.confidence
-        if not far or not half > 0 or not found.freedom > 0:
-            return None
-
-        def of_more(share: float) -> float:
-            """The half of `share` times as many queries."""
-            freedom = share * (found.freedom + 1) - 1
-            if sequential:
-                return self._sequence_half(found, row["nonzero"], share)
-            now, then = t_quantile(1 - confidence, found.freedom), t_quantile(1 - confidence, freedom)
-            return half * then / now / math.sqrt(share)
-
-        for _ in range(50):
-            share *= of_more(share) / far  # half way to the solution, since other quantiles belong to more
-            if not share * n < _MOST:
-                return None
-            share = max(share, 1.0)
-        return math.ceil(share * n) if share > 1 else n + 1
 
 
 def verdict_of(low: float, high: float, margin: float) -> str:

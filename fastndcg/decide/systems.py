@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastndcg.common.threads import check_threads
-from fastndcg.decide.anchoring import Anchors
 from fastndcg.decide.anchoring import anchors as anchors_of
 from fastndcg.decide.comparison import Comparison
 from fastndcg.decide.contrasts import Options
 from fastndcg.decide.matching import (
     common_measures,
     match_queries,
-    scores_of_systems,
+    scores_of,
     shares_that_differ,
     unmatched_samples,
 )
-from fastndcg.errors import Argument, FastndcgError, InputError, check_choice, check_system
+from fastndcg.errors import Argument, FastndcgError, InputError, InputTypeError, check_choice, check_system
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.signatures import fields_of, hashes_of_ids
@@ -66,51 +65,44 @@ def compare(
         Only measures that all systems have are compared.
     second : measures, or the name of the baseline, optional
         As in `compare(systems, ["nDCG@10"])` and `compare(systems, "bm25")`; instead of a keyword.
-    baseline : name, optional
-        The system that all others are compared with. Default: every pair is compared, and the earlier of the
-        two is the baseline.
-    measures : one or several of Measure, notation, or ir_measures object, optional
-        For Rankings, the measures to evaluate; for Scores, those to compare.
+    baseline, measures : optional
+        The system that all others are compared with (default: every pair is compared, and the earlier of the
+        two is the baseline); what to evaluate of Rankings, or to compare of Scores.
     test : "t", "randomisation", "wilcoxon" or "tukey"
-        "t" is Student's paired t-test, or Welch's test with `paired=False`. "randomisation" flips the signs
-        of differences at random, those of a cluster together; up to 20 nonzero differences it tries all
-        signs, and p is exact. "tukey" permutes the systems within each query and compares with the largest
+        "t" is Student's paired t-test, or Welch's with `paired=False`. "randomisation" flips the signs of
+        differences at random, those of a cluster together; up to 20 nonzero differences it tries all signs,
+        and p is exact. "tukey" permutes the systems within each query and compares with the largest
         difference between any two, so that p holds for all pairs at once. "wilcoxon" is Wilcoxon's
-        signed-rank test. It tests another hypothesis: if differences are asymmetric with mean 0, it almost
-        always rejects.
+        signed-rank test, of another hypothesis: if differences are asymmetric with mean 0, it almost always
+        rejects.
     correction : None, "holm", "bonferroni" or "bh"
         `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, and so does
         "bonferroni", which finds less; "bh" (Benjamini and Hochberg) bounds the share of false findings.
-    confidence : float
-        Confidence of all intervals.
-    interval : "t", "logit", "percentile", "bca" or "studentised"
-        How the interval of a difference is computed: by Student's t, or by one of three bootstraps, which
-        draw queries, or whole clusters, with replacement. With few queries, bootstrap intervals miss the true
-        mean more often than `confidence` says. "logit" is Student's t on a scale that has no ends, so that
-        the interval has none that the measure's range excludes; for measures from 0 to 1.
+    confidence, interval : float; "t", "logit", "percentile", "bca" or "studentised"
+        Intervals of differences: by Student's t; by Student's t on a scale that has no ends, for measures
+        from 0 to 1, so that no end is impossible ("logit"); or by a bootstrap, which draws queries, or whole
+        clusters, with replacement, and with few queries misses the true mean more often than `confidence`
+        says.
     tolerance : float
         Differences up to this size count as ties; 0 or more. Only wins, ties and losses depend on it.
     cluster : column, or array (n_queries of the first system,), optional
-        The cluster of each query, where queries are not independent: for example the user who asked it.
-        Standard errors are then computed over clusters.
+        The cluster of each query where queries are not independent, such as the user who asked it. Standard
+        errors are then computed over clusters.
     paired : bool
         False for independent samples, such as the two arms of an experiment, which share no queries.
     missing : "refuse", "drop" or a number
         What to do with queries that some systems lack: raise an error, leave them out for all systems, or use
         this number as their value of every measure. `Comparison.missing` has their ids.
-    resamples, seed : int
-        The number of resamples, and the seed of the draws, for "randomisation", "tukey" and the bootstrap.
-        The draws depend neither on threads nor on the order of queries or systems. p is never below
-        1 / (1 + resamples).
+    resamples, seed, threads : int
+        Number and seed of the draws of "randomisation", "tukey" and the bootstrap. They depend neither on
+        threads (default: all that Numba has, if there is enough work) nor on the order of queries or systems.
+        p is never below 1 / (1 + resamples).
     anchors : bool
-        For Rankings, also compute where each system lies between a random and the best order, as
-        `fastndcg.anchors` does.
+        For Rankings, also compute where each system lies between a random and the best order.
     signatures : "refuse" or "ignore"
-        What to do with results that were not made alike, by their signatures (`Scores.signature`): with other
-        judgments or another convention. Systems without a pool that may have returned other documents are
-        compared as they are, unless their results were stored.
-    threads : int, optional
-        Threads for resampling. Default: all threads that Numba has, if there is enough work for them.
+        What to do with results that by their signatures (`Scores.signature`) have other judgments or another
+        convention. Systems without a pool that may have returned other documents are compared as they are,
+        unless their results were stored.
 
     Returns
     -------
@@ -118,17 +110,11 @@ def compare(
 
     Raises
     ------
-    InputError
-        Queries that are missing or repeated; weights or signatures that differ; fewer than two systems;
-        options that exclude each other.
-    InputTypeError
-        A system that is neither Scores nor Rankings.
-    MeasureError
-        No measure was evaluated for all systems.
-    ColumnError
-        A `cluster` that was not kept.
-    ExtraError
-        SciPy is not installed.
+    InputError, InputTypeError
+        Queries that are missing or repeated; weights or signatures that differ; fewer than two systems, or
+        one that is neither Scores nor Rankings; options that exclude each other.
+    MeasureError, ColumnError, ExtraError
+        No measure was evaluated for all systems; a `cluster` that was not kept; SciPy is not installed.
 
     See Also
     --------
@@ -138,115 +124,83 @@ def compare(
 
     References
     ----------
-    Smucker et al., CIKM 2007 (randomisation); Carterette, TOIS 2012 ("tukey"); Efron, JASA 1987 ("bca");
-    Korn and Graubard, Survey Methodology 1998 ("logit").
+    Smucker et al., CIKM 2007 (randomisation); Carterette, TOIS 2012 ("tukey"); Efron, JASA 1987 ("bca"); Korn
+    and Graubard, Survey Methodology 1998 ("logit").
 
     Examples
     --------
     >>> from fastndcg import Rankings
     >>> bm25 = Rankings.from_dense([[1, 0, 2], [0, 1, 0], [2, 0, 1]], [[3, 2, 1], [3, 2, 1], [3, 2, 1]])
     >>> rerank = bm25.with_scores([1, 2, 3, 1, 3, 2, 3, 1, 2])
-    >>> compared = compare({"bm25": bm25, "rerank": rerank}, "nDCG@3")
-    >>> row = compared.to_arrow().to_pylist()[0]
+    >>> row = compare({"bm25": bm25, "rerank": rerank}, "nDCG@3").rows[0]
     >>> round(row["difference"], 4), row["wins"], row["ties"], row["losses"], row["queries"]
     (0.203, 3, 0, 0, 3)
     """
-    baseline, measures = _with_second(systems, second, baseline, measures)
-    scored = scores_of_systems(systems, measures)
+    if second is not None:  # measures, or the baseline
+        is_system = isinstance(second, str) and isinstance(systems, Mapping) and second in map(str, systems)
+        try:
+            are_measures = not is_system and bool(as_measures(second))
+        except FastndcgError:
+            if not isinstance(second, str):
+                raise
+            are_measures = False
+        if (measures if are_measures else baseline) is not None:
+            beside = Argument("measures" if are_measures else "baseline")
+            raise InputError(f"{second!r} is given beside ", beside, "; give one of the two")
+        baseline, measures = (baseline, second) if are_measures else (second, measures)
+    if not isinstance(systems, Mapping):
+        raise InputTypeError(
+            f'systems is a {type(systems).__name__}; wanted a mapping of names, as in {{"bm25": '
+            'scores, "rerank": other}'
+        )
+    if len(systems) < 2:
+        raise InputError(f"{len(systems)} systems are given; wanted two or more to compare")
+    scored = {str(name): scores_of(name, given, measures) for name, given in systems.items()}
     scipy("special", "compare")
     if baseline is not None:
         check_system(baseline, scored, Argument("baseline", baseline))
     check_choice("test", test, TESTS)
     check_choice("correction", correction, (None, *CORRECTIONS))
     check_choice("interval", interval, ("t", "logit", *METHODS))
+    independent, of_test = Argument("paired", False), Argument("test", test)
+    apart = " do not go together; use "
     if interval in METHODS and not paired:
         raise InputError(
-            Argument("interval", interval),
-            " and ",
-            Argument("paired", False),
-            " do not go together; use ",
-            Argument("interval", "t"),
+            Argument("interval", interval), " and ", independent, apart, Argument("interval", "t")
         )
     if (test != "t" and not paired) or (test == "wilcoxon" and cluster is not None):
-        which = Argument("cluster") if paired else Argument("paired", False)
-        raise InputError(
-            Argument("test", test), " and ", which, " do not go together; use ", Argument("test", "t")
-        )
+        which = Argument("cluster") if paired else independent
+        raise InputError(of_test, " and ", which, apart, Argument("test", "t"))
     if test == "tukey" and correction is not None:
         raise InputError(
-            Argument("test", "tukey"),
-            " holds for all pairs at once; leave ",
-            Argument("correction", correction),
-            " out",
+            of_test, " holds for all pairs at once; leave ", Argument("correction", correction), " out"
         )
     resamples, seed = check_resamples(resamples, seed)
-    options = Options(
-        baseline=baseline,
-        test=test,
-        correction=correction,
-        confidence=check_confidence(confidence),
-        tolerance=check_size("tolerance", tolerance, "a size of ties", 0.01),
-        paired=paired,
-        resamples=resamples,
-        seed=seed,
-        threads=check_threads(threads),
-        interval=interval,
-    )
+    confidence = check_confidence(confidence)
+    tolerance = check_size("tolerance", tolerance, "a size of ties", 0.01)
+    drawn = resamples, seed, check_threads(threads)
+    options = Options(baseline, test, correction, confidence, tolerance, paired, *drawn, interval)
     asked = common_measures(scored, measures)
-    open_questions = check_signatures(scored, asked, signatures)
-    found = (
-        match_queries(scored, asked, cluster, missing)
-        if paired
-        else unmatched_samples(scored, asked, cluster)
-    )
+    open_questions = _check_signatures(scored, asked, signatures)
+    if paired:
+        found = match_queries(scored, asked, cluster, missing)
+    else:
+        found = unmatched_samples(scored, asked, cluster)
     if test == "wilcoxon" and any(sample.weight is not None for sample in found.samples.values()):
-        raise InputError(Argument("test", "wilcoxon"), " knows no weights; use ", Argument("test", "t"))
+        raise InputError(of_test, " knows no weights; use ", Argument("test", "t"))
     compared = Comparison(asked, found, options)
-    compared.cautions += open_questions
-    compared.cautions += shares_that_differ(scored, asked, baseline)
-    if anchors:
-        compared.anchors = _anchors(systems, asked, threads)
-    return compared
-
-
-def _with_second(systems: Any, second: Any, baseline: Any, measures: Any) -> tuple[Any, Any]:
-    """The baseline and the measures; the second argument of `compare` may be either."""
-    if second is None:
-        return baseline, measures
-    is_system = isinstance(second, str) and isinstance(systems, Mapping) and second in map(str, systems)
-    try:
-        are_measures = not is_system and bool(as_measures(second))
-    except FastndcgError:
-        if not isinstance(second, str):
-            raise
-        are_measures = False
-    if (measures if are_measures else baseline) is not None:
-        raise InputError(
-            f"{second!r} is given beside ",
-            Argument("measures" if are_measures else "baseline"),
-            "; give one of the two",
-        )
-    return (baseline, second) if are_measures else (second, measures)
-
-
-def _anchors(
-    systems: Mapping[str, Scores | Rankings], measures: Sequence[Measure], threads: int | None
-) -> dict[str, Anchors]:
-    found = {}
-    for name, given in systems.items():
+    compared.cautions += [*open_questions, *shares_that_differ(scored, asked, baseline)]
+    for name, given in systems.items() if anchors else ():
         if not isinstance(given, Rankings):
             raise InputError(
                 f'"{name}" is Scores, which do not hold the returned documents; '
                 "anchors=True needs Rankings, with measures="
             )
-        found[str(name)] = anchors_of(given, measures, threads=threads)
-    return found
+        compared.anchors[str(name)] = anchors_of(given, asked, threads=threads)
+    return compared
 
 
-_ALIKE = ("convention", "judgments")  # what has to be the same; measures and queries are matched
-
-
-def check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], signatures: str) -> list[str]:
+def _check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], signatures: str) -> list[str]:
     """Cautions about what signatures leave open. Raises `InputError` where they say that systems differ.
 
     Systems that were just evaluated without a pool may return other documents, which have other judgments.
@@ -262,7 +216,7 @@ def check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], sig
         first, *others = found
         for name in others:
             one, other = found[first], found[name]
-            for field in _ALIKE:
+            for field in ("convention", "judgments"):  # measures and queries are matched
                 if one[field] == other[field] or "unknown" in (one[field], other[field]):
                     continue
                 if field == "judgments" and one["queries"] != other["queries"]:

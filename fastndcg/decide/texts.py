@@ -37,9 +37,6 @@ _INTERVALS = {
 }
 RANKS = "rank: its interval, and capital letters that systems share which cannot be told apart"
 _NAMES = ("measure", "system", "baseline")
-_NUMBERS = ("mean", "difference", "low", "high")
-_COUNTS = ("wins", "ties", "losses")
-
 
 # columns that say least about a difference; how good an order is follows from the other anchors
 _DROPS = (("ties",), ("effect",), ("wins", "losses"), ("relative",), ("mean",))
@@ -80,12 +77,17 @@ class ComparisonTexts(AsFrame):
         lines = [
             f"% {self.heading()}{'' if is_corrected else '; no correction'}",
             f"% superscripts: the systems that this one beats with p of at most {1 - options.confidence:g}",
+            *([f"% {RANKS}"] if ranks else []),
             f"\\begin{{tabular}}{{ll{('rl' if ranks else 'r') * len(self.means)}}}",
             "\\toprule",
         ]
-        if ranks:
-            lines.insert(2, f"% {RANKS}")
-        header, *rows = self._rank(_escape, "\\textbf{{{}}}", "$^{{{}}}$", ranks=ranks)
+
+        def escape(text: str) -> str:
+            signs: dict[str, Any] = {sign: f"\\{sign}" for sign in "&%$#_{}"}
+            signs |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+            return visible(text).translate(str.maketrans(signs))
+
+        header, *rows = self._rank(escape, "\\textbf{{{}}}", "$^{{{}}}$", ranks=ranks)
         lines += [f"{' & '.join(header)} \\\\", "\\midrule", *(f"{' & '.join(row)} \\\\" for row in rows)]
         return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
@@ -99,13 +101,14 @@ class ComparisonTexts(AsFrame):
 
         `see` and `see_anchors` show what a narrow terminal leaves out.
         """
-        width = terminal_width()
-        shown = fit(self._texts(), 3, [*_DROPS, *self._one_baseline()], width, see)
-        notes = [f"caution: {visible(caution)}" for caution in self.cautions]
-        anchors = []
+        width, drops = terminal_width(), list(_DROPS)
+        if len({row["baseline"] for row in self._numbers}) == 1:
+            drops.append(("baseline",))
+        lines = [self.heading(), fit(self._texts(), 3, drops, width, see)]
+        lines += [f"caution: {visible(caution)}" for caution in self.cautions]
         if self.anchors:
-            anchors = ["", fit(self._texts_of_anchors(), 2, _DROPS_OF_ANCHORS, width, see_anchors)]
-        return "\n".join([self.heading(), shown, *notes, *anchors])
+            lines += ["", fit(self._texts_of_anchors(), 2, _DROPS_OF_ANCHORS, width, see_anchors)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return self.text()
@@ -115,20 +118,16 @@ class ComparisonTexts(AsFrame):
         anchors = html_table(self._texts_of_anchors(), 2) if self.anchors else ""
         return f"<p>{html_text(self.heading())}</p>{html_table(self._texts(), 3)}{notes}{anchors}"
 
-    def _one_baseline(self) -> list[tuple[str]]:
-        """The column of baselines, to be left out where each row has the same."""
-        return [("baseline",)] if len({row["baseline"] for row in self._numbers}) == 1 else []
-
     def _texts(self) -> list[list[str]]:
         """The main numbers as strings; the first row is the header."""
-        rows = [[*_NAMES, *_NUMBERS, "relative", "p", "effect", *_COUNTS]]
+        numbers, counts = ("mean", "difference", "low", "high"), ("wins", "ties", "losses")
+        rows = [[*_NAMES, *numbers, "relative", "p", "effect", *counts]]
         for row in self._numbers:
-            numbers = [digits(row[name], ".4f") for name in _NUMBERS]
-            counts = ["" if row[name] is None else f"{row[name]:,}" for name in _COUNTS]
-            p, effect = digits(row["p_adjusted"], ".2g"), digits(row["effect"], ".2f")
-            rows.append(
-                [*(row[name] for name in _NAMES), *numbers, _percent(relative(row)), p, effect, *counts]
-            )
+            texts = [row[name] for name in _NAMES] + [digits(row[name], ".4f") for name in numbers]
+            share = relative(row)
+            texts.append("" if share is None else f"{digits(100 * share, '+.1f')} %")
+            texts += [digits(row["p_adjusted"], ".2g"), digits(row["effect"], ".2f")]
+            rows.append(texts + ["" if row[name] is None else f"{row[name]:,}" for name in counts])
         return rows
 
     def _rows_of_anchors(self) -> list[dict[str, Any]]:
@@ -188,14 +187,3 @@ def relative(row: Mapping[str, Any]) -> float | None:
     """The difference of a row as a share of the baseline's mean; None where that is 0."""
     difference: float = row["difference"]
     return difference / row["baseline_mean"] if row["baseline_mean"] else None
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{digits(100 * share, '+.1f')} %"
-
-
-def _escape(text: str) -> str:
-    """Escape the special characters of LaTeX."""
-    signs: dict[str, Any] = {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    signs |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    return visible(text).translate(str.maketrans(signs))

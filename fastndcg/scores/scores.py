@@ -18,7 +18,15 @@ from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, check_choice, count_of
 from fastndcg.measures import Measure, find_measure
 from fastndcg.scores.signatures import Signed
-from fastndcg.scores.slices import OWN, check_kept, column_names, columns_of_means, groups_of, weights_by
+from fastndcg.scores.slices import (
+    OWN,
+    check_free,
+    check_kept,
+    column_names,
+    columns_of_means,
+    groups_of,
+    weights_by,
+)
 from fastndcg.scores.storage import field_of
 from fastndcg.scores.summary import Means, Summary, check_unit, interval_of
 from fastndcg.statistics.exact_sums import Moments
@@ -169,13 +177,13 @@ class Scores(Signed):
             - 1) * std / sqrt(n). Weighted means take the linearised error of a ratio, with (sum of w)^2 /
             (sum of w^2) - 1 degrees of freedom.
         method : "t", "logit", "percentile", "bca" or "studentised"
-            How intervals are computed: by Student's t, or by one of three bootstraps, which draw queries with
-            replacement. With few queries, bootstrap intervals miss the true mean more often than `confidence`
-            says, and those of Student's t may reach beyond the range of the measure, which the summary then
-            says. "logit" is Student's t of the logit (Korn and Graubard, Survey Methodology 1998), whose ends
-            lie within the range; for measures from 0 to 1.
+            How intervals are computed: by Student's t; by Student's t of the logit, whose ends lie within the
+            range, for measures from 0 to 1 (Korn and Graubard, Survey Methodology 1998); or by one of three
+            bootstraps, which draw queries with replacement. With few queries, bootstrap intervals miss the
+            true mean more often than `confidence` says, and those of Student's t may reach beyond the range
+            of the measure, which the summary then says.
         resamples, seed : int
-            The number of bootstrap resamples, and the seed of the draws. The draws depend on nothing else.
+            The number of bootstrap resamples, and the seed of the draws, which depend on nothing else.
         ddof : 1 or 0
             The standard deviation divides by n - ddof: 1 for that of a sample, 0 for that of a population.
             Intervals do not depend on it.
@@ -268,8 +276,7 @@ class Scores(Signed):
             return self._weighted_by(weights).by(columns, confidence)
         names, kept = column_names(columns), self.queries.column_names
         check_kept(names, kept)
-        for name in {"queries", *(() if confidence is None else ("small",))} & set(names):
-            raise ColumnError(f'the column "{name}" has the name of a column of the result; rename it')
+        check_free(names, ["queries"] if confidence is None else ["queries", "small"])
         if not names:
             raise ColumnError(f"no column is named to group by; kept were: {', '.join(kept)}")
         distinct, parts = groups_of([self.queries[name] for name in names])
@@ -304,7 +311,7 @@ class Scores(Signed):
         Parameters
         ----------
         measure : Measure, notation, or ir_measures object
-            One that was evaluated.
+            One that was evaluated; `MeasureError` for others.
         n : int
             Number of rows, at most.
 
@@ -312,11 +319,6 @@ class Scores(Signed):
         -------
         Table
             The columns of `queries`, and the measure.
-
-        Raises
-        ------
-        MeasureError
-            A measure that was not evaluated.
 
         Examples
         --------

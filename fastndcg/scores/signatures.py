@@ -52,17 +52,8 @@ class Signed(AsFrame):
         `judgments` says whether the ideal was that of a "pool" of all judged documents or of the "returned"
         ones. Its digest is of the number of documents of each grade of each query, not of their ids. Digests
         depend neither on the order of rows, nor on threads, nor on whether a stream was read. A stream is
-        read again for them, unless its results were written to a file meanwhile.
-
-        Parameters
-        ----------
-        measure : Measure, notation, or ir_measures object
-            One that was evaluated.
-
-        Raises
-        ------
-        MeasureError
-            A measure that was not evaluated.
+        read again for them, unless its results were written to a file meanwhile. Raises `MeasureError` for a
+        measure that was not evaluated.
 
         Examples
         --------

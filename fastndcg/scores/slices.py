@@ -27,9 +27,8 @@ def columns_of_means(
     if confidence is not None:
         pairs = zip(means, moments, strict=True)
         ends = [interval_of(*pair, confidence, weighted=weighted) for pair in pairs]
-        columns |= {
-            f"{name}_{end}": pa.array([each[end] for each in ends], pa.float64()) for end in ("low", "high")
-        }
+        for end in ("low", "high"):
+            columns[f"{name}_{end}"] = pa.array([each[end] for each in ends], pa.float64())
     return columns
 
 
@@ -53,6 +52,12 @@ def check_kept(names: Sequence[str], kept: Sequence[str], purpose: str = "") -> 
             )
 
 
+def check_free(names: Iterable[str], taken: Iterable[str]) -> None:
+    """Raise `ColumnError` for a column that has the name of a column of the result."""
+    for name in sorted({*names} & {*taken}):
+        raise ColumnError(f'the column "{name}" has the name of a column of the result; rename it')
+
+
 def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[npt.NDArray[np.int64]]]:
     """Distinct combinations of values: their columns, and the rows of each.
 
@@ -68,10 +73,8 @@ def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[
         try:
             found = plain[-1].dictionary_encode(null_encoding="encode")
         except pa.ArrowNotImplementedError:
-            kind = plain[-1].type
-            raise ColumnError(
-                f"queries cannot be grouped by values of type {kind}; name a column of others"
-            ) from None
+            said = f"queries cannot be grouped by values of type {plain[-1].type}; name a column of others"
+            raise ColumnError(said) from None
         places = places_of(found.dictionary)
         codes = codes * len(places) + places[array_of(found.indices)]
         codes = np.unique(codes, return_inverse=True)[1]  # keeps codes small for any number of columns
@@ -101,24 +104,22 @@ def weights_by(scores: Any, weights: str | None) -> Float64 | None:
     if weights is None or weights == OWN:
         own: Float64 | None = scores.weight
         return own if weights else None
-    if weights in COUNTS and weights not in scores.queries.column_names:
-        measure = NumRet if weights == "n_docs" else NumRel(rel=_relevant_from(scores))
-        if measure in scores.measures:
-            found: Float64 = scores[measure]
-            return found
-        return _count(scores, weights, measure)
-    return _column(scores, weights)
-
-
-def _relevant_from(scores: Any) -> float:
-    found = {measure.params.get("rel") or 1.0 for measure in scores.measures if measure.name != "NumRel"}
-    if len(found) > 1:
-        shown = ", ".join(f"rel={rel:g}" for rel in sorted(found))
-        raise InputError(
-            f"weights='n_relevant' is not one number for each query: the measures have {shown}; "
-            "evaluate measures of each rel by themselves"
-        )
-    return float(found.pop()) if found else 1.0
+    if weights not in COUNTS or weights in scores.queries.column_names:
+        return _column(scores, weights)
+    measure: Measure = NumRet
+    if weights == "n_relevant":
+        found = {each.params.get("rel") or 1.0 for each in scores.measures if each.name != "NumRel"} or {1.0}
+        if len(found) > 1:
+            shown = ", ".join(f"rel={rel:g}" for rel in sorted(found))
+            raise InputError(
+                f"weights='n_relevant' is not one number for each query: the measures have {shown}; "
+                "evaluate measures of each rel by themselves"
+            )
+        measure = NumRel(rel=float(found.pop()))
+    if measure in scores.measures:
+        values: Float64 = scores[measure]
+        return values
+    return _count(scores, weights, measure)
 
 
 def _count(scores: Any, weights: str, measure: Measure) -> Float64:
@@ -161,9 +162,8 @@ def _column(scores: Any, name: str) -> Float64:
     try:
         found: Float64 = array_of(column.cast("float64"))
     except pa.ArrowException:
-        raise InputError(
-            f'column "{name}" is of {column.type} and holds no weights; wanted numbers'
-        ) from None
+        said = f'column "{name}" is of {column.type} and holds no weights; wanted numbers'
+        raise InputError(said) from None
     bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
     if column.null_count or len(bad):
         row = column.is_null().index(True).as_py() if column.null_count else int(bad[0])

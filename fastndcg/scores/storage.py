@@ -24,13 +24,10 @@ def field_of(measure: Measure) -> pa.Field:
     return pa.field(measure.label, pa.float64(), metadata=metadata)
 
 
-_ROW_GROUP = 1 << 17  # queries that are written together
-
-
 class ResultsFile:
-    """A file to which results of queries are written as they are computed."""
+    """A file to which results of queries are written as they are computed, so many at once."""
 
-    def __init__(self, path: os.PathLike[str], kind: str = "parquet", at_once: int = _ROW_GROUP) -> None:
+    def __init__(self, path: os.PathLike[str], kind: str, at_once: int) -> None:
         self._path, self._kind, self._at_once = path, kind, at_once
         self._waiting: list[pa.Table] = []
         self._metadata: dict[bytes, bytes] = {}
@@ -72,7 +69,7 @@ class ResultsFile:
 
 
 @contextmanager
-def results_file(path: str | os.PathLike[str], at_once: int = _ROW_GROUP) -> Iterator[ResultsFile]:
+def results_file(path: str | os.PathLike[str], at_once: int = 1 << 17) -> Iterator[ResultsFile]:
     """Open a file for results in the format of its ending. It appears complete when closed, or not at all.
 
     Raises `SourceError` where it cannot be written.

@@ -29,10 +29,10 @@ class Means(dict[str, float]):
         try:
             found = str(as_measure(name))
         except FastndcgError:
-            raise KeyError(name) from None
-        if dict.__contains__(self, found):
-            return dict.__getitem__(self, found)
-        raise KeyError(name)
+            found = None
+        if found is None or not dict.__contains__(self, found):
+            raise KeyError(name)
+        return dict.__getitem__(self, found)
 
     def __contains__(self, name: object) -> bool:
         try:
@@ -65,13 +65,7 @@ class Summary(Table):
     _ANCHORS = ("worst", "random", "best", "position", "ceiling", "quality")
     _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max", *_ANCHORS)
     _COUNTS = ("queries", "empty")
-    _DROPS = (
-        ("std",),
-        ("q25", "median", "q75"),
-        ("min", "max"),
-        _ANCHORS[3:],
-        ("queries",),
-    )
+    _DROPS = (("std",), ("q25", "median", "q75"), ("min", "max"), _ANCHORS[3:], ("queries",))
 
     def __init__(self, rows: list[dict[str, Any]], signatures: dict[str, str] | None = None) -> None:
         self.rows, self.signatures = rows, signatures or {}
@@ -82,11 +76,8 @@ class Summary(Table):
     @cached_property
     def _arrow(self) -> pa.Table:
         """The table, made when it is first needed, since pyarrow imports pandas for it."""
-        types = (
-            dict.fromkeys(self._labels, pa.string())
-            | dict.fromkeys(self._numbers, pa.float64())
-            | {name: pa.int64() for name in self._COUNTS}
-        )
+        types = dict.fromkeys(self._labels, pa.string()) | dict.fromkeys(self._numbers, pa.float64())
+        types |= dict.fromkeys(self._COUNTS, pa.int64())
         return pa.Table.from_pylist(self.rows, pa.schema(types))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -94,19 +85,14 @@ class Summary(Table):
 
     def _texts(self) -> list[list[str]]:
         """The table as strings; the first row is the header."""
-        header = [*self._labels, *self._numbers, *self._COUNTS]
-        rows = [
-            [
-                *(row[name] for name in self._labels),
-                *(
-                    digits(row[name]) if row["queries"] else "no queries" if name == "mean" else "-"
-                    for name in self._numbers
-                ),
-                *("" if row[name] is None else f"{row[name]:,}" for name in self._COUNTS),
-            ]
-            for row in self.rows
-        ]
-        return [header, *rows]
+        rows = [[*self._labels, *self._numbers, *self._COUNTS]]
+        for row in self.rows:
+            texts = [row[name] for name in self._labels]
+            for name in self._numbers:
+                nothing = "no queries" if name == "mean" else "-"
+                texts.append(digits(row[name]) if row["queries"] else nothing)
+            rows.append(texts + ["" if row[name] is None else f"{row[name]:,}" for name in self._COUNTS])
+        return rows
 
     def text(self, width: int = 0, see: str = "to_arrow()") -> str:
         """As `Table.text`, with all means."""
@@ -123,17 +109,10 @@ class Summary(Table):
     @property
     def note(self) -> str:
         """Which intervals reach beyond the range of their measure; empty if none does."""
-        beyond: dict[str, None] = {}
-        for row in self.rows:
-            name = row["measure"]
-            if (row.get("low", 0.0) < 0 or row.get("high", 1.0) > 1) and is_unit(as_measure(name)):
-                beyond[name] = None
-        if not beyond:
-            return ""
-        names = ", ".join(beyond)
-        return (
-            f'The interval of {names} reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.'
-        )
+        far = [row["measure"] for row in self.rows if row.get("low", 0.0) < 0 or row.get("high", 1.0) > 1]
+        names = ", ".join(name for name in dict.fromkeys(far) if is_unit(as_measure(name)))
+        advice = 'reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.'
+        return f"The interval of {names} {advice}" if names else ""
 
 
 def is_unit(measure: Measure) -> bool:

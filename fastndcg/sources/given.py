@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.arrow_types import decode, plain
 from fastndcg.errors import InputTypeError
+from fastndcg.sources.columns import check_column, normalised
 from fastndcg.sources.formats import LOOK, TABLE, check_alike, format_of, format_of_name
 from fastndcg.sources.frames import source_of
 from fastndcg.sources.opened import OfText, Opened, threads_of
@@ -115,6 +116,20 @@ def read_columns(
     of_text = OfText([name for role, name in roles.items() if role in numbers], texts)
     table = opened.table([*dict.fromkeys(roles.values())], of_text)
     return {role: decode(plain(table[name])) for role, name in roles.items()}
+
+
+def usual_columns(
+    names: list[str], usual: Mapping[str, Collection[str]], given: Mapping[str, str | None], *needed: str
+) -> dict[str, str]:
+    """The columns of roles that are given, or else the first with a usual name, which is `normalised`; roles
+    without one are left out unless they are needed. Raises as `find_columns` does.
+    """
+    found = {}
+    for role, own in given.items():
+        known = next((name for name in names if normalised(str(name)) in usual[role]), None)
+        if own is not None or known is not None or role in needed:
+            found[role] = check_column(names, role, own if own is not None else known or role)
+    return found
 
 
 def is_path(data: Any) -> bool:

@@ -56,8 +56,7 @@ def ranks_of(values: npt.NDArray[Any], least: float) -> Int64:
     >>> ranks_of(np.array([0.5, 0.2, 0.6 - 0.4]), 1e-12)
     array([1, 0, 0])
     """
-    order = np.argsort(values, kind="stable")
-    places = np.empty(len(values), np.int64)
+    order, places = np.argsort(values, kind="stable"), np.empty(len(values), np.int64)
     places[order] = np.cumsum(np.diff(values[order], prepend=values[order][:1]) > least)
     return places
 
@@ -180,11 +179,8 @@ class Moments(NamedTuple):
 
     def error(self, *, weighted: bool = False) -> tuple[float, float]:
         """Standard error of the mean, and its degrees of freedom; NaN for fewer than two values, or a NaN
-        among them.
-
-        std / sqrt(n), with n - 1. Of a weighted mean m that of a ratio of two sums, linearised: the root of n
-        / (n - 1) * sum of w^2 (v - m)^2 / (sum of w)^2, with (sum of w)^2 / (sum of w^2) - 1; equal weights
-        give the same.
+        among them: std / sqrt(n), with n - 1. Of a weighted mean m that of a ratio of two sums, linearised:
+        the root of n / (n - 1) * sum of w^2 (v - m)^2 / (sum of w)^2, with (sum of w)^2 / (sum of w^2) - 1.
         """
         n = self.weighing if weighted else self.n_values
         if n < 2 or self.undefined:
@@ -249,6 +245,12 @@ def _check_finite(values: Float64) -> None:
         )
 
 
+# ---- many groups at once, without a step of Python for a group ----
+#
+# A sum is a row of digits of 32 bits, each in an int64, as in `kernels.flow.exact`. Groups of a part share
+# the place of their lowest digit, so rows are as long as the values need: of measures, a handful of digits.
+
+
 _BITS = 32
 _LOW = (1 << _BITS) - 1
 _UNIT = 72 * _BITS  # the lowest digit counts 2**-_UNIT, less than a product of the least float64
@@ -275,15 +277,10 @@ class SumsOfGroups(NamedTuple):
         """
         for factor in factors:
             _check_finite(factor)
-        starts = range(0, len(groups), _AT_ONCE)
-        found = [
-            _of_few(
-                groups[start : start + _AT_ONCE],
-                n_groups,
-                [each[start : start + _AT_ONCE] for each in factors],
-            )
-            for start in starts
-        ]
+        found = []
+        for start in range(0, len(groups), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            found.append(_of_few(groups[part], n_groups, [each[part] for each in factors]))
         return cls.merged(np.tile(np.arange(n_groups), len(found)), n_groups, found)
 
     @classmethod

@@ -183,7 +183,7 @@ def t_quantile(outside: float, freedom: float) -> float:
     """
     if not freedom > 0:
         return math.nan
-    t: float = -_normal().inv_cdf(outside / 2)
+    t: float = -normal_distribution().inv_cdf(outside / 2)
     for _ in range(1000):  # Newton's method from the left of a convex function, which never oversteps
         density = t_density(t, freedom)
         if not density:  # freedom is next to nothing: one value has all the weight
@@ -199,7 +199,7 @@ _LEAST = 2.2250738585072014e-308  # the smallest normal float64
 
 
 @cache
-def _normal() -> Any:
+def normal_distribution() -> Any:
     from statistics import NormalDist  # here, because it brings random
 
     return NormalDist()
@@ -207,7 +207,7 @@ def _normal() -> Any:
 
 def normal_quantile(confidence: float) -> float:
     """The z with this probability between -z and z, of the normal distribution."""
-    return float(_normal().inv_cdf((1 + confidence) / 2))
+    return float(normal_distribution().inv_cdf((1 + confidence) / 2))
 
 
 def _gamma_ratio(a: float) -> float:
@@ -245,7 +245,7 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
         return effect * math.sqrt(n) >= shift_to_detect(n - 1, confidence, power)
 
     # the normal distribution gives a little less, and the same for large n
-    ratio: float = max(normal_quantile(confidence) + _normal().inv_cdf(power), 0.0) / effect
+    ratio: float = max(normal_quantile(confidence) + normal_distribution().inv_cdf(power), 0.0) / effect
     if ratio > 1e9:
         raise InputError(
             f"a difference of {effect:.3g} standard deviations needs more than 10^18 queries; "

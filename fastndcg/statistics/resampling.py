@@ -18,7 +18,7 @@ from fastndcg.common.progress import Task
 from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.kernels.compile import worlds
 from fastndcg.statistics.exact_sums import ROUNDING, differences_of, is_constant, mean, ranks_of, scaled
-from fastndcg.statistics.intervals import Interval
+from fastndcg.statistics.intervals import Interval, normal_distribution
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -39,15 +39,11 @@ def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
             raise InputTypeError(f"{name}={value!r} is not a whole number")
     count, number = int(resamples), int(seed)  # type: ignore[call-overload]
     if count < 100:
-        raise InputError(
-            Argument("resamples", count),
-            " are too few to say anything; wanted 100 or more, as in ",
-            Argument("resamples", 10_000),
-        )
+        said = " are too few to say anything; wanted 100 or more, as in "
+        raise InputError(Argument("resamples", count), said, Argument("resamples", 10_000))
     if not 0 <= number < 2**63:
-        raise InputError(
-            Argument("seed", number), " is out of range; wanted a whole number from 0 to 2^63 - 1"
-        )
+        said = " is out of range; wanted a whole number from 0 to 2^63 - 1"
+        raise InputError(Argument("seed", number), said)
     return count, number
 
 
@@ -60,11 +56,9 @@ def sign_flips(
     exact: int = EXACT,
     size: float = 0.0,
 ) -> float:
-    """p-value of the randomisation test: how often a sum with random signs is as far from 0. Clusters share
-    one sign.
-
-    With up to `exact` nonzero values all signs are tried, and p is exact. Otherwise p is (1 + sums as far) /
-    (1 + resamples). `size` is the largest absolute value of what differences were computed from.
+    """p-value of the randomisation test: how often a sum with random signs, one for each cluster, is as far
+    from 0: (1 + sums as far) / (1 + resamples), or exactly, of all signs, with up to `exact` nonzero values.
+    `size` is the largest absolute value of what differences were computed from.
     """
     largest = float(np.abs(differences).sum())
     values = _whole(differences, largest)
@@ -93,11 +87,9 @@ def tukey(
     seed: int,
     threads: int | None = None,
 ) -> Callable[[int, int], float]:
-    """p-values of pairs of systems by randomised Tukey, from values (n_systems, n_queries); a function of two
-    row numbers.
-
-    Systems are permuted within each query, or each cluster. p is how often the greatest difference of two
-    means is then as large as that of the pair: (1 + those as large) / (1 + resamples) (Carterette 2012).
+    """p-values of pairs of systems by randomised Tukey (Carterette 2012), from values (n_systems, n_queries);
+    a function of two row numbers. Systems are permuted within each query, or each cluster; p is how often the
+    greatest difference of two means is then as large: (1 + those as large) / (1 + resamples).
     """
     rows, slack = _rows_of_systems(values, weight, clusters)
     sums = rows.sum(axis=0)
@@ -122,9 +114,8 @@ def shares_best(
     threads: int | None = None,
 ) -> Float64:
     """How often each system has the greatest mean, (n_systems,), where queries or clusters are drawn with
-    replacement, from values (n_systems, n_queries). Systems with equal means share a draw.
-
-    More than 2^14 queries or clusters are put into so many random groups first, and groups are drawn.
+    replacement, from values (n_systems, n_queries). Systems with equal means share a draw. More than 2^14
+    queries or clusters are put into so many random groups first, and groups are drawn.
     """
     rows, slack = _rows_of_systems(values, weight, clusters)
     rows = _in_fixed_order(rows, slack)
@@ -170,10 +161,9 @@ def bootstrap_interval(
     middle: float | None = None,
     size: float | None = None,
 ) -> Interval:
-    """The bootstrap interval of a mean; NaN for fewer than two values, or one that is not finite.
-
-    It is widened to contain the mean, or `middle`, the mean as others round it. `size` is the largest
-    absolute value of what values were computed from.
+    """The bootstrap interval of a mean; NaN for fewer than two values, or one that is not finite. It is
+    widened to contain the mean, or `middle`, the mean as others round it. `size` is the largest absolute
+    value of what values were computed from.
     """
     middle = mean(values, weight) if middle is None else middle
     if weight is not None:  # sums are too coarse for the least of them
@@ -255,9 +245,7 @@ def _corrected(
     shares: list[float], below: float, values: Float64, w: Float64, mean: float
 ) -> list[float] | None:
     """BCa: shares corrected for bias and skewness (Efron 1987); None where all means lie on one side."""
-    from statistics import NormalDist  # here, because it brings random
-
-    normal = NormalDist()
+    normal = normal_distribution()
     rest = w.sum() - w
     without = (w.sum() * mean - w * values)[rest > 0] / rest[rest > 0]  # means without one query each
     off = without.mean() - without
@@ -282,17 +270,12 @@ def _whole(values: Float64, largest: float) -> Int64:
     return np.rint(np.ldexp(values, 61 - math.frexp(largest)[1])).astype(np.int64)
 
 
-# how far two equal sums may differ by rounding of the input, such as differences of float64; the largest
-# sum fills 61 bits
-_GIVEN = 1 << 17
-
-
 def _roundings(n: int, size: float = 0.0, largest: float = 1.0) -> int:
     """How far equal sums of n values may differ by rounding: of values to whole numbers, and of input, which
     may be differences of values up to `size`; `largest` is the largest sum.
     """
     given = n * math.ldexp(size, 61 - 50 - math.frexp(largest)[1]) if largest else 0.0
-    return n + max(_GIVEN, int(min(given, 2.0**60)))
+    return n + max(1 << 17, int(min(given, 2.0**60)))  # the largest sum fills 61 bits
 
 
 def _sums_of_clusters(rows: Int64, clusters: Int64) -> Int64:
@@ -320,20 +303,12 @@ def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) 
 # ---- threads ----
 
 
-def _run(
-    kernel: str,
-    values: Int64,
-    work: float,
-    resamples: int,
-    seed: int,
-    threads: int | None,
-    at_once: int = _SUMS,
-) -> Int64:
-    """Run a kernel for each resample, `at_once` in a call; `work` is the additions of one resample."""
+def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, threads: int | None) -> Int64:
+    """Run a kernel for each resample, several in a call; `work` is the additions of one resample."""
     name, found = f"flow.draws.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
         threads = worlds.cores() if work * resamples >= _WORTH_THREADS else 1
-    size = max(1, min(at_once, -(-resamples // threads)))
+    size = max(1, min(_SUMS, -(-resamples // threads)))
     runs = [(first, found[first : first + size]) for first in range(0, resamples, size)]
     arguments = [(name, work * resamples, seed, first, values, part) for first, part in runs]
     with Task("Resampling", "resamples") as task:
