@@ -160,7 +160,8 @@ def online_agreement(offline: Any, online: Any, *, confidence: float = 0.95) -> 
     Table
         `method`, `value`, its interval from `low` to `high`, and `n`, for each of:
 
-        - pearson: the linear correlation; the interval is by Fisher's transformation;
+        - pearson: the linear correlation; the interval is by Fisher's transformation, with the error of
+          the jackknife, since that of normal values is too small for long tails;
         - spearman: that of the ranks, and kendall: tau-b. Their intervals are Bonett and Wright's;
         - sign: how often the two have the same sign, of those where neither is 0: how often the difference
           offline predicted that online. The interval is Wilson's.
@@ -181,7 +182,8 @@ def online_agreement(offline: Any, online: Any, *, confidence: float = 0.95) -> 
 
     References
     ----------
-    Fisher, Metron 1921; Bonett and Wright, Psychometrika 2000; Wilson, JASA 1927.
+    Fisher, Metron 1921; Miller, Biometrika 1974 (the jackknife); Bonett and Wright, Psychometrika 2000;
+    Wilson, JASA 1927.
 
     Examples
     --------
@@ -189,7 +191,7 @@ def online_agreement(offline: Any, online: Any, *, confidence: float = 0.95) -> 
     >>> online = {"a": 0.4, "b": 0.1, "c": 0.9, "d": -0.1, "e": -0.5, "f": 0.3}
     >>> online_agreement(offline, online)
     method       value       low      high  n
-    pearson   0.952732  0.622447  0.994977  6
+    pearson   0.952732 -0.525103  0.999635  6
     spearman  0.942857  0.382651  0.996133  6
     kendall   0.866667  0.382823  0.977396  6
     sign      0.666667  0.299993  0.903229  6

@@ -185,6 +185,12 @@ EVALUATION: tuple[Rule, ...] = (
         ),
         caveats=("it adds 1e-10 to the number of relevant documents found",),
     ),
+    Rule(
+        "mlflow", gain="binary", ideal="judged_returned", ties="input", missing="value", tool="MLflow 3.17",
+        source="mlflow/metrics/metric_definitions.py",
+        others=(has("P", "precision_at_k", denominator="returned"), has("R", "recall_at_k")),
+        caveats=("nDCG and recall are 1 where nothing is relevant and nothing was returned",),
+    ),
     _RANX,
     _RANX.replace(name="ranx_burges", others=(), gain="exp2", source="ranx/metrics/ndcg.py ndcg_burges"),
 )  # fmt: skip

@@ -160,6 +160,7 @@ READ = {
     "trectools": {"P": PRECISION, "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST),
                   "RBP": lambda query, k: 0.2 * sum(0.8**rank * hit for rank, hit in enumerate(hits(query, k)))},
     "kaggle": {"AP": of_value(OF_CUTOFF)},
+    "mlflow": {"P": OF_RETURNED, "R": of_value(RECALL)},
     "evidently": {"P": OF_RETURNED, "R": of_value(RECALL), "AP": of_value(OF_RELEVANT), "RR": of_value(FIRST), "Success": of_value(ANY)},
 }  # fmt: skip
 # measures of the whole list: the cutoff is that of the longest list

@@ -3,6 +3,7 @@
 import duckdb
 import engines
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -123,3 +124,52 @@ def test_mlflow():
     result = names["ndcg_at_10"].eval_fn(frame["score"], frame["label"], {}, frame["qid"])
     assert result.scores == wanted["nDCG@10"].tolist()
     assert result.aggregate_results == {"mean": wanted.mean()["nDCG@10"]}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_metrics_of_mlflow_for_retrievers(tmp_path, monkeypatch):
+    """By its convention they have the values of its own, and any measure is a metric of its evaluator."""
+    engines.need("mlflow")
+    import mlflow
+    from mlflow import metrics
+
+    from fastndcg.adapters.mlflow import retriever_metrics
+
+    returned = [["a", "b", "c"], ["x", "c"], [], ["q"], ["e", "f", "g", "h", "i"]]
+    relevant = [["a"], ["c", "d", "e"], ["z"], ["r"], ["h", "f", "x", "y"]]
+    frame = pd.DataFrame({"returned": returned, "relevant": relevant})
+    for k in (1, 3, 10):
+        own = metrics.precision_at_k(k), metrics.recall_at_k(k), metrics.ndcg_at_k(k)
+        ours = retriever_metrics([f"P@{k}", f"R@{k}", f"nDCG@{k}"], convention="mlflow")
+        for one, other in zip(ours, own, strict=True):
+            found, wanted = (each.eval_fn(frame["returned"], frame["relevant"]) for each in (one, other))
+            assert found.scores == pytest.approx(wanted.scores, abs=1e-12)
+            assert found.aggregate_results["mean"] == pytest.approx(wanted.aggregate_results["mean"])
+    assert [each.name for each in retriever_metrics(["nDCG@10", "P(rel=2)@3"])] == [
+        "nDCG_at_10",
+        "P_rel_2_at_3",
+    ]
+    (graded,) = retriever_metrics("nDCG@2")
+    assert graded.eval_fn([["b", "a"]], [{"a": 3, "b": 1}]).scores == [fn.ndcg([1, 3], [2, 1], k=2)[0]]
+    with pytest.raises(fn.InputTypeError, match="targets of row 0 are a str; wanted a list of the ids"):
+        graded.eval_fn([["a"]], ["a"])
+    with pytest.raises(MeasureError):
+        retriever_metrics("nothing")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri(f"file://{tmp_path}/runs")
+    mlflow.set_experiment("rankers")
+    with mlflow.start_run():
+        result = mlflow.models.evaluate(
+            data=frame,
+            predictions="returned",
+            targets="relevant",
+            model_type="retriever",
+            evaluators="default",
+            extra_metrics=retriever_metrics(["nDCG@10", "RR"]),
+        )
+    run = {str(row): docs for row, docs in enumerate(returned)}
+    qrels = {str(row): dict.fromkeys(docs, 1) for row, docs in enumerate(relevant)}
+    wanted = fn.evaluate(fn.Rankings.from_qrels_run(qrels, run), ["nDCG@10", "RR"]).mean()
+    assert result.metrics["nDCG_at_10/mean"] == pytest.approx(wanted["nDCG@10"])
+    assert result.metrics["RR/mean"] == pytest.approx(wanted["RR"])

@@ -649,3 +649,81 @@ def test_flags_are_advised_without_a_value(tmp_path):
     assert "if its lowest value is best, pass --ascending or, for ranks, --rank\n" in ran.stderr
     again = run("score", tmp_path / "a.parquet", "--score", "distance", "-m", "RR", "--ascending")
     assert again.exit_code == 0 and "Warning" not in again.stderr
+
+
+# ---- Elasticsearch and OpenSearch ----
+
+
+def rank_eval(order=None):
+    """A request and a response of `_rank_eval`, as the servers write them; `order` sorts hits without scores."""
+    request = {
+        "requests": [
+            {
+                "id": query,
+                "request": {"query": {"match": {"text": query}}},
+                "ratings": [{"_index": "docs", "_id": doc, "rating": grade} for doc, grade in docs.items()],
+            }
+            for query, docs in QRELS.items()
+        ],
+        "max_concurrent_searches": 10,
+        "metric": {"dcg": {"k": 10, "normalize": True}},
+    }
+    details = {
+        query: {
+            "metric_score": 0.5,
+            "unrated_docs": [{"_index": "docs", "_id": doc} for doc in docs if doc not in QRELS[query]],
+            "hits": [
+                {
+                    "hit": {
+                        "_index": "docs",
+                        "_type": "_doc",
+                        "_id": doc,
+                        "_score": None if order else score,
+                    },
+                    "rating": QRELS[query].get(doc),
+                }
+                for doc, score in docs.items()
+            ],
+            "metric_details": {"dcg": {"dcg": 1.0}},
+        }
+        for query, docs in RUN.items()
+    }
+    return request, {"metric_score": 0.5, "details": details, "failures": {}}
+
+
+@pytest.mark.parametrize("order", [None, "date"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_rank_eval_requests_and_responses(tmp_path, order, indent):
+    request, response = rank_eval(order)
+    assert dict(fn.evaluate(fn.Rankings.from_qrels_run(request, response), MEASURES).mean()) == wanted()
+    assert dict(fn.evaluate(request, response, MEASURES).mean()) == wanted()
+    client = SimpleNamespace(body=response)  # of Elasticsearch's client
+    assert dict(fn.evaluate(fn.Rankings.from_qrels_run(request, client), MEASURES).mean()) == wanted()
+    qrels, run_of = tmp_path / "request.json", tmp_path / "response.json"
+    qrels.write_text(json.dumps(request, indent=indent))
+    run_of.write_text(json.dumps(response, indent=indent))
+    assert dict(fn.evaluate(fn.read_qrels_run(qrels, run_of), MEASURES).mean()) == wanted()
+    words = [word for measure in MEASURES for word in ("-m", measure)]
+    found = run("score", "--qrels", qrels, "--run", run_of, *words, "--format", "json")
+    assert [row["mean"] for row in json.loads(found.stdout)["measures"]] == list(wanted().values())
+    # ratings of hits alone, where the request is not at hand: of judged documents that were returned
+    of_hits = {q: {d: g for d, g in docs.items() if d in RUN[q]} for q, docs in QRELS.items()}
+    known = fn.evaluate(fn.Rankings.from_qrels_run(of_hits, RUN), MEASURES).mean()
+    assert fn.evaluate(fn.Rankings.from_qrels_run(response, response), MEASURES).mean() == known
+
+
+def test_rank_eval_that_is_not_whole(tmp_path):
+    request, response = rank_eval()
+    with pytest.raises(fn.InputError, match="run is a request of _rank_eval, which has no hits"):
+        fn.Rankings.from_qrels_run(request, request)
+    del request["requests"][3]["ratings"][0]["rating"]
+    with pytest.raises(fn.InputError, match=r"qrels is no whole request or response of _rank_eval: .*rating"):
+        fn.Rankings.from_qrels_run(request, response)
+    twice = rank_eval()[0]
+    twice["requests"][0]["ratings"] *= 2
+    with pytest.raises(fn.InputError, match='document "100" is there twice'):
+        fn.Rankings.from_qrels_run(twice, response)
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(twice)[:-20])
+    with pytest.raises(fn.SourceError, match="cannot be read"):
+        fn.read_qrels_run(path, path)
