@@ -53,7 +53,7 @@ def lines() -> Row:
             with path.open() as file:
                 return pytrec_eval.parse_run(file)
 
-        from fastndcg.sources.text_sides import text_side
+        from fastndcg.sources.sides import text_side
 
         own = least(lambda: text_side(path, "score", 1))
         return beside("machinery", "lines", "pytrec_eval", "s", own, least(by_pytrec_eval, 3), wants="more")

@@ -27,7 +27,7 @@ import pytrec_eval
 from bench.record import Row, beside
 from bench.timing import take_turns
 from fastndcg import Rankings
-from fastndcg.sources.text_sides import text_side
+from fastndcg.sources.sides import text_side
 from fastndcg.sources.trec import read_trec
 
 DEPTH = 1000

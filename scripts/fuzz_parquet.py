@@ -326,8 +326,8 @@ _PAGES = (
     *(
         f"fastndcg.kernels.reading.{name}"
         for name in (
-            "snappy:unpack_snappy", "codes:end_of_levels", "codes:are_levels_full", "codes:plain_values",
-            "codes:values_of_codes", "codes:runs_of_plain", "codes:runs_of_codes", "plain_texts:codes_of_plain",
+            "codes:unpack_snappy", "codes:end_of_levels", "codes:are_levels_full", "codes:plain_values",
+            "codes:values_of_codes", "codes:runs_of_plain", "codes:runs_of_codes", "decoders:codes_of_plain",
         )
     ),
 )  # fmt: skip

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fastndcg as fn
-from fastndcg.sources.line_blocks import INTENTS, RUN
-from fastndcg.sources.lines import read_lines
-from fastndcg.sources.text_sides import text_side
+from fastndcg.sources.lines import INTENTS, RUN, read_lines
+from fastndcg.sources.sides import text_side
 from scripts.fuzz import Target, mutate
 from scripts.fuzz_parquet import _lists_of, _try
 
@@ -406,11 +405,11 @@ def judge_notation(path: Path) -> str | None:
 _LINES = "fastndcg.sources.lines:_join"
 
 TARGETS = (
-    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.sources.line_blocks:_by_arrow", "fastndcg.sources.line_blocks:_by_python")),
-    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.sources.line_blocks:_by_arrow", "fastndcg.sources.line_blocks:_by_python")),
-    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.sources.lines:block_of_letor")),
+    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.sources.lines:_by_arrow", "fastndcg.sources.lines:_by_python")),
+    Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.sources.lines:_by_arrow", "fastndcg.sources.lines:_by_python")),
+    Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.sources.lines:_of_letor")),
     Target("npy", _npy, judge_npy, ".npy", ("fastndcg.sources.ltr:_npy",)),
     Target("numbers", _numbers, judge_numbers, ".scores", ("fastndcg.sources.ltr:_one_number_a_line",)),
-    Target("csv", _csv, judge_csv, ".csv", ("fastndcg.sources.csv:parse",)),
+    Target("csv", _csv, judge_csv, ".csv", ("fastndcg.sources.csv:CsvFiles._parse",)),
     Target("notation", _notation, judge_notation, ".measure", ("fastndcg:parse_many",)),
 )  # fmt: skip

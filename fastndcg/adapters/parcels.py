@@ -27,7 +27,7 @@ from fastndcg.errors import InputError
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import Grouped
 from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table
-from fastndcg.sources.spill import parts_of
+from fastndcg.sources.groups import parts_of
 from fastndcg.statistics import quartiles
 
 if TYPE_CHECKING:

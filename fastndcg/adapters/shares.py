@@ -36,7 +36,8 @@ from fastndcg.sources.streams import NotGroupedError, ReadAgainError
 if TYPE_CHECKING:
     from fastndcg.adapters.parts import Options, Task
     from fastndcg.sources.columns import Columns
-    from fastndcg.sources.opened import Format, Opened
+    from fastndcg.sources.opened import Opened
+    from fastndcg.sources.opening import Format
     from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import Path as PathLike
 

@@ -30,7 +30,7 @@ from fastndcg.scores.signatures import Digests, signature_of
 from fastndcg.scores.slices import COUNTS, columns_of_means, groups_of
 from fastndcg.scores.summary import Summary, interval_of
 from fastndcg.sources.columns import check_column
-from fastndcg.sources.spill import parts_of
+from fastndcg.sources.groups import parts_of
 from fastndcg.statistics import Moments, SumsOfGroups, quartiles
 from fastndcg.statistics.intervals import SMALL, check_confidence
 

@@ -16,6 +16,7 @@ from fastndcg.cli import options
 from fastndcg.cli.application import argument, option, refusing
 from fastndcg.cli.output import note, refuse
 from fastndcg.common.files import check_writable, handle_of, target_of
+from fastndcg.common.threads import processors
 from fastndcg.errors import InputError, count_of
 from fastndcg.measures import Measure
 from fastndcg.sources.columns import Roles
@@ -249,9 +250,7 @@ def open_paths(paths: list[str], threads: int | None) -> Opened:
 def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Opened:
     """Open a LETOR file with its scores. Ends the command if options name columns, which LETOR lacks."""
     from fastndcg.sources.columns import Columns
-    from fastndcg.sources.formats import LETOR
-    from fastndcg.sources.ltr import SCHEMA, LetorFile
-    from fastndcg.sources.opened import threads_of
+    from fastndcg.sources.ltr import LetorFile
 
     if len(paths) > 1:
         refuse("--scores are those of one PATH; give one")
@@ -261,10 +260,8 @@ def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None)
     how: Any = {"nan": roles.nan, "ascending": roles.ascending, "unjudged": roles.unjudged}
     columns = Columns("query_id", "label", STDIN if scores == "-" else scores, **how)
     return LetorFile(
-        format=LETOR,
         paths=[*paths],
-        threads=threads_of(threads),
-        schema=SCHEMA,
+        threads=threads or processors(),
         columns=columns,
         scores=read_once(scores),
         score_column=roles.score,

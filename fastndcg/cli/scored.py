@@ -126,7 +126,7 @@ class How:
     def score_chosen(self, chosen: Opened, measures: list[Measure], out: Path | None) -> Scored:
         """As `score_opened`, of files whose columns are chosen."""
         from fastndcg.scores.storage import results_file
-        from fastndcg.sources.messages import names_of
+        from fastndcg.sources.opening import names_of
 
         taken = chosen.columns.taken
         with about(names_of(chosen.paths)):

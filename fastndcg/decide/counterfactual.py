@@ -18,15 +18,13 @@ from fastndcg.errors import Argument, InputError, MeasureError, check_choice, ch
 from fastndcg.measures import CG, Measure, Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import Roles
-from fastndcg.sources.frames import source_of
-from fastndcg.sources.given import is_path, open_paths
+from fastndcg.sources.given import open_any
 from fastndcg.statistics.intervals import check_confidence, t_interval
 from fastndcg.statistics.paired import Controlled, Spread, controlled
 
 Float64 = npt.NDArray[np.float64]
 
 if TYPE_CHECKING:
-    from fastndcg.sources.opened import Opened
     from fastndcg.sources.streams import RankingsStream
 
 
@@ -277,7 +275,7 @@ def _per_document(name: str, given: Any, rankings: Rankings, log: Any) -> Float6
             said = f"{name}={given!r} is the name of a column; give the table that has it, as in "
             raise InputError(said, Argument("log"))
         roles = Roles(query=rankings.queries.column_names[0], relevance=given, score=given)
-        opened: Opened = open_paths(log) if is_path(log) else source_of(log)
+        opened = open_any(log)
         found = opened.choose(roles).read()
         same = np.array_equal(found.offsets, rankings.offsets)
         if not same or not found.query_ids.equals(rankings.query_ids):

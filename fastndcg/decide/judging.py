@@ -16,9 +16,8 @@ from fastndcg.common.table import Table, name_of
 from fastndcg.errors import InputError, InputTypeError, check_choice, check_whole, count_of
 from fastndcg.scores.slices import column_names, groups_of
 from fastndcg.sources.columns import check_column, find_column
-from fastndcg.sources.frames import source_of
-from fastndcg.sources.given import is_path, open_paths, read_columns, usual_columns
-from fastndcg.sources.opened import OfText, Opened
+from fastndcg.sources.given import open_any, read_columns, usual_columns
+from fastndcg.sources.opened import OfText
 from fastndcg.statistics.agreement import METRICS, alpha_of_pairs, cohen_kappa, fleiss_kappa
 from fastndcg.statistics.intervals import check_confidence, t_interval
 from fastndcg.statistics.paired import Difference, Spread
@@ -299,7 +298,7 @@ def sample_queries(
         raise InputError(
             'allocation="neyman" and value= go together: a number that varies as the measure will'
         )
-    opened: Opened = open_paths(table) if is_path(table) else source_of(table)
+    opened = open_any(table)
     strata, numbers = column_names(by), [name for name in (weight, value) if name is not None]
     for argument, name in [*(("by", name) for name in strata), ("weight", weight), ("value", value)]:
         if name is not None:

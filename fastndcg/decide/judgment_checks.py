@@ -27,8 +27,7 @@ from fastndcg.sources.frames import is_table
 from fastndcg.sources.given import open_tables, read_columns
 from fastndcg.sources.joins import alike, join
 from fastndcg.sources.opening import path_of
-from fastndcg.sources.sides import plain_ids
-from fastndcg.sources.text_sides import format_of_side
+from fastndcg.sources.sides import format_of_side, plain_ids
 from fastndcg.sources.trec import given_side, has_columns
 
 if TYPE_CHECKING:

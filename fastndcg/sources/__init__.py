@@ -4,25 +4,24 @@ opened     `Opened`, the verbs of all that can be opened, and `Format`
 formats    all formats of files, and which one a file has
 given      what a caller passes in place of rankings, opened
 read       `read_parquet`, `scan_parquet`, `read_csv`, `scan_csv`
-paths, opening, messages
+paths, opening
            the files of a path, their content, and errors in one line that names a file
 columns    roles of columns: named by the caller, or found by their usual names
 frames     tables in memory, of any library
 parquet, row_groups, footers, pages
            Parquet files: their columns, row groups, footers and pages
-csv, csv_rows, json_lines, feather
+csv, json_lines, feather
            the other formats of tables
 trec       judgments and a run to rankings, and their sides, from paths and from memory
-sides      one side: the judgments or the run, a row for each document
-text_sides, nested_sides, table_sides
-           sides from TREC files; from JSON, dicts and tuples; from tables
+sides, nested_sides
+           one side, the judgments or the run: from TREC files and tables; from JSON, dicts and tuples
 joins      the join of two sides, and whether their ids meet
-ltr, lines, line_blocks
+ltr, lines
            LETOR, and the lines of text files
 results    stored results, as `Scores` again
-arrow, query_columns, values
+arrow, values
            Arrow columns to `Rankings`
 joined     several files as one: types that fit together, documents that two have
-streams, scan, ahead, groups, spill
+streams, scan, ahead, groups
            rankings of any size, a part at a time
 """

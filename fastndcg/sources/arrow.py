@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,21 +12,21 @@ import pyarrow as pa
 
 from fastndcg.common.arrays import combine_flags
 from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, plain
-from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, count_of
+from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.rankings.blame import Blame, shown
 from fastndcg.rankings.checks import checked_columns, checked_propensity
-from fastndcg.rankings.grouping import Grouped, group_rows
+from fastndcg.rankings.grouping import Grouped, changes_of, group_rows, take
 from fastndcg.rankings.intents import intent_grades
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.query_columns import QueryColumns
 from fastndcg.sources.values import (
     doc_ids_in,
     flags_in,
     grades_in,
     ids_in,
+    join_arrays,
     joined_ids,
+    nulls_in,
     numbers_in,
-    refuse_nulls,
     scores_in,
 )
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
+# what is known of rows, kept columns of queries, and what `checked_columns` takes
+Read = tuple[Blame, dict[str, pa.ChunkedArray], dict[str, Any]]
 
 
 def rankings_from_table(
@@ -56,7 +58,8 @@ def rankings_from_table(
 
     Raises as `rankings_from_arrow` does.
     """
-    listed = [name for name in (columns.relevance, columns.score) if is_list(table.schema.field(name).type)]
+    names = columns.relevance, columns.score
+    listed = [name for name in names if is_list(table.schema.field(name).type)]
     if len(listed) == 1:
         other = columns.score if listed[0] == columns.relevance else columns.relevance
         raise InputTypeError(
@@ -64,8 +67,22 @@ def rankings_from_table(
             "wanted both as lists, a row for each query, or both as numbers, a row for each document"
         )
     if listed:
-        return _from_lists(table, columns, to_decode, numbers)
-    return _from_long(table, columns, to_decode, numbers, grouped, files)
+        blame, kept, fields = _from_lists(table, columns, numbers)
+    else:
+        ids = checked_ids(table, columns, numbers)
+        grouped = group_rows(ids) if grouped is None else grouped
+        blame, kept, fields = _from_long(table, columns, ids, grouped, numbers)
+    kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
+    checked = checked_columns(
+        blame=blame._replace(names=(f'column "{names[0]}"', f'column "{names[1]}"')),
+        nan=columns.nan,
+        query_name="query_id" if columns.query is None else columns.query,
+        queries=pa.table(kept) if kept else None,
+        **fields,
+    )
+    if files is not None and grouped is not None:
+        files.check(ids, grouped, numbers)
+    return Rankings._of(**checked)
 
 
 def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> Grouped:
@@ -100,7 +117,8 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
     if columns.keys:
         return joined_ids({key: table[key] for key in columns.keys}, blame)
     ids = ids_in(name, table[name])
-    refuse_nulls(name, ids, blame)
+    if ids.null_count:
+        raise nulls_in(name, ids, blame)
     return ids
 
 
@@ -108,47 +126,25 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
 
 
 def _from_long(
-    table: pa.Table,
-    columns: Columns,
-    to_decode: Collection[str],
-    numbers: int | Int64,
-    grouped: Grouped | None,
-    files: Files | None,
-) -> Rankings:
-    ids = checked_ids(table, columns, numbers)
+    table: pa.Table, columns: Columns, ids: pa.ChunkedArray, grouped: Grouped, numbers: int | Int64
+) -> Read:
     blame = Blame(query_ids=ids, numbers=numbers)
     relevance, graded = grades_in(columns, table[columns.relevance], blame)
     scores = scores_in(columns, table[columns.score], blame)
     more = _of_documents(columns, table.column, graded, len(table), blame)
-    grouped = group_rows(ids) if grouped is None else grouped
-    kept, weight = {}, None
-    if columns.keep or columns.weight is not None:
-        query_level = QueryColumns(grouped, ids, blame)
-        kept = {name: query_level.column(name, table[name]) for name in columns.keep}
+    kept = {name: _of_queries(name, table[name], ids, grouped, blame) for name in columns.keep}
     if columns.weight is not None:
-        of_rows = numbers_in(columns.weight, table[columns.weight], "weights", blame)
-        weight = query_level.column(columns.weight, pa.chunked_array([pa.array(of_rows)])).to_numpy()
-    relevance, scores = grouped.in_order(relevance, scores)
+        weights = numbers_in(columns.weight, table[columns.weight], "weights", blame)
+        column = pa.chunked_array([pa.array(weights)])
+        more["weight"] = _of_queries(columns.weight, column, ids, grouped, blame).to_numpy()
     if grouped.codes is not None:
-        more = {name: value.take(grouped.rows) for name, value in more.items()}
+        more = {name: value if name == "weight" else value.take(grouped.rows) for name, value in more.items()}
+    relevance, scores = grouped.in_order(relevance, scores)
     query_ids = decode(grouped.query_ids)
-    rankings = _checked(
-        columns,
-        (grouped.offsets, relevance, scores),
-        blame._replace(
-            offsets=grouped.offsets,
-            query_ids=query_ids,
-            grouped=grouped if grouped.codes is not None else None,
-        ),
-        kept,
-        to_decode,
-        query_ids=query_ids,
-        weight=weight,
-        **more,
-    )
-    if files is not None:
-        files.check(ids, grouped, numbers)
-    return rankings
+    reordered = grouped if grouped.codes is not None else None
+    blame = blame._replace(offsets=grouped.offsets, query_ids=query_ids, grouped=reordered)
+    fields = {"offsets": grouped.offsets, "relevance": relevance, "scores": scores, "query_ids": query_ids}
+    return blame, kept, fields | more
 
 
 def _of_documents(
@@ -181,37 +177,66 @@ def _of_documents(
     return found
 
 
-def _checked(
-    columns: Columns,
-    of_documents: tuple[Int64, Array, Array],
-    blame: Blame,
-    kept: dict[str, pa.ChunkedArray],
-    to_decode: Collection[str],
-    **more: Any,
-) -> Rankings:
-    """Rankings of these columns, whose values are checked in words of the table."""
-    kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
-    fields = checked_columns(
-        *of_documents,
-        blame._replace(names=(f'column "{columns.relevance}"', f'column "{columns.score}"')),
-        nan=columns.nan,
-        query_name="query_id" if columns.query is None else columns.query,
-        queries=pa.table(kept) if kept else None,
-        **more,
-    )
-    return Rankings._of(**fields)
+def _of_queries(
+    name: str, column: pa.ChunkedArray, ids: pa.ChunkedArray, grouped: Grouped, blame: Blame
+) -> pa.ChunkedArray:
+    """A column of one value within each query, cut down to a row for each query."""
+    column, rows, starts = plain(column), grouped.rows, grouped.offsets[:-1]
+    if pa.types.is_nested(column.type):
+        raise InputTypeError(
+            f'column "{name}" is {column.type}; keep and weight take one plain value for each query'
+        )
+    # a quick check that is enough for nearly all columns of grouped rows
+    changes = changes_of(column, len(starts) + column.num_chunks) if rows is None else None
+    if changes is not None:
+        changes = changes[~np.isin(changes, starts, assume_unique=True)]
+        if len(changes) <= column.num_chunks and all(
+            column[row - 1].as_py() == column[row].as_py() for row in changes
+        ):
+            changes = changes[:0]
+    if changes is None or len(changes):  # places in query order of rows that differ from the one before
+        encoded = decode(column).dictionary_encode(null_encoding="encode")
+        codes = join_arrays([array_of(chunk.indices) for chunk in encoded.chunks], np.int32)
+        codes = codes if rows is None else codes[rows]
+        differs = codes[1:] != codes[:-1]
+        differs[starts[1:] - 1] = False
+        changes = np.flatnonzero(differs) + 1
+    if len(changes):
+        place = int(changes[0 if rows is None else np.argmin(rows[changes])])
+        first = int(grouped.first_rows[np.searchsorted(starts, place, side="right") - 1])
+        other = place if rows is None else int(rows[place])
+        raise InputError(
+            f'column "{name}" differs within query {shown(ids[other])}: {shown(column[first])}',
+            At(blame.number(first)),
+            f", {shown(column[other])}",
+            At(blame.number(other)),
+            "; keep and weight take columns with one value for each query",
+        )
+    return take(column, grouped.first_rows)  # which ascend, as queries stand in order of first appearance
+
+
+def columns_of_queries(table: pa.Table, query: str, names: Sequence[str], first_row: int = 0) -> pa.Table:
+    """Columns of one value within each query: a row for each query, in order of first appearance."""
+    ids, blame = ids_in(query, table[query]), Blame(numbers=first_row)
+    grouped = group_rows(ids)
+    return pa.table({name: _of_queries(name, table[name], ids, grouped, blame) for name in names})
 
 
 # ---- lists ----
 
 
-def _from_lists(
-    table: pa.Table, columns: Columns, to_decode: Collection[str], numbers: int | Int64
-) -> Rankings:
-    ids = None if columns.query is None else checked_ids(table, columns, numbers)
-    if ids is not None and (repeated := _first_repeated(ids)) is not None:
-        raise several_rows_of_lists(ids[repeated], columns)
-    query_ids = _row_numbers(len(table), numbers) if ids is None else decode(ids)
+def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read:
+    if columns.query is not None:
+        query_ids = decode(checked_ids(table, columns, numbers))
+        codes = array_of(query_ids.combine_chunks().dictionary_encode().indices)
+        new = np.zeros(len(codes), np.bool_)
+        new[np.unique(codes, return_index=True)[1]] = True
+        if not new.all():
+            raise several_rows_of_lists(query_ids[int(np.argmin(new))], columns)
+    elif isinstance(numbers, int):
+        query_ids = column_of(np.arange(numbers, numbers + len(table))) if numbers else None
+    else:
+        query_ids = column_of(numbers)
     of_rows = Blame(np.arange(len(table) + 1), query_ids, None)
     offsets, grades = _split_lists(columns.relevance, table[columns.relevance], of_rows)
     blame = of_rows._replace(offsets=offsets, in_lists=True)
@@ -231,12 +256,11 @@ def _from_lists(
     relevance, graded = grades_in(columns, grades, blame)
     scores = scores_in(columns, values_of(columns.score), blame)
     more = _of_documents(columns, values_of, graded, len(grades), blame)
-    name, weight = columns.weight, None
-    if name is not None:
-        weight = numbers_in(name, table[name], "weights", of_rows)
+    if (name := columns.weight) is not None:
+        more["weight"] = numbers_in(name, table[name], "weights", of_rows)
     kept = {name: plain(table[name]) for name in columns.keep}
-    of_documents = offsets, relevance, scores
-    return _checked(columns, of_documents, blame, kept, to_decode, query_ids=query_ids, weight=weight, **more)
+    fields = {"offsets": offsets, "relevance": relevance, "scores": scores, "query_ids": query_ids}
+    return blame, kept, fields | more
 
 
 def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
@@ -247,20 +271,6 @@ def several_rows_of_lists(query: pa.Scalar, columns: Columns) -> InputError:
     )
 
 
-def _first_repeated(ids: pa.ChunkedArray) -> int | None:
-    """The first row whose id occurred in an earlier row."""
-    codes = array_of(decode(ids).combine_chunks().dictionary_encode().indices)
-    new = np.zeros(len(codes), np.bool_)
-    new[np.unique(codes, return_index=True)[1]] = True
-    return None if new.all() else int(np.argmin(new))
-
-
-def _row_numbers(rows: int, numbers: int | Int64) -> pa.Array | None:
-    if isinstance(numbers, int):
-        return column_of(np.arange(numbers, numbers + rows)) if numbers else None
-    return column_of(numbers)
-
-
 def _split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int64, pa.ChunkedArray]:
     """Offsets of a list column, and its values end to end."""
     kind = column.type
@@ -268,7 +278,8 @@ def _split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int6
         raise InputTypeError(
             f'column "{name}" is {kind}; wanted a list for each query, as in the relevance column'
         )
-    refuse_nulls(name, column, blame, ". Give a query without documents an empty list.")
+    if column.null_count:
+        raise nulls_in(name, column, blame, ". Give a query without documents an empty list.")
     ends, values, total = [np.zeros(1, np.int64)], [], 0
     for chunk in column.chunks:
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):

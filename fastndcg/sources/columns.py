@@ -215,55 +215,36 @@ def find_columns(
 
     Case and separators are ignored: `QueryID` is `query_id`. Names of `OTHER_NAMES` count only if no column
     has one of `USUAL_NAMES`. Document ids are costly to read and seldom needed: `doc_id` is None unless it is
-    named, or `with_doc_id` asks for a column with a usual name.
+    named, or `with_doc_id` asks for a column with a usual name. `is_list` says whether a column holds a list
+    for each query: such a table needs no query. Kept columns, and those of `second_choice`, such as partition
+    keys, play a role only if no other column fits.
 
-    Parameters
-    ----------
-    names : sequence of str
-        All columns of the table.
-    roles : Roles
-        Columns named by the caller.
-    is_list : callable
-        Whether a column holds a list for each query. Such a table needs no query: the row number is its id.
-    second_choice : collection of str
-        Columns that play a role only if no other column fits, such as partition keys. Kept columns are
-        treated like them.
+    Raises `ColumnError` if a column does not exist, if no column or several could play a role, and if two
+    results would have the same name; `InputTypeError` for a name that is not a string.
 
-    Raises
-    ------
-    ColumnError
-        A column does not exist; no column or several could play a role; two results would have the same name.
-    InputTypeError
-        A name that is not a string.
-
-    Examples
-    --------
     >>> find_columns(["QID", "doc", "label", "score"], Roles())
     Columns(query='QID', relevance='label', score='score')
-    >>> find_columns(["a", "b", "c"], Roles(query="a", relevance="b", score="c")).query
-    'a'
     """
-    if roles.one_grade is not None:
+    if roles.grades is not None and roles.one_grade is not None:
         raise ColumnError(
             Argument("grades", roles.grades),
             " is the grade of every judgment, and this table has predictions; name its column of grades",
             Step(" by ", Argument("relevance")),
         )
-    kept = kept_names(names, roles.keep)
+    kept = kept_names(names, roles.keep) if roles.keep else ()
     optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
-    named = (name for role, name in optional.items() if role != "doc_id" and name is not None)
-    second = {*second_choice, *kept, *named}
+    others = (name for role, name in optional.items() if role != "doc_id" and name is not None)
+    second = {*second_choice, *kept, *others}
     keys: tuple[str, ...] = ()
     if roles.query is not None and not isinstance(roles.query, str):
         keys = tuple(dict.fromkeys(check_column(names, "query", name) for name in roles.query))
         roles, keys = replace(roles, query=keys[0] if len(keys) == 1 else None), keys if len(keys) > 1 else ()
         kept = tuple(dict.fromkeys([*keys, *kept]))
     free = [name for name in names if name not in (roles.relevance, roles.score)]
-    relevance = find_column(
-        names if roles.relevance is not None else free, "relevance", roles.relevance, second_choice=second
-    )
+    all_or_free = names if roles.relevance is not None else free
+    relevance = find_column(all_or_free, "relevance", roles.relevance, second_choice=second)
     query = ", ".join(keys) or None
-    if not keys and (roles.query is not None or not is_list(relevance) or fitting(names, "query")):
+    if not keys and (roles.query is not None or fitting(names, "query") or not is_list(relevance)):
         query = find_column(names, "query", roles.query, second_choice=second)
     roles, score = find_order(names if roles.score is not None else free, roles, second, every=names)
     if relevance == score and roles.relevance is None and roles.score is None:
@@ -325,6 +306,8 @@ def find_column(
         return check_column(names, role, given)
     every = fitting(names, role)
     found = [name for name in every if name not in second_choice] or every
+    if len(found) == 1:
+        return found[0]
     distinct = list(dict.fromkeys(found))
     if len(distinct) == 1:
         return check_column(names, role, distinct[0])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fastndcg.sources.messages import reading
-from fastndcg.sources.opened import Format, OpenedFiles
+from fastndcg.sources.opened import OpenedFiles
+from fastndcg.sources.opening import Format, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def open_files(paths: list[PathLike], files: list[File], threads: int) -> Feathe
 
 
 FEATHER = Format(
-    "Feather", (".feather", ".arrow", ".arrows", ".ipc"), _FILE + rb"|\xff\xff\xff\xff", opener=open_files
+    "Feather", (".feather", ".arrow", ".arrows", ".ipc"), _FILE + rb"|\xff\xff\xff\xff", open=open_files
 )
 
 

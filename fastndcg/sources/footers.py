@@ -38,10 +38,11 @@ _TAIL = 1 << 16  # bytes of a file's end that are read at first; most footers ar
 _MAGIC = b"PAR1"
 # if a chunk claims more values than this, and more for each of its bytes, they are counted page by page
 _PLAUSIBLE_VALUES, _PLAUSIBLE_VALUES_OF_BYTE = 1 << 20, 1 << 12
+# Thrift: types of values, the bits of integers, and the bytes of what is skipped
+_INT32, _INT64, _TEXT, _LIST, _SET, _STRUCTURE = 5, 6, 8, 9, 10, 12
+_INTEGERS = {4: 16, _INT32: 32, _INT64: 64}
+_WIDTHS = {1: 0, 2: 0, 3: 1, 7: 8}  # of booleans, which stand in lists alone as bytes, bytes and float64
 _DEEPEST = 60  # levels of structures and lists within one another
-_INT16, _INT32, _INT64, _FLOAT64, _TEXT, _LIST, _SET, _MAP, _STRUCTURE = range(4, 13)
-_INTEGERS = frozenset((_INT16, _INT32, _INT64))
-_WIDTHS = {1: 0, 2: 0, 3: 1, _FLOAT64: 8}  # of booleans, which stand in lists alone as bytes, and of others
 
 
 class Footer(NamedTuple):
@@ -58,9 +59,8 @@ class Footer(NamedTuple):
         """The indices of the leaf columns of the named columns, which may be nested."""
         schema = self.metadata.schema
         paths = [f"{schema.column(place).path}." for place in range(self.metadata.num_columns)]
-        return [
-            place for place, path in enumerate(paths) if any(path.startswith(f"{name}.") for name in names)
-        ]
+        starts = tuple(f"{name}." for name in names)
+        return [place for place, path in enumerate(paths) if path.startswith(starts)]
 
     def is_coded(self, name: str) -> bool:
         """Whether pyarrow can read all pages of a column as a dictionary."""
@@ -74,30 +74,21 @@ class Footer(NamedTuple):
 
     def check(self, names: Collection[str]) -> None:
         """Raise `ArrowInvalid` where the footer contradicts itself about the named columns."""
-        schema = self.metadata.schema
-        rows = np.array(self.rows, np.int64)
+        schema, rows = self.metadata.schema, np.array(self.rows, np.int64)
         for place in self.places_of(names):
-            chunks, column = self.chunks[:, place], schema.column(place)
-            values, stored = chunks[:, VALUES], chunks[:, STORED]
-            most = (column.max_repetition_level, column.max_definition_level)
+            chunks, column, starts = self.chunks[:, place], schema.column(place), self.starts(place)
+            values, stored, data = chunks[:, VALUES], chunks[:, STORED], chunks[:, DATA]
+            levels = np.array((column.max_repetition_level, column.max_definition_level))
             lengths = chunks[:, [REPETITIONS, DEFINITIONS]]
-            misfit = ((lengths != 0) & (lengths != np.array(most) + 1)).any(axis=1)
+            misfit = ((lengths != 0) & (lengths != levels + 1)).any(axis=1)
             misfit |= (chunks[:, TEXT_SIZE] != 0) & (column.physical_type != "BYTE_ARRAY")
-            starts = self.starts(place)
-            outside = (
-                (starts < len(_MAGIC))
-                | (stored <= 0)
-                | (stored > self.at - starts)
-                | (chunks[:, DATA] >= self.at)
-            )
-            outside |= (chunks[:, DATA] - starts >= stored) | (chunks[:, BYTES] < 0)
-            wrong_number = (values < rows) if column.max_repetition_level else (values != rows)
+            outside = (starts < len(_MAGIC)) | (stored <= 0) | (stored > self.at - starts)
+            outside |= (data >= self.at) | (data - starts >= stored) | (chunks[:, BYTES] < 0)
+            kind = _TYPES.index(column.physical_type)
+            wrong_number = (values < rows) if levels[0] else (values != rows)
             for wrong, what in (
                 (chunks[:, ENCRYPTED] != 0, "is encrypted"),
-                (
-                    chunks[:, TYPE] != _TYPES.index(column.physical_type),
-                    "has another type than in its schema",
-                ),
+                (chunks[:, TYPE] != kind, "has another type than in its schema"),
                 (wrong_number, "has a number of values that does not fit the number of rows"),
                 (misfit, "has size statistics that do not fit its type"),
                 ((values > 0) & outside, "has bytes that do not lie in the file"),
@@ -111,39 +102,67 @@ def read_footer(source: pa.NativeFile) -> Footer:
     """Parse the footer of an open file. Raises pyarrow's errors, and `ArrowInvalid` for contradictions."""
     import pyarrow.parquet as pq
 
-    data, at = _bytes_of_footer(source)
+    size = source.size()
+    source.seek(max(size - _TAIL, 0))
+    tail = source.read(_TAIL)
+    length = int.from_bytes(tail[-8:-4], "little")
+    at = size - 8 - length
+    if tail[-4:] != _MAGIC or at < len(_MAGIC):
+        pq.ParquetFile(source, pre_buffer=False)  # says what is wrong
+        raise pa.ArrowInvalid("its footer is encrypted or damaged")
+    if length + 8 > len(tail):
+        source.seek(at)
+        tail = source.read(length + 8)
+    data = tail[-8 - length : -8]
     # pyarrow parses the same bytes that are parsed below
-    reader = (
-        source if data is None else pa.BufferReader(_MAGIC + data + len(data).to_bytes(4, "little") + _MAGIC)
-    )
-    file = pq.ParquetFile(reader, pre_buffer=False)
+    file = pq.ParquetFile(pa.BufferReader(_MAGIC + data + tail[-8:]), pre_buffer=False)
     metadata, schema = file.metadata, file.schema_arrow
     if KEY in (metadata.metadata or {}):  # what was added once all rows were written is not in the schema
         schema = schema.with_metadata((schema.metadata or {}) | {KEY: metadata.metadata[KEY]})
-    if data is None:
-        raise pa.ArrowInvalid("its footer is encrypted or damaged")
     try:
-        found, _ = _structure(data, 0, _FOOTER)
-        rows = [group[3] for group in found[4]]
-        numbers = [[_numbers_of(chunk) for chunk in group[1]] for group in found[4]]
-        n_rows = found[3]
-    except (IndexError, KeyError) as error:
+        found, _ = _parsed(data, 0, _STRUCTURE)
+        n_rows, groups = found[3, _INT64], found[4, _LIST]
+        rows = [group[3, _INT64] for group in groups]
+        numbers = [[_numbers_of(chunk) for chunk in group[1, _LIST]] for group in groups]
+        shapes = {len(columns) for columns in numbers} | {metadata.num_columns}
+        if len(rows) != metadata.num_row_groups or len(shapes) > 1:
+            raise pa.ArrowInvalid("the row groups in its footer have other columns than its schema")
+        chunks = np.array(numbers, np.int64).reshape(len(rows), metadata.num_columns, PLACES)
+        if min(rows, default=0) < 0 or sum(rows) != n_rows or n_rows != metadata.num_rows:
+            raise pa.ArrowInvalid(
+                f"by its footer, the file has {n_rows:,} rows and its row groups have {sum(rows):,}"
+            )
+    except (IndexError, KeyError, TypeError, OverflowError) as error:
         raise pa.ArrowInvalid("its footer is cut off, or lacks a required field") from error
-    n_columns = metadata.num_columns
-    if len(rows) != metadata.num_row_groups or any(len(columns) != n_columns for columns in numbers):
-        raise pa.ArrowInvalid("the row groups in its footer have other columns than its schema")
-    if min(rows, default=0) < 0 or sum(rows) != n_rows or n_rows != metadata.num_rows:
-        raise pa.ArrowInvalid(
-            f"by its footer, the file has {n_rows:,} rows and its row groups have {sum(rows):,}"
-        )
-    chunks = np.array(numbers, np.int64).reshape(len(rows), n_columns, PLACES)
     footer = Footer(metadata, schema, at, n_rows, rows, chunks)
-    values, stored = footer.chunks[:, :, VALUES], footer.chunks[:, :, STORED]
+    values, stored = chunks[:, :, VALUES], chunks[:, :, STORED]
     doubtful = (values > _PLAUSIBLE_VALUES) & (values // _PLAUSIBLE_VALUES_OF_BYTE > stored)
-    doubtful &= footer.chunks[:, :, ENCRYPTED] == 0
-    for group, place in np.argwhere(doubtful).tolist():
+    for group, place in np.argwhere(doubtful & (chunks[:, :, ENCRYPTED] == 0)).tolist():
         _check_pages(source, footer, group, place)
     return footer
+
+
+def _numbers_of(chunk: _Structure) -> tuple[int, ...]:
+    """The fields of a chunk for `Footer.chunks`. An encrypted chunk may lack its metadata."""
+    is_encrypted = int((8, _STRUCTURE) in chunk or (9, _TEXT) in chunk)
+    if (3, _STRUCTURE) not in chunk:
+        return (_ABSENT,) * ENCRYPTED + (1,)
+    known = chunk[3, _STRUCTURE]
+    sizes = known.get((16, _STRUCTURE), {})
+    encodings = 0
+    for number in known[2, _LIST]:
+        encodings |= 1 << number if 0 <= number < 32 else 1 << 32
+    return (
+        known[1, _INT32],
+        known[4, _INT32],
+        *(known[field, _INT64] for field in (5, 6, 7, 9)),
+        known.get((11, _INT64), _ABSENT),
+        encodings,
+        int((1, _INT64) in sizes),
+        len(sizes.get((2, _LIST), ())),
+        len(sizes.get((3, _LIST), ())),
+        is_encrypted,
+    )
 
 
 def _check_pages(source: pa.NativeFile, footer: Footer, group: int, place: int) -> None:
@@ -169,131 +188,60 @@ def _check_pages(source: pa.NativeFile, footer: Footer, group: int, place: int) 
         )
 
 
-def _bytes_of_footer(source: pa.NativeFile) -> tuple[bytes | None, int]:
-    """The bytes of a footer and their position; None if pyarrow has to report what is wrong."""
-    size = source.size()
-    source.seek(max(size - _TAIL, 0))
-    tail = source.read(_TAIL)
-    length = int.from_bytes(tail[-8:-4], "little")
-    at = size - 8 - length
-    if tail[-4:] != _MAGIC or at < len(_MAGIC):
-        return None, 0
-    if length + 8 > len(tail):
-        source.seek(at)
-        tail = source.read(length + 8)
-    return tail[-8 - length : -8], at
-
-
-def _numbers_of(chunk: dict[int, Any]) -> tuple[int, ...]:
-    """The fields of a chunk for `Footer.chunks`. An encrypted chunk may lack its metadata."""
-    is_encrypted = int(8 in chunk or 9 in chunk)
-    if 3 not in chunk:
-        return (_ABSENT,) * ENCRYPTED + (1,)
-    known = chunk[3]
-    sizes = known.get(16, {})
-    encodings = 0
-    for number in known[2]:
-        encodings |= 1 << number if 0 <= number < 32 else 1 << 32
-    return (
-        known[1], known[4], known[5], known[6], known[7], known[9], known.get(11, _ABSENT), encodings,
-        int(1 in sizes), len(sizes.get(2, ())), len(sizes.get(3, ())), is_encrypted,
-    )  # fmt: skip
-
-
 # ---- Thrift's compact protocol ----
 
-
-class _List(NamedTuple):
-    """A list of numbers of a type, or of structures with these fields."""
-
-    of: int | dict[int, Any]
-
-
-# the fields that are read, by number: a type, a list, or the fields of a structure
-_SIZES: dict[int, Any] = {1: _INT64, 2: _List(_INT64), 3: _List(_INT64)}
-_COLUMN = {
-    1: _INT32, 2: _List(_INT32), 4: _INT32, 5: _INT64, 6: _INT64, 7: _INT64, 9: _INT64, 11: _INT64,
-    16: _SIZES,
-}  # fmt: skip
-_CHUNK: dict[int, Any] = {3: _COLUMN, 8: {}, 9: _TEXT}
-_GROUP: dict[int, Any] = {1: _List(_CHUNK), 3: _INT64}
-_FOOTER: dict[int, Any] = {3: _INT64, 4: _List(_GROUP)}
+_Structure = dict[tuple[int, int], Any]  # values by the number and the type of their fields
 
 
 def _damage_error(what: str) -> pa.ArrowInvalid:
     return pa.ArrowInvalid(f"its footer is damaged: {what}")
 
 
-def _structure(data: bytes, at: int, wanted: dict[int, Any], depth: int = 0) -> tuple[dict[int, Any], int]:
-    """The wanted fields of a structure, and its end. Raises `ArrowInvalid`, or `IndexError` past the data."""
-    if depth > _DEEPEST:
-        raise _damage_error("structures are nested too deeply")
-    found: dict[int, Any] = {}
-    field = 0
-    while byte := data[at]:
-        at += 1
-        kind = byte & 15
-        if byte > 15:
-            field += byte >> 4
-        else:
-            number, at = _unsigned(data, at)
-            field = (number >> 1) ^ -(number & 1)
-        expected = wanted.get(field)
-        if expected is None:
-            _, at = _value(data, at, kind, None, depth)
-            continue
-        if field in found:
-            raise _damage_error(f"field {field} occurs twice")
-        inner = expected.of if isinstance(expected, _List) else expected
-        if kind != (
-            _LIST if isinstance(expected, _List) else _STRUCTURE if isinstance(inner, dict) else inner
-        ):
-            raise _damage_error(f"field {field} is of type {kind}")
-        found[field], at = _value(data, at, kind, inner, depth)
-        if kind == _INT32 and not -(1 << 31) <= found[field] < 1 << 31:
-            raise _damage_error(f"field {field} is {found[field]}")
-    return found, at + 1
+def _parsed(data: bytes, at: int, kind: int, depth: int = 0, *, in_list: bool = False) -> tuple[Any, int]:
+    """A value, and its end: an integer, a list of values, or a `_Structure`; None for others.
 
-
-def _value(
-    data: bytes, at: int, kind: int, wanted: int | dict[int, Any] | None, depth: int, *, in_list: bool = False
-) -> tuple[Any, int]:
-    """A value of a type, and its end. Of texts, and of what is not wanted, the end alone."""
+    Raises `ArrowInvalid`, or `IndexError` past the data.
+    """
     if kind in _INTEGERS:
         byte = data[at]
         number, at = (byte, at + 1) if byte < 128 else _unsigned(data, at)
-        if wanted is not None and number >> 64:
-            raise _damage_error("a number has more than 64 bits")
+        if number >> _INTEGERS[kind]:
+            raise _damage_error(f"a number has more than {_INTEGERS[kind]} bits")
         return (number >> 1) ^ -(number & 1), at
+    if depth > _DEEPEST:
+        raise _damage_error("structures are nested too deeply")
+    if kind == _STRUCTURE:
+        found: _Structure = {}
+        field = 0
+        while byte := data[at]:
+            at += 1
+            if byte > 15:
+                field += byte >> 4
+            else:
+                number, at = _unsigned(data, at)
+                field = (number >> 1) ^ -(number & 1)
+            if (field, byte & 15) in found:
+                raise _damage_error(f"field {field} occurs twice")
+            found[field, byte & 15], at = _parsed(data, at, byte & 15, depth + 1)
+        return found, at + 1
+    if kind in (_LIST, _SET):
+        byte = data[at]
+        n, at = (byte >> 4, at + 1) if byte < 0xF0 else _unsigned(data, at + 1)
+        if n > len(data) - at:  # each item takes at least one byte
+            raise _damage_error(f"a list of {n:,} items is cut off")
+        items = []
+        for _ in range(n):
+            item, at = _parsed(data, at, byte & 15, depth + 1, in_list=True)
+            items.append(item)
+        return items, at
     if kind == _TEXT:
         n, at = _unsigned(data, at)
         if n > len(data) - at:
             raise _damage_error("a text is cut off")
         return None, at + n
-    if kind == _STRUCTURE:
-        return _structure(data, at, wanted if isinstance(wanted, dict) else {}, depth + 1)
-    if kind in (_LIST, _SET):
-        return _items(data, at, wanted, depth + 1)
     if kind not in _WIDTHS:
         raise _damage_error(f"a value is of type {kind}")
     return None, at + (_WIDTHS[kind] or in_list)
-
-
-def _items(data: bytes, at: int, wanted: int | dict[int, Any] | None, depth: int) -> tuple[list[Any], int]:
-    """The items of a list, each of which takes at least one byte, and its end."""
-    if depth > _DEEPEST:
-        raise _damage_error("lists are nested too deeply")
-    byte = data[at]
-    n, at = (byte >> 4, at + 1) if byte < 0xF0 else _unsigned(data, at + 1)
-    kind, items = byte & 15, []
-    if n > len(data) - at:
-        raise _damage_error(f"a list of {n:,} items is cut off")
-    if n and wanted is not None and kind != (_STRUCTURE if isinstance(wanted, dict) else wanted):
-        raise _damage_error(f"a list holds type {kind}")
-    for _ in range(n):
-        item, at = _value(data, at, kind, wanted, depth, in_list=True)
-        items.append(item)
-    return items, at
 
 
 def _unsigned(data: bytes, at: int) -> tuple[int, int]:

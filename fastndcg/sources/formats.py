@@ -12,8 +12,8 @@ from fastndcg.sources.columns import USUAL_NAMES, fitting
 from fastndcg.sources.csv import CSV, is_number
 from fastndcg.sources.feather import FEATHER
 from fastndcg.sources.json_lines import JSON
-from fastndcg.sources.line_blocks import fields_of
-from fastndcg.sources.opened import Format
+from fastndcg.sources.lines import fields_of, is_ranked
+from fastndcg.sources.opening import Format, instead
 from fastndcg.sources.parquet import PARQUET
 
 if TYPE_CHECKING:
@@ -32,17 +32,13 @@ _BOTH: tuple[Part, ...] = (
     Argument("run"),
     Step(" of ", Call("read_qrels_run")),
 )
+
+
 # one object: query -> document -> number, or query -> list of documents
-NESTED = Format("JSON by query", instead=(" has judgments or a run, as query -> documents; ", *_BOTH))
-LETOR = Format(
-    "LETOR",
-    instead=(
-        " is a LETOR file, which has grades but no scores",
-        Step("; give ", Argument("scores")),
-        Step(" of ", Call("read_ltr")),
-    ),
-)
-TREC = Format("TREC", instead=(" is a TREC file of judgments or of a run; ", *_BOTH))
+NESTED = Format("JSON by query", open=instead(" has judgments or a run, as query -> documents; ", *_BOTH))
+_OF_LETOR = Step("; give ", Argument("scores")), Step(" of ", Call("read_ltr"))
+LETOR = Format("LETOR", open=instead(" is a LETOR file, which has grades but no scores", *_OF_LETOR))
+TREC = Format("TREC", open=instead(" is a TREC file of judgments or of a run; ", *_BOTH))
 
 _BOM = b"\xef\xbb\xbf"
 LOOK = 1 << 16  # bytes of a file's beginning that decide its format
@@ -66,7 +62,9 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
     for found in TABLES:
         if re.match(found.begins, start):
             return NESTED if found is JSON and _is_nested(text) else found
-    is_text, line = bool(text) and b"\0" not in start, _first_line(text)
+    is_text, lines = bool(text) and b"\0" not in start, re.split(rb"[\r\n]+", text)
+    # the first line that is neither empty nor a comment
+    line = next((line for line in lines if line.strip() and not line.lstrip().startswith(b"#")), b"")
     if has_rank is not None and (is_text or named in (None, CSV)):
         return CSV if _is_header(line, has_rank, is_csv=named is CSV) else TREC
     if named is not None:
@@ -114,12 +112,6 @@ def _is_nested(text: bytes) -> bool:
     )
 
 
-def _first_line(text: bytes) -> bytes:
-    """The first line that is neither empty nor a comment."""
-    lines = re.split(rb"[\r\n]+", text)
-    return next((line for line in lines if line.strip() and not line.lstrip().startswith(b"#")), b"")
-
-
 def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
     """Whether a line is a header. Files named .tsv are often TREC files, which have no header."""
     fields = fields_of(line)
@@ -132,11 +124,6 @@ def _is_header(line: bytes, has_rank: bool, *, is_csv: bool) -> bool:
             bool(re.search(rb"[,;\t]", line)) and not any(map(is_number, re.split(rb"[,;\t]", line)))
         )
     return is_csv and (len(fields) < 6 if has_rank else len(fields) != 4)
-
-
-def is_ranked(fields: list[bytes]) -> bool:
-    """Whether these are the fields of a line of an MS MARCO run."""
-    return len(fields) == 3 and fields[2].isdigit()
 
 
 def format_of_name(path: Any) -> Format | None:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
-from fastndcg.sources.opened import Format, Opened
+from fastndcg.sources.opened import Opened
+from fastndcg.sources.opening import Format
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.ahead import Reader
     from fastndcg.sources.columns import Columns, Roles
-
-MEMORY = Format("a table in memory")
+    from fastndcg.typing import Path as PathLike
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableInMemory(Opened):
     """A table of which no column is converted yet."""
 
+    format: Format = Format("a table in memory")  # noqa: RUF009 - a tuple
+    paths: list[PathLike] = field(default_factory=list)
+    threads: int = 1
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))  # types are found column by column
     given_names: Sequence[str]
     find_type: Callable[[str], pa.DataType]
     convert: Callable[[list[str]], pa.Table]
@@ -40,66 +43,21 @@ class TableInMemory(Opened):
     def type_of(self, name: str) -> pa.DataType:
         return self.find_type(name)
 
-    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        return {name: self.type_of(name) for name in names}
-
     def with_columns(self, columns: Columns, types: object = None) -> Self:  # noqa: ARG002
         return replace(self, columns=columns)  # types are those of the converted columns
 
     def explain(self, error: ColumnError) -> ColumnError:
         return error.within("", self.hint)
 
-    def size(self) -> tuple[int, float]:
-        table = self.table(self.columns.names)
-        return len(table), table.nbytes / max(len(table), 1)
-
-    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:  # noqa: ARG002
-        yield iter([(self.table(names) for _ in range(1))])
-
     def table(self, names: Sequence[str], *_: object, **__: object) -> pa.Table:
         return self.convert(list(names))
 
 
 def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -> Rankings:
-    """Rankings from a table of any kind; only the columns that are needed are touched.
+    """What `Rankings.from_arrow` does; `with_doc_id` reads document ids by a usual name where they are not
+    named.
 
-    Parameters
-    ----------
-    data : pyarrow Table, RecordBatch, RecordBatchReader or Dataset; whatever has `__arrow_c_stream__` or
-        `__arrow_c_array__` (Polars, DuckDB, Spark 4); pandas DataFrame; mapping of names to arrays; NumPy
-        structured array Long form: a row for each document, the rows of a query in any place. List-column
-        form: a row for each query, in whose relevance and score (and doc_id, is_judged) columns stand lists
-        of equal lengths.
-    roles : Roles
-        As the keywords of `read_parquet`.
-    with_doc_id : bool
-        True reads document ids by a usual name where they are not named.
-
-    Returns
-    -------
-    Rankings
-        Views of the Arrow buffers where a column is one chunk without nulls and its rows stand together by
-        query; offsets too, where they are int64 (`large_list`) and begin at 0. Decimals become int64, or
-        float64 if they have a fraction.
-
-    Raises
-    ------
-    ColumnError
-        A column that is missing, or a role that several could play.
-    InputError
-        Nulls in a needed column, lists of a query whose lengths differ, a kept value that differs within a
-        query, decimals that float64 cannot tell apart, and all that `Rankings.from_offsets` refuses.
-    InputTypeError
-        Data that is not a table, a column of a type that has no meaning in its role.
-
-    Examples
-    --------
     >>> from fastndcg.sources.columns import Roles
-    >>> table = pa.table({"qid": ["a", "b", "a"], "label": [1, 0, 2], "score": [0.5, 0.1, 0.9]})
-    >>> table = table.append_column("lang", [["en", "de", "en"]])
-    >>> rankings = rankings_from_arrow(table, Roles(keep="lang"))
-    >>> rankings.offsets, rankings.relevance, rankings.queries["lang"].to_pylist()
-    (array([0, 2, 3]), array([1, 2, 0]), ['en', 'de'])
     >>> rankings_from_arrow({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}, Roles()).offsets
     array([0, 2, 3])
     """
@@ -128,51 +86,34 @@ def is_table(data: Any) -> bool:
 
 def source_of(data: Any) -> TableInMemory:
     """A table of any library. Raises `InputTypeError` for what is none."""
-    pandas = sys.modules.get("pandas")
-    dataset = sys.modules.get("pyarrow.dataset")
+    pandas, dataset, polars = map(sys.modules.get, ("pandas", "pyarrow.dataset", "polars"))
     if isinstance(data, pa.Table):
-        return _source(data.column_names, lambda name: data.schema.field(name).type, data.select)
+        return _of_schema(data.schema, data.select)
     if pandas is not None and isinstance(data, pandas.DataFrame):
         # not through Arrow's stream: it would carry the index as a column, and turn NaN into null
         index = [name for name in data.index.names if name is not None]
         hint = f" The index has {', '.join(map(repr, index))}: call reset_index() first." if index else ""
-        return _of_columns(list(data.columns), lambda name: _from_pandas(name, data[name]), hint)
+        return _of_columns(list(data.columns), lambda name: _of_pandas(data[name]), hint)
     if dataset is not None and isinstance(data, dataset.Dataset):
-        return _source(
-            data.schema.names,
-            lambda name: data.schema.field(name).type,
-            lambda names: _readable(lambda: data.to_table(columns=names)),
-        )
-    if isinstance(data, Mapping):
-        return _of_columns(list(data), lambda name: _from_array(name, data[name]))
-    if isinstance(data, np.ndarray) and data.dtype.names:
-        return _of_columns(list(data.dtype.names), lambda name: _from_array(name, data[name]))
-    polars = sys.modules.get("polars")
+        return _of_schema(data.schema, lambda names: _readable(lambda: data.to_table(columns=names)))
+    if isinstance(data, Mapping) or (isinstance(data, np.ndarray) and data.dtype.names):
+        return _of_columns(list(data if isinstance(data, Mapping) else data.dtype.names), data.__getitem__)
     if polars is not None and isinstance(data, polars.LazyFrame):
         schema = polars.DataFrame(schema=data.collect_schema()).to_arrow().schema
-        return _source(
-            schema.names,
-            lambda name: schema.field(name).type,
-            lambda names: _readable(lambda: data.select(names).collect().to_arrow()),
-        )
-    return _of_reader(_reader(data))
+        return _of_schema(schema, lambda names: _readable(lambda: data.select(names).collect().to_arrow()))
+    reader = _reader(data)
+
+    def table(names: list[str]) -> pa.Table:
+        # batch by batch, so that the other columns of a stream are freed early
+        batches = _readable(lambda: [batch.select(names) for batch in reader])
+        return pa.Table.from_batches(batches, pa.schema([reader.schema.field(name) for name in names]))
+
+    return _of_schema(reader.schema, table)
 
 
-def _source(
-    names: Sequence[str],
-    find_type: Callable[[str], pa.DataType],
-    convert: Callable[[list[str]], pa.Table],
-    hint: str = "",
-) -> TableInMemory:
+def _of_schema(schema: pa.Schema, convert: Callable[[list[str]], pa.Table]) -> TableInMemory:
     return TableInMemory(
-        format=MEMORY,
-        paths=[],
-        threads=1,
-        schema=pa.schema([]),  # types are found column by column
-        given_names=names,
-        find_type=find_type,
-        convert=convert,
-        hint=hint,
+        given_names=schema.names, find_type=lambda name: schema.field(name).type, convert=convert
     )
 
 
@@ -202,20 +143,9 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     )
 
 
-def _of_reader(reader: pa.RecordBatchReader) -> TableInMemory:
-    schema = reader.schema
-
-    def table(names: list[str]) -> pa.Table:
-        # batch by batch, so that the other columns of a stream are freed early
-        batches = _readable(lambda: [batch.select(names) for batch in reader])
-        return pa.Table.from_batches(batches, pa.schema([schema.field(name) for name in names]))
-
-    return _source(schema.names, lambda name: schema.field(name).type, table)
-
-
-def _of_columns(names: list[Any], column: Callable[[str], pa.ChunkedArray], hint: str = "") -> TableInMemory:
+def _of_columns(names: list[Any], get: Callable[[str], Any], hint: str = "") -> TableInMemory:
     def table(wanted: list[str]) -> pa.Table:
-        arrays = [column(name) for name in wanted]
+        arrays = [_column(name, get(name)) for name in wanted]
         for name, array in zip(wanted, arrays, strict=True):
             if len(array) != len(arrays[0]):
                 raise InputError(
@@ -224,16 +154,20 @@ def _of_columns(names: list[Any], column: Callable[[str], pa.ChunkedArray], hint
                 )
         return pa.table(arrays, names=wanted)
 
-    return _source(names, lambda name: column(name).type, table, hint)
+    return TableInMemory(
+        given_names=names,
+        find_type=lambda name: _column(name, get(name)).type,
+        convert=table,
+        hint=hint,
+    )
 
 
-def _from_pandas(name: str, series: Any) -> pa.ChunkedArray:
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "buif":
-        return _from_array(name, series.to_numpy())
-    return _from_array(name, series)
+def _of_pandas(series: Any) -> Any:
+    is_number = isinstance(series.dtype, np.dtype) and series.dtype.kind in "buif"
+    return series.to_numpy() if is_number else series
 
 
-def _from_array(name: str, values: Any) -> pa.ChunkedArray:
+def _column(name: str, values: Any) -> pa.ChunkedArray:
     if isinstance(values, pa.ChunkedArray):
         return values
     if isinstance(values, np.ndarray) and not values.dtype.isnative:

@@ -6,12 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from fastndcg.common.arrow_types import decode, plain
+from fastndcg.common.threads import check_threads
 from fastndcg.errors import InputTypeError
 from fastndcg.sources.columns import check_column, normalised
 from fastndcg.sources.formats import LOOK, TABLE, check_alike, format_of, format_of_name
 from fastndcg.sources.frames import source_of
-from fastndcg.sources.opened import OfText, Opened, threads_of
+from fastndcg.sources.opened import OfText, Opened
 from fastndcg.sources.parquet import PARQUET
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.columns import Roles
-    from fastndcg.sources.opened import Format
+    from fastndcg.sources.opening import Format
     from fastndcg.sources.scan import FileStream
     from fastndcg.sources.streams import RankingsStream
     from fastndcg.typing import Path as PathLike
@@ -44,14 +47,15 @@ def open_tables(paths: list[PathLike], threads: int | None, kind: Format | None 
     kind = kind or PARQUET
     if is_packed and not kind.unpacks:
         files = [file.unpacked() for file in files]
-    return kind.open(paths, files, threads_of(threads))
+    opened: Opened = kind.open(paths, files, check_threads(threads) or int(pa.cpu_count()))
+    return opened
 
 
-def open_paths(data: Any, threads: int | None = None) -> Opened:
-    """Open a path or several. Raises as `open_tables` does."""
-    from fastndcg.sources.paths import as_list
-
-    return open_tables(as_list(data), threads)
+def open_any(data: Any, threads: int | None = None) -> Opened:
+    """Open a path, several of them, or a table. Raises as `open_tables` and `source_of` do."""
+    if not is_path(data):
+        return source_of(data)
+    return open_tables(list(data) if isinstance(data, list | tuple) else [data], threads)
 
 
 def rankings_or_stream(
@@ -68,8 +72,7 @@ def rankings_or_stream(
     """
     if isinstance(data, Mapping):
         _refuse_several(data)
-    opened: Opened = open_paths(data, threads) if is_path(data) else source_of(data)
-    chosen = opened.choose(roles, with_doc_id=with_doc_id)
+    chosen = open_any(data, threads).choose(roles, with_doc_id=with_doc_id)
     return scan_if_large(chosen, threads, in_memory) or chosen.read()
 
 
@@ -110,7 +113,7 @@ def read_columns(
     """The columns of a table, or of files, by the roles that `find` gives to some of the names: plain, and
     read from text as numbers if its role is among those, or else as it looks, ids as they are written.
     """
-    opened: Opened = open_paths(data) if is_path(data) else source_of(data)
+    opened = open_any(data)
     roles = find(opened.names)
     texts = [name for role, name in roles.items() if role in ("query", "doc_id", "judge")]
     of_text = OfText([name for role, name in roles.items() if role in numbers], texts)

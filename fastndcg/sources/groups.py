@@ -1,24 +1,28 @@
-"""Find queries whose rows are not contiguous in the tables of a stream."""
+"""Queries whose rows are not contiguous: found in the tables of a stream by keys of their ids, of 8 bytes
+each, and their rows put together on disk.
+"""
 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list
-from fastndcg.errors import InputError
-from fastndcg.rankings.grouping import SECRET
-from fastndcg.sources.arrow import grouped_rows, plain_table, several_rows_of_lists
-from fastndcg.sources.messages import naming
-from fastndcg.sources.spill import keys_of
+from fastndcg.common.arrow_types import array_of, is_list
+from fastndcg.errors import InputError, SourceError
+from fastndcg.kernels.reading.ids import _FIRST_BYTES
+from fastndcg.rankings.grouping import SECRET, runs_of, text_of
+from fastndcg.sources.arrow import grouped_rows, several_rows_of_lists
+from fastndcg.sources.opening import naming
 from fastndcg.sources.streams import NotGroupedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from types import TracebackType
+    from typing import Self
 
     from fastndcg.sources.opened import Opened
 
@@ -26,41 +30,8 @@ Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
 _ORDERED = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)
-
-
 _LONG = 1 << 16
-
-
-class SeenKeys:
-    """A set of keys of 8 bytes, as sorted arrays. Of overlapping arrays, each is twice the next or more."""
-
-    def __init__(self) -> None:
-        self._sorted: list[UInt64] = []
-
-    def add(self, keys: UInt64) -> Int64:
-        """Add keys. Returns the positions of keys that were in the set already, or that are added twice."""
-        order = np.argsort(keys, kind="stable")
-        new = keys[order]
-        found = np.zeros(len(new), np.bool_)
-        found[1:] = new[1:] == new[:-1]
-        for old in self._sorted:
-            if len(new) and old[0] <= new[-1] and new[0] <= old[-1]:
-                place = np.searchsorted(old, new)
-                found |= old[np.minimum(place, len(old) - 1)] == new
-        if len(new):
-            self._sorted.append(new)
-        while len(self._sorted) > 1 and self._worth_merging(*self._sorted[-2:]):
-            merged = np.concatenate(self._sorted[-2:])
-            del self._sorted[-2:]  # frees memory for the sort, which needs half as much again
-            merged.sort(kind="stable")  # which merges integers that are sorted already
-            self._sorted.append(merged)
-        return np.sort(order[found])
-
-    @staticmethod
-    def _worth_merging(one: UInt64, other: UInt64) -> bool:
-        """Whether to merge two arrays. Long arrays that do not overlap stay apart."""
-        apart = bool(one[-1] < other[0] or other[-1] < one[0])
-        return len(one) <= 2 * len(other) and (len(one) < _LONG or not apart)
+_NO_SECRET = np.uint64(0)  # of parts, whose order a user may see
 
 
 class Groups:
@@ -80,15 +51,15 @@ class Groups:
         queries_before: Callable[[int], Generator[tuple[int, pa.Table], None, None]],
         *,
         is_certain: bool,
-        rising: bool = True,
     ) -> None:
         self._opened, self._queries_before, self._is_certain = opened, queries_before, is_certain
         self._last: pa.Scalar | None = None
-        self._rising = rising
-        self._seen = SeenKeys()
+        self._seen: SeenKeys | None = None  # None while ids rise
 
     def of(self, table: pa.Table, first_row: int) -> tuple[pa.Array, Int64, bool]:
         """Ids and offsets of the queries of a table, and whether the first continues the table before."""
+        import pyarrow.compute as pc
+
         opened = self._opened
         with naming(opened.paths):
             grouped = grouped_rows(table, opened.columns, first_row + opened.first_row)
@@ -98,17 +69,25 @@ class Groups:
             query = int(np.searchsorted(offsets, row, side="right")) - 1
             raise self.refuse(ids[query:], first_row + int(grouped.rows[row]))
         continues = bool(self._last is not None and ids[0] == self._last)
-        new = int(continues)
-        if self._rising and not self._rise(ids[new:]):
-            self._rising = False
-            self._recall(first_row)
-        repeated = (
-            np.empty(0, np.int64) if self._rising else self._seen.add(keys_of(ids, SECRET[0])[new:]) + new
-        )
-        for place in repeated.tolist():
+        new = ids[int(continues) :]
+        if self._seen is None and not self._rise(new):
+            self._seen = SeenKeys()
+            with closing(self._queries_before(first_row)) as tables:
+                last = None
+                for _, before in tables if first_row else ():
+                    if len(before):
+                        earlier = grouped_rows(before, opened.columns).query_ids
+                        self._seen.add(keys_of(earlier[int(earlier[0] == last) :], SECRET[0]))
+                        last = earlier[-1]
+        repeated = [] if self._seen is None else self._seen.add(keys_of(new, SECRET[0])).tolist()
+        for place in (each + continues for each in repeated):
             row = first_row + int(offsets[place])
-            if not self._is_certain or self._occurs_before(ids[place:], row):
-                raise self.refuse(ids[place:], row)
+            if self._is_certain:
+                with closing(self._queries_before(row)) as tables:
+                    earlier_ids = (grouped_rows(before, opened.columns).query_ids for _, before in tables)
+                    if not any(pc.any(pc.equal(each, ids[place])).as_py() for each in earlier_ids):
+                        continue
+            raise self.refuse(ids[place:], row)
         self._last = ids[-1]
         return ids, offsets, continues
 
@@ -138,20 +117,172 @@ class Groups:
             return False
         return len(ids) < 2 or bool(pc.all(pc.less(ids[:-1], ids[1:])).as_py())
 
-    def _recall(self, row: int) -> None:
-        """Read and store the ids of all rows before this one."""
-        if not row:
-            return
-        groups = Groups(self._opened, self._queries_before, is_certain=self._is_certain, rising=False)
-        with closing(self._queries_before(row)) as tables:
-            for first_row, table in tables:
-                if len(table):
-                    groups.of(table, first_row)
-        self._seen = groups._seen
 
-    def _occurs_before(self, ids: pa.Array, row: int) -> bool:
-        """Whether a query has rows before this row."""
-        import pyarrow.compute as pc
+class SeenKeys:
+    """A set of keys of 8 bytes, as sorted arrays. Of overlapping arrays, each is twice the next or more."""
 
-        with closing(self._queries_before(row)) as tables:
-            return any(pc.any(pc.equal(plain_table(table).column(0), ids[0])).as_py() for _, table in tables)
+    def __init__(self) -> None:
+        self._sorted: list[UInt64] = []
+
+    def add(self, keys: UInt64) -> Int64:
+        """Add keys. Returns the positions of keys that were in the set already, or that are added twice."""
+        order = np.argsort(keys, kind="stable")
+        new = keys[order]
+        found = np.zeros(len(new), np.bool_)
+        found[1:] = new[1:] == new[:-1]
+        for old in self._sorted:
+            if len(new) and old[0] <= new[-1] and new[0] <= old[-1]:
+                place = np.searchsorted(old, new)
+                found |= old[np.minimum(place, len(old) - 1)] == new
+        if len(new):
+            self._sorted.append(new)
+        while len(self._sorted) > 1:
+            one, other = self._sorted[-2:]
+            apart = bool(one[-1] < other[0] or other[-1] < one[0])
+            if len(one) > 2 * len(other) or (len(one) >= _LONG and apart):  # long arrays stay apart then
+                break
+            merged = np.concatenate([one, other])
+            del self._sorted[-2:], one, other  # frees memory for the sort, which needs half as much again
+            merged.sort(kind="stable")  # which merges integers that are sorted already
+            self._sorted.append(merged)
+        return np.sort(order[found])
+
+
+# ---- rows on disk ----
+
+
+class Spill:
+    """Rows of each part, as Arrow record batches in one temporary file.
+
+    If the system allows it, the file has no name, so that it disappears even if the process is killed.
+    """
+
+    def __init__(self, n_parts: int, expected: int) -> None:
+        self._expected = expected
+        self._segments: list[list[tuple[int, int]]] = [[] for _ in range(n_parts)]
+        self._schema = pa.schema([])
+        self._end = 0
+        import tempfile  # here, as in `files`
+
+        try:
+            self._file = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115 - closed by __exit__
+        except OSError as error:
+            raise self._refusal(error) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._file.close()
+        except OSError:
+            if kind is None:
+                raise
+
+    def add(self, table: pa.Table, parts: npt.NDArray[Any], first_row: int) -> None:
+        order = np.argsort(parts, kind="stable")
+        rows = pa.array(order + first_row)
+        table = pa.table([*table.take(pa.array(order)).columns, rows], names=[*table.column_names, ""])
+        self._schema = table.schema
+        ends = np.cumsum(np.bincount(parts, minlength=len(self._segments)))
+        try:
+            for part, (start, end) in enumerate(zip(np.append(0, ends), ends, strict=False)):
+                if start == end:
+                    continue
+                for batch in table.slice(int(start), int(end - start)).combine_chunks().to_batches():
+                    data = batch.serialize()
+                    self._file.write(data)
+                    self._segments[part].append((self._end, data.size))
+                    self._end += data.size
+        except OSError as error:
+            raise self._refusal(error) from None
+
+    def part(self, part: int) -> tuple[pa.Table, Int64]:
+        """Rows of a part in their original order, and their row numbers."""
+        batches = []
+        try:
+            for start, size in self._segments[part]:
+                self._file.seek(start)
+                data = pa.py_buffer(self._file.read(size))
+                batches.append(pa.ipc.read_record_batch(data, self._schema))
+        except (OSError, pa.ArrowException) as error:
+            import tempfile
+
+            raise SourceError(
+                f"a temporary file in {tempfile.gettempdir()} cannot be read back: {error}. "
+                "Set TMPDIR to a folder on another disk."
+            ) from None
+        if not batches:
+            return pa.table({}), np.empty(0, np.int64)
+        table = pa.Table.from_batches(batches)
+        rows = array_of(table.column(table.num_columns - 1))
+        return table.select(range(table.num_columns - 1)), rows
+
+    def _refusal(self, error: OSError) -> SourceError:
+        import tempfile
+
+        return SourceError(
+            f"a temporary file in {tempfile.gettempdir()} cannot be written: {error.strerror or error}. "
+            f"Rows are not grouped by query, so about {max(self._expected / 1e9, 0.1):.1f} GB of them are "
+            "set aside there; free so much, set TMPDIR to a folder on another disk, "
+            "or sort the rows by query."
+        )
+
+
+# ---- keys ----
+
+
+def parts_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
+    """The part of each row."""
+    if pa.types.is_run_end_encoded(ids.type):
+        starts, values = runs_of(pa.chunked_array([ids]))
+        return np.repeat(parts_of(values.chunk(0), n_parts), np.diff(np.append(starts, len(ids))))
+    if pa.types.is_dictionary(ids.type):
+        of_rows: npt.NDArray[Any] = parts_of(ids.dictionary, n_parts)[array_of(ids.indices)]
+        return of_rows
+    parts = mix(keys_of(ids)) % np.uint64(n_parts)
+    # NumPy sorts 16 bits by counting, in linear time
+    return parts.astype(np.uint16 if n_parts <= 1 << 16 else np.int64)
+
+
+def keys_of(ids: pa.Array, secret: np.uint64 = _NO_SECRET) -> UInt64:
+    """A key of 64 bits for each id: the integer itself, or a hash of the text, which depends on a secret.
+
+    >>> keys_of(pa.array(["a", "b", "a"]))[[0, 2]] == keys_of(pa.array(["a"]))
+    array([ True,  True])
+    """
+    kind = ids.type
+    if pa.types.is_dictionary(kind):
+        keys: UInt64 = keys_of(ids.dictionary, secret)[array_of(ids.indices)]
+        return keys
+    if pa.types.is_integer(kind):
+        numbers = array_of(ids)
+        wide: npt.NDArray[Any] = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64)
+        return wide.view(np.uint64)
+    if pa.types.is_temporal(kind):
+        ids = ids.cast(pa.int32()) if kind.bit_width == 32 else ids
+        return keys_of(ids.cast(pa.int64()))
+    is_bytes = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    ids = ids if any(is_kind(kind) for is_kind in is_bytes) else ids.cast(pa.large_string())
+    # hashed eight bytes of all texts at a time
+    offsets, data = text_of(ids.cast(pa.large_binary()))
+    padded = np.concatenate([data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)])
+    words = np.ndarray(len(padded) - 7, np.dtype("<u8"), padded.data, strides=(1,))
+    starts, left = offsets[:-1] - offsets[0], np.diff(offsets)
+    hashes = mix(left.astype(np.uint64) ^ secret)
+    rows = np.arange(len(ids))
+    while len(rows := rows[left[rows] > 0]):
+        word = words[starts[rows]] & _FIRST_BYTES[np.minimum(left[rows], 8)]
+        hashes[rows] = mix(hashes[rows] ^ word) + np.uint64(0x9E3779B97F4A7C15)
+        starts[rows] += 8
+        left[rows] -= 8
+    return hashes
+
+
+def mix(values: UInt64) -> UInt64:
+    """Hash each number, so that each bit depends on all bits (the finaliser of SplitMix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

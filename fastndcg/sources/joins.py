@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import falling_keys, offsets_of, read_only
-from fastndcg.common.arrow_types import array_of, column_of, has_offsets, is_binary
+from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.common.threads import in_threads, processors
 from fastndcg.errors import Argument, InputError, Part, Step, count_of, warn
 from fastndcg.kernels.compile import worlds
@@ -58,23 +58,15 @@ def join(
     values = qrels.values
     if not ascends(judged_rows):
         # one look at each id in random order; the join would take several
-        judged_docs, values = take(judged_docs, judged_rows, threads), values[judged_rows]
+        judged_docs, values = judged_docs.take(column_of(judged_rows)), values[judged_rows]
     offsets, rows = group(run_codes, len(qrels.queries))
     judged_ids, run_ids = digest(judged_docs, threads), digest(run_docs, threads)
     found, judged_places = np.empty(len(run.values), np.int64), np.arange(len(judged_rows))
 
     def join_part(part: slice) -> tuple[int, int, int]:
-        return worlds.run(  # type: ignore[no-any-return]
-            "reading.joining.join_documents",
-            len(rows),
-            judged_offsets[part],
-            judged_places,
-            judged_ids,
-            offsets[part],
-            rows,
-            run_ids,
-            found,
-        )
+        judged, returned = judged_offsets[part], offsets[part]
+        arguments = judged, judged_places, judged_ids, returned, rows, run_ids, found
+        return worlds.run("reading.joining.join_documents", len(rows), *arguments)  # type: ignore[no-any-return]
 
     for twice, first, second in each_part(join_part, judged_offsets + offsets, threads):
         if twice == 1:
@@ -112,7 +104,7 @@ def join(
     )._with(
         _query_name=qrels.query_name,
         _first_row=None,
-        doc_ids=run.docs if in_place else of_kind(run_docs, run.docs, rows, threads),
+        doc_ids=run.docs if in_place else run.docs.take(column_of(rows)),
     )
 
 
@@ -135,20 +127,12 @@ def _by_falling_score(
 ) -> Array:
     """Rows of each query in order of falling score; those of equal score by their documents' ids."""
     keys, ordered = falling_keys(values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
-    each_part(
-        lambda part: worlds.run(
-            "reading.joining.order_documents",
-            len(rows),
-            offsets[part],
-            rows,
-            keys,
-            ids,
-            ties == "docid_asc",
-            ordered,
-        ),
-        offsets,
-        threads,
-    )
+
+    def order_part(part: slice) -> None:
+        arguments = offsets[part], rows, keys, ids, ties == "docid_asc", ordered
+        worlds.run("reading.joining.order_documents", len(rows), *arguments)
+
+    each_part(order_part, offsets, threads)
     return ordered
 
 
@@ -210,76 +194,22 @@ def digest(ids: pa.Array, threads: int | None) -> Ids:
         )
     offsets, data = text_of(ids)
     hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-    each_part_of_rows(
-        lambda part: worlds.run(
-            "reading.joining.digest_ids",
-            len(ids),
-            offsets[part],
-            data,
-            SECRET,
-            hashes[part][: len(offsets[part]) - 1],
-            leading[part][: len(offsets[part]) - 1],
-        ),
-        len(ids),
-        threads,
-    )
+
+    def digest_part(part: slice) -> None:
+        ends = offsets[part]
+        arguments = ends, data, SECRET, hashes[part][: len(ends) - 1], leading[part][: len(ends) - 1]
+        worlds.run("reading.joining.digest_ids", len(ids), *arguments)
+
+    each_part(digest_part, np.arange(len(ids) + 1), threads)
     return Ids(hashes, leading, offsets, data)
-
-
-def take(ids: pa.Array, rows: Array, threads: int | None) -> pa.Array:
-    """`ids.take(rows)` of large binary or of numbers: pyarrow's takes four times as long for text."""
-    if not pa.types.is_large_binary(ids.type):
-        return ids.take(column_of(rows))
-    offsets, data = text_of(ids)
-    taken = worlds.run("reading.joining.offsets_of_taken", len(rows), offsets, rows)
-    out = np.empty(taken[-1], np.uint8)
-    each_part_of_rows(
-        lambda part: worlds.run(
-            "reading.joining.take_text",
-            len(rows),
-            offsets,
-            data,
-            rows[part][: len(taken[part]) - 1],
-            taken[part],
-            out,
-        ),
-        len(rows),
-        threads,
-    )
-    return pa.Array.from_buffers(ids.type, len(rows), [None, pa.py_buffer(taken), pa.py_buffer(out)])
-
-
-def of_kind(
-    ids: pa.Array, original: pa.Array | pa.ChunkedArray, rows: Array, threads: int | None
-) -> pa.Array | pa.ChunkedArray:
-    """These rows of document ids, of the type they came in; `ids` are the same ones as they were joined."""
-    if not has_offsets(original.type):
-        return original.take(column_of(rows))
-    taken = take(ids, rows, threads)
-    if not is_binary(original.type):
-        taken = pa.Array.from_buffers(pa.large_string(), len(taken), taken.buffers())
-    return taken.cast(original.type)
 
 
 def each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | None) -> list[Any]:
     """Results of a kernel for parts of about equal size, in threads; `offsets[part]` are those of a part."""
-    rows, n_parts = int(offsets[-1]), _parts_of(int(offsets[-1]), threads)
-    wanted = [rows * part // n_parts for part in range(1, n_parts)]
-    cuts = np.unique([0, *np.searchsorted(offsets, np.array(wanted, np.int64)), len(offsets) - 1])
-    return _each(kernel, cuts.tolist())
-
-
-def each_part_of_rows(kernel: Callable[[slice], Any], rows: int, threads: int | None) -> None:
-    """As `each_part`, for parts of rows, each with the row after its last one, as their offsets have it."""
-    n_parts = _parts_of(rows, threads)
-    _each(kernel, [rows * part // n_parts for part in range(n_parts + 1)])
-
-
-def _parts_of(rows: int, threads: int | None) -> int:
-    return max(1, min(threads or processors(), rows // _PART))
-
-
-def _each(kernel: Callable[[slice], Any], cuts: list[int]) -> list[Any]:
+    rows = int(offsets[-1])
+    n_parts = max(1, min(threads or processors(), rows // _PART))
+    wanted = np.array([rows * part // n_parts for part in range(1, n_parts)], np.int64)
+    cuts = np.unique([0, *np.searchsorted(offsets, wanted), len(offsets) - 1]).tolist()
     parts = [slice(start, stop + 1) for start, stop in pairwise(cuts)]
     return in_threads(kernel, parts if len(parts) > 1 else [slice(None)])
 

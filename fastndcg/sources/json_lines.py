@@ -20,8 +20,9 @@ from fastndcg.common.arrow_types import is_list
 from fastndcg.common.progress import Task
 from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.joined import permissive_type
-from fastndcg.sources.messages import reading
-from fastndcg.sources.opened import Format, OpenedFiles
+from fastndcg.sources.lines import whole_lines
+from fastndcg.sources.opened import OpenedFiles
+from fastndcg.sources.opening import Format, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +64,7 @@ JSON = Format(
     "JSON Lines",
     (".jsonl", ".ndjson", ".json"),
     rb"(?:\xef\xbb\xbf)?\s*\[?\s*\{",
-    opener=open_files,
+    open=open_files,
     in_text=True,
     unpacks=True,
 )
@@ -139,21 +140,17 @@ def _look_through(file: File, stamp: Stamp, threads: int) -> Seen:
             for found in table.schema:
                 # pyarrow reads texts that look like times as times, and different texts may become the same
                 kind = _without_times(found.type)
-                types[found.name] = _joined(found.name, types.get(found.name, kind), kind)
+                known = types.setdefault(found.name, kind)
+                joined = permissive_type(known, kind)
+                if joined is not None:
+                    types[found.name] = joined
+                elif not (pa.types.is_struct(known) and pa.types.is_struct(kind)):  # which play no role
+                    raise pa.ArrowInvalid(f'column "{found.name}" changes from {known} to {kind}')
     schema = pa.schema(list(types.items()))
     is_kept = sizes.total() <= _KEPT and all(table.schema.equals(schema) for table in kept)
     for table in kept if is_kept else ():
         table.validate(full=True)
     return Seen(schema, rows, sizes, lines, kept if is_kept else [])
-
-
-def _joined(name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    joined = permissive_type(one, other)
-    if joined is None and pa.types.is_struct(one) and pa.types.is_struct(other):
-        return one  # objects play no role
-    if joined is None:
-        raise pa.ArrowInvalid(f'column "{name}" changes from {one} to {other}')
-    return joined
 
 
 def _blocks(file: File, stamp: Stamp, lines: pa.Buffer | None, size: int) -> Iterator[bytes]:
@@ -163,17 +160,7 @@ def _blocks(file: File, stamp: Stamp, lines: pa.Buffer | None, size: int) -> Ite
         file.unchanged(stamp),
         file.open_unpacking() if lines is None else pa.BufferReader(lines) as stream,
     ):
-        begun: list[bytes] = []  # of a line
-        while more := stream.read(size):
-            end = more.rfind(b"\n") + 1
-            begun.append(more[:end] if end else more)
-            if end:
-                block, begun = b"".join(begun), [more[end:]]
-                if not block.isspace():
-                    yield block
-        block = b"".join(begun)
-        if block and not block.isspace():
-            yield block
+        yield from (block for block in whole_lines(stream, size) if not block.isspace())
 
 
 def _parse(block: bytes, **options: Any) -> pa.Table:

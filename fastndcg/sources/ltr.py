@@ -7,7 +7,7 @@ comments are ignored.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -17,22 +17,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import as_array
-from fastndcg.common.arrow_types import combine
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputError, SourceError, count_of
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import find_column
-from fastndcg.sources.line_blocks import LETOR_LINE
-from fastndcg.sources.lines import Lines, read_lines, whole
+from fastndcg.sources.formats import LETOR
+from fastndcg.sources.lines import LETOR_LINE, Lines, read_lines, whole
 from fastndcg.sources.opened import Opened
-from fastndcg.sources.opening import cannot_read, open_unpacking, path_of, report_progress
+from fastndcg.sources.opening import path_of, report_progress, unpacked
 from fastndcg.sources.values import first_line, integers_if_written_so, with_nulls_as_nan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from fastndcg.common.progress import Progress
-    from fastndcg.sources.ahead import Reader
+    from fastndcg.sources.opening import Format
     from fastndcg.typing import Columns
     from fastndcg.typing import Path as PathLike
 
@@ -68,8 +65,8 @@ def read_ltr(
     threads : int, optional
         Number of threads that read. Default: as many as this process may use.
     progress : callable or bool, optional
-        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function
-        is called instead, as `progress(bytes_done, bytes_total)` of `path`, from the threads that read.
+        False shows no progress in terminals and notebooks. A function is called as `progress(bytes_done,
+        bytes_total)` of `path`.
     columns
         The keywords of `Rankings.from_offsets` except `query_ids`: `nan`, `ascending`, `unjudged`, and arrays
         with an entry for each row (`doc_ids`, `is_judged`, ...) or for each query (`weight`, `queries`, ...).
@@ -121,9 +118,8 @@ def read_ltr(
             "give one score for each row, in row order"
         )
     if query_file is not None:
-        return Rankings.from_groups(
-            _group_sizes(path_of(query_file, "query_file"), name, len(labels)), labels, values, **columns
-        )
+        sizes = _group_sizes(path_of(query_file, "query_file"), name, len(labels))
+        return Rankings.from_groups(sizes, labels, values, **columns)
     ids = integers_if_written_so(lines.queries)
     of_rows = pa.DictionaryArray.from_arrays(pa.array(lines.query_codes), ids)
     return Rankings.from_query_ids(
@@ -131,47 +127,23 @@ def read_ltr(
     )
 
 
-SCHEMA = pa.schema([("query_id", pa.null()), ("label", pa.float64()), ("score", pa.float64())])
-
-
 @dataclass(frozen=True, kw_only=True)
 class LetorFile(Opened):
     """A LETOR file and the source of its scores, which are read whole."""
 
+    format: Format = LETOR
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     scores: str
     score_column: str | None
 
     is_small = True
     can_be_streamed = False
 
-    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        return {name: self.type_of(name) for name in names}
-
-    def size(self) -> tuple[int, float]:
-        return self.read().n_docs, 24.0
-
-    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:  # noqa: ARG002
-        def rows() -> Reader:
-            read = self.read()
-            ids = pa.array(np.repeat(np.arange(read.n_queries), np.diff(read.offsets)))
-            columns = [combine(read.query_ids).take(ids), read.relevance, read.scores]
-            yield pa.table(columns, names=self.names).select(names)
-
-        yield iter([rows()])
-
     def read(self, progress: Progress = None) -> Rankings:
         """Rankings of the file. Raises as `read_ltr` does."""
-        named = self.columns
-        return read_ltr(
-            self.paths[0],
-            scores=self.scores,
-            score_column=self.score_column,
-            threads=self.threads,
-            progress=progress,
-            nan=named.nan,
-            ascending=named.ascending,
-            unjudged=named.unjudged,
-        )
+        how: Any = {name: getattr(self.columns, name) for name in ("nan", "ascending", "unjudged")}
+        how |= {"score_column": self.score_column, "threads": self.threads, "progress": progress}
+        return read_ltr(self.paths[0], scores=self.scores, **how)
 
 
 def _query_file_beside(name: str, lines: Lines, without: int) -> str:
@@ -209,12 +181,9 @@ def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
     if not isinstance(scores, str | os.PathLike):
         return as_array("scores", scores), "scores"
     path = os.fspath(scores)
-    try:
-        with open_unpacking(path) as stream:
-            magic = stream.read(6)
-            content = magic + stream.read() if magic == b"\x93NUMPY" else b""
-    except OSError as error:
-        raise cannot_read(path, error) from None
+    with unpacked(path) as stream:
+        magic = stream.read(6)
+        content = magic + stream.read() if magic == b"\x93NUMPY" else b""
     if magic[:4] == b"PAR1":
         return _parquet_scores(path, column), path
     if content:
@@ -223,25 +192,15 @@ def _scores_of(scores: Any, column: str | None) -> tuple[Array, str]:
 
 
 def _npy(path: str, content: bytes) -> Array:
-    """The array of a .npy file: a view of its bytes, never past them, whatever the header says."""
-    file = BytesIO(content)
     try:
-        version = np.lib.format.read_magic(file)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        elif version in ((2, 0), (3, 0)):  # which differ in names of fields only
-            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-        else:
-            raise SourceError(f"{path} is a .npy file of version {version}; wanted 1.0, 2.0 or 3.0")
-        if len(shape) != 1 or shape[0] < 0 or dtype.kind not in "buif":
-            raise SourceError(f"{path} has {dtype} of shape {shape}; wanted a number for each row")
-        return np.require(np.frombuffer(content, dtype, shape[0], file.tell()), requirements="A")
-    except SourceError:
-        raise
+        array: Array = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
     except Exception as error:  # noqa: BLE001 - errors of Python's parser, of a damaged header
         raise SourceError(
             f"{path} cannot be read as a .npy file: {first_line(error)}. Was it written to its end?"
         ) from None
+    if array.ndim != 1 or array.dtype.kind not in "buif":
+        raise SourceError(f"{path} has {array.dtype} of shape {array.shape}; wanted a number for each row")
+    return array
 
 
 def _parquet_scores(path: str, column: str | None) -> Array:
@@ -264,7 +223,7 @@ def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:
     import pyarrow.csv as pa_csv
 
     try:
-        with open_unpacking(path) as stream:
+        with unpacked(path) as stream:
             table = pa_csv.read_csv(
                 stream,
                 read_options=pa_csv.ReadOptions(column_names=["number"], use_threads=False),
@@ -275,6 +234,4 @@ def _one_number_a_line(path: str, kind: pa.DataType, wanted: str) -> Array:
         if "Empty CSV" in str(error):
             raise SourceError(f"{path} is empty; wanted {wanted} on each line") from None
         raise SourceError(f"{path}: {error}; wanted {wanted} on each line") from None
-    except OSError as error:
-        raise cannot_read(path, error) from None
     return as_array("number", table["number"])

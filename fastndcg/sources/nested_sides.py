@@ -21,7 +21,7 @@ from fastndcg.errors import (
     SourceError,
     count_of,
 )
-from fastndcg.sources.opening import cannot_read, open_unpacking
+from fastndcg.sources.opening import unpacked
 from fastndcg.sources.sides import Role, Side, by_document, in_order, side_of
 
 if TYPE_CHECKING:
@@ -37,13 +37,11 @@ WANTED = "one JSON object: query -> document -> number, or query -> list of docu
 
 
 def text_of_file(name: str) -> str:
-    with open_unpacking(name) as stream:
+    with unpacked(name) as stream:
         try:
             return bytes(stream.read()).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise SourceError(f"{name} cannot be read: {error}; wanted text in UTF-8") from None
-        except OSError as error:
-            raise cannot_read(name, error) from None
 
 
 def queries_of_json(name: str, text: str) -> Iterator[tuple[str, Any]]:

@@ -9,13 +9,12 @@ and a class, whose `Format` is added to `formats.TABLES`.
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,56 +22,22 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import is_list
 from fastndcg.common.progress import Progress, Task
-from fastndcg.common.threads import check_threads
-from fastndcg.errors import ColumnError, Part, SourceError
+from fastndcg.errors import ColumnError, SourceError
 from fastndcg.rankings.oddities import Names, warn_of_oddities
 from fastndcg.sources.ahead import Reader, decoded_ahead
 from fastndcg.sources.arrow import rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns
 from fastndcg.sources.joined import Files, common_type, id_to_check, permissive_type
-from fastndcg.sources.messages import naming, reading
+from fastndcg.sources.opening import naming, reading
 from fastndcg.sources.streams import ReadAgainError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fastndcg.rankings.rankings import Rankings
+    from fastndcg.sources.opening import Format
     from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import Path as PathLike
-
-
-_PACKED = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
-_NONE = b"(?!)"  # matches nothing
-
-
-class Format(NamedTuple):
-    """A file format: how its files are recognised and opened."""
-
-    name: str  # in messages
-    endings: tuple[str, ...] = ()  # of names of files
-    begins: bytes = _NONE  # a regular expression: what only files of this format begin with
-    unnamed: bytes = _NONE  # the same, of files in folders whose names have no ending
-    opener: Callable[[list[PathLike], list[File], int], Opened] | None = None
-    in_text: bool = False  # numbers, ids and missing values are told apart by what is written
-    has_lists: bool = True
-    unpacks: bool = False  # its reader unpacks files as it reads
-    instead: tuple[Part, ...] = ()  # of files that are no tables: what they are, and what reads them
-
-    @property
-    def wanted(self) -> str:
-        """The endings as a list in words."""
-        *first, last = self.endings
-        return f"{', '.join(first)} or {last}"
-
-    def open(self, paths: list[PathLike], files: list[File], threads: int) -> Opened:
-        """Open files of this format by so many threads. Raises `SourceError` if one cannot be opened."""
-        if self.opener is None:
-            raise SourceError(files[0].path, *self.instead)
-        return self.opener(paths, files, threads)
-
-    def has_ending(self, path: Any) -> bool:
-        """Whether a name has one of the endings, packed or not."""
-        return _PACKED.sub("", os.fspath(path)).lower().endswith(self.endings)
 
 
 class OfText(NamedTuple):
@@ -87,7 +52,7 @@ class OfText(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened(ABC):
+class Opened:
     """Files of one format, or a table in memory. Once columns are chosen, only these are read."""
 
     format: Format
@@ -104,25 +69,27 @@ class Opened(ABC):
     is_exact = False  # `size` is known before a row is read
     is_small = False  # what is read surely fits into memory
     can_be_streamed = True
+    n_files = 1
     decoders = 1  # threads that decode several readers at once
     first_row = 0  # the number of the first row in messages
 
-    # ---- what a format says ----
+    # ---- what a format says: `table`, or how large it is and its readers ----
 
-    @abstractmethod
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         """The types as which columns are read. Raises `SourceError` where files do not fit together."""
+        return {name: self.type_of(name) for name in names}
 
-    @abstractmethod
     def size(self) -> tuple[int, float]:
         """The number of rows, and the bytes that the chosen columns of a row take."""
+        table = self.table(self.columns.names)
+        return len(table), table.nbytes / max(len(table), 1)
 
-    @abstractmethod
-    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
+    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:  # noqa: ARG002
         """For each file, readers of the named columns, in order, in tables of about `most` rows.
 
         A reader raises `ReadAgainError` where a row does not fit the types so far.
         """
+        yield iter([(self.table(names) for _ in range(1))])
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
         """The same files, where it is decided how these columns are read: as `types`, if they are known."""
@@ -151,10 +118,6 @@ class Opened(ABC):
     def first(self) -> str:
         """The path of the first file."""
         return os.fspath(self.paths[0])
-
-    @property
-    def n_files(self) -> int:
-        return len(self.ends)
 
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Self:
         """The same files, with the columns for these roles. Raises as `find_columns`, and `SourceError`."""
@@ -190,27 +153,24 @@ class Opened(ABC):
                 again.settle()
 
     def _join(self, names: Sequence[str], progress: Progress) -> pa.Table:
-        lengths: list[tuple[int, int]] = []
+        rows: list[int] = []  # of each file
 
-        def counted(file: int, reader: Reader) -> Reader:
+        def counted(reader: Reader, file: int) -> Reader:
             for table in reader:
-                lengths.append((file, len(table)))
+                rows[file] += len(table)
                 yield table
 
-        readers = (
-            counted(file, reader)
-            for file, readers in enumerate(self.readers_of_files(names, _ALL_ROWS))
-            for reader in readers
-        )
+        def readers() -> Iterator[Reader]:
+            for file, each in enumerate(self.readers_of_files(names, _ALL_ROWS)):
+                rows.append(0)
+                yield from (counted(reader, file) for reader in each)
+
         with Task("Reading", progress=progress):
             if self.decoders == 1:
-                tables = list(chain.from_iterable(readers))
+                tables = list(chain.from_iterable(readers()))
             else:
-                with closing(decoded_ahead(readers, self.decoders)) as decoded:
+                with closing(decoded_ahead(readers(), self.decoders)) as decoded:
                     tables = list(decoded)
-        rows = np.zeros(1 + max((file for file, _ in lengths), default=0), np.int64)
-        for file, length in lengths:
-            rows[file] += length
         self.ends[:] = np.cumsum(rows).tolist()
         schema = pa.schema([(name, self.types[name]) for name in names])
         return pa.concat_tables(tables) if tables else schema.empty_table()
@@ -243,7 +203,7 @@ _SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they ar
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenedFiles(Opened):
+class OpenedFiles(Opened, ABC):
     """Files of which each has its own schema, read one after the other."""
 
     files: list[File]
@@ -263,19 +223,17 @@ class OpenedFiles(Opened):
         return self.n_bytes < _SMALL
 
     @property
-    def n_files(self) -> int:
+    def n_files(self) -> int:  # type: ignore[override]
         return len(self.files)
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         types = {}
         for name in names:
+            kinds = []
             for file, schema in zip(self.files, self.schemas, strict=True):
                 if name not in schema.names:
                     raise ColumnError(f'{file.path} has no column "{name}", which other files have')
-            kinds = [
-                (file.path, schema.field(name).type)
-                for file, schema in zip(self.files, self.schemas, strict=True)
-            ]
+                kinds.append((file.path, schema.field(name).type))
             types[name] = common_type(name, kinds, permissive_type)
         return types
 
@@ -299,8 +257,3 @@ def names_for(columns: Columns) -> Names:
     is_ordered = columns.ascending or columns.rank is not None
     named = f'column "{columns.relevance}"', f'column "{columns.score}"'
     return Names(*named, columns.score, is_ordered, are_columns=True)
-
-
-def threads_of(threads: int | None) -> int:
-    """How many threads read; all that pyarrow has where nothing is asked for."""
-    return check_threads(threads) or int(pa.cpu_count())

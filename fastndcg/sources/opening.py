@@ -1,4 +1,4 @@
-"""Open a file, a URI or standard input, plain or packed by gzip, bzip2 or Zstandard, and report progress.
+"""Open a file, a URI or standard input, plain or packed; put what fails into words, and report progress.
 
 The first bytes tell how a file is packed, not its name.
 """
@@ -7,25 +7,60 @@ from __future__ import annotations
 
 import io
 import os
-import threading
-from contextlib import contextmanager
+import re
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from fastndcg.common.progress import Progress, Task
-from fastndcg.errors import InputTypeError, SourceError
-from fastndcg.sources.messages import reading
+from fastndcg.errors import FastndcgError, InputTypeError, Part, SourceError
+from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from fastndcg.typing import Path as PathLike
 
+_ENDINGS = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
+_NONE = b"(?!)"  # matches nothing
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def instead(*parts: Part) -> Callable[[list[PathLike], list[Any], int], Any]:
+    """How files that are no tables are opened: not at all. `parts` say what they are, and what reads them."""
+
+    def refuse(paths: list[PathLike], files: list[Any], threads: int) -> None:  # noqa: ARG001
+        raise SourceError(files[0].path, *parts)
+
+    return refuse
+
+
+class Format(NamedTuple):
+    """A file format: how its files are recognised and opened."""
+
+    name: str  # in messages
+    endings: tuple[str, ...] = ()  # of names of files
+    begins: bytes = _NONE  # a regular expression: what only files of this format begin with
+    unnamed: bytes = _NONE  # the same, of files in folders whose names have no ending
+    # how files, given as paths, are opened by so many threads: as an `Opened`, or it raises `SourceError`
+    open: Callable[[list[PathLike], list[Any], int], Any] = instead()
+    in_text: bool = False  # numbers, ids and missing values are told apart by what is written
+    has_lists: bool = True
+    unpacks: bool = False  # its reader unpacks files as it reads
+
+    @property
+    def wanted(self) -> str:
+        """The endings as a list in words."""
+        *first, last = self.endings
+        return f"{', '.join(first)} or {last}"
+
+    def has_ending(self, path: Any) -> bool:
+        """Whether a name has one of the endings, packed or not."""
+        return _ENDINGS.sub("", os.fspath(path)).lower().endswith(self.endings)
 
 
 def path_of(path: Any, name: str) -> str:
@@ -72,16 +107,11 @@ class Held(str):  # noqa: SLOT000 - what is read is kept
         return fs.FileInfo(path, fs.FileType.File, mtime_ns=0, size=self.content.size)
 
 
-def open_unpacking(path: str) -> io.FileIO | pa.NativeFile:
-    """A stream of the file's unpacked bytes.
+def open_unpacking(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
+    """A stream of the file's unpacked bytes; and the packed file, if it is one.
 
     Raises `SourceError` where the file cannot be opened.
     """
-    return open_both(path)[0]
-
-
-def open_both(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
-    """As `open_unpacked`; and the packed file, if it is one."""
     try:
         if isinstance(path, Held):
             return unpack(path.open_input_file(path))
@@ -90,8 +120,7 @@ def open_both(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | Non
             return unpack(system.open_input_file(inside))
         stream = io.FileIO(path)
         start = stream.read(4) if stream.seekable() else b""
-        codec = codec_of(start)
-        if codec is None:
+        if _codec_of(start) is None:
             if start:
                 stream.seek(0)
             return stream, None
@@ -101,16 +130,29 @@ def open_both(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | Non
         raise cannot_read(path, error) from None
 
 
+@contextmanager
+def unpacked(path: str) -> Iterator[io.FileIO | pa.NativeFile]:
+    """A stream of the file's unpacked bytes. Raises `SourceError` where it cannot be opened or read."""
+    stream, _ = open_unpacking(path)
+    with stream:
+        try:
+            yield stream
+        except OSError as error:
+            raise cannot_read(path, error) from None
+
+
 def unpack(file: pa.NativeFile) -> tuple[pa.NativeFile, pa.NativeFile | None]:
     """The unpacked content of a file; and the file itself, if it is packed."""
-    codec = codec_of(file.read(4))
+    codec = _codec_of(file.read(4))
     file.seek(0)
     return (file, None) if codec is None else (pa.CompressedInputStream(file, codec), file)
 
 
-def codec_of(start: bytes) -> str | None:
-    """The compression of a file with these first bytes."""
+def _codec_of(start: bytes) -> str | None:
     return next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
+
+
+# ---- what fails ----
 
 
 def cannot_read(path: str, error: BaseException) -> SourceError:
@@ -126,12 +168,62 @@ def cannot_read(path: str, error: BaseException) -> SourceError:
     return SourceError(f"{path} cannot be read: {reason}. Is it complete, and may you read it?")
 
 
-def bytes_of(path: PathLike) -> int:
-    """The size of a file, as it lies there; 0 where there is none."""
+# what libraries raise for damaged bytes: faulty texts, codes beyond the end of a dictionary, absurd sizes,
+# deep nesting
+DAMAGE = (pa.ArrowException, ValueError, IndexError, OverflowError, MemoryError, RecursionError)
+
+
+@contextmanager
+def reading(path: str, kind: str = "Parquet") -> Iterator[None]:
+    """Raise errors of Arrow and of the operating system as `SourceError`, in one line with the path."""
     try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
+        yield
+    except FastndcgError:
+        raise
+    except OSError as error:
+        if error.errno is None:
+            raise unreadable(path, error, kind) from None
+        raise SourceError(
+            f"{path} cannot be read: {os.strerror(error.errno)}. Check the path and its permissions."
+        ) from None
+    except DAMAGE as error:
+        raise unreadable(path, error, kind) from None
+
+
+def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> SourceError:
+    if isinstance(error, MemoryError):
+        return SourceError(
+            f"{path} cannot be read: there is not enough memory for it ({first_line(error)}). "
+            "Read it in parts, or on a machine with more; where it is small, check that it was written "
+            "to its end."
+        )
+    return SourceError(
+        f"{path} cannot be read: {first_line(error)}. Check that it is a {kind} file and was written to its "
+        "end."
+    )
+
+
+def names_of(paths: Sequence[PathLike]) -> str:
+    """The first of several paths, and how many more there are, as messages have them."""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{os.fspath(paths[0])}{more}"
+
+
+@contextmanager
+def naming(paths: Sequence[PathLike]) -> Iterator[None]:
+    """Put the path before messages about its content; a table in memory has none."""
+    if not paths:
+        yield
+        return
+    try:
+        yield
+    except SourceError:
+        raise
+    except (FastndcgError, *DAMAGE) as error:
+        name = names_of(paths)
+        if not isinstance(error, FastndcgError):
+            raise unreadable(name, error) from None
+        raise error.within(f"{name}: ") from None
 
 
 # ---- how far reading is ----
@@ -141,18 +233,14 @@ class Meter:
     """Bytes of files that have been read, as they lie on disk."""
 
     def __init__(self, task: Task, paths: tuple[Any, ...]) -> None:
-        self._task, self._lock = task, threading.Lock()
-        self.done, self.total = 0, 0
+        self._task, self.done, self.total = task, 0, 0
         for path in paths:
-            try:
+            with suppress(OSError, TypeError):  # reading it will say what is wrong
                 self.total += Path(path).stat().st_size
-            except (OSError, TypeError):  # reading it will say what is wrong
-                continue
 
     def add(self, size: int) -> None:
-        with self._lock:
-            self.done = min(self.done + size, self.total)
-            self._task.advance(self.done, self.total)
+        self.done = min(self.done + size, self.total)
+        self._task.advance(self.done, self.total)
 
 
 meter_of_call: ContextVar[Meter | None] = ContextVar("meter_of_call", default=None)
@@ -160,7 +248,7 @@ meter_of_call: ContextVar[Meter | None] = ContextVar("meter_of_call", default=No
 
 @contextmanager
 def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
-    """Show how many bytes of these files are read; a function is called from the threads that read them."""
+    """Show how many bytes of these files are read, or call a function with them."""
     with Task("Reading", "bytes", progress) as task:
         if not task.is_observed:
             yield

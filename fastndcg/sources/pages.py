@@ -26,7 +26,7 @@ from fastndcg.rankings.grouping import SECRET, text_of
 from fastndcg.sources import footers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from fastndcg.sources.footers import Footer
 
@@ -64,63 +64,138 @@ def way_of(leaf: Leaf) -> str:
     return TEXTS if leaf.stored == np.uint8 else NUMBERS
 
 
-def _run(driver: str, pages: _Pages, *arguments: Any) -> Any:
-    """Run a driver as if there were many rows, so that it is compiled: plain drivers are too slow."""
-    return worlds.run(
-        f"reading.decoders.{driver}", math.inf, pages.data, pages.headers, pages.scratch, *arguments
-    )
-
-
 def leaves_of(footer: Footer, names: Collection[str], texts: Collection[str] = ()) -> dict[str, Leaf]:
     """The columns among `names` (numbers) and `texts` that this module can read, judging by the footer."""
     found: dict[str, Leaf] = {}
-    if not footer.rows:
-        return found
     schema = footer.metadata.schema
     places = [place for place, name in enumerate(schema.names) if name in names or name in texts]
-    for place in places:
-        column = schema.column(place)
+    paths = [schema.column(place).path for place in places]
+    for place in places if footer.rows else ():
+        column, name = schema.column(place), schema.column(place).name
         # the name does not identify a nested column, nor one of two columns with the same name
-        is_sole = [schema.column(other).path for other in places].count(column.name) == 1
-        is_supported = (
-            is_sole and column.path == column.name and footer.chunks[0, place, footers.CODEC] in _CODECS
-        )
-        leaf = _leaf_at(place, column, footer.schema) if is_supported else None
-        if leaf is not None and column.name in (texts if leaf.stored == np.uint8 else names):
-            found[column.name] = leaf
+        is_sole = paths.count(name) == 1 and column.path == name
+        is_flat = not column.max_repetition_level and column.max_definition_level <= 1
+        if not (is_sole and is_flat and footer.chunks[0, place, footers.CODEC] in _CODECS):
+            continue
+        kind, optional = footer.schema.field(name).type, bool(column.max_definition_level)
+        is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
+        if column.physical_type == "BYTE_ARRAY" and name in texts:
+            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                found[name] = Leaf(place, optional, np.dtype(np.uint8), np.dtype(np.int32))
+        elif column.physical_type in _NUMBERS and name in names and (is_float or pa.types.is_integer(kind)):
+            stored, dtype = np.dtype(_NUMBERS[column.physical_type]), np.dtype(kind.to_pandas_dtype())
+            if stored == dtype if is_float else stored.kind == "i" and stored.itemsize >= dtype.itemsize:
+                found[name] = Leaf(place, optional, stored, dtype)
     return found
 
 
-def _leaf_at(place: int, column: Any, schema: pa.Schema) -> Leaf | None:
-    kind = schema.field(column.name).type
-    is_flat = not column.max_repetition_level and column.max_definition_level <= 1
-    if (
-        is_flat
-        and column.physical_type == "BYTE_ARRAY"
-        and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
-    ):
-        return Leaf(place, bool(column.max_definition_level), np.dtype(np.uint8), np.dtype(np.int32))
-    is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
-    if column.physical_type not in _NUMBERS or not (is_float or pa.types.is_integer(kind)):
-        return None
-    stored, dtype = np.dtype(_NUMBERS[column.physical_type]), np.dtype(kind.to_pandas_dtype())
-    fits = stored == dtype if is_float else stored.kind == "i" and stored.itemsize >= dtype.itemsize
-    if not fits or not is_flat:
-        return None
-    return Leaf(place, bool(column.max_definition_level), stored, dtype)
+class _Pages(NamedTuple):
+    """Consecutive data pages that share a dictionary."""
+
+    data: Bytes
+    headers: Array  # int64 (n, PAGE_FIELDS)
+    scratch: Bytes  # room to decompress one page
+    entries: Array  # the entries of the dictionary, padded
+    n_entries: int  # without padding
+
+    def cut(self, n: int) -> tuple[_Pages, _Pages]:
+        return self._replace(headers=self.headers[:n]), self._replace(headers=self.headers[n:])
+
+    def run(self, driver: str, *arguments: Any) -> Any:
+        """Run a driver as if there were many rows, so that it is compiled: plain drivers are too slow."""
+        name = f"reading.decoders.{driver}"
+        return worlds.run(name, math.inf, self.data, self.headers, self.scratch, *arguments)
 
 
-class Values:
-    """Reader of one column of consecutive row groups, any number of rows at a time."""
+_NONE = _Pages(*(np.empty(0, np.uint8),) * 4, 0)
+
+
+class _Column:
+    """Reader of one column of consecutive row groups. After `NotReadError` nothing more can be read."""
 
     def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
-        self._leaf = leaf
-        self._pages = _pages(source, footer, groups, leaf, leaf.dtype, self._entries)
+        self._leaf, self._source, self._footer = leaf, source, footer
+        self._entry_type = leaf.dtype  # of the entries of a dictionary
+        self._pages = self._pages_of(groups)
+
+    def _pages_of(self, groups: Iterable[int]) -> Iterator[_Pages]:
+        """Yield the pages in order, with dictionaries, then raise `NotReadError`."""
+        for group in groups:
+            chunk = self._footer.chunks[group, self._leaf.place]
+            entries, n_entries = np.zeros(page_headers.PADDED, self._entry_type), 0
+            left = int(chunk[footers.VALUES])
+            for found in self._pages_of_chunk(chunk, int(self._footer.starts(self._leaf.place)[group])):
+                pages = found
+                if pages.headers[0, page_headers.PAGE_KIND] == page_headers.DICTIONARY_PAGE:
+                    dictionary, pages = pages.cut(1)
+                    known = self._entries(dictionary)
+                    n_entries = len(known)
+                    entries = np.zeros(max(n_entries, page_headers.PADDED), self._entry_type)
+                    entries[:n_entries] = known
+                left -= int(pages.headers[:, page_headers.PAGE_VALUES].sum())
+                kinds = pages.headers[:, page_headers.PAGE_KIND]
+                if left < 0 or (kinds == page_headers.DICTIONARY_PAGE).any():
+                    raise NotReadError
+                if len(pages.headers):
+                    yield pages._replace(entries=entries, n_entries=n_entries)
+            if left:
+                raise NotReadError
+        raise NotReadError
+
+    def _entries(self, dictionary: _Pages) -> Array:
+        stored = self._leaf.stored
+        n, size = dictionary.headers[0, [page_headers.PAGE_VALUES, page_headers.PAGE_BYTES]].tolist()
+        if n * stored.itemsize > size:
+            raise NotReadError
+        entries, bits = np.empty(n, stored), f"u{stored.itemsize}"
+        none = np.zeros(page_headers.PADDED, bits)
+        if dictionary.run("values_of_pages", stored.itemsize, none, 0, entries.view(bits)) != n:
+            raise NotReadError
+        return entries
+
+    def _pages_of_chunk(self, chunk: Array, at: int) -> Iterator[_Pages]:
+        """All pages in one row group, without `entries`; the dictionary page, if any, comes first."""
+        codec = int(chunk[footers.CODEC])
+        if codec not in _CODECS or chunk[footers.ENCRYPTED]:
+            raise NotReadError
+        stop, window = at + int(chunk[footers.STORED]), _WINDOW
+        limits = int(chunk[footers.VALUES]), min(int(chunk[footers.BYTES]), _MOST_BYTES)
+        table, scratch = np.empty((_PAGES, page_headers.PAGE_FIELDS), np.int64), np.empty(0, np.uint8)
+        while at < stop:
+            self._source.seek(at)
+            block = self._source.read_buffer(min(window, stop - at))
+            data, done, used = read_only(np.frombuffer(block, np.uint8)), 0, 1
+            while used:
+                arguments = (data[done:], table, codec, self._leaf.optional, *limits)
+                found, used = worlds.run("reading.decoders.find_pages", math.inf, *arguments)
+                if used < 0:
+                    raise NotReadError
+                headers = table[:found].copy()
+                _verify(data[done:], headers)
+                longest = int(headers[:, page_headers.PAGE_BYTES].max(initial=0)) + page_headers.SPARE
+                if len(scratch) < longest:
+                    # from Arrow's pool, which reuses memory that NumPy would fault in anew
+                    scratch = np.frombuffer(pa.allocate_buffer(longest), np.uint8)
+                if found:
+                    yield _Pages(data[done:], headers, scratch, np.empty(0), 0)
+                done += used
+            if not done:
+                if len(block) < window:
+                    raise NotReadError  # the chunk or the file ends within a page
+                window *= 2
+            at += done
+
+
+class Values(_Column):
+    """Reads any number of rows at a time."""
+
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
         self._next = _NONE
-        self._left = np.empty(0, leaf.dtype)  # the rest of the last page, if not all of it was returned
+        self._left = np.empty(0, self._leaf.dtype)  # the rest of the last page, if not all was returned
 
     def read(self, rows: int) -> pa.Array:
-        """Return the next rows. After `NotReadError` nothing more can be read."""
+        """Return the next rows."""
         dtype = self._leaf.dtype
         buffer = pa.allocate_buffer(rows * dtype.itemsize)
         out = np.frombuffer(buffer, dtype)
@@ -145,15 +220,10 @@ class Values:
                 self._decode(first, self._left)
         return pa.Array.from_buffers(pa.from_numpy_dtype(dtype), rows, [None, buffer])
 
-    def _entries(self, dictionary: _Pages) -> Array:
-        return _entries(dictionary, self._leaf.stored)
-
     def _decode(self, pages: _Pages, out: Array) -> None:
         bits = f"u{out.itemsize}"  # as unsigned integers, since a kernel is compiled for each dtype
-        entries, n_entries = pages.entries.view(bits), pages.n_entries
-        stored = self._leaf.stored.itemsize
-        found = _run("values_of_pages", pages, stored, entries, n_entries, out.view(bits))
-        if found != len(out):
+        arguments = self._leaf.stored.itemsize, pages.entries.view(bits), pages.n_entries, out.view(bits)
+        if pages.run("values_of_pages", *arguments) != len(out):
             raise NotReadError
 
 
@@ -164,8 +234,8 @@ class Texts(Values):
     in each call, and more memory than what was read.
     """
 
-    def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
-        super().__init__(source, footer, groups, leaf)
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
         self._begin(pa.array([], pa.string()))
 
     def _begin(self, texts: pa.Array) -> None:
@@ -205,18 +275,8 @@ class Texts(Values):
 
     def _decode(self, pages: _Pages, out: Array) -> None:
         while len(pages.headers):
-            done = _run(
-                "texts_of_pages",
-                pages,
-                pages.entries,
-                pages.n_entries,
-                SECRET,
-                self._slots,
-                self._ends,
-                self._store,
-                self._state,
-                out,
-            )
+            table = self._slots, self._ends, self._store, self._state
+            done = pages.run("texts_of_pages", pages.entries, pages.n_entries, SECRET, *table, out)
             if done < 0 or len(self._store) > _MOST_TEXT:
                 raise NotReadError
             first, pages = pages.cut(done)
@@ -236,18 +296,16 @@ class Texts(Values):
         self._store = store
 
 
-class Runs:
+class Runs(_Column):
     """The same as `Values`, for ids: returns run-end encoded arrays. Neighbouring runs have different ids."""
 
-    def __init__(self, source: pa.NativeFile, footer: Footer, groups: Iterable[int], leaf: Leaf) -> None:
-        self._leaf = leaf
-        self._pages = _pages(
-            source, footer, groups, leaf, np.dtype(np.int64), lambda page: _entries(page, leaf.stored)
-        )
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
+        self._entry_type = np.dtype(np.int64)
         self._ids, self._ends = np.empty(0, np.int64), np.empty(0, np.int64)  # decoded runs, not returned yet
 
     def read(self, rows: int) -> pa.RunEndEncodedArray:
-        """Return the next rows, at least one. After `NotReadError` nothing more can be read."""
+        """Return the next rows, at least one."""
         ids, ends = [self._ids], [self._ends]
         known = int(self._ends[-1]) if len(self._ends) else 0
         while known < rows:
@@ -270,112 +328,14 @@ class Runs:
         rows = int(pages.headers[:, page_headers.PAGE_VALUES].sum())
         for most in (rows // _ROWS_OF_RUN + 1, rows):
             ids, ends = np.empty(most, np.int64), np.empty(most, np.int64)
-            stored, entries = self._leaf.stored.itemsize, pages.entries
-            found = _run("runs_of_pages", pages, stored, entries, pages.n_entries, ids, ends)
+            arguments = self._leaf.stored.itemsize, pages.entries, pages.n_entries, ids, ends
+            found = pages.run("runs_of_pages", *arguments)
             if found >= 0:
                 return ids[:found], ends[:found]
         raise NotReadError
 
 
-# ---- pages ----
-
-
-class _Pages(NamedTuple):
-    """Consecutive data pages that share a dictionary."""
-
-    data: Bytes
-    headers: Array  # int64 (n, PAGE_FIELDS)
-    scratch: Bytes  # room to decompress one page
-    entries: Array  # the entries of the dictionary, padded
-    n_entries: int  # without padding
-
-    def cut(self, n: int) -> tuple[_Pages, _Pages]:
-        return self._replace(headers=self.headers[:n]), self._replace(headers=self.headers[n:])
-
-
-_NONE = _Pages(*(np.empty(0, np.uint8),) * 4, 0)
-
-
-def _pages(
-    source: pa.NativeFile,
-    footer: Footer,
-    groups: Iterable[int],
-    leaf: Leaf,
-    dtype: np.dtype[Any],
-    entries_of: Callable[[_Pages], Array],
-) -> Iterator[_Pages]:
-    """Yield the pages of a column in order, with dictionaries as `dtype`, then raise `NotReadError`."""
-    for group in groups:
-        chunk = footer.chunks[group, leaf.place]
-        entries, n_entries, left = np.zeros(page_headers.PADDED, dtype), 0, int(chunk[footers.VALUES])
-        for found in _pages_of_chunk(source, chunk, int(footer.starts(leaf.place)[group]), leaf):
-            pages = found
-            if pages.headers[0, page_headers.PAGE_KIND] == page_headers.DICTIONARY_PAGE:
-                dictionary, pages = pages.cut(1)
-                known = entries_of(dictionary)
-                n_entries = len(known)
-                entries = np.zeros(max(n_entries, page_headers.PADDED), dtype)
-                entries[:n_entries] = known
-            left -= int(pages.headers[:, page_headers.PAGE_VALUES].sum())
-            if left < 0 or (pages.headers[:, page_headers.PAGE_KIND] == page_headers.DICTIONARY_PAGE).any():
-                raise NotReadError
-            if len(pages.headers):
-                yield pages._replace(entries=entries, n_entries=n_entries)
-        if left:
-            raise NotReadError
-    raise NotReadError
-
-
-def _entries(dictionary: _Pages, stored: np.dtype[Any]) -> Array:
-    n, size = (
-        int(dictionary.headers[0, place]) for place in (page_headers.PAGE_VALUES, page_headers.PAGE_BYTES)
-    )
-    if n * stored.itemsize > size:
-        raise NotReadError
-    entries, bits = np.empty(n, stored), f"u{stored.itemsize}"
-    none = np.zeros(page_headers.PADDED, bits)
-    found = _run("values_of_pages", dictionary, stored.itemsize, none, 0, entries.view(bits))
-    if found != n:
-        raise NotReadError
-    return entries
-
-
-def _pages_of_chunk(source: pa.NativeFile, chunk: Array, at: int, leaf: Leaf) -> Iterator[_Pages]:
-    """All pages of a column in one row group, without `entries`; the dictionary page, if any, comes first."""
-    codec = int(chunk[footers.CODEC])
-    if codec not in _CODECS or chunk[footers.ENCRYPTED]:
-        raise NotReadError
-    stop, window = at + int(chunk[footers.STORED]), _WINDOW
-    limits = int(chunk[footers.VALUES]), min(int(chunk[footers.BYTES]), _MOST_BYTES)
-    table, scratch = np.empty((_PAGES, page_headers.PAGE_FIELDS), np.int64), np.empty(0, np.uint8)
-    while at < stop:
-        source.seek(at)
-        block = source.read_buffer(min(window, stop - at))
-        data, done, used = read_only(np.frombuffer(block, np.uint8)), 0, 1
-        while used:
-            arguments = (data[done:], table, codec, leaf.optional, *limits)
-            found, used = worlds.run("reading.decoders.find_pages", math.inf, *arguments)
-            if used < 0:
-                raise NotReadError
-            headers = table[:found].copy()
-            _check(data[done:], headers)
-            longest = int(headers[:, page_headers.PAGE_BYTES].max(initial=0)) + page_headers.SPARE
-            if (
-                len(scratch) < longest
-            ):  # from Arrow's pool, which reuses memory that NumPy would fault in anew
-                scratch = np.frombuffer(pa.allocate_buffer(longest), np.uint8)
-            pages = _Pages(data[done:], headers, scratch, np.empty(0), 0)
-            if found:
-                yield pages
-            done += used
-        if not done:
-            if len(block) < window:
-                raise NotReadError  # the chunk or the file ends within a page
-            window *= 2
-        at += done
-
-
-def _check(data: Bytes, headers: Array) -> None:
+def _verify(data: Bytes, headers: Array) -> None:
     """Raise `NotReadError` for a page that does not match its checksum."""
     has_checksum = headers[:, page_headers.PAGE_CHECKSUM] != page_headers.ABSENT
     for header in headers[has_checksum] if has_checksum.any() else ():

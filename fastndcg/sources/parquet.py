@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import is_list, is_text, without_views
+from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError
 from fastndcg.kernels.compile import worlds
-from fastndcg.sources import row_groups
-from fastndcg.sources.footers import BYTES, PLACES, VALUES
+from fastndcg.sources.footers import BYTES, PLACES, STORED, VALUES, read_footer
 from fastndcg.sources.joined import common_type
-from fastndcg.sources.messages import naming, reading
-from fastndcg.sources.opened import Format, OfText, Opened
-from fastndcg.sources.row_groups import Part, Wanted, in_order, part_of, read_span, read_type, spans_of
+from fastndcg.sources.opened import OfText, Opened
+from fastndcg.sources.opening import Format, naming, reading
+from fastndcg.sources.row_groups import How, Part, Span, read_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
@@ -28,22 +29,37 @@ if TYPE_CHECKING:
     from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 # mean rows of a row group from which pages are read here: Python takes 0.1 ms for a column of a group
 LEAST_ROWS_OF_A_GROUP = 1 << 18
 # a row of ids takes less than half a byte only where most repeat the one before: ids in any order take 10 to
 # 20 bits
 _BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
+# row groups read by one task: enough of them for all threads, but long, since what is read at once needs no
+# joining (a column of one file read whole costs 20 to 25 % less than in pieces)
+_FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
 
 
 def open_files(paths: list[PathLike], files: list[File], threads: int) -> ParquetFiles:
     """Read the footer of each file, once. Raises as `read_parquet` does."""
-    parts = list(in_order(part_of, files, threads))
+    parts = list(in_order(_part_of, files, threads))
     schema = parts[0].footer.schema
     keys = [key for key in files[0].partition if key not in schema.names]  # only in the names of folders
     ends = np.cumsum([part.footer.n_rows for part in parts]).tolist()
     return ParquetFiles(
         format=PARQUET, paths=paths, threads=threads, schema=schema, keys=keys, parts=parts, ends=ends
     )
+
+
+def _part_of(file: File) -> Part:
+    """A file and its footer, whose numbers agree with one another."""
+    with reading(file.path):
+        stamp = file.stamp()  # before the footer: a file that changes in between is found out later
+        with file.filesystem.open_input_file(file.path) as source:
+            footer = read_footer(source)
+    return Part(file, footer, stamp, range(len(footer.rows)))
 
 
 _BEGINS = b"PAR[1E]"  # plain and encrypted
@@ -55,13 +71,17 @@ class ParquetFiles(Opened):
     """Parquet files and their footers; once columns are chosen, how to read these."""
 
     parts: list[Part]
-    wanted: Wanted = field(default_factory=lambda: Wanted([], {}, frozenset(), 1))
+    how: How = field(default_factory=lambda: How({}, frozenset()))
 
     is_exact = True
 
     @property
     def decoders(self) -> int:  # type: ignore[override]
         return self.threads
+
+    @property
+    def n_files(self) -> int:  # type: ignore[override]
+        return len(self.parts)
 
     @property
     def first(self) -> str:
@@ -73,10 +93,16 @@ class ParquetFiles(Opened):
 
     @property
     def names_in_all(self) -> list[str]:
-        return [name for name in self.names if all(part.has(name) for part in self.parts)]
+        known = [{*part.footer.schema.names, *part.file.partition} for part in self.parts]
+        return [name for name in self.names if all(name in each for each in known)]
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        """The types of columns in all files. Raises `SourceError` where a column has none."""
+        """The types of columns in all files. Raises `SourceError` where a column has none, and where a footer
+        contradicts itself about one.
+        """
+        for part in self.parts:
+            with reading(part.file.path):
+                part.footer.check(names)
         types = {}
         for name in names:
             kinds = [(part.file.path, part.type_of(name)) for part in self.parts]
@@ -105,29 +131,82 @@ class ParquetFiles(Opened):
         return replace(self, parts=parts, ends=np.cumsum(rows).tolist())
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
-        for part in self.parts:
-            with reading(part.file.path):
-                part.footer.check(columns.names)
         types = self.types_of(columns.names) if types is None else dict(types)
+        in_lists = is_list(types[columns.relevance])
         # a query id stands on each of its documents: a dictionary decodes five times as fast as the strings
         # themselves
         words = () if columns.grades is None else (columns.relevance,)
-        repeated = () if is_list(types[columns.relevance]) else (*columns.id_columns, *columns.keep, *words)
+        repeated = () if in_lists else (*columns.id_columns, *columns.keep, *words)
         encoded = {name for name in repeated if name is not None and is_text(types[name])}
-        partitions = {name for name in types if any(part.type_of(name) is None for part in self.parts)}
-        wanted = Wanted(self.parts, types, frozenset(encoded | partitions), self.threads)
-        if not is_list(types[columns.relevance]):
-            wanted = _with_leaves(wanted, None if columns.keys else columns.query)
-        kinds = {name: read_type(wanted, name) for name in types}
-        return replace(self, columns=columns, types=kinds, encoded=wanted.encoded, wanted=wanted)
+        encoded |= {name for name in types if name in self.keys}
+        kinds = {name: pa.dictionary(pa.int32(), types[name]) for name in encoded}
+        parts, how = self.parts, How(types | kinds, frozenset(encoded))
+        least = LEAST_ROWS_OF_A_GROUP * max(sum(len(part.groups) for part in parts), 1)
+        # from afar pyarrow asks for all columns at once
+        if self.ends[-1] >= least and not in_lists and all(part.file.is_local for part in parts):
+            parts, how = self._from_pages(how, None if columns.keys else columns.query)
+        return replace(self, columns=columns, types=how.types, encoded=how.encoded, parts=parts, how=how)
+
+    def _from_pages(self, how: How, query: str | None) -> tuple[list[Part], How]:
+        """The columns that are read from their pages, now or once that pays."""
+        from fastndcg.sources.pages import leaves_of, way_of
+
+        names = [name for name in how.types if name not in how.encoded]
+        texts = [] if query is None or query in names else [query]
+        parts = [part._replace(leaves=leaves_of(part.footer, names, texts)) for part in self.parts]
+        runs = {query} if query is not None and _stands_in_runs(parts, query) else set()
+        by_pyarrow = runs if texts else set()  # of texts in runs it makes dictionaries sooner
+        ways: dict[str, dict[str, None]] = {}
+        for part in parts:
+            for name, leaf in part.leaves.items():
+                if name not in by_pyarrow:
+                    ways.setdefault(way_of(leaf), {})[name] = None
+        plain: dict[str, str] = {}
+        for way, values in ways.items():
+            if not worlds.pays(way, self.ends[-1] * len(values)):
+                plain |= dict.fromkeys(values, way)
+        by_pyarrow = by_pyarrow | plain.keys()
+        parts = [
+            part._replace(leaves={name: leaf for name, leaf in part.leaves.items() if name not in by_pyarrow})
+            for part in parts
+        ]
+        runs -= by_pyarrow
+        kinds = {name: pa.run_end_encoded(pa.int32(), how.types[name]) for name in runs}
+        return parts, How(how.types | kinds, how.encoded, frozenset(runs), plain)
 
     def size(self) -> tuple[int, float]:
+        """The size of a row is estimated from the first row groups."""
         with naming(self.paths):
-            return self.ends[-1], _bytes_of_a_row(self.wanted)
+            total, rows = 0.0, 0
+            for part in self.parts[:8]:
+                rows += sum(part.footer.rows[:8])
+                for name, kind in self.types.items():
+                    kind = getattr(kind, "value_type", kind)  # noqa: PLW2901 - of lists, dictionaries and runs
+                    chunks = part.footer.chunks[:8, part.footer.places_of([name])].reshape(-1, PLACES)
+                    for values, size in chunks[:, [VALUES, BYTES]].astype(np.float64).tolist():
+                        try:
+                            total += max(values * kind.bit_width / 8, 1.0)
+                        except (
+                            ValueError
+                        ):  # texts: their own bytes and an offset, or the code of a dictionary
+                            total += values * 8 + size
+            return self.ends[-1], total / rows + 4 if rows else 4.0
+
+    def _spans(self, most: int) -> Iterator[Span]:
+        """Consecutive row groups of a file with at most `most` rows in all; a single one may have more."""
+        for part in self.parts:
+            start, rows = part.groups.start, 0
+            for group in part.groups:
+                size = part.footer.rows[group]
+                if rows and rows + size > most:
+                    yield Span(part, range(start, group), rows)
+                    start, rows = group, 0
+                rows += size
+            if rows:
+                yield Span(part, range(start, part.groups.stop), rows)
 
     def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
-        spans = spans_of(self.wanted, most)
-        yield (row_groups.read_steps(self.wanted, span, list(names), most) for span in spans)
+        yield (read_steps(self.how, span, list(names), most) for span in self._spans(most))
 
     def table(
         self,
@@ -135,69 +214,59 @@ class ParquetFiles(Opened):
         of_text: OfText | None = None,  # noqa: ARG002 - Parquet says it itself
         progress: Progress = None,
     ) -> pa.Table:
-        """The named columns of all files, whole columns at once."""
-        wanted = self.wanted
-        if list(wanted.types) != list(names):
-            for part in self.parts:
-                with reading(part.file.path):
-                    part.footer.check(names)
+        """The named columns of all files: spans, or columns of spans, are tasks of several threads."""
+        how = self.how
+        if list(how.types) != list(names):
             types = self.types_of(names)
-            texts = frozenset(name for name in names[:1] if is_text(types[name]))
-            wanted = Wanted(self.parts, types, texts, self.threads)
-        return row_groups.read_table(wanted, progress)
+            texts = {name for name in names[:1] if is_text(types[name])}
+            kinds = {name: pa.dictionary(pa.int32(), types[name]) for name in texts}
+            how = How(types | kinds, frozenset(texts))
+        total = self.ends[-1]
+        share = total // self.threads
+        most, shorter = (min(max(n, _FEWEST_ROWS), _MOST_ROWS) for n in (share * len(names), share))
+        spans = list(self._spans(most))
+        if len(spans) >= 2 * self.threads:
+            tasks = [(how, span, list(names)) for span in spans]
+        else:
+            # columns are separate tasks if spans would leave threads idle; texts take as long as the others
+            leaves = [leaf for part in self.parts for leaf in part.leaves.items()]
+            coded = {name for name, leaf in leaves if leaf.stored == np.uint8}
+            short = list(self._spans(shorter)) if coded else []
+            tasks = [(how, span, [name]) for name in names for span in (short if name in coded else spans)]
+        chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
+        done = 0
+        with Task("Reading", "rows", progress) as task:
+            task.advance(0, total)
+            for (_, span, columns), arrays in zip(tasks, in_order(_read, tasks, self.threads), strict=True):
+                for name, column in zip(columns, arrays, strict=True):
+                    chunks[name].extend(column.chunks)
+                done += span.rows * len(columns)
+                task.advance(done // len(names), total)
+        return pa.table({name: pa.chunked_array(chunks[name], how.types[name]) for name in names})
 
     def rows_of(self, name: str, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
         """Ascending rows of a column; only row groups that have some of them are read."""
-        wanted = Wanted(self.parts, self.types_of([name]), frozenset(), self.threads)
+        how = How(self.types_of([name]), frozenset())
         tasks, taken, end = [], [], 0
-        for span in spans_of(wanted, 1):
+        for span in self._spans(1):
             start, end = end, end + span.rows
             first, stop = np.searchsorted(rows, (start, end))
             if first < stop:
-                tasks.append((wanted, span, [name]))
+                tasks.append((how, span, [name]))
                 taken.append(pa.array(rows[first:stop] - start))
-        columns = in_order(read_span, tasks, wanted.threads)
+        columns = in_order(_read, tasks, self.threads)
         found = [column.take(places) for (column,), places in zip(columns, taken, strict=True)]
-        return pa.chunked_array([chunk for each in found for chunk in each.chunks], wanted.types[name])
+        return pa.chunked_array([chunk for each in found for chunk in each.chunks], how.types[name])
 
 
-def _with_leaves(wanted: Wanted, query: str | None) -> Wanted:
-    """The same files, where it is known which columns are read from their pages, now or once that pays."""
-    n_groups = sum(len(part.groups) for part in wanted.parts)
-    n_rows = sum(part.footer.rows[group] for part in wanted.parts for group in part.groups)
-    is_short = n_rows < LEAST_ROWS_OF_A_GROUP * max(n_groups, 1)
-    # from afar pyarrow asks for all columns at once
-    is_local = any(part.file.is_local for part in wanted.parts)
-    if is_short or not is_local:
-        return wanted
-    from fastndcg.sources.pages import leaves_of, way_of
-
-    names = [name for name in wanted.types if name not in wanted.encoded]
-    texts = [] if query is None or query in names else [query]
-    parts = [
-        part._replace(leaves=leaves_of(part.footer, names, texts)) if part.file.is_local else part
-        for part in wanted.parts
-    ]
-    runs = frozenset({query} if query is not None and _stands_in_runs(parts, query) else ())
-    ways = {name: way_of(leaf) for part in parts for name, leaf in part.leaves.items()}
-    by_pyarrow = set(runs) if texts else set()  # of texts in runs it makes dictionaries sooner
-    plain: dict[str, str] = {}
-    for way in dict.fromkeys(way for name, way in ways.items() if name not in by_pyarrow):
-        values = [name for name in ways if ways[name] == way and name not in runs - {*names}]
-        if not worlds.pays(way, n_rows * len(values)):
-            plain |= dict.fromkeys(values, way)
-    by_pyarrow |= plain.keys()
-    parts = [
-        part._replace(leaves={name: leaf for name, leaf in part.leaves.items() if name not in by_pyarrow})
-        for part in parts
-    ]
-    return wanted._replace(parts=parts, runs=runs - by_pyarrow, plain=plain)
+def _read(task: tuple[How, Span, list[str]]) -> list[pa.ChunkedArray]:
+    """The named columns of a span."""
+    (table,) = read_steps(*task, task[1].rows)  # to its end, where the file is looked at again
+    return list(table.columns)
 
 
 def _stands_in_runs(parts: list[Part], name: str) -> bool:
     """Whether a column of integers takes so few bytes that most rows must repeat the one before."""
-    from fastndcg.sources.footers import STORED
-
     size, rows = 0, 0
     for part in parts:
         if name not in part.leaves or part.footer.n_rows > _MOST_ROWS_IN_RUNS:
@@ -214,22 +283,13 @@ def _partition_type(values: Iterable[str | None]) -> pa.DataType:
     return pa.int64() if all(value is None or is_integer(value) for value in values) else pa.string()
 
 
-def _bytes_of_a_row(wanted: Wanted) -> float:
-    """Approximate size of a decoded row in bytes, estimated from the first row groups."""
-    total, rows = 0.0, 0
-    for part in wanted.parts[:8]:
-        rows += sum(part.footer.rows[:8])
-        for name, kind in wanted.types.items():
-            for chunk in part.footer.chunks[:8, part.footer.places_of([name])].reshape(-1, PLACES):
-                total += _bytes_of_a_chunk(kind, chunk)
-    return total / rows + 4 if rows else 4.0
-
-
-def _bytes_of_a_chunk(kind: pa.DataType, chunk: npt.NDArray[np.int64]) -> float:
-    if is_list(kind):
-        kind = kind.value_type
-    values = float(chunk[VALUES])
+def in_order(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
+    """`map` on threads of its own: pyarrow's pool belongs to the whole process."""
+    if threads == 1 or len(items) < 2:
+        yield from map(function, items)
+        return
+    pool = ThreadPoolExecutor(min(threads, len(items)), "fastndcg-parquet")
     try:
-        return max(values * float(kind.bit_width) / 8, 1.0)
-    except ValueError:  # strings: their own bytes and an offset, or the code of a dictionary
-        return values * 8 + float(chunk[BYTES])
+        yield from pool.map(function, items)
+    finally:
+        pool.shutdown(cancel_futures=True)

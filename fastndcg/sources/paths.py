@@ -8,38 +8,23 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
-from fastndcg.sources.messages import reading
-from fastndcg.sources.opening import Held, unpack
+from fastndcg.sources.opening import Held, reading, unpack
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fastndcg.sources.opening import Format
     from fastndcg.typing import Path as PathLike
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _PARTITION = re.compile(r"([^=/]+)=([^/]*)")
 _WILDCARDS = re.compile(r"[*?\[]")
-
-
-class NamesOfFiles(Protocol):
-    """What a format says of its files."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def wanted(self) -> str: ...
-
-    @property
-    def unnamed(self) -> bytes: ...
-
-    def has_ending(self, path: Any) -> bool: ...
 
 
 class Stamp(NamedTuple):
@@ -88,7 +73,7 @@ class File(NamedTuple):
         return self._replace(filesystem=Held(self.path, read))
 
     def stamp(self) -> Stamp:
-        if self.is_local:
+        if isinstance(self.filesystem, fs.LocalFileSystem):
             status = os.stat(self.path)  # noqa: PTH116 - filesystems have texts as paths
             return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
         info = self.filesystem.get_file_info(self.path)
@@ -97,20 +82,21 @@ class File(NamedTuple):
     @contextmanager
     def unchanged(self, since: Stamp) -> Iterator[None]:
         """Read the file within this block. Raises `SourceError` if its stamp is another before or after."""
-        self._check(since)
+
+        def check() -> None:
+            if self.stamp() != since:
+                raise SourceError(
+                    f"{self.path} was replaced or written to while it was read; "
+                    "read it again once it is complete, and write a new version under another name."
+                )
+
+        check()
         try:
             yield
         except Exception:
-            self._check(since)  # why it cannot be read, then
+            check()  # why it cannot be read, then
             raise
-        self._check(since)
-
-    def _check(self, since: Stamp) -> None:
-        if self.stamp() != since:
-            raise SourceError(
-                f"{self.path} was replaced or written to while it was read; "
-                "read it again once it is complete, and write a new version under another name."
-            )
+        check()
 
 
 def as_list(path: PathLike | Iterable[PathLike]) -> list[PathLike]:
@@ -124,26 +110,26 @@ def as_list(path: PathLike | Iterable[PathLike]) -> list[PathLike]:
     return list(path)
 
 
-def find_files(paths: list[PathLike], kind: NamesOfFiles) -> list[File]:
+def find_files(paths: list[PathLike], kind: Format) -> list[File]:
     """All files of the paths, each once. Of folders and patterns, only files of this format.
 
     A file that links in a folder lead to again counts once. Raises `SourceError` if two paths name one file.
     """
     if not paths:
         raise SourceError("path is an empty list; name at least one file")
+    found = [(place, file) for place, path in enumerate(paths) for file in _expand(path, kind)]
+    if len(found) == 1:
+        return [found[0][1]]
     files: list[File] = []
     seen: dict[object, tuple[int, str]] = {}
-    for place, path in enumerate(paths):
-        for file in _expand(path, kind):
-            identity = identity_of(file.path) if file.is_local else file.path
-            first, name = seen.setdefault(identity, (place, file.path))
-            if first != place:
-                both = "is named twice" if name == file.path else f"and {name} are one file"
-                raise SourceError(
-                    f"{file.path} {both}, so its documents would count twice; name each file once"
-                )
-            if name == file.path:
-                files.append(file)
+    for place, file in found:
+        identity = identity_of(file.path) if file.is_local else file.path
+        first, name = seen.setdefault(identity, (place, file.path))
+        if first != place:
+            both = "is named twice" if name == file.path else f"and {name} are one file"
+            raise SourceError(f"{file.path} {both}, so its documents would count twice; name each file once")
+        if name == file.path:
+            files.append(file)
     return files
 
 
@@ -154,21 +140,33 @@ def local_files(paths: Iterable[str]) -> Iterator[str]:
             yield str(path)
         elif path:
             with suppress(OSError, ValueError):  # the error of reading says more
-                filesystem, inside = _filesystem(path)
+                filesystem, _, _, files = _named(path)
                 if isinstance(filesystem, fs.LocalFileSystem):
-                    yield from _named(filesystem, inside)[1]
+                    yield from files
 
 
-def _named(filesystem: fs.FileSystem, inside: str) -> tuple[fs.FileType, list[str]]:
-    """The type of a path, and its files: itself, all in a folder, or all that match if it is not found."""
+def _named(text: str) -> tuple[fs.FileSystem, str, fs.FileType, list[str]]:
+    """The file system of a path, the path in it, its type, and its files: itself, all in a folder, or all
+    that match if it is not found.
+    """
+    filesystem, inside = _filesystem(text)
     info = filesystem.get_file_info(inside)
     if info.type == fs.FileType.NotFound:
         matches = _glob(filesystem, inside) if _WILDCARDS.search(inside) else []
-        return info.type, sorted({file for match in matches for file in _files_of(filesystem, match)})
-    return info.type, _files_of(filesystem, info) if info.type == fs.FileType.Directory else [inside]
+        files = sorted({file for match in matches for file in _files_of(filesystem, match)})
+        return filesystem, inside, info.type, files
+    files = _files_of(filesystem, info) if info.type == fs.FileType.Directory else [inside]
+    return filesystem, inside, info.type, files
 
 
-def _expand(path: PathLike, kind: NamesOfFiles) -> list[File]:
+def _filesystem(text: str) -> tuple[fs.FileSystem, str]:
+    if "://" in text or text.startswith("file:"):
+        return fs.FileSystem.from_uri(text)  # type: ignore[no-any-return]
+    path = Path(text)
+    return fs.LocalFileSystem(), (path.expanduser() if text.startswith("~/") else path).as_posix()
+
+
+def _expand(path: PathLike, kind: Format) -> list[File]:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(f"path holds a {type(path).__name__}, {path!r}; wanted paths of files")
     text = os.fspath(path)
@@ -177,11 +175,16 @@ def _expand(path: PathLike, kind: NamesOfFiles) -> list[File]:
     if not text:
         raise SourceError('path is an empty string; wanted a file, folder or pattern, "." for this folder')
     with reading(text, kind.name):
-        filesystem, inside = _filesystem(text)
-        is_a, found = _named(filesystem, inside)
+        filesystem, inside, is_a, found = _named(text)
         if is_a not in (fs.FileType.NotFound, fs.FileType.Directory):
             return [File(filesystem, inside)]
-        files = _only(filesystem, found, kind)
+        files = [file for file in found if kind.has_ending(file)]
+        if not files:
+            # those without an ending that begin as the format does, as Hive and Trino write Parquet
+            for file in found:
+                if "." not in _base(file):
+                    with filesystem.open_input_file(file) as source:
+                        files += [file] if re.match(kind.unnamed, source.read(8)) else []
     if files:
         return [File(filesystem, file) for file in files]
     if is_a == fs.FileType.Directory:
@@ -193,15 +196,11 @@ def _expand(path: PathLike, kind: NamesOfFiles) -> list[File]:
     elif _WILDCARDS.search(inside):
         missing = f'no file matches "{text}"'
     else:
-        raise SourceError(f"{text} does not exist.{_nearest(filesystem, inside)} Check the path.")
+        parent, _, name = inside.rstrip("/").rpartition("/")
+        folder = fs.FileSelector(parent or ("/" if inside.startswith("/") else "."), allow_not_found=True)
+        hint = suggest(name, [_base(info.path) for info in filesystem.get_file_info(folder)])
+        raise SourceError(f"{text} does not exist.{hint} Check the path.")
     raise SourceError(f"{missing}; wanted names that end in {kind.wanted}. Check the path.")
-
-
-def _filesystem(text: str) -> tuple[fs.FileSystem, str]:
-    if "://" in text or text.startswith("file:"):
-        return fs.FileSystem.from_uri(text)  # type: ignore[no-any-return]
-    path = Path(text)
-    return fs.LocalFileSystem(), (path.expanduser() if text.startswith("~/") else path).as_posix()
 
 
 def _files_of(filesystem: fs.FileSystem, info: fs.FileInfo) -> list[str]:
@@ -215,20 +214,6 @@ def _files_of(filesystem: fs.FileSystem, info: fs.FileInfo) -> list[str]:
 
 def _hidden(inside: str) -> bool:
     return any(part[:1] in (".", "_") and "=" not in part for part in inside.split("/") if part)
-
-
-def _only(filesystem: fs.FileSystem, files: list[str], kind: NamesOfFiles) -> list[str]:
-    """The files of a format, by their names. Where none is named so, those without an ending that begin as
-    the format does, as Hive and Trino write Parquet.
-    """
-    if named := [file for file in files if kind.has_ending(file)]:
-        return named
-    return [file for file in files if "." not in _base(file) and _begins(filesystem, file, kind.unnamed)]
-
-
-def _begins(filesystem: fs.FileSystem, file: str, pattern: bytes) -> bool:
-    with filesystem.open_input_file(file) as source:
-        return bool(re.match(pattern, source.read(8)))
 
 
 def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
@@ -278,12 +263,6 @@ def identity_of(path: str) -> object:
         if status.st_ino:
             return status.st_dev, status.st_ino
     return path
-
-
-def _nearest(filesystem: fs.FileSystem, path: str) -> str:
-    parent, _, name = path.rstrip("/").rpartition("/")
-    selector = fs.FileSelector(parent or ("/" if path.startswith("/") else "."), allow_not_found=True)
-    return suggest(name, [_base(info.path) for info in filesystem.get_file_info(selector)])
 
 
 def _base(path: str) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+import pyarrow as pa
+
+from fastndcg.common.threads import check_threads
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.csv import CSV
-from fastndcg.sources.opened import Format, Opened, threads_of
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.scan import FileStream, threads_ahead
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
     from fastndcg.common.progress import Progress
     from fastndcg.rankings.rankings import Rankings
+    from fastndcg.sources.opened import Opened
+    from fastndcg.sources.opening import Format
     from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords
 
@@ -24,8 +28,9 @@ def open_path(kind: Format, path: PathLike | Iterable[PathLike], threads: int | 
     # here: pyarrow's file systems bring ssl, a third of the import
     from fastndcg.sources.paths import as_list, find_files
 
-    workers, paths = threads_of(threads), as_list(path)
-    return kind.open(paths, find_files(paths, kind), workers)
+    paths, workers = as_list(path), check_threads(threads) or int(pa.cpu_count())
+    opened: Opened = kind.open(paths, find_files(paths, kind), workers)
+    return opened
 
 
 @with_roles
@@ -46,20 +51,16 @@ def read_parquet(
         are read in the order of their names, or of the list. In folders, names that begin with `.` or `_` are
         ignored.
     query, relevance, score, doc_id, is_judged : str, optional
-        Names of columns. By default, query, relevance and score are found by their usual names. `query` may
-        be several, whose values together are the id, as in ["query_id", "day"]. Long form has
-        a row for each document, in any order. List-column form has a row for each query, with lists in the
-        columns of relevance, score, doc_id and is_judged; without a query column, the row number is the id.
-    keep : str or sequence of str
-        Query-level columns or partition keys to carry into `queries`. Each must have one value within a
-        query.
-    weight : str, optional
-        Query-level column with the weight of each query in the mean.
-    intents : str, optional
-        Column with a list for each document: its grade for intent 0, 1, ... of its query, null for an intent
-        without judgment.
-    propensity : str, optional
-        Column with the probability that a document's relevance was observed.
+        Columns; by default, query, relevance and score are found by their usual names. `query` may be
+        several, whose values together are the id, as in ["query_id", "day"]. Long form has a row for each
+        document, in any order. List-column form has a row for each query, with lists in the columns
+        of relevance, score, doc_id and is_judged; without a query column, the row number is the id.
+    keep, weight : str, or of keep several, optional
+        Columns or partition keys with one value within a query: to carry into `queries`, and the weight of
+        each query in the mean.
+    intents, propensity : str, optional
+        A list for each document, its grade for intent 0, 1, ... of its query, null for an intent without
+        judgment; and the probability that a document's relevance was observed.
     nan : "refuse" or "last"
         "last" ranks documents whose score is NaN or null below all others.
     rank : str, optional
@@ -71,11 +72,11 @@ def read_parquet(
     grades : mapping, optional
         The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
     threads : int, optional
-        Number of threads that read and decode. Default: all that pyarrow has. The result does not depend on
+        Number of threads that read and decode; default: all that pyarrow has. The result does not depend on
         it.
     progress : callable or bool, optional
-        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function
-        is called instead, as `progress(rows_done, rows_total)`, from the calling thread.
+        False shows no progress of long calls in terminals and notebooks. A function is called as
+        `progress(rows_done, rows_total)`, from the calling thread.
 
     Returns
     -------
@@ -129,7 +130,7 @@ def scan_parquet(
     Parameters
     ----------
     path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-    nan, rank, ascending, unjudged, grades
+    nan, rank, ascending, unjudged, grades, progress
         As in `read_parquet`.
     grouped : bool, optional
         True: the rows of each query are contiguous; otherwise an error is raised. None: the stream finds out.
@@ -139,11 +140,8 @@ def scan_parquet(
         Memory for rows at a time, in bytes or as in "512 MB"; default 128 MiB. Each query must fit. The
         results need memory in addition: 8 bytes for each measure and query, and the ids.
     threads : int, optional
-        Number of threads that decode ahead. Default: all that pyarrow has, up to four. The iterating thread
-        is one of them: it decodes instead of waiting.
-    progress : callable or bool, optional
-        By default, terminals and notebooks show the progress of a long `evaluate`. False shows nothing. A
-        function is called instead, as `progress(rows_done, rows_total)`, from the iterating thread.
+        Number of threads that decode ahead, the iterating thread among them; default: all that pyarrow has,
+        up to four.
 
     Returns
     -------
@@ -197,7 +195,6 @@ def read_csv(
         `s3://bucket/predictions.csv`. The first line of each file has the names of columns. Fields are
         separated by commas, tabs or semicolons, and may be quoted.
     query, relevance, score, keep, weight, doc_id, is_judged, propensity, nan, rank, ascending
-        As in `read_parquet`.
     unjudged, grades
         As in `read_parquet`.
     intents
@@ -215,10 +212,8 @@ def read_csv(
     SourceError
         A path that does not exist or cannot be read; a file without a header; a row with another number of
         fields, or with text where a number is needed.
-    ColumnError
-        A column is missing, or several columns could play a role.
-    InputError, InputTypeError
-        All that `Rankings.from_arrow` refuses. Each message names the path.
+    ColumnError, InputError, InputTypeError
+        As in `read_parquet`.
 
     See Also
     --------
@@ -316,15 +311,6 @@ class ParquetStream(FileStream):
 
 
 class CsvStream(FileStream):
-    """The result of `scan_csv`.
-
-    Attributes
-    ----------
-    columns : Columns
-        Which column plays which role.
-    n_rows : int
-        Number of rows of all files: estimated from the length of the first rows, exact once all were read.
-    nbytes : int
-        Approximate memory of all columns, in bytes.
-    grouped : bool or None
+    """The result of `scan_csv`, like a `ParquetStream`; its number of rows is estimated from the first ones,
+    and exact once all were read.
     """

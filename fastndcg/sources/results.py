@@ -54,38 +54,23 @@ def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> l
         return []
     measures: list[Measure] = []
     for field in reversed(list(schema)[1:]):  # the first is the id
-        measure = _measure_of(field, in_text)
-        if measure is None:
+        is_number = pa.types.is_float64(field.type) or (in_text and field.type in (pa.null(), pa.int64()))
+        try:
+            measure = parse(field.name) if is_number else None
+        except MeasureError:
+            break
+        notation = (field.metadata or {}).get(NOTATION, field.name.encode()).decode()
+        if measure is None or not (str(measure) == notation or in_text):
             break
         measures.insert(0, measure)
     return measures
 
 
-def _measure_of(field: pa.Field, in_text: bool) -> Measure | None:
-    is_number = pa.types.is_float64(field.type) or (in_text and field.type in (pa.null(), pa.int64()))
-    try:
-        measure = parse(field.name) if is_number else None
-    except MeasureError:
-        return None
-    notation = (field.metadata or {}).get(NOTATION, field.name.encode()).decode()
-    return measure if str(measure) == notation or in_text else None
-
-
 def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scores]:
-    """Scores by the name of their run; the name is None if results have no column of runs.
+    """Scores of the wanted measures by the name of their run; the name is None if results have no runs.
 
-    Parameters
-    ----------
-    stored : Stored
-    wanted : list of Measure
-        The measures to read.
-
-    Raises
-    ------
-    SourceError, InputError
-        Files that cannot be read or have no rows; ids that are null or repeated; invalid weights.
-    MeasureError
-        A measure that was not stored.
+    Raises `SourceError` or `InputError` for files that cannot be read or have no rows, ids that are null or
+    repeated and invalid weights, and `MeasureError` for a measure that was not stored.
     """
     path, names = stored.path, [str(measure) for measure in stored.measures]
     for measure in wanted:
@@ -136,18 +121,14 @@ def _read(opened: Opened, n_measures: int) -> pa.Table:
     ids = names[: 1 + (names[0] == "run" and len(names) > n_measures + 1)]
     table = opened.table(names, OfText(numbers, ids))
     for place, name in enumerate(names):
+        column = table[name]
         if opened.format.in_text and name in ids:
-            table = table.set_column(place, name, integers_if_written_so(table[name]))
+            column = integers_if_written_so(column)
         elif not pa.types.is_dictionary(opened.type_of(name)):
-            table = table.set_column(place, name, decode(table[name]))
-    return _with_nan(table, numbers) if opened.format.in_text else table
-
-
-def _with_nan(table: pa.Table, numbers: list[str]) -> pa.Table:
-    """Columns of numbers as float64, NaN where they are null."""
-    for name in numbers:
-        column = pc.fill_null(table[name].cast(pa.float64()), math.nan)
-        table = table.set_column(table.column_names.index(name), name, column)
+            column = decode(column)
+        if opened.format.in_text and name in numbers:
+            column = pc.fill_null(column.cast(pa.float64()), math.nan)
+        table = table.set_column(place, name, column)
     return table
 
 
@@ -163,15 +144,10 @@ def _scores_of(path: str, table: pa.Table, names: list[str], wanted: list[Measur
     values = np.array([array_of(table[labels[str(measure)]]) for measure in wanted], np.float64)
     weight = None
     if queries.column_names[-1] == "weight" and len(queries.column_names) > 1:
-        weight = _weights(path, queries["weight"])
+        try:
+            weight = array_of(queries["weight"].cast(pa.float64()))
+        except pa.ArrowException:
+            weight = np.full(1, np.nan)
+        if not (np.isfinite(weight) & (weight >= 0)).all():
+            raise InputError(f'column "weight" of {path} holds something else than finite numbers from 0')
     return Scores(wanted, values, np.isnan(values), queries, weight)
-
-
-def _weights(path: str, column: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    try:
-        weight: np.ndarray[Any, np.dtype[np.float64]] = array_of(column.cast(pa.float64()))
-    except pa.ArrowException:
-        weight = np.full(1, np.nan)
-    if not (np.isfinite(weight) & (weight >= 0)).all():
-        raise InputError(f'column "weight" of {path} holds something else than finite numbers from 0')
-    return weight

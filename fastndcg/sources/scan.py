@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of, column_of, combine, is_list, is_number
+from fastndcg.common.arrow_types import array_of, is_list, is_number
 from fastndcg.common.progress import Progress, advance
+from fastndcg.common.threads import check_threads
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.rankings.grouping import Grouped
-from fastndcg.rankings.oddities import Oddities, warn_of_oddities
+from fastndcg.rankings.oddities import Oddities
 from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table, rankings_from_table
-from fastndcg.sources.groups import Groups
-from fastndcg.sources.messages import naming
-from fastndcg.sources.opened import names_for, threads_of
-from fastndcg.sources.spill import Spill, parts_of
+from fastndcg.sources.groups import Groups, Spill, parts_of
+from fastndcg.sources.opened import names_for
+from fastndcg.sources.opening import naming
 from fastndcg.sources.streams import NotGroupedError, RankingsStream, ReadAgainError
 
 if TYPE_CHECKING:
@@ -36,30 +36,18 @@ _MEMORY = 128 << 20
 _LEAST_MEMORY = 1 << 20
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
-# bytes for each row that is held, beside those of its columns. While it is scored: for runs of ids, and what
-# Arrow's allocator keeps. Where all rows are brought into the order of queries at once: for the numbers of
-# their queries, and copies in that order. Where a part of them is: for codes, orders and such copies
-_SCORING, _ORDERING_ALL, _ORDERING_A_PART = 24, 48, 64
+# bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what
+# Arrow's allocator keeps; where rows are brought into the order of queries, for codes, orders and copies
+_SCORING, _ORDERING = 24, 64
 
 
 def threads_ahead(threads: int | None) -> int:
     """The number of threads that decode ahead."""
-    return min(int(pa.cpu_count()), 4) if threads is None else threads_of(threads)
+    return check_threads(threads) or min(int(pa.cpu_count()), 4)
 
 
 class FileStream(RankingsStream):
-    """A stream of rankings from files of any format.
-
-    Attributes
-    ----------
-    columns : Columns
-        Which column plays which role.
-    n_rows : int
-        Number of rows of all files: known, or estimated from the first rows and exact once all were read.
-    nbytes : int
-        Approximate memory of all columns, in bytes.
-    grouped : bool or None
-    """
+    """A stream of rankings from files of any format; `ParquetStream` says what its attributes are."""
 
     def __init__(
         self,
@@ -74,12 +62,8 @@ class FileStream(RankingsStream):
             raise InputTypeError(f"grouped={grouped!r} is not known; wanted True, or None to find out")
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
-        self._opened, self.columns, self._paths, self._progress = (
-            opened,
-            opened.columns,
-            opened.paths,
-            progress,
-        )
+        self._opened, self.columns = opened, opened.columns
+        self._paths, self._progress = opened.paths, progress
         self._decoders = min(opened.decoders, threads)
         # scoring with several threads on cores that also decode was a third slower than with one thread
         self._scoring_threads = max(1, pa.cpu_count() - threads)
@@ -124,8 +108,8 @@ class FileStream(RankingsStream):
         self._tell(0)
         oddities = Oddities(names_for(self.columns))
         with closing(self._tables(list(self._opened.types))) as tables:
-            parts = self._whole_lists(tables) if self._is_lists else self._whole_queries(tables)
-            yield from map(oddities.add, parts)
+            whole = self._whole_lists(tables) if self._is_lists else self._whole_tables(tables)
+            yield from map(oddities.add, starmap(self._rankings, whole))
         oddities.warn()
         self._known_grouped = True
 
@@ -133,7 +117,7 @@ class FileStream(RankingsStream):
     def _is_lists(self) -> bool:
         return is_list(self._opened.types[self.columns.relevance])
 
-    def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
+    def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table, int]]:
         groups = None if self.columns.query is None else self._groups()
         for first_row, table in tables:
             if len(table):
@@ -141,11 +125,8 @@ class FileStream(RankingsStream):
                     ids, _, continues = groups.of(table, first_row)
                     if continues:
                         raise groups.refuse(ids, first_row)
-                yield self._rankings(table, first_row)
+                yield table, first_row
             self._tell(first_row + len(table))
-
-    def _whole_queries(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[Rankings]:
-        return starmap(self._rankings, self._whole_tables(tables))
 
     def _whole_tables(
         self, tables: Iterator[tuple[int, pa.Table]]
@@ -173,7 +154,8 @@ class FileStream(RankingsStream):
                 yield rows.slice(0, int(offsets[end])), done - len(rows), queries
             begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
             if end:
-                begun = [_copy(table) for table in begun]  # or its slice would keep the whole table in memory
+                # or its slice would keep the whole table in memory
+                begun = [pa.table(list(map(_copied, begun[0].columns)), names=begun[0].column_names)]
             del table, rows  # frees them before the next table is awaited
             self._tell(done)
         if begun_id:
@@ -205,8 +187,9 @@ class FileStream(RankingsStream):
     def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings and the first row of each query, in the order of the queries' hashes."""
         self._tell(0)
-        if self._opened.is_exact and 0 < self._bytes_of_a_row_of_all() * self.n_rows <= self._memory:
-            yield self._all_at_once()
+        if self._opened.is_exact and 0 < (self._per_row + _ORDERING) * self.n_rows <= self._memory:
+            rankings = self._opened.read(self._progress)  # in the order in which queries appear
+            yield rankings, np.arange(rankings.n_queries)
             return
         spill, n_parts = self._set_aside()
         done, oddities = self.n_rows, Oddities(names_for(self.columns))
@@ -256,7 +239,7 @@ class FileStream(RankingsStream):
         return self._set_aside()  # with the number of rows that is known by now
 
     def _parts_of(self, n_rows: int) -> int:
-        return 1 + int((self._per_row + _ORDERING_A_PART) * n_rows // (self._memory // 2))
+        return 1 + int((self._per_row + _ORDERING) * n_rows // (self._memory // 2))
 
     def _with_categories(self, table: pa.Table) -> pa.Table:
         """Convert kept columns that are dictionaries in the file back to dictionaries."""
@@ -265,26 +248,6 @@ class FileStream(RankingsStream):
             if pa.types.is_dictionary(kind) and name in self.columns.keep:
                 table = table.set_column(place, name, table[name].dictionary_encode().cast(kind))
         return table
-
-    def _bytes_of_a_row_of_all(self) -> float:
-        """Approximate memory for each row to bring all rows into query order at once, in bytes."""
-        of_query, *others = (self._opened.types[name] for name in self.columns.names)
-        is_short = is_number(of_query) or pa.types.is_dictionary(of_query)
-        if len(others) > 2 or not (is_short and all(map(is_number, others))):
-            return self._per_row + _ORDERING_ALL
-        # the number of its query twice, and its columns three times: as read, halfway, and in order
-        return 8.0 + 3 * sum(float(kind.bit_width) / 8 for kind in others)
-
-    def _all_at_once(self) -> tuple[Rankings, Int64]:
-        """All rankings, if memory holds all rows."""
-        table = self._opened.table(self.columns.names, progress=self._progress)
-        with naming(self._paths):
-            grouped = grouped_rows(table, self.columns)
-        if grouped.codes is not None and not self.columns.keep:  # which are shorter than the ids
-            ids = pa.DictionaryArray.from_arrays(column_of(grouped.codes), combine(grouped.query_ids))
-            table = table.set_column(table.column_names.index(self.columns.query), self.columns.query, ids)
-        rankings = warn_of_oddities(self._rankings(table, 0, grouped), names_for(self.columns))
-        return rankings, grouped.first_rows
 
     # ---- reading ----
 
@@ -340,11 +303,7 @@ class FileStream(RankingsStream):
                 yield first_row, table.slice(0, row - first_row)
 
 
-def _copy(table: pa.Table) -> pa.Table:
-    return pa.table([_copied_column(column) for column in table.columns], names=table.column_names)
-
-
-def _copied_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _copied(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_run_end_encoded(kind):  # so small that it may be kept whole
         return column

@@ -1,14 +1,16 @@
-"""A side of a join: the judgments or the run, a row for each document."""
+"""A side of a join, the judgments or the run, a row for each document: from TREC files and from tables."""
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import negate, offsets_from
+from fastndcg.common.arrays import JOINED, negate, offsets_from
 from fastndcg.common.arrow_types import (
     array_of,
     column_of,
@@ -17,20 +19,51 @@ from fastndcg.common.arrow_types import (
     has_offsets,
     is_binary,
     places_of,
+    plain,
+    whole_ids,
+    without_points,
 )
-from fastndcg.errors import Argument, ColumnError, Given, InputError, InputTypeError, Step
-from fastndcg.rankings.blame import shown
+from fastndcg.errors import (
+    Argument,
+    ColumnError,
+    FastndcgError,
+    Given,
+    InputError,
+    InputTypeError,
+    SourceError,
+    Step,
+)
+from fastndcg.rankings.blame import BY_ROW, Blame, shown
 from fastndcg.rankings.grouping import encode, id_column, numbers_of
 from fastndcg.rankings.intents import IntentGrades
+from fastndcg.sources.arrow import columns_of_queries
+from fastndcg.sources.columns import (
+    Columns,
+    Roles,
+    check_column,
+    find_column,
+    find_order,
+    fitting,
+    kept_names,
+    normalised,
+)
+from fastndcg.sources.formats import LOOK, TABLE, TREC, format_of
+from fastndcg.sources.lines import INTENTS, QRELS, RANKED, RUN, read_lines, whole
+from fastndcg.sources.opening import file_system, path_of, unpacked
+from fastndcg.sources.values import grades_in, integers_if_written_so, nulls_in, numbers_in, scores_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fastndcg.sources.columns import Roles
+    from fastndcg.sources.opening import Format
+    from fastndcg.typing import Path as PathLike
 
 Array = npt.NDArray[Any]
 
 Role = Literal["relevance", "score"]
+
+# the column of each role of judgments or a run
+Taken = dict[str, str]
 
 _OF_TABLES = {"relevance": ("grades", "keep", "weight"), "score": ("rank",)}
 
@@ -83,29 +116,23 @@ def side_of(
     values: Array,
     first_row: int = 0,
 ) -> Side:
-    ids = id_column(encode_runs(query))
+    """A side from columns. Where rows of a query stand together, only the first of each run is looked up."""
+    import pyarrow.compute as pc
+
+    ids = combine(query)
+    if pa.types.is_integer(ids.type) or has_offsets(ids.type):
+        runs = pc.run_end_encode(ids, run_end_type=pa.int64())
+        if 2 * len(runs.values) > len(ids):
+            ids = encode(ids)
+        else:
+            found, lengths = encode(runs.values), np.diff(array_of(runs.run_ends), prepend=0)
+            indices = pa.array(np.repeat(array_of(found.indices), lengths), pa.int32())
+            ids = pa.DictionaryArray.from_arrays(indices, found.dictionary)
+    ids = id_column(ids)
     numbers = numbers_of(ids)
     codes = numbers.codes.astype(np.int64, copy=False)
     queries = ids.dictionary.take(ids.indices.take(pa.array(numbers.first_rows)))
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row + first_row}")
-
-
-def encode_runs(ids: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Ids as a dictionary. Where rows of a query stand together, only the first of each run is looked up.
-
-    Ids other than whole numbers and texts are returned as they are.
-    """
-    import pyarrow.compute as pc
-
-    ids = combine(ids)
-    if not (pa.types.is_integer(ids.type) or has_offsets(ids.type)):
-        return ids
-    runs = pc.run_end_encode(ids, run_end_type=pa.int64())
-    if 2 * len(runs.values) > len(ids):
-        return encode(ids)
-    found, lengths = encode(runs.values), np.diff(array_of(runs.run_ends), prepend=0)
-    indices = np.repeat(array_of(found.indices), lengths)
-    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), found.dictionary)
 
 
 def by_document(side: Side, names: pa.Array) -> Side:
@@ -133,15 +160,20 @@ def by_document(side: Side, names: pa.Array) -> Side:
             f"{shown(names[second])}, the first at {side.place(first)}; drop one of the two"
         )
     starts, values = np.flatnonzero(new), side.values[order]
-    rows = order[starts]
     judged = values >= 0
     ends = offsets_from(judged)[np.append(starts, len(order))]
-    return side._replace(
-        codes=codes[starts],
-        docs=side.docs.take(column_of(rows)),
+    return _rows_of(side, order[starts])._replace(
         values=np.maximum.reduceat(values, starts) if len(starts) else values,
-        place=lambda row: side.place(int(rows[row])),
         intents=IntentGrades(ends, number[judged], values[judged]),
+    )
+
+
+def _rows_of(side: Side, rows: Array) -> Side:
+    return side._replace(
+        codes=side.codes[rows],
+        docs=side.docs.take(column_of(rows)),
+        values=side.values[rows],
+        place=lambda row: side.place(int(rows[row])),
     )
 
 
@@ -171,3 +203,183 @@ def plain_ids(ids: Any) -> pa.Array:
     if not pa.types.is_integer(ids.type):
         ids = ids.cast(pa.large_binary() if is_binary(ids.type) else pa.large_string())
     return combine(ids)
+
+
+# ---- TREC files and runs of MS MARCO ----
+
+
+def text_side(
+    path: PathLike, role: Role, threads: int | None, roles: Roles | None = None, *, intents: bool = False
+) -> Side:
+    """Judgments or a run of a TREC file, or, with `roles`, a run of MS MARCO: the lowest rank is the best."""
+    form = RUN if role == "score" else INTENTS if intents else QRELS
+    name = path_of(path, "run" if role == "score" else "qrels")
+    if roles is not None:
+        of = "a run" if role == "score" else "a qrels file"
+        refuse_columns(name, role, roles, f"{of} whose fields have no names")
+    lines = read_lines(name, form, or_ranked=roles is not None and role == "score", threads=threads)
+    if not len(lines.values):
+        what = "documents" if role == "score" else "judgments"
+        raise SourceError(f"{name} has no {what}; wanted at least one: {form.wanted}")
+
+    def place(row: int) -> str:
+        return f"{name}, line {lines.line_of(row)}"
+
+    values, tag = (lines.values, lines.last[5:6]) if role == "score" else (whole(lines.values), [])
+    if lines.form is RANKED:
+        with np.errstate(invalid="ignore"):
+            is_rank = (values >= 0) & (values == np.floor(values)) & (values < 1 << 53)
+        if not is_rank.all():
+            row = int(np.argmin(is_rank))
+            raise SourceError(
+                f"{place(row)}: the rank is {values[row]:g}; wanted a whole number, 1 for the best: "
+                f"{RANKED.wanted}"
+            )
+        values = negate(values)
+    side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, "".join(tag))
+    side = side._replace(is_ordered=lines.form is RANKED)
+    side = side if roles is None else in_order(side, role, roles)
+    return by_document(side, lines.intents) if intents else side
+
+
+def format_of_side(name: str, *, has_rank: bool) -> Format:
+    """The format of judgments or a run. Raises `SourceError` for a file that cannot be read."""
+    if _is_many(name):
+        return TABLE
+    with unpacked(name) as stream:
+        if isinstance(stream, io.FileIO) and not stream.seekable():
+            return TREC  # a pipe, from which what is read is gone
+        return format_of(name, bytes(stream.read(LOOK)), has_rank=has_rank)
+
+
+def _is_many(name: str) -> bool:
+    """Whether a path may stand for several files: a folder, or a pattern."""
+    is_pattern = any(sign in name for sign in "*?[")
+    if "://" in name:
+        from pyarrow import fs
+
+        system, inside = file_system(name)
+        kind = system.get_file_info(inside).type
+        return bool(kind == fs.FileType.Directory or (is_pattern and kind == fs.FileType.NotFound))
+    path = Path(name)
+    return path.is_dir() or (is_pattern and not path.exists())
+
+
+# ---- tables ----
+
+
+class _Found(NamedTuple):
+    """Columns of judgments or of a run."""
+
+    query: str
+    doc_id: str
+    value: str | None  # grades, scores or ranks; None if all judgments have one grade
+    intent: str | None
+    kept: list[str]  # of judgments
+    roles: Roles
+
+    @property
+    def names(self) -> list[str]:
+        named = (self.query, self.doc_id, self.value, self.intent, *self.kept)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    def taken(self, role: Role) -> Taken:
+        order = "rank" if role == "score" and self.roles.rank is not None else role
+        value = {} if self.value is None else {order: self.value}
+        return {"query": self.query, "doc_id": self.doc_id} | value
+
+
+def find_columns(name: str, present: list[str], role: Role, roles: Roles, *, intents: bool) -> _Found:
+    """The columns of judgments or of a run."""
+    kept: dict[str, None] = {}
+    try:
+        value: str | None
+        if role == "relevance":
+            value = _find_grades(present, roles)
+            kept = dict.fromkeys(kept_names(present, roles.keep))
+            kept |= {} if roles.weight is None else {check_column(present, "weight", roles.weight): None}
+        else:
+            roles, value = find_order(present, roles)
+        query, doc_id = (find_column(present, each, getattr(roles, each)) for each in ("query", "doc_id"))
+        intent = find_column(present, "intent", roles.intents) if intents else None
+        return _Found(query, doc_id, value, intent, [each for each in kept if each != query], roles)
+    except ColumnError as error:
+        raise error.within(f"{name}: ") from None
+
+
+def _find_grades(names: list[str], roles: Roles) -> str | None:
+    """The column of grades of judgments; None if `grades` is one number. BEIR calls it "score"."""
+    if roles.one_grade is not None:
+        if roles.relevance is not None:
+            raise ColumnError(
+                Argument("relevance", roles.relevance),
+                " and ",
+                Argument("grades", roles.grades),
+                " are given; grades are in a column, or the same for all",
+            )
+        return None
+    if roles.relevance is not None or fitting(names, "relevance"):
+        return find_column(names, "relevance", roles.relevance)
+    scores = [name for name in names if isinstance(name, str) and normalised(name) == "score"]
+    if len(scores) == 1:
+        return scores[0]
+    try:
+        return find_column(names, "relevance")
+    except ColumnError as error:
+        raise ColumnError(
+            *error.parts, Step("; if every row is a relevant document, pass ", Argument("grades", 1))
+        ) from None
+
+
+def table_side(
+    name: str, table: pa.Table, found: _Found, role: Role, first_row: int = 0, *, is_text: bool = False
+) -> Side:
+    graded, roles, blame = None, found.roles, Blame(numbers=first_row)
+    of_values, of_queries = found.value or "", dict[str, Any]()
+    try:
+        named = [each for each in (found.query, found.doc_id, found.intent) if each is not None]
+        as_ids = without_points if is_text else whole_ids
+        query, doc, *intent = ids = [as_ids(plain(table[column])) for column in named]
+        for column, held in zip(named, ids, strict=True):
+            if held.null_count:
+                raise nulls_in(column, held, blame)
+        for column, held, of in zip(named, ids, ("query", "document"), strict=False):
+            if pa.types.is_floating(held.type) or pa.types.is_nested(held.type):
+                raise InputTypeError(
+                    f'column "{column}" is {held.type}; wanted whole numbers or strings as {of} ids'
+                )
+        columns = Columns(
+            relevance=of_values, score=of_values, nan="last", ascending=roles.ascending,
+            unjudged=roles.unjudged, grades=roles.grades,
+        )  # fmt: skip
+        if found.value is None:
+            values = np.full(len(table), roles.one_grade)
+        elif role == "relevance":
+            values, graded = grades_in(columns, table[of_values], blame)
+        else:  # nulls are NaN, which pandas writes as null: refused or ranked last where they are joined
+            values = scores_in(columns, table[of_values], blame)
+        if found.kept:
+            of_queries = _columns_of_queries(table, found, first_row, is_text=is_text)
+    except FastndcgError as error:
+        parts = (part for part in error.parts if part != JOINED)  # which these judgments are not
+        raise type(error)(f"{name}: ", *parts) from None
+    side = side_of(name, query, doc, values, first_row)._replace(
+        query_name=found.query, column=of_values, is_ordered=roles.ascending, **of_queries
+    )
+    intents = combine(intent[0]) if intent else None
+    if graded is not None:
+        rows = np.flatnonzero(graded)
+        side = _rows_of(side, rows)
+        intents = None if intents is None else intents.take(column_of(rows))
+    return side if intents is None else by_document(side, intents)
+
+
+def _columns_of_queries(table: pa.Table, found: _Found, first_row: int, *, is_text: bool) -> dict[str, Any]:
+    """Fields of a side: the kept columns and weights of its queries."""
+    weight = found.roles.weight
+    of_queries = columns_of_queries(table, found.query, found.kept, first_row)
+    weights = None if weight is None else numbers_in(weight, of_queries[weight], "weights", BY_ROW)
+    names = [name for name in found.kept if name != weight]
+    columns = [of_queries[name] for name in names]
+    columns = [integers_if_written_so(column) for column in columns] if is_text else columns
+    return {"kept": pa.table(columns, names=names) if names else None, "weight": weights}

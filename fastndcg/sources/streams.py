@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
-    from fastndcg.scores.signatures import Digests
 
 Int64 = npt.NDArray[np.int64]
 
@@ -106,52 +105,57 @@ def evaluate_stream(
     `score` evaluates one part. `sink` receives each part's results; if rows are not grouped by query, all
     results at the end.
     """
+    is_grouped = True
     with Task("Reading and scoring", "rows", stream._progress):
         while True:
             try:
-                return _evaluate(stream, score, sink)
+                return _evaluate(stream, score, sink, is_grouped=is_grouped)
             except ReadAgainError:
-                if sink is not None:
-                    sink.restart()
+                pass
+            except NotGroupedError:
+                if stream.grouped or not is_grouped:
+                    raise
+                is_grouped = False
+            if sink is not None:
+                sink.restart()
 
 
-def _evaluate(stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None) -> Scores:
+def _evaluate(
+    stream: RankingsStream, score: Callable[[Rankings], Scores], sink: Sink | None, *, is_grouped: bool
+) -> Scores:
     from fastndcg.scores.signatures import digests_of  # here, since those who score arrays need no results
 
-    stream._documents, signs = 0, hasattr(sink, "sign")  # digests take time, and are for what is stored
-    try:
-        parts, digests = _Parts(), digests_of(stream._nothing())
-        with closing(stream._in_order()) as whole:
-            for rankings in whole:
-                scored = _detach(score(rankings))
-                digests = digests + digests_of(rankings) if signs else digests
-                stream._documents += rankings.n_docs
-                del rankings  # frees them before the next part is awaited
-                parts.add(scored)
-                if sink is not None:
-                    sink.write(scored._frame())
-        scores = parts.join_all() or score(stream._nothing())
-        if sink is not None and not parts:
-            sink.write(scores._frame())
-        return _signed(scores, stream, digests, sink)
-    except NotGroupedError:
-        if stream.grouped:
-            raise
-    if sink is not None:
-        sink.restart()
-    parts, first_rows, digests = _Parts(), [], digests_of(stream._nothing())
+    parts: list[Scores] = []
+    first_rows: list[Int64] = []
+    digests, signs = digests_of(stream._nothing()), hasattr(sink, "sign")  # which take time
     stream._documents = 0
-    with closing(stream._regroup()) as regrouped:
-        for rankings, rows in regrouped:
-            parts.add(_detach(score(rankings)))
+    with closing(stream._in_order() if is_grouped else stream._regroup()) as found:
+        for each in found:
+            rankings, rows = each if isinstance(each, tuple) else (each, None)
+            scored = _detach(score(rankings))
             digests = digests + digests_of(rankings) if signs else digests
             stream._documents += rankings.n_docs
-            first_rows.append(rows)
-    whole_scores = parts.join_all() or score(stream._nothing())
-    scores = _reorder(whole_scores, np.argsort(np.concatenate(first_rows)))
-    if sink is not None:
+            del each, rankings  # frees them before the next part is awaited
+            if rows is not None:
+                first_rows.append(rows)
+            elif sink is not None:
+                sink.write(scored._frame())
+            parts.append(scored)
+            # unjoined ids of 4.6 million queries kept the system from reclaiming twice their size
+            while len(parts) > 1 and len(parts[-2].queries) <= 2 * len(parts[-1].queries):
+                joined = _join(parts[-2:])
+                parts[-2:] = [joined._of(joined.queries.combine_chunks())]
+    scores = _join(parts) if parts else score(stream._nothing())
+    if not is_grouped:
+        order = np.argsort(np.concatenate(first_rows))
+        weight = None if scores.weight is None else scores.weight[order]
+        scores = scores._reorder(order, scores.queries.take(pa.array(order)), weight)
+    if sink is not None and not (is_grouped and parts):
         sink.write(scores._frame())
-    return _signed(scores, stream, digests, sink)
+    # scores know what they were computed of, or the stream that tells
+    scores.__dict__.update({"_digests": digests} if signs else {"_stream": stream})
+    sign(sink, scores)
+    return scores
 
 
 def sign(sink: Sink | None, scores: Scores) -> None:
@@ -161,56 +165,17 @@ def sign(sink: Sink | None, scores: Scores) -> None:
         give(scores._all_signatures())
 
 
-def _signed(scores: Scores, stream: RankingsStream, digests: Digests, sink: Sink | None) -> Scores:
-    """Scores that know what they were computed of, or the stream that tells; and the sink with signatures."""
-    scores.__dict__.update({"_digests": digests} if hasattr(sink, "sign") else {"_stream": stream})
-    sign(sink, scores)
-    return scores
-
-
-_TOGETHER = 16
-
-
-class _Parts:
-    """Scores of parts, which are joined from time to time so that they do not fragment memory.
-
-    Unjoined ids of 4.6 million queries kept the system from reclaiming twice their size.
-    """
-
-    def __init__(self) -> None:
-        self._parts: list[Scores] = []
-        self._levels: list[int] = []  # how often each part was joined
-
-    def __bool__(self) -> bool:
-        return bool(self._parts)
-
-    def add(self, scores: Scores) -> None:
-        self._parts.append(scores)
-        self._levels.append(0)
-        while self._levels[-_TOGETHER:] == [self._levels[-1]] * _TOGETHER:
-            joined, level = _join(self._parts[-_TOGETHER:]), self._levels[-1] + 1
-            self._parts[-_TOGETHER:] = [joined._of(joined.queries.combine_chunks())]
-            self._levels[-_TOGETHER:] = [level]
-
-    def join_all(self) -> Scores | None:
-        """Scores of all parts, or None without parts."""
-        return _join(self._parts) if self._parts else None
-
-
 def _detach(scores: Scores) -> Scores:
-    """The same scores without references to arrays of documents."""
+    """The same scores without references to arrays of documents, and without values that do not occur."""
     queries = scores.queries
     for place, field in enumerate(queries.schema):
-        if pa.types.is_dictionary(field.type):
-            queries = queries.set_column(place, field, _compact(queries[field.name]))
+        column = queries[field.name]
+        if pa.types.is_dictionary(field.type) and sum(len(chunk.dictionary) for chunk in column.chunks) > len(
+            column
+        ):
+            column = decode(column).dictionary_encode().cast(column.type)
+            queries = queries.set_column(place, field, column)
     return scores._of(queries)
-
-
-def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The dictionary column without values that do not occur."""
-    if sum(len(chunk.dictionary) for chunk in column.chunks) <= len(column):
-        return column
-    return decode(column).dictionary_encode().cast(column.type)
 
 
 def _join(parts: list[Scores]) -> Scores:
@@ -222,8 +187,3 @@ def _join(parts: list[Scores]) -> Scores:
         weight = np.concatenate([part.weight for part in parts if part.weight is not None])
     queries = pa.concat_tables([part.queries for part in parts]).unify_dictionaries()
     return first._join(parts, queries, weight)
-
-
-def _reorder(scores: Scores, order: Int64) -> Scores:
-    weight = None if scores.weight is None else scores.weight[order]
-    return scores._reorder(order, scores.queries.take(pa.array(order)), weight)

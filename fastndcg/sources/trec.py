@@ -25,7 +25,6 @@ from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import LOOK, NESTED, TABLE, TREC, looks_like_rank_eval
 from fastndcg.sources.frames import is_table, source_of
 from fastndcg.sources.joins import check_documents, join
-from fastndcg.sources.messages import reading
 from fastndcg.sources.nested_sides import (
     WANTED,
     is_rank_eval,
@@ -36,10 +35,18 @@ from fastndcg.sources.nested_sides import (
     text_of_file,
 )
 from fastndcg.sources.opened import OfText
-from fastndcg.sources.opening import path_of, report_progress
-from fastndcg.sources.sides import Role, Side, in_order, refuse_columns
-from fastndcg.sources.table_sides import Taken, find_columns, table_side
-from fastndcg.sources.text_sides import format_of_side, run_side, text_side
+from fastndcg.sources.opening import path_of, reading, report_progress
+from fastndcg.sources.sides import (
+    Role,
+    Side,
+    Taken,
+    find_columns,
+    format_of_side,
+    in_order,
+    refuse_columns,
+    table_side,
+    text_side,
+)
 from fastndcg.typing import Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike
 
@@ -76,9 +83,8 @@ def read_trec(
         "zero": every query of the qrels counts; a query that the run lacks has an empty ranking (`trec_eval
         -c`, ir_measures). "skip": only queries in both files count. Queries that the qrels lack never count.
     ties : "docid_desc", "docid_asc" or "input"
-        Order of rows, which only measures with ties="input" depend on. "docid_desc" orders rows by falling
-        score and tied documents by falling id, as trec_eval does; "docid_asc" by rising id. Ids are compared
-        as bytes. "input" keeps the order of the file.
+        Order of rows, which only measures with ties="input" depend on: by falling score, and tied documents
+        by falling id as trec_eval has them, or by rising id, ids compared as bytes; or as in the file.
     nan : "refuse" or "last"
         "last" ranks documents whose score is NaN or null below all others.
     ascending : bool
@@ -86,15 +92,14 @@ def read_trec(
     score_dtype : float64 or float32
         float32 reads scores as pytrec_eval and trec_eval up to 9.0.8 do, so that more documents are tied.
     intents : bool
-        True: the second field of the qrels is an intent (TREC's diversity qrels: topic subtopic doc grade),
-        and a document has a grade for each intent. Its own grade is the highest of them. Intents are numbered
-        in the order of their names. ndeval ranks tied documents by rising id; `ties="docid_asc"` here and
-        ties="input" in measures give its values.
+        True: the second field of the qrels is an intent (TREC's diversity qrels: topic subtopic doc grade);
+        a document has a grade for each, and the highest is its own. Intents are numbered in the order of
+        their names. `ties="docid_asc"` here and ties="input" in measures give the values of ndeval.
     threads : int, optional
         Number of threads that read. Default: as many as this process may use.
     progress : callable or bool, optional
-        By default, terminals and notebooks show the progress of long calls. False shows nothing. A function
-        is called instead, as `progress(bytes_done, bytes_total)`, from the threads that read.
+        False shows no progress in terminals and notebooks. A function is called as `progress(bytes_done,
+        bytes_total)`.
 
     Returns
     -------
@@ -131,7 +136,7 @@ def read_trec(
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
     with report_progress(progress, qrels, run):
         judged = text_side(qrels, "relevance", threads, intents=intents)
-        scored = run_side(run, Roles(ascending=ascending), threads)
+        scored = text_side(run, "score", threads, Roles(ascending=ascending))
     scored = scored._replace(values=scored.values.astype(dtype, copy=False))
     return _examined(judged, scored, missing, ties, nan, threads)
 
@@ -275,9 +280,6 @@ def _file_side(
     name = path_of(path, "qrels" if role == "relevance" else "run")
     kind = format_of_side(name, has_rank=role == "score")
     if kind is TREC:
-        if role == "score":
-            return run_side(name, roles, threads), None
-        refuse_columns(name, role, roles, "a qrels file whose fields have no names")
         return text_side(name, role, threads, roles, intents=intents), None
     from fastndcg.sources import given
 

@@ -20,7 +20,7 @@ from fastndcg.common.arrow_types import (
     whole_ids,
     with_long_offsets,
 )
-from fastndcg.errors import Argument, At, InputError, InputTypeError, Part, Step, count_of, suggest
+from fastndcg.errors import Argument, InputError, InputTypeError, Part, Step, count_of, suggest
 from fastndcg.rankings.blame import Blame, shown
 from fastndcg.rankings.checks import OR_LAST, UNJUDGED
 
@@ -45,7 +45,8 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) ->
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
-    refuse_nulls(name, column, blame, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
+    if column.null_count:
+        raise nulls_in(name, column, blame, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
     if pa.types.is_decimal(kind):
         return join_arrays([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
     if not (is_number(kind) or pa.types.is_boolean(kind)):
@@ -109,24 +110,21 @@ def _grades_of_words(
             unknown = np.array([each is None for each in found])[codes] & ~missing
             if unknown.any():
                 first = int(np.argmax(unknown))
-                raise _no_grade(name, chunk[first], grades, blame.at(before + first))
+                words = [str(each) for each in grades]
+                listed = ", ".join(f'"{each}"' for each in words[:_SHOWN_WORDS])
+                more = "" if len(words) <= _SHOWN_WORDS else f" and {len(words) - _SHOWN_WORDS} more"
+                hint = suggest(str(chunk[first].as_py()), words)
+                raise InputError(
+                    f'column "{name}" has {shown(chunk[first])}',
+                    blame.at(before + first),
+                    ", for which ",
+                    Argument("grades"),
+                    f" has no grade; it has one for {listed}{more}.{hint}",
+                )
         places = pa.array(np.array([each or 0 for each in found] or [0])[codes], mask=missing)
         chunks.append(numbers.take(places))
         before += len(chunk)
     return pa.chunked_array(chunks, numbers.type)
-
-
-def _no_grade(name: str, word: pa.Scalar, grades: Mapping[Any, float], at: At) -> InputError:
-    words = [str(each) for each in grades]
-    listed = ", ".join(f'"{each}"' for each in words[:_SHOWN_WORDS])
-    more = "" if len(words) <= _SHOWN_WORDS else f" and {len(words) - _SHOWN_WORDS} more"
-    return InputError(
-        f'column "{name}" has {shown(word)}',
-        at,
-        ", for which ",
-        Argument("grades"),
-        f" has no grade; it has one for {listed}{more}.{suggest(str(word.as_py()), words)}",
-    )
 
 
 def scores_in(columns: Columns, column: pa.ChunkedArray, blame: Blame) -> Array:
@@ -173,26 +171,20 @@ def _undecimal(name: str, chunk: pa.Array) -> Array:
     if not len(chunk):
         return np.empty(0, np.int64 if kind.scale <= 0 else np.float64)
     item, words = min(kind.bit_width // 8, 8), max(kind.bit_width // 64, 1)
-    stored = np.frombuffer(chunk.buffers()[1], f"i{item}", words * (chunk.offset + len(chunk))).reshape(
-        -1, words
-    )
-    unscaled, above = stored[chunk.offset :, 0], stored[chunk.offset :, 1:]
-    fits = bool(
-        (above == (unscaled >> (8 * item - 1))[:, None]).all()
-    )  # the other words only repeat the sign
+    stored = np.frombuffer(chunk.buffers()[1], f"i{item}", words * (chunk.offset + len(chunk)))
+    stored = stored.reshape(-1, words)[chunk.offset :]
+    unscaled = stored[:, 0]
+    fits = bool((stored[:, 1:] == (unscaled >> (8 * item - 1))[:, None]).all())  # they only repeat the sign
     largest = max(abs(int(unscaled.max())), abs(int(unscaled.min())))
     if kind.scale <= 0 and fits and largest * 10**-kind.scale < 2**63:
         return unscaled.astype(np.int64) * np.int64(10**-kind.scale)
     if 0 < kind.scale <= _EXACT_POWER and fits and largest < 10**_DECIMAL_DIGITS:
         fractional: Array = unscaled / 10.0**kind.scale
         return fractional
-    limit = (
-        "beyond int64"
-        if kind.scale <= 0
-        else f"of more than {_DECIMAL_DIGITS} digits, which float64 may not tell apart"
-    )
+    limit = f"of more than {_DECIMAL_DIGITS} digits, which float64 may not tell apart"
     raise InputError(
-        f'column "{name}" is {kind} with values {limit}. Cast it to float64, or round it, before.'
+        f'column "{name}" is {kind} with values {"beyond int64" if kind.scale <= 0 else limit}. '
+        "Cast it to float64, or round it, before."
     )
 
 
@@ -202,7 +194,8 @@ def flags_in(name: str, column: pa.ChunkedArray, blame: Blame) -> Array:
         raise InputTypeError(
             f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
         )
-    refuse_nulls(name, column, blame, ". Write False for unjudged documents.")
+    if column.null_count:
+        raise nulls_in(name, column, blame, ". Write False for unjudged documents.")
     return join_arrays([array_of(chunk) for chunk in column.chunks], np.bool_)
 
 
@@ -235,7 +228,8 @@ def joined_ids(columns: Mapping[str, pa.ChunkedArray], blame: Blame) -> pa.Chunk
     texts = []
     for name, column in columns.items():
         ids = decode(ids_in(name, plain(decode(column))))
-        refuse_nulls(name, ids, blame)
+        if ids.null_count:
+            raise nulls_in(name, ids, blame)
         if is_binary(ids.type):
             raise no_ids(name, ids.type)
         text = pc.replace_substring(ids.cast(pa.string()), "\\", "\\\\")
@@ -266,7 +260,8 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
 
 def doc_ids_in(name: str, column: pa.ChunkedArray, blame: Blame) -> pa.ChunkedArray:
     column = whole_ids(plain(column))
-    refuse_nulls(name, column, blame, ". Drop those rows or name their documents.")
+    if column.null_count:
+        raise nulls_in(name, column, blame, ". Drop those rows or name their documents.")
     return column.cast(pa.int64()) if pa.types.is_null(column.type) else with_long_offsets(column)
 
 
@@ -279,16 +274,16 @@ def join_arrays(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
 # ---- messages ----
 
 
-def refuse_nulls(name: str, column: pa.ChunkedArray, blame: Blame, *steps: Part) -> None:
-    if column.null_count:
-        import pyarrow.compute as pc
+def nulls_in(name: str, column: pa.ChunkedArray, blame: Blame, *steps: Part) -> InputError:
+    """The error for a column with nulls."""
+    import pyarrow.compute as pc
 
-        first = int(np.argmax(array_of(pc.is_null(column))))
-        raise InputError(
-            f'column "{name}" has {count_of(column.null_count, "null")}',
-            blame.at(first, first=True),
-            *(steps or (". Drop those rows.",)),
-        )
+    first = int(np.argmax(array_of(pc.is_null(column))))
+    return InputError(
+        f'column "{name}" has {count_of(column.null_count, "null")}',
+        blame.at(first, first=True),
+        *(steps or (". Drop those rows.",)),
+    )
 
 
 def first_line(error: BaseException) -> str:

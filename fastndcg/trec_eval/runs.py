@@ -15,11 +15,9 @@ from fastndcg.errors import InputError, SourceError
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import TABLE, TREC
 from fastndcg.sources.joins import join
-from fastndcg.sources.line_blocks import INTENTS
-from fastndcg.sources.lines import read_lines, whole
+from fastndcg.sources.lines import INTENTS, read_lines, whole
 from fastndcg.sources.opening import path_of, report_progress
-from fastndcg.sources.sides import Side, name_of
-from fastndcg.sources.text_sides import format_of_side, text_side
+from fastndcg.sources.sides import Side, format_of_side, name_of, text_side
 from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Int64, Ranked, Release, rows_of
 
 if TYPE_CHECKING:

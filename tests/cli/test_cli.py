@@ -561,7 +561,7 @@ def test_measures_lists_every_declaration():
     ids=" ".join,
 )
 def test_files_are_listed_and_their_footers_read_once(options, tmp_path, monkeypatch):
-    from fastndcg.sources import footers, paths
+    from fastndcg.sources import parquet, paths
 
     for part in range(3):
         pq.write_table(
@@ -577,9 +577,9 @@ def test_files_are_listed_and_their_footers_read_once(options, tmp_path, monkeyp
             tmp_path / f"{part}.parquet",
         )
     listed, footers_read = [], []
-    find_files, read_footer = paths.find_files, footers.read_footer
+    find_files, read_footer = paths.find_files, parquet.read_footer
     monkeypatch.setattr(paths, "find_files", lambda *given: listed.append(1) or find_files(*given))
-    monkeypatch.setattr(footers, "read_footer", lambda source: footers_read.append(1) or read_footer(source))
+    monkeypatch.setattr(parquet, "read_footer", lambda source: footers_read.append(1) or read_footer(source))
     result = run("score", tmp_path, *options)
     assert result.exit_code == 0, result.stderr
     assert ("docid" in result.stderr) == ("--convention" in options)

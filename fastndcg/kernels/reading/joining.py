@@ -8,10 +8,10 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import block, driver, in_place_of
+from ..compile.marks import block, driver
 from ..flow.sorting import sort_by_key
 from .ids import _FIRST_BYTES, Ids, Secret, compare_ids, digest, insert_by_key, plain_ids, sort_by_id
-from .words import copy_text, copy_widely, plain_fold
+from .words import plain_fold
 
 _PART = 1 << 14  # ids that are hashed together by NumPy, which the caches hold
 
@@ -53,39 +53,6 @@ def digest_ids(offsets: Array, data: Array, secret: Secret, hashes: Array, leadi
     """Hash and first seven bytes of each id."""
     for row in range(hashes.shape[0]):
         hashes[row], leading[row] = digest(data, offsets[row], offsets[row + 1], secret)
-
-
-@driver()
-def offsets_of_taken(offsets: Array, rows: Array) -> Array:
-    """Offsets of the texts of these rows when they stand one after the other: int64 (n_rows + 1,)."""
-    taken = np.empty(rows.shape[0] + 1, np.int64)
-    end = 0
-    for i in range(rows.shape[0]):
-        taken[i] = end
-        end += offsets[rows[i] + 1] - offsets[rows[i]]
-    taken[rows.shape[0]] = end
-    return taken
-
-
-def plain_take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
-    for i in range(rows.shape[0]):
-        copy_text(data, offsets[rows[i]], offsets[rows[i] + 1], out, taken[i])
-
-
-@in_place_of(plain_take_text)
-def take_text_of_rows(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
-    # bytes after the last of these rows belong to another thread
-    last, last_end = data.shape[0] - 64, taken[rows.shape[0]] - 64
-    for i in range(rows.shape[0]):
-        start, end = offsets[rows[i]], taken[i]
-        length = taken[i + 1] - end
-        copy_widely(data, start, length, out, end, start <= last and end <= last_end)
-
-
-@driver()
-def take_text(offsets: Array, data: Array, rows: Array, taken: Array, out: Array) -> None:
-    """Copy the texts of these rows into `out`, the text of `rows[i]` to `taken[i]`."""
-    take_text_of_rows(offsets, data, rows, taken, out)
 
 
 def plain_join_documents(

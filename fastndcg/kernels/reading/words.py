@@ -12,16 +12,6 @@ from ..compile.llvm import Code, Data, Value
 from ..compile.marks import block, in_place_of, ir, vectors
 
 
-def plain_element(array: Array, at: Any) -> Any:
-    """`array[at]`; compiled code does not check whether `at` is negative and counts from the end."""
-    return array[at]
-
-
-@vectors(plain_element, within=True)
-def element(code: Code, array: Data, at: Value) -> Value:
-    return array[at]
-
-
 def plain_fold(value: np.uint64, key: np.uint64) -> np.uint64:
     """The upper half of the product of two words, 128 bits wide, exclusive-or the lower half."""
     half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -79,12 +69,6 @@ def copy_8(code: Code, data: Data, at: Value, out: Data, to: Value) -> None:
 
 
 @block
-def copy_text(data: Array, start: int, stop: int, out: Array, to: int) -> None:
-    for i in range(stop - start):
-        out[to + i] = data[start + i]
-
-
-@block
 def copy_widely(data: Array, start: int, length: int, out: Array, to: int, has_room: bool) -> None:
     """Copy a text, a short one as 32 or 64 bytes if `has_room`: both arrays have 64 bytes from here on."""
     if length <= 64 and has_room:
@@ -92,7 +76,8 @@ def copy_widely(data: Array, start: int, length: int, out: Array, to: int, has_r
         if length > 32:
             copy_32(data, start + 32, out, to + 32)
     else:
-        copy_text(data, start, start + length, out, to)
+        for i in range(length):
+            out[to + i] = data[start + i]
 
 
 @block
