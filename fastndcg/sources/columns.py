@@ -245,7 +245,8 @@ def find_columns(
     relevance = find_column(all_or_free, "relevance", roles.relevance, second_choice=second)
     query = ", ".join(keys) or None
     if not keys and (roles.query is not None or fitting(names, "query") or not is_list(relevance)):
-        query = find_column(names, "query", roles.query, second_choice=second)
+        named = roles.query if isinstance(roles.query, str) else None
+        query = find_column(names, "query", named, second_choice=second)
     roles, score = find_order(names if roles.score is not None else free, roles, second, every=names)
     if relevance == score and roles.relevance is None and roles.score is None:
         raise ColumnError(
