@@ -20,6 +20,9 @@ from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.later import pa
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
+from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.flow import intent_orders as kernels
+from fastndcg.kernels.flow.intent_orders import IntentDocuments, IntentRows
 from fastndcg.kernels.flow.tables import GAIN, STOP
 from fastndcg.measures.accepted import Function
 from fastndcg.scoring import launch, plan
@@ -33,7 +36,6 @@ from fastndcg.scoring.discounts import (
 from fastndcg.scoring.worths import EXACT, Worth, check_complete, check_sum, gain_of, worth_of
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.flow.intent_orders import IntentDocuments, IntentRows
     from fastndcg.measures import Measure
     from fastndcg.rankings.intents import IntentGrades
     from fastndcg.rankings.rankings import Rankings
@@ -43,6 +45,7 @@ Int64 = npt.NDArray[np.int64]
 
 _CLOSE = 1 << 12  # grades in a range of at most this size are coded by counting, not by sorting
 _PART = 20_000  # entries that are worth another thread
+_OVER = {"greedy": kernels.OF_GREEDY, "each ideal": kernels.OF_EACH_IDEAL}
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
@@ -68,12 +71,9 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
                 f"and none from {measure.rel:g} on alike, as rel says; leave one of the two out"
             )
     out = np.empty((len(measures), rankings.n_queries))
+    drops = [measure.params.get("judged_only", False) for measure in measures]
     for condensed in (False, True):
-        chosen = [
-            row
-            for row, measure in enumerate(measures)
-            if measure.params.get("judged_only", False) is condensed
-        ]
+        chosen = [row for row, of_measure in enumerate(drops) if of_measure is condensed]
         if chosen:
             out[chosen] = _score(tuple(measures[row] for row in chosen), rankings, condensed, threads)
     return out
@@ -82,8 +82,6 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 def _score(
     measures: tuple[Measure, ...], rankings: Rankings, condensed: bool, threads: int | None
 ) -> Float64:
-    from fastndcg.kernels.compile import worlds
-
     worths = list(dict.fromkeys(_worth(measure) for measure in measures))
     scored, keys = _scored_documents(rankings, condensed)
     pool_offsets, judged_intents, ordered = pool(rankings)
@@ -97,14 +95,13 @@ def _score(
     chances = map(read_only, rankings.intent_probabilities or (np.empty(0, np.int64), np.empty(0)))
     table = _rows(measures, worths, longest)
     out = np.empty((len(measures), rankings.n_queries))
-    size = rankings.n_docs * len(measures)
-
     rest = (keys, documents, judged, ordered, *chances, table, out)
-
-    def score_part(part: tuple[int, int]) -> None:
-        worlds.run("flow.intent_folds.score_intents", size, *part, *rest)
-
-    in_threads(score_part, _parts(documents, judged, launch.threads_of(threads)))
+    in_threads(
+        lambda part: worlds.run(
+            "flow.intent_folds.score_intents", rankings.n_docs * len(measures), *part, *rest
+        ),
+        _parts(documents, judged, launch.threads_of(threads)),
+    )
     return out
 
 
@@ -163,8 +160,6 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
 
 def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
     """Documents with their entries of worth above 0, which are a small part of a matrix of grades."""
-    from fastndcg.kernels.flow.intent_orders import IntentDocuments
-
     distinct, places = _code_grades(intents.grades)
     table = np.array(
         [[gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in worths]
@@ -229,17 +224,12 @@ def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> 
 
 
 def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:
-    from fastndcg.kernels.flow import intent_orders as kernels
-
     discounts: list[Any] = []
     rows, perfect, scale = [], [], []
     ranks = longest
     for out, measure in enumerate(measures):
         definition, params = measure.definition, measure.params
-        cutoff = ranks_shown(measure)
-        over = kernels.OF_GREEDY if definition.over == "greedy" else kernels.MEAN_OF_INTENTS
-        if definition.over == "each ideal":
-            over = kernels.OF_EACH_IDEAL
+        over = _OVER.get(definition.over, kernels.MEAN_OF_INTENTS)
         if definition.over == "perfect" and params["denominator"] == "perfect":
             over = kernels.OF_PERFECT
             if measure.cutoff is not None and measure.cutoff > MOST_PERFECT:
@@ -263,7 +253,7 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
                 STOP if decaying else GAIN,
                 plan.ties_of(measure),
                 discounts.index(discount),
-                cutoff,
+                ranks_shown(measure),
                 over,
                 out,
                 int(definition.worth in ("intent stop", "gain")),
@@ -280,14 +270,13 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
     table_of_discounts = np.zeros((len(discounts), ranks))
     for place, discount in enumerate(discounts):
         width = ranks
-        if isinstance(
-            discount, Function
-        ):  # a user's function is called only for the ranks of its own measures
+        # a user's function is called only for the ranks of its own measures
+        if isinstance(discount, Function):
             with_it = [measure for measure in measures if measure.params.get("discount") == discount]
             width = max(ranks_discounted(measure, longest) for measure in with_it)
         table_of_discounts[place, :width] = discount_table(discount, width)
     order = np.lexsort((table[:, kernels.WEIGHED], table[:, kernels.INTENT_FOLD], table[:, 0]))
-    return kernels.IntentRows(
+    return IntentRows(
         read_only(table[order]),
         read_only(np.array(perfect)[order]),
         read_only(np.array(scale)[order]),
