@@ -361,12 +361,11 @@ def test_rows_of_queries_side_by_side():
 
 @pytest.mark.usefixtures("_both_ways")
 def test_values_are_kept_in_place():
-    call = through(keeping.keep_from)
+    call = through(keeping.keep_values_from)
     for scores, _ in lists(np.float64, tuple(n for n in LENGTHS if n >= LANES)):
         for bound in (-np.inf, float(np.median(scores)), scores.max()):
-            kept, codes = Guarded(len(scores) + LANES, np.float64), Guarded(len(scores) + LANES, np.uint32)
+            kept = Guarded(len(scores) + LANES, np.float64)
             kept.part[: len(scores)] = scores
-            count = call(kept.part[: len(scores)], codes.part, bound, kept.part, codes.part)
+            count = call(kept.part[: len(scores)], bound, kept.part)
             np.testing.assert_array_equal(kept.part[:count], scores[scores >= bound])
             kept.check()
-            codes.check()

@@ -9,7 +9,7 @@ from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
 from ..compile.llvm import LANES, SIDE_BY_SIDE
 from ..compile.marks import block, inlined
-from ..vectors.keeping import bound_of_top, fetch, keep_from
+from ..vectors.keeping import bound_of_top, fetch, keep_values_from
 from ..vectors.ordering import rank_distinct, rank_tied
 from .folds import fill_lists
 from .lanes import FETCHED, nothing_relevant, rows_of
@@ -175,7 +175,7 @@ def ideal_of_gains(
     """
     n = values.shape[0]
     if is_bounded(n, depth):
-        n = keep_from(values, spare, bound_of_top(values, depth), gains, spare)
+        n = keep_values_from(values, bound_of_top(values, depth), gains)
     else:
         for i in range(n):
             gains[i] = values[i]

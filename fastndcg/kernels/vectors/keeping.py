@@ -167,6 +167,13 @@ def plain_keep_from_lanes(
             )
 
 
+def plain_keep_values_from(values: Array, bound: float, kept: Array) -> int:
+    """Copy the values that reach the bound, in order; returns how many. `kept` has LANES places more."""
+    found = values[values >= bound]
+    kept[: found.shape[0]] = found
+    return int(found.shape[0])
+
+
 class _Column(NamedTuple):
     """Elements to keep, and where they go, widened where the target is wider."""
 
@@ -317,6 +324,11 @@ def keep_from_lanes(
             _Column(codes.part(start), kept_codes.part(lane * kept_codes.shape[1])),
         )
         counts[lane] = _keep_scores(code, own, n, bounds[lane], columns)
+
+
+@vectors(plain_keep_values_from)
+def keep_values_from(code: Code, values: Data, bound: Value, kept: Data) -> Value:
+    return _keep_scores(code, values, values.shape[0], bound, [_Column(values, kept)])
 
 
 def plain_find_from(codes: Array, least: int, rows: Array) -> int:
