@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from fastndcg.adapters import parts
+from fastndcg.adapters import parcels, parts
 from fastndcg.adapters.engines import Engine
 from fastndcg.adapters.spark_files import block_keys, files_of, schema_of
 from fastndcg.errors import InputError, MeasureError, check_choice
@@ -104,18 +104,18 @@ class Spark(Engine["DataFrame"]):
         return self._then(self.session.range(0, len(items), 1, len(items)), of_numbers, schema)
 
     def _then(self, parts: DataFrame, function: Make, schema: pa.Schema) -> DataFrame:
+        is_packed = schema.equals(parcels.SCHEMA)  # each block goes to a partition of its own
+
         def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for table in function(pa.table(batch) for batch in batches if batch.num_rows):
-                yield from table.to_batches()
+                keys = pa.array(block_keys(table["block"].to_numpy())) if is_packed else None
+                yield from (table if keys is None else table.set_column(0, "block", keys)).to_batches()
 
         return parts.mapInArrow(of_partition, schema_of(schema))
 
     def _exchanged(self, parts: DataFrame, blocks: int) -> DataFrame:
-        keys = F.array(
-            *map(F.lit, block_keys(blocks).tolist())
-        )  # each of them goes to a partition of its own
         number = [] if blocks == self._blocks() else [blocks]  # Spark may join small ones of its own number
-        return parts.repartition(*number, F.element_at(keys, F.col("block") + 1))
+        return parts.repartition(*number, "block")
 
     @contextmanager
     def _kept(self, parts: DataFrame) -> Iterator[DataFrame]:

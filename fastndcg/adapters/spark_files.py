@@ -178,27 +178,26 @@ def schema_of(results: pa.Schema) -> StructType:
     )
 
 
-def block_keys(n: int) -> npt.NDArray[np.int32]:
-    """Integers of which Spark's `repartition(n, ...)` puts each into a partition of its own, (n,).
+def block_keys(blocks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
+    """Integers that Spark's `repartition(n, ...)` puts into these partitions, of any n, (n_blocks,).
 
-    The partition is MurmurHash3 of the four bytes, with the seed 42, modulo n.
+    The partition is MurmurHash3 of the four bytes, with the seed 42, modulo n. Its steps are undone here.
 
-    >>> block_keys(3).tolist()
-    [0, 1, 11]
+    >>> block_keys(np.arange(3)).tolist()
+    [-1693959553, -1910889132, -1382833682]
     """
-    candidates = 32 * n
-    while True:
-        keys = np.arange(candidates, dtype=np.uint32)
-        mixed = _rotate(keys * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-        mixed = _rotate(mixed ^ np.uint32(42), 13) * np.uint32(5) + np.uint32(0xE6546B64)
-        mixed ^= np.uint32(4)
-        for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-            mixed = (mixed ^ (mixed >> np.uint32(shift))) * np.uint32(factor)
-        hashes = (mixed ^ (mixed >> np.uint32(16))).view(np.int32)
-        blocks, first = np.unique(hashes.astype(np.int64) % n, return_index=True)
-        if len(blocks) == n:
-            return first.astype(np.int32)
-        candidates *= 2
+    mixed = blocks.astype(np.uint32)
+    mixed ^= mixed >> np.uint32(16)
+    mixed = _divide(mixed, 0xC2B2AE35)
+    mixed ^= (mixed >> np.uint32(13)) ^ (mixed >> np.uint32(26))
+    mixed = _divide(mixed, 0x85EBCA6B)
+    mixed ^= (mixed >> np.uint32(16)) ^ np.uint32(4)
+    mixed = _rotate(_divide(mixed - np.uint32(0xE6546B64), 5), 32 - 13) ^ np.uint32(42)
+    return _divide(_rotate(_divide(mixed, 0x1B873593), 32 - 15), 0xCC9E2D51).view(np.int32)
+
+
+def _divide(products: npt.NDArray[np.uint32], factor: int) -> npt.NDArray[np.uint32]:
+    return products * np.uint32(pow(factor, -1, 1 << 32))
 
 
 def _rotate(values: npt.NDArray[np.uint32], by: int) -> npt.NDArray[np.uint32]:
