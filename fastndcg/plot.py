@@ -1,8 +1,8 @@
 """Plots of measures, scores and comparisons, as Altair charts to restyle or save. Needs the extra `plot`.
 
-`chart.save("x.png")` also writes `.svg`, `.html` and `.json`. Only the HTML page needs a network: it loads
-Altair's library. The colours suit colour-blind readers and light and dark backgrounds. More than 5,000 values
-are binned.
+Each function returns a chart, and raises `ExtraError` where Altair is not installed. `chart.save("x.png")`
+also writes `.svg`, `.html` and `.json`. Only the HTML page needs a network: it loads Altair's library. The
+colours suit colour-blind readers and light and dark backgrounds. More than 5,000 values are binned.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ options      options that several commands take, and what their words mean
 reading      the input of a command: files of every kind, and the columns that were used
 scored       predictions and stored results as scores
 output       tables, JSON and CSV on stdout, and how a command ends
-gates        what fails unless a system is no worse than another
-ci           gates in the words of continuous integration
+gates        what fails unless a system is no worse than another, in a terminal and in continuous integration
 baseline     a baseline that is kept in a file, and replaced
 sample       the generated predictions of `demo`
 score, compare, explain, report, conventions, judgments, history, catalogue, demo, trec_eval, measures

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fastndcg.cli import options
 from fastndcg.cli.application import command, option
 from fastndcg.cli.baseline import Baseline, Updating
-from fastndcg.cli.ci import write_github, write_junit
-from fastndcg.cli.gates import Gates, check_means, hold
+from fastndcg.cli.gates import Gates, check_means, hold, write_github, write_junit
 from fastndcg.cli.output import Rows, note, refuse, slices_texts, write, write_csv, write_json
 from fastndcg.cli.reading import ComparedSystems, ReadingOfMeans, tell
 from fastndcg.cli.scored import How, Inputs, Scored
@@ -149,21 +148,13 @@ def compare(
         compared.anchors = {name: each.anchors for name, each in systems.items() if each.anchors is not None}
     of_slices = compared.slices(slices) if slices else {}
     verdicts = [] if gate is None else gate.verdicts(compared, of_slices, slices)
-    held: dict[str, Any] = {}
-    if gate is not None:
-        held["gate"] = {
-            "baseline": gate.baseline,
-            "margin": gate.margin,
-            "failed": [each.text for each in gates.failed(verdicts)],
-            "verdicts": [each.numbers for each in verdicts],
-        }
     low = [
         found
         for name in compared.systems
         if name not in (gates.no_worse_than, baseline.name)
         for found in check_means(bounds, {each: means[name] for each, means in compared.means.items()}, name)
     ]
-    held |= {"fail_under": {"failed": [each.line() for each in gates.failed(low)]}} if bounds else {}
+    held = gates.facts(gate, verdicts, low if bounds else None)
     for name, each in systems.items():
         tell(each.scores.n_queries, each.documents, each.columns, name)
     verdicts += low

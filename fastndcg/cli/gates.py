@@ -1,8 +1,13 @@
-"""Gates: means that are too low, and systems that are worse than another. Each has a verdict."""
+"""Gates: means that are too low, and systems that are worse than another. Each has a verdict.
+
+They are shown as lines, and in the words of continuous integration: JUnit's XML, and GitHub's annotations and
+step summary.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.cli.application import option
 from fastndcg.cli.options import FAIL_UNDER
-from fastndcg.cli.output import GATE, end, note, refuse
-from fastndcg.common.table import name_of
-from fastndcg.errors import InputError, SourceError, count_of
+from fastndcg.cli.output import GATE, end, note, refuse, write
+from fastndcg.common.markup import markdown_table, markdown_text
+from fastndcg.common.table import digits, name_of
+from fastndcg.errors import InputError, SourceError, count_of, visible
 
 if TYPE_CHECKING:
     from fastndcg.decide.comparison import Comparison
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
 Undecided = StrEnum("Undecided", [("fails", "fail"), ("passes", "pass")])  # pass is a keyword of Python
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 _MOST = 100  # failures that stderr lists
+_ROWS = 500  # gates that a summary lists, of which GitHub takes 1 MiB
 
 
 class Verdict(NamedTuple):
@@ -82,6 +89,20 @@ class Gates:
         """Those that end the command with 1."""
         passes = (HOLDS, UNDECIDED) if self.undecided is Undecided.passes else (HOLDS,)
         return [each for each in verdicts if each.verdict not in passes]
+
+    def facts(self, gate: Gate | None, verdicts: list[Verdict], low: list[Verdict] | None) -> dict[str, Any]:
+        """What JSON has: what `gate` found, and `low`, which `--fail-under` did, where they are given."""
+        facts: dict[str, Any] = {}
+        if gate is not None:
+            facts["gate"] = {
+                "baseline": gate.baseline,
+                "margin": gate.margin,
+                "failed": [each.text for each in self.failed(verdicts)],
+                "verdicts": [each.numbers for each in verdicts],
+            }
+        if low is not None:
+            facts["fail_under"] = {"failed": [each.line() for each in self.failed(low)]}
+        return facts
 
 
 def _read_ids(path: Path) -> list[str]:
@@ -200,3 +221,79 @@ def hold(found: Sequence[Verdict], failed: Sequence[Verdict] | None = None) -> N
         more = len(failed) - _MOST
         lines = [each.line() for each in failed[:_MOST]]
         end(GATE, *lines, *([f"and {more:,} more gates do not hold"] if more > 0 else []))
+
+
+# ---- in the words of continuous integration ----
+
+
+def write_junit(found: Sequence[Verdict], failed: Sequence[Verdict]) -> None:
+    """A test case for each gate. One that is undecided, and passes so, is skipped."""
+    from xml.sax.saxutils import quoteattr
+
+    def attributes(**values: object) -> str:
+        return "".join(f" {name}={quoteattr(visible(str(value)))}" for name, value in values.items())
+
+    undecided = [each for each in found if each.verdict != HOLDS and each not in failed]
+    counts = attributes(tests=len(found), failures=len(failed), errors=0, skipped=len(undecided))
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', f"<testsuites{counts}>"]
+    lines.append(f"<testsuite{attributes(name='fastndcg compare')}{counts}>")
+    for each in found:
+        case = f"<testcase{attributes(classname=each.option.strip('-'), name=each.name)}"
+        if each.verdict == HOLDS:
+            lines.append(f"{case}/>")
+        elif each in failed:
+            lines.append(f"{case}><failure{attributes(type=each.verdict, message=each.text)}/></testcase>")
+        else:
+            lines.append(f"{case}><skipped{attributes(message=each.text)}/></testcase>")
+    write("\n".join([*lines, "</testsuite>", "</testsuites>", ""]))
+
+
+def write_github(
+    compared: Comparison, found: Sequence[Verdict], failed: Sequence[Verdict], *, ranks: bool
+) -> None:
+    """An annotation for each gate that does not hold; then a summary, for the step's page or for stdout."""
+    for each in found:
+        if each.verdict != HOLDS:
+            kind = "error" if each in failed else "warning"
+            title = _escaped(f"{each.name}: {each.verdict}").replace(":", "%3A").replace(",", "%2C")
+            write(f"::{kind} title={title}::{_escaped(each.line())}\n")
+    text = _summary(compared, found, failed, ranks=ranks)
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        write(text)
+        return
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise SourceError(
+            f"GITHUB_STEP_SUMMARY: {path} cannot be written: {error.strerror}. Unset it to print the summary."
+        ) from None
+
+
+def _escaped(text: str) -> str:
+    """A text in a command of GitHub's runners."""
+    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _summary(
+    compared: Comparison, found: Sequence[Verdict], failed: Sequence[Verdict], *, ranks: bool
+) -> str:
+    hold = f"{count_of(len(found), 'gate')}, {len(failed):,} of which do not hold"
+    parts = [f"### fastndcg compare{f': {hold}' if found else ''}", markdown_text(compared.heading())]
+    parts.append(compared.to_markdown(ranks=ranks).rstrip())
+    parts += [f"> {markdown_text(f'caution: {caution}')}" for caution in compared.cautions]
+    rows = [["gate", "verdict", "difference", "low", "high", "queries"]]
+    ordered = sorted(found, key=lambda each: (each not in failed, each.verdict == HOLDS))
+    for each in ordered[:_ROWS]:
+        numbers = [each.numbers.get(name) for name in ("difference", "low", "high")]
+        shown = ["" if number is None else digits(number, ".4f") for number in numbers]
+        queries = each.numbers.get("queries")
+        verdict = each.verdict if each.verdict == HOLDS else f"**{each.verdict}**"
+        row = [markdown_text(each.name), verdict, *shown, "" if queries is None else f"{queries:,}"]
+        rows.append(row)
+    if found:
+        parts.append(markdown_table(rows, 2, is_markdown=True))
+    if len(ordered) > _ROWS:
+        parts.append(f"... and {len(ordered) - _ROWS:,} more")
+    return "\n\n".join(parts) + "\n"

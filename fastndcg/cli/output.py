@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -57,6 +56,8 @@ def refuse(message: str) -> NoReturn:
 
 def typed_command() -> str:
     """The command line as it was typed, for pages to show."""
+    import shlex
+
     return shlex.join(["fastndcg", *sys.argv[1:]])
 
 

@@ -128,9 +128,8 @@ def score(
         write_out(out, scored)
     notes = [_notes_of_run(each, how) if sources.runs else [] for each in scored]
     scored = list(map(how.weigh, scored))
-    _report(
-        scored, format, {} if convention is None else {"convention": convention}, notes, slices, confidence
-    )
+    by_tool = {} if convention is None else {"convention": convention}
+    _report(scored, format, by_tool, notes, slices, confidence)
     hold([found for each in scored for found in check_means(gates, each.scores.mean(), each.run)])
 
 

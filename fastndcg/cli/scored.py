@@ -199,10 +199,8 @@ class Inputs:
 
         self._sources, self._roles, self._how = sources, roles, how
         self._opened = {path: open_paths([path], how.threads) for path in sources.paths}
-        for run in sources.runs:
-            with suppress(
-                SourceError
-            ):  # runs that are no tables; what else is wrong with one, its reader says
+        for run in sources.runs:  # of which those that are no tables are opened as they are read
+            with suppress(SourceError):
                 self._opened[run] = open_tables([run], how.threads)
         found = {path: find_stored(files, roles) for path, files in self._opened.items()}
         self.stored = {path: each for path, each in found.items() if each is not None}

@@ -56,25 +56,12 @@ def tied_documents(offsets: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> 
     >>> tied_documents(np.array([0, 3, 5]), np.array([2.0, 1.0, 2.0, 2.0, 1.0]))
     2
     """
-    lengths, tied = np.diff(offsets), 0
-    order = np.argsort(lengths, kind="stable")
-    ends = np.flatnonzero(np.diff(lengths[order], append=-1))
-    first = 0
-    for end in ends.tolist():  # queries of equal length form a matrix, whose rows are sorted together
-        length = int(lengths[order[end]])
-        starts = offsets[:-1][order[first : end + 1]]
-        first = end + 1
-        step = max(_AT_ONCE // max(length, 1), 1)
-        for start in range(0, len(starts), step) if length > 1 else ():
-            rows = starts[start : start + step, None] + np.arange(length)
-            ranked = np.sort(scores[rows], axis=1)
-            same = np.zeros((len(ranked), length + 1), np.bool_)
-            same[:, 1:-1] = ranked[:, 1:] == ranked[:, :-1]
-            tied += int((same[:, 1:] | same[:, :-1]).sum())
-    return tied
-
-
-_AT_ONCE = 1 << 22  # documents
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((scores, query))
+    same = np.zeros(len(order) + 1, np.bool_)  # whether a document has the score of the one before it
+    ranked, of = scores[order], query[order]
+    same[1:-1] = (ranked[1:] == ranked[:-1]) & (of[1:] == of[:-1])
+    return int((same[1:] | same[:-1]).sum())
 
 
 class Found(NamedTuple):

@@ -64,8 +64,8 @@ def cutoffs(
 
     Raises
     ------
-    MeasureError, ExtraError
-        The measure has no cutoff, or was evaluated at only one; Altair is not installed.
+    MeasureError
+        The measure has no cutoff, or was evaluated at only one.
 
     Examples
     --------
@@ -128,8 +128,8 @@ def slices(
 
     Raises
     ------
-    MeasureError, ColumnError, ExtraError
-        The measure was not evaluated; the column was not kept; Altair is not installed.
+    MeasureError, ColumnError
+        The measure was not evaluated; the column was not kept.
 
     Examples
     --------
@@ -189,8 +189,8 @@ def effects(comparison: Comparison, measure: object = None) -> Chart:
 
     Raises
     ------
-    MeasureError, ExtraError
-        The measure was not compared; Altair is not installed.
+    MeasureError
+        The measure was not compared.
     """
     name = None if measure is None else str(as_measure(measure))
     labels = labels_of((f"{row['system']} − {row['baseline']}",) for row in comparison.rows)
@@ -228,11 +228,6 @@ def ties(systems: Ranges | Mapping[str, Ranges]) -> Chart:
     systems : Ranges, or a mapping of names to them
         What `tie_range` or `judgment_range` returned.
 
-    Raises
-    ------
-    ExtraError
-        Altair is not installed.
-
     Examples
     --------
     >>> from fastndcg import Rankings, plot, tie_range
@@ -265,11 +260,6 @@ def anchors(systems: Anchors | Mapping[str, Anchors]) -> Chart:
     ----------
     systems : Anchors, or a mapping of names to them
         What `fastndcg.anchors` returned.
-
-    Raises
-    ------
-    ExtraError
-        Altair is not installed.
 
     Examples
     --------

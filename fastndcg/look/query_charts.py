@@ -61,8 +61,8 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
 
     Raises
     ------
-    MeasureError, InputError, ExtraError
-        The measure was not evaluated; no query has a value; Altair is not installed.
+    MeasureError, InputError
+        The measure was not evaluated; no query has a value.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
     ------
     MeasureError, ColumnError, InputError, ExtraError
         The measure was not evaluated; the column was not kept, or does not hold numbers; no query has both
-        numbers; Altair or SciPy is not installed.
+        numbers; SciPy is not installed.
     """
     asked = as_measure(measure)
     check_kept([column], scores.queries.column_names)
@@ -188,7 +188,7 @@ def online(offline: Any, online: Any) -> Chart:
     Raises
     ------
     InputError, InputTypeError, ExtraError
-        What `online_agreement` refuses; no experiment has both numbers; Altair or SciPy is not installed.
+        What `online_agreement` refuses; no experiment has both numbers; SciPy is not installed.
 
     Examples
     --------
@@ -244,9 +244,8 @@ def differences(
 
     Raises
     ------
-    MeasureError, InputError, ExtraError
-        The measure or systems were not compared; samples are independent; no query has a difference; Altair
-        is not installed.
+    MeasureError, InputError
+        The measure or systems were not compared; samples are independent; no query has a difference.
     """
     asked = as_measure(measure)
     found = comparison.differences(asked, system, baseline=baseline)["difference"].to_numpy()

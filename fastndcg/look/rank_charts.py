@@ -54,9 +54,8 @@ def discounts(measures: Any = "nDCG", ranks: int = 20) -> Chart:
 
     Raises
     ------
-    MeasureError, ExtraError
-        A measure has no discount, or a sequence of discounts that is shorter than `ranks`; Altair is not
-        installed.
+    MeasureError
+        A measure has no discount, or a sequence of discounts that is shorter than `ranks`.
 
     Examples
     --------
@@ -92,8 +91,8 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
 
     Raises
     ------
-    MeasureError, ExtraError
-        No measure has a gain for any of the grades; a measure has several intents; Altair is not installed.
+    MeasureError
+        No measure has a gain for any of the grades; a measure has several intents.
 
     Examples
     --------
@@ -131,8 +130,8 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
 
     Raises
     ------
-    InputError, ExtraError
-        The measure is undefined for the query; Altair is not installed.
+    InputError
+        The measure is undefined for the query.
 
     Examples
     --------
@@ -188,8 +187,8 @@ def grades(systems: Any, subtitle: str = "judged documents of each grade") -> Ch
 
     Raises
     ------
-    InputError, InputTypeError, ExtraError
-        There is no document; a system is no Rankings; Altair is not installed.
+    InputError, InputTypeError
+        There is no document; a system is no Rankings.
 
     Examples
     --------
@@ -253,8 +252,8 @@ def history(
 
     Raises
     ------
-    InputError, InputTypeError, ExtraError
-        There is no value; something else than numbers; Altair is not installed.
+    InputError, InputTypeError
+        There is no value; something else than numbers.
 
     Examples
     --------
@@ -331,9 +330,8 @@ def over_time(
 
     Raises
     ------
-    InputError, InputTypeError, ExtraError
-        As in `History.table`; something else than a History; several measures, or more than seven lines;
-        Altair is not installed.
+    InputError, InputTypeError
+        As in `History.table`; something else than a History; several measures, or more than seven lines.
 
     Examples
     --------

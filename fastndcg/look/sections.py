@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fastndcg.decide.comparison import Comparison
+    from fastndcg.scores.scores import Scores
 
 # queries in a list; how many of them are explained; rows of an explanation
 _WORST, _EXPLAINED, _RANKS = 20, 5, 50
@@ -53,7 +54,11 @@ def sections_of(found: Found, command: str, items: Any = None, train: Any = None
         yield Section(
             "cutoffs", "Cutoffs", [picture_of(plot.cutoffs(found.curves, found.main, found.confidence))]
         )
-    yield Section("distribution", f"Distribution of {found.main}", _distribution(found))
+    yield Section(
+        "distribution",
+        f"Distribution of {found.main}",
+        _each_measure(found, lambda one: [picture_of(plot.distribution(found.scores, one))]),
+    )
     if found.by:
         yield Section("slices", f"Slices by {', '.join(found.by)}", _slices(found))
     if items is not None or train is not None:
@@ -109,20 +114,13 @@ def _evaluated_section(found: Found) -> list[Any]:
 
 
 def _summary(found: Found) -> list[Any]:
-    rows = [
-        {"system": name} | row
-        for name, scores in found.scores.items()
-        for row in scores.summary(found.confidence).rows
-    ]
+    rows = _of_systems(found.scores, lambda scores: scores.summary(found.confidence).rows)
     weighted = any(scores.weight is not None for scores in found.scores.values())
     note = (
         f"Intervals of {100 * found.confidence:g} %, low to high, by Student's t. "
-        "A query is empty if the measure is undefined for it."
+        f"A query is empty if the measure is undefined for it.{' Means are weighted.' * weighted}"
     )
-    return [
-        Text(note + (" Means are weighted." if weighted else "")),
-        table_of("Means over all queries", rows),
-    ]
+    return [Text(note), table_of("Means over all queries", rows)]
 
 
 def _comparison(found: Found, comparison: Comparison) -> list[Any]:
@@ -144,25 +142,17 @@ def _comparison(found: Found, comparison: Comparison) -> list[Any]:
     return blocks + _each_measure(found, of)
 
 
-def _distribution(found: Found) -> list[Any]:
-    def of(measure: Measure) -> list[Any]:
-        return _or_message(lambda: [picture_of(plot.distribution(found.scores, measure))])
-
-    return _each_measure(found, of)
-
-
 def _slices(found: Found) -> list[Any]:
-    rows = []
-    for name, scores in found.scores.items():
-        groups = scores.by(list(found.by), found.confidence).to_pylist()
-        for group in id_cells(groups, found.by):
+    def groups(scores: Scores) -> Iterator[dict[str, Any]]:
+        for group in id_cells(scores.by(list(found.by), found.confidence).to_pylist(), found.by):
             small = group.pop("small")
-            rows.append({"system": name} | group | {"fewer than 30 queries": small})
+            yield group | {"fewer than 30 queries": small}
 
     def of(measure: Measure) -> list[Any]:
         scores = {name: only(each, [measure]) for name, each in found.scores.items()}
         return [picture_of(plot.slices(scores, measure, found.by, found.confidence))]
 
+    rows = _of_systems(found.scores, groups)
     return [*_each_measure(found, of), table_of(f"Means by {', '.join(found.by)}", rows)]
 
 
@@ -172,24 +162,16 @@ def _shown(found: Found, items: Any, train: Any) -> list[Any]:
         Text(f"Items on the first {k} ranks, however relevant they are; see fastndcg.catalogue.")
     ]
     for names in ([], by) if by else ([],):
-        rows = [
-            {"system": name} | row
-            for name, each in found.rankings.items()
-            for row in id_cells(
-                catalogue(each, items, train, k, by=names, confidence=found.confidence).to_pylist(), names
-            )
-        ]
-        blocks.append(table_of(f"Items by {', '.join(by)}" if names else "Items", rows))
+        shown = partial(catalogue, items=items, train=train, k=k, by=names, confidence=found.confidence)
+        of = {name: shown(each) for name, each in found.rankings.items()}
+        rows = _of_systems(of, lambda each: each.to_pylist())
+        blocks.append(table_of(f"Items by {', '.join(by)}" if names else "Items", id_cells(rows, names)))
     return blocks
 
 
 def _anchors(found: Found) -> list[Any]:
     of = {name: anchors(each, found.measures, threads=found.threads) for name, each in found.rankings.items()}
-    rows = [
-        {"system": name, "measure": measure} | means
-        for name, each in of.items()
-        for measure, means in each.means().items()
-    ]
+    rows = _of_systems(of, lambda each: [{"measure": one} | means for one, means in each.means().items()])
     note = (
         "Means of the worst, a random, the actual and the best order of the returned documents. "
         "Position is 0 for a random order and 1 for the best order; "
@@ -202,10 +184,9 @@ def _anchors(found: Found) -> list[Any]:
 def _ties(found: Found) -> list[Any]:
     if not any(facts.tied for facts in found.facts.values()):
         return [Text("No two documents of a query have the same score, so there are no ties.")]
-    of = {
-        name: tie_range(each, found.measures, threads=found.threads) for name, each in found.rankings.items()
-    }
-    rows = [{"system": name} | row for name, each in of.items() for row in each.summary().to_pylist()]
+    tied = partial(tie_range, measures=found.measures, threads=found.threads)
+    of = {name: tied(each) for name, each in found.rankings.items()}
+    rows = _of_systems(of, lambda each: each.summary().to_pylist())
     note = (
         "Means over the worst, all, and the best orders of tied documents. "
         "moves: the worst and best differ by more than 0.001."
@@ -277,11 +258,9 @@ def _made_section(found: Found, command: str) -> list[Any]:
         with suppress(PackageNotFoundError):
             rows.append({"": name, "value": version(name)})
     rows.append({"": "platform", "value": platform.platform()})
-    signed = [
-        {"system": name, "signature": scores.signature(measure)}
-        for name, scores in found.scores.items()
-        for measure in found.measures
-    ]
+    signed = _of_systems(
+        found.scores, lambda scores: [{"signature": scores.signature(one)} for one in found.measures]
+    )
     signatures = table_of("Signatures: how each number was made", signed, sorts=False)
     return [signatures, table_of("Versions", rows, sorts=False)]
 
@@ -295,8 +274,16 @@ def _share(count: int | None, of: int) -> str:
 
 def _each_measure(found: Found, make: Callable[[Measure], list[Any]]) -> list[Any]:
     """Return the blocks of the first measure, and closed blocks of the others, which open on a click."""
-    others = [Folded(str(measure), make(measure)) for measure in found.measures[1:]]
-    return [*make(found.main), *others]
+    first, *others = (_or_message(partial(make, measure)) for measure in found.measures)
+    closed = zip(map(str, found.measures[1:]), others, strict=True)
+    return [*first, *(Folded(title, blocks) for title, blocks in closed)]
+
+
+def _of_systems(
+    of: Mapping[str, Any], rows: Callable[[Any], Iterable[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Rows of all systems, each with the name of its system."""
+    return [{"system": name} | row for name, each in of.items() for row in rows(each)]
 
 
 def _pairs(comparison: Comparison) -> list[tuple[str, str]]:
