@@ -272,7 +272,8 @@ def _texts(compared: Comparison, slices: Rows, by: list[str], *, ranks: bool, is
         numbers = ("measure", "system", "baseline", "mean", "difference", "low", "high")
         shown, left = [*by, *numbers, "queries", "small"], len(by) + 3
         rows = slices_texts([{name: row[name] for name in shown} for row in slices], left)
-        drops = [*compared._one_baseline(), ("queries",), ("mean",)]
+        has_one = len({row["baseline"] for row in slices}) == 1  # each row has the same
+        drops = [("baseline",)] * has_one + [("queries",), ("mean",)]
         parts.append(fit(rows, left, drops, terminal_width(), f"--format {'csv' if is_last else 'json'}"))
     return parts
 
