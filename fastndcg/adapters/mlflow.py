@@ -66,7 +66,7 @@ def _metric(measure: Measure, convention: str | Convention | None) -> Any:
         rankings = Rankings.from_qrels_run(judged, returned, ties="input")
         scores = evaluate(rankings, measure, convention=convention)
         return MetricValue(
-            scores=scores.values[0].tolist(), aggregate_results={"mean": scores.mean()[measure]}
+            scores=scores.values[0].tolist(), aggregate_results={"mean": scores.mean()[str(measure)]}
         )
 
     name = re.sub(r"[^\w.]+", "_", str(measure).replace("@", " at ")).strip("_")

@@ -77,10 +77,9 @@ def is_rank_eval(data: Any) -> bool:
     if not isinstance(data, Mapping):
         return False
     requests, details = data.get("requests"), data.get("details")
-    is_request = isinstance(requests, list) and all(isinstance(each, Mapping) for each in requests)
-    return (is_request and any("ratings" in each for each in requests)) or (
-        "metric_score" in data and isinstance(details, Mapping)
-    )
+    if isinstance(requests, list):
+        return any(isinstance(each, Mapping) and "ratings" in each for each in requests)
+    return "metric_score" in data and isinstance(details, Mapping)
 
 
 def queries_of_rank_eval(name: str, data: Any, role: Role) -> Iterator[tuple[str, Any]]:
