@@ -16,7 +16,7 @@ from fastndcg.decide.standings import HOLDS, verdict_of
 from fastndcg.errors import InputError, InputTypeError, check_system
 from fastndcg.scores.slices import check_free, check_kept, column_names, groups_of
 from fastndcg.statistics.exact_sums import differences_of
-from fastndcg.statistics.intervals import check_confidence, check_size, t_interval
+from fastndcg.statistics.intervals import check_confidence, check_size
 from fastndcg.statistics.paired import controlled
 
 if TYPE_CHECKING:
@@ -215,6 +215,6 @@ def _estimate(
     weight = people[0].weight
     weights = None if weight is None else (weight[rows][own], weight[rows][others])
     found = controlled(numbers[0][own], numbers[1][own], numbers[1][others], weights)
-    ends = t_interval(found.mean, found.error, found.freedom, confidence)
+    ends = found.interval(confidence)
     n = len(own), len(own) + len(others)
     return dict(zip(_NUMBERS, (found.mean, *ends, found.weight, *n, found.effective), strict=True))

@@ -280,6 +280,9 @@ class Controlled(NamedTuple):
     freedom: float  # degrees of freedom of the error
     effective: float  # values that alone would give as small an error
 
+    def interval(self, confidence: float) -> Interval:
+        return t_interval(self.mean, self.error, self.freedom, confidence)
+
 
 def controlled(
     values: Float64,
