@@ -114,7 +114,7 @@ def test_the_other_rank_of_a_session_is_the_one_it_was_exchanged_with():
     assert fn.propensities(log.drop_columns("swapped_with")) == fn.propensities(log)
     alone = fn.propensities(log.drop_columns(["swapped_with", "session_id"]))
     assert alone["propensity"].to_pylist()[1:] != fn.propensities(log)["propensity"].to_pylist()[1:]
-    three = {"session_id": [1, 1, 1], "rank": [1, 2, 3], "clicked": [3, 2, 1]}
+    three = {"session_id": [1, 1, 1], "rank": [1, 2, 3], "shown": [3, 3, 3], "clicked": [3, 2, 1]}
     assert fn.propensities(three)["propensity"].to_pylist() == pytest.approx([1, 2 / 3, 1 / 3])
 
 
@@ -123,6 +123,7 @@ def test_ranks_of_which_nothing_is_known():
         "query": [1, 1, 1, 1, 2, 2, 3, 3],
         "document": [1, 1, 2, 2, 3, 3, 4, 4],
         "rank": [1, 2, 1, 3, 4, 5, 2, 6],
+        "shown": [5] * 8,
         "clicked": [4, 2, 3, 0, 1, 1, 0, 5],
     }
     found = fn.propensities(log, method="intervention", shown=None)
