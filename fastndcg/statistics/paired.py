@@ -1,7 +1,4 @@
-"""Two samples of values: the difference of their means, its significance, its effect size, and correlations.
-
-Arrays in, numbers out. `fastndcg.decide.comparison` has the systems, queries and tables around them.
-"""
+"""Two samples of values: the difference of means, its significance, its effect size, and correlations."""
 
 from __future__ import annotations
 
@@ -32,9 +29,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Centre(NamedTuple):
-    """What squares are taken about: a mean. Values off it are divided by a power of two, so that squares do
-    not overflow. Sums of squares of parts add up to those of the whole.
-    """
+    """What squares are taken about, a mean; values off it are divided by a power of two against overflow."""
 
     middle: float
     power: int
@@ -43,17 +38,13 @@ class Centre(NamedTuple):
 
     @classmethod
     def of(cls, middle: float, size: float, low: float, high: float) -> Centre:
-        """About the mean of values from `low` to `high`; `size` as in `Spread.of`."""
-        power = math.frexp(size)[1]
+        power, settled = math.frexp(size)[1], middle if abs(middle) > ROUNDING * size else 0.0
         off = np.ldexp(np.array([low, high]) - middle, -power)
-        is_same = is_constant(off, math.ldexp(size, -power))
-        return cls(middle, power, is_same, middle if abs(middle) > ROUNDING * size else 0.0)
+        return cls(middle, power, is_constant(off, math.ldexp(size, -power)), settled)
 
     def off(self, values: Float64) -> Float64:
-        if self.is_constant:
-            return np.zeros(len(values))
         off: Float64 = np.ldexp(values - self.middle, -self.power)
-        return off
+        return np.zeros(len(values)) if self.is_constant else off
 
     def squares(self, values: Float64, weight: Float64 | None) -> tuple[Fraction, Fraction]:
         """Exact sums of weight * off^2, and of (weight * off)^2."""
@@ -101,8 +92,8 @@ class Spread(NamedTuple):
         found = cls.of_sums(n, centre, whole, of_weights, *centre.squares(values, weight))
         if clusters is None:
             return found
-        middle = found.mean
-        shares = centre.off(values) if weight is None else weight * centre.off(values)
+        middle, off = found.mean, centre.off(values)
+        shares = off if weight is None else weight * off
         # summed in an order that depends neither on the order of queries nor on the choice of baseline
         order = np.lexsort((shares * (direction(middle, values) or 1.0), clusters))
         starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
@@ -110,30 +101,21 @@ class Spread(NamedTuple):
         sizes = np.add.reduceat(np.ones(n) if weight is None else weight[order], starts)
         if is_constant(shares / sizes, math.ldexp(size, -centre.power)):
             shares, middle = np.zeros(len(shares)), centre.settled
-        groups = len(shares)
-        if groups < 2:
+        if (groups := len(shares)) < 2:
             return cls(n, middle, found.std, math.nan, math.nan)
         error = math.sqrt(exact_sum(shares * shares) * groups / (groups - 1) / whole**2)
         return cls(n, middle, found.std, math.ldexp(error, centre.power), groups - 1.0)
 
     @classmethod
     def of_sums(
-        cls,
-        n: int,
-        centre: Centre,
-        whole: Fraction,
-        of_weights: Fraction | None,
-        squares: Fraction,
-        shares: Fraction,
+        cls, n: int, centre: Centre, whole: Fraction, of_weights: Fraction | None, *squares: Fraction
     ) -> Spread:
-        """Of n values without clusters, two or more, from sums: of their weights, or n; of squares of
-        weights, if any; and those of `Centre.squares`.
-        """
+        """Of n values, two or more: from sums of weights, or n; of their squares; and `Centre.squares`."""
         middle = centre.settled if centre.is_constant else centre.middle
-        std = math.ldexp(math.sqrt(squares / whole * n / (n - 1)), centre.power)
+        std = math.ldexp(math.sqrt(squares[0] / whole * n / (n - 1)), centre.power)
         if of_weights is None:
             return cls(n, middle, std, std / math.sqrt(n), n - 1.0)
-        error = math.ldexp(math.sqrt(shares * n / (n - 1) / whole**2), centre.power)
+        error = math.ldexp(math.sqrt(squares[1] * n / (n - 1) / whole**2), centre.power)
         return cls(n, middle, std, error, float(whole**2 / of_weights - 1))
 
 
