@@ -1,11 +1,19 @@
-"""Runs drivers over chunks with about the same number of documents, in one thread or several.
+"""Runs the kernels: serial or parallel, over chunks with about the same number of documents, safe inside any
+host.
 
-The threads are Python's, and drivers release the interpreter's lock. Numba's own threads could end a host's
-process, in children that it forks and beside other threads, and on a busy machine they took longer.
+Threads of Numba could end a host's process: those of its layer "workqueue" if the host has other threads,
+those of "omp" in a child that was forked after the layer was loaded. There, and where no layer can be loaded
+or Numba's version is untested, Python threads run the serial driver, which gives the same bits.
+
+Only one call at a time uses threads; calls at the same time run the serial driver in their own thread. A
+process that forks waits until no compilation runs (`kernels.compile.private_numba`).
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import pairwise
@@ -31,7 +39,9 @@ if TYPE_CHECKING:
 _WORTH_THREADS = 100_000  # with fewer documents, starting threads costs more than it saves
 _TOLD = 1 << 25  # documents between two reports of progress, where no array has to be cast
 
-_SHARES = 8  # runs of chunks for each thread, so that threads finish at about the same time
+_SHARES = 8  # runs of chunks for each Python thread, so that threads finish at about the same time
+
+_one_at_a_time = threading.Lock()
 
 
 class Sizes(NamedTuple):
@@ -71,7 +81,7 @@ def score(
             elif wanted == 1:
                 serial(*arguments)
             else:
-                _run_in_threads(serial, wanted, *arguments)
+                _run_parallel(serial, wanted, *arguments)
             if task is not None:
                 task.advance(int(rankings.offsets[last]), rankings.n_docs)
     for row, measure in enumerate(measures):
@@ -94,9 +104,13 @@ def _size(rankings: Rankings, first: int, last: int, rows: int) -> int:
 
 
 def threads_of(threads: int | None) -> int:
-    """The number of threads for scoring: at most, and by default, as many as Numba would run."""
-    limit = worlds.cores()
-    return min(check_threads(threads) or limit, limit)
+    """The number of threads for scoring: by default all threads of Numba."""
+    threads, limit = check_threads(threads), worlds.cores()
+    if threads is not None:
+        return min(threads, limit)
+    # the host may have set a number in Numba
+    numba = sys.modules.get("numba")
+    return limit if numba is None or _layer() is None else int(numba.get_num_threads())
 
 
 # ---- cutting ----
@@ -239,7 +253,39 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     out[nothing] = np.nan
 
 
-def _run_in_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
+def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
+    from fastndcg.compiled.flow import drivers
+
+    if not _one_at_a_time.acquire(blocking=False):
+        serial(chunks, *arguments)
+        return
+    try:
+        if drivers.IS_PARALLEL and _numba_threads_are_safe():
+            _run_on_numba_threads(serial, threads, chunks, *arguments)
+        else:
+            _run_on_python_threads(serial, threads, chunks, *arguments)
+    finally:
+        _one_at_a_time.release()
+
+
+def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
+    import numba
+
+    from fastndcg.compiled.flow.drivers import address_of, score_parallel
+
+    address, before = address_of(serial, *arguments), numba.get_num_threads()
+    try:
+        if threads != before:  # setting it takes 20 microseconds
+            numba.set_num_threads(threads)
+        # if a thread failed, all chunks run again in this thread, which raises the error or has enough memory
+        if score_parallel(address, threads, np.zeros(1, np.int64), *arguments):
+            serial(*arguments)
+    finally:
+        if threads != before:
+            numba.set_num_threads(before)
+
+
+def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     n_chunks = len(chunks) - 1
@@ -255,3 +301,52 @@ def _run_in_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *a
             return
         for share in running:
             share.result()
+
+
+# ---- properties of the host ----
+
+
+def _layer() -> str | None:
+    """Numba's threading layer, which is loaded now if necessary; None where none can be loaded."""
+    import numba
+
+    try:
+        numba.get_num_threads()
+        return str(numba.threading_layer())
+    except (ValueError, ImportError):  # THREADING_LAYER names a layer that Numba does not have
+        return None
+
+
+def _numba_threads_are_safe() -> bool:
+    layer = _layer()
+    if layer == "omp":
+        return not _inherited
+    if layer == "workqueue":
+        return len(sys._current_frames()) == 1
+    return layer is not None
+
+
+def _layer_is_loaded() -> bool:
+    try:
+        return bool(sys.modules["numba"].threading_layer())
+    except (
+        KeyError,
+        AttributeError,
+        ValueError,
+    ):  # Numba is not imported, or half imported, or has no layer yet
+        return False
+
+
+# whether a parent process may have loaded the layer, as it may if it was loaded before this module
+_inherited = _layer_is_loaded()
+
+
+def _after_fork_in_child() -> None:
+    global _one_at_a_time, _inherited
+    # the inherited lock may be locked by a thread that the child does not have
+    _one_at_a_time = threading.Lock()
+    _inherited = _inherited or _layer_is_loaded()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -100,7 +100,7 @@ def test_only_what_a_job_needs(tmp_path):
     made = fn.compile_kernels("nDCG@10", folder=tmp_path / "made", data=tmp_path / "job.parquet", **roles)
     names = {path.name.partition("-")[0] for path in made.folder.glob("*.nbi")}
     assert "drivers.score_levels_serial" in names
-    assert not names & {"drivers.score_values_serial", "joining.join_documents"}
+    assert not names & {"drivers.score_parallel", "drivers.score_values_serial", "joining.join_documents"}
 
 
 @pytest.mark.pure

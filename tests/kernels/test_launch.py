@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from commands import printed
 
 import fastndcg as fn
 from fastndcg.common.arrays import offsets_from
@@ -91,7 +92,7 @@ def offsets_and_pool(grades):
     return offsets_from([len(grades)]), np.array(grades)
 
 
-def test_threads_do_each_share_once():
+def test_python_threads_do_each_share_once():
     done = []
     lock = threading.Lock()
 
@@ -101,16 +102,40 @@ def test_threads_do_each_share_once():
 
     for n_chunks in (1, 2, 17):
         done.clear()
-        launch._run_in_threads(serial, 3, np.arange(n_chunks + 1))
+        launch._run_on_python_threads(serial, 3, np.arange(n_chunks + 1))
         assert sorted(done) == list(range(n_chunks))
 
 
-def test_what_fails_in_a_thread_is_raised():
+def test_what_fails_in_a_python_thread_is_raised():
     def serial(chunks):
         raise MemoryError(f"chunk {chunks[0]}")
 
     with pytest.raises(MemoryError, match="chunk"):
-        launch._run_in_threads(serial, 2, np.arange(9))
+        launch._run_on_python_threads(serial, 2, np.arange(9))
+
+
+@pytest.mark.compiled
+def test_queries_are_shared_among_threads_of_numba():
+    program = """
+import numpy as np, numba, fastndcg as fn
+rankings = fn.Rankings.from_offsets(np.arange(0, 200_001, 50), np.arange(200_000) % 5, np.arange(200_000) % 97)
+alone, shared = (fn.evaluate(rankings, "nDCG@10", threads=threads)["nDCG@10"] for threads in (1, 2))
+from fastndcg.compiled.flow import drivers
+print(len(drivers.score_parallel.signatures), numba.threading_layer(), alone.tobytes() == shared.tobytes())
+"""
+    assert printed(program, NUMBA_THREADING_LAYER="omp", FASTNDCG_KERNELS="compiled").split() == [
+        "1",
+        "omp",
+        "True",
+    ]
+
+
+def test_calls_beside_one_that_has_threads_run_alone():
+    called = []
+    with launch._one_at_a_time:
+        launch._run_parallel(called.append, 4, np.arange(5))
+    assert [chunks.tolist() for chunks in called] == [[0, 1, 2, 3, 4]]
+    assert not launch._one_at_a_time.locked()
 
 
 @pytest.mark.pure

@@ -59,14 +59,14 @@ def allocating(function: F) -> F:
 empty = np.empty
 
 
-def driver(*, plain: Any = None) -> Callable[[F], F]:
+def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
     """Compile a function that Python calls. It is stored on disk if the folder of `caching` is writable."""
 
     def decorate(function: F) -> F:
         if private is None:
             with _folder_of_numba() as is_kept:
-                return numba.njit(cache=is_kept, **_DRIVER)(function)
-        dispatcher = numba.njit(**_DRIVER)(function)
+                return numba.njit(cache=is_kept, **_DRIVER, **options)(function)
+        dispatcher = numba.njit(**_DRIVER, **options)(function)
         private.keep(dispatcher, function)
         return dispatcher
 

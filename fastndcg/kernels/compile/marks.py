@@ -53,10 +53,11 @@ def _stoppable(function: F) -> F:
     return watch  # type: ignore[return-value]
 
 
-def _as_plain(*, plain: Any = None) -> Callable[[F], F]:
+def _as_plain(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
     return lambda function: plain or function
 
 
+private: Any = None
 BLOCK: dict[str, Any] = {}
 intrinsic: Any = _as_it_is
 overload: Any = _by_options
@@ -67,13 +68,14 @@ driver: Any = _as_plain  # its `plain` function replaces it in plain Python, whe
 # a block that stops a plain driver after its deadline; its drivers do not write what they read
 stoppable: Any = _stoppable
 empty: Any = np.empty
+steps: Any = range  # a loop whose steps are shared among threads
 
 if IS_COMPILED and not TYPE_CHECKING:
     from numba.extending import intrinsic, overload
 
-    from .compiling import BLOCK, allocating, block, driver, empty, inlined
+    from .compiling import BLOCK, allocating, block, driver, empty, inlined, private
 
-    stoppable = _as_it_is
+    stoppable, steps = _as_it_is, numba.prange
 
 
 def in_place_of(plain: F) -> Callable[[Callable[..., Any]], F]:

@@ -3,6 +3,8 @@ works without it.
 
 DRIVER, BLOCK    options for njit that leave out repeated work of Numba's compiler
 keep             sets the folder of a driver, and how it is loaded
+address_of       the address of a driver's code
+call_at          a call of the code at an address
 
 A process that forks waits until no compilation runs. Otherwise the child would inherit a locked lock, which
 no thread of it can release.
@@ -15,12 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from llvmlite import binding
+from llvmlite import binding, ir
+from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import _nrt_python
+from numba.extending import intrinsic
 
 from fastndcg.kernels.compile import caching
 
@@ -151,6 +155,27 @@ def is_kept(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
     with suppress(OSError):
         return kept._index_key(kinds, dispatcher.targetctx.codegen()) in kept._cache_file._load_index()
     return False
+
+
+def address_of(dispatcher: Any, arguments: tuple[Any, ...]) -> int:
+    """The address of the code of a driver that is compiled for such arguments."""
+    compiled = dispatcher.overloads[tuple(dispatcher.typeof_pyval(argument) for argument in arguments)]
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+
+@intrinsic
+def call_at(typing: Any, address: Any, chunks: Any, documents: Any, plan: Any, out: Any) -> Any:
+    """Call a serial driver by its address; returns 1 where it failed, and 0 otherwise."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        convention, kinds = context.call_conv, signature.args[1:]
+        # Numba needs a pointer with the type of the function
+        pointer = ir.PointerType(convention.get_function_type(types.none, kinds))
+        function = builder.inttoptr(arguments[0], pointer)
+        status, _ = convention.call_function(builder, function, types.none, kinds, arguments[1:])
+        return builder.zext(status.is_error, ir.IntType(64))
+
+    return types.int64(address, chunks, documents, plan, out), generate
 
 
 # ---- forks ----
