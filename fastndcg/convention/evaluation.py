@@ -50,7 +50,8 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
         rankings = rankings._of(**rankings.__getstate__() | distinct)
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
         with np.errstate(over="ignore"):  # the tools overflow to infinity too
-            rankings = _with_rows(rankings, None, rankings.scores.astype(np.float32))
+            scores = read_only(rankings.scores.astype(np.float32))
+            rankings = rankings._of(**rankings.__getstate__() | {"scores": scores})
     if convention.ties in OF_MEASURE:
         return rankings
     if convention.ties == "numba_argsort":
@@ -59,7 +60,7 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
         # the order of ties is that of Numba's function, which is not documented
         scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
         rows = worlds.run("reading.rows.argsort_falling", math.inf, rankings.offsets, scores)
-        return _with_rows(rankings, rows, rankings.scores)
+        return _with_rows(rankings, rows)
     if convention.ties in ("input_to_16", "unspecified"):
         _refuse_ties(rankings, convention, measures, 16 if convention.ties == "input_to_16" else 0)
         return rankings
@@ -73,7 +74,7 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
     place = places[array_of(pc.index_in(decode(rankings.doc_ids), distinct))]
     query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
     rows = np.lexsort((place if convention.ties == "docid_asc" else -place, query))
-    return _with_rows(rankings, rows, rankings.scores)
+    return _with_rows(rankings, rows)
 
 
 def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
@@ -85,22 +86,17 @@ def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
     return rankings._of(**rankings.__getstate__() | {"judged": None})
 
 
-def _with_rows(rankings: Rankings, rows: Int64 | None, scores: npt.NDArray[Any]) -> Rankings:
-    """Return the rankings with these scores and rows in this order; without document ids if rows move."""
-    relevance, is_judged, doc_ids = rankings.relevance, rankings.is_judged, rankings.doc_ids
-    first_row = rankings.__dict__["_first_row"]
-    if rows is not None:
-        relevance, scores = relevance[rows], scores[rows]
-        is_judged = None if is_judged is None else is_judged[rows]
-        doc_ids = first_row = None
+def _with_rows(rankings: Rankings, rows: Int64) -> Rankings:
+    """Return the rankings with rows in this order, without document ids."""
+    is_judged = None if rankings.is_judged is None else rankings.is_judged[rows]
     return Rankings._from_offsets(
         rankings.offsets,
-        relevance,
-        scores,
+        rankings.relevance[rows],
+        rankings.scores[rows],
         judged=rankings.judged,
         is_judged=is_judged,
         query_ids=rankings.query_ids,
-    )._with(doc_ids=doc_ids, _first_row=first_row)
+    )
 
 
 def _refuse_ties(
