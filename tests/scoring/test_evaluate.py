@@ -675,7 +675,7 @@ def test_parts_that_are_cast_together_change_no_value(grades, scores, threads):
 @pytest.mark.pure
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_leave_no_chunk_out(threads, monkeypatch):
-    rankings, run = _of_short_lists(300), launch._run_in_threads
+    rankings, run = _of_short_lists(300), launch._run_parallel
     measures = as_measures("nDCG@10")
     wanted = launch.score(measures, rankings, 1)
 
@@ -684,7 +684,7 @@ def test_threads_leave_no_chunk_out(threads, monkeypatch):
         run(serial, threads, chunks, documents, plan, out)
         assert (out != -1.0).all()
 
-    monkeypatch.setattr(launch, "_run_in_threads", run_over_marks)
+    monkeypatch.setattr(launch, "_run_parallel", run_over_marks)
     assert same_bits(launch.score(measures, rankings, threads, launch.Sizes(chunk=100)), wanted)
 
 

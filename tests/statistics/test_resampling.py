@@ -257,6 +257,7 @@ def test_options_of_resampling(options, message):
 def test_resampling_says_how_far_it_is(threads, monkeypatch):
     advanced = []
     monkeypatch.setattr(Task, "advance", lambda task, done, total: advanced.append((task.name, done, total)))
-    resampling._run("flip_signs", np.arange(1, 40), 5.0, 1000, 0, threads, at_once=100)
+    monkeypatch.setattr(resampling, "_SUMS", 100)
+    resampling._run("flip_signs", np.arange(1, 40), 5.0, 1000, 0, threads)
     assert {(name, total) for name, _, total in advanced} == {("Resampling", 1000)}
     assert [done for _, done, _ in advanced] == [100 * part + 100 * (threads == 2) for part in range(10)]
