@@ -67,9 +67,9 @@ class Sums(NamedTuple):
         )
 
     @classmethod
-    def total(cls, measures: int, parts: Sequence[Sums]) -> Sums:
+    def total(cls, measures: int, parts: Sequence[Sums], *, knows_unjudged: bool = False) -> Sums:
         """The sums over all parts; there may be no part."""
-        digests = Digests("returned", False, 0, 0)
+        digests = Digests("returned", knows_unjudged, 0, 0)
         if not parts:
             return cls(0, (0,) * measures, (Moments.of(np.empty(0)),) * measures, None, None, digests)
         queries, empty, moments, values, means, of_parts = zip(*parts, strict=True)
@@ -91,7 +91,8 @@ def summary_of(
     """`Scores.summary`, or `Anchors.summary`, from sums, and for `values` quartiles by row of measures."""
     of_measures = {row: ends for each in found if isinstance(each, dict) for row, ends in each.items()}
     orders = len(ORDERS) if task.anchors else 1
-    sums = Sums.total(orders * len(task.measures), [each for each in found if not isinstance(each, dict)])
+    parts = [each for each in found if not isinstance(each, dict)]
+    sums = Sums.total(orders * len(task.measures), parts, knows_unjudged=task.columns.is_judged is not None)
     weighted, rows = task.columns.weight is not None, list[dict[str, Any]]()
     if task.anchors:
         means = [moments.mean(weighted=weighted) for moments in sums.moments]

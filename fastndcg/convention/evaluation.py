@@ -46,8 +46,8 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
         query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
         falling = np.empty(rankings.n_docs, np.int64)
         falling[np.lexsort((falling_keys(grades), query))] = np.arange(rankings.n_docs)
-        distinct = {"relevance": read_only(rankings.offsets[1:][query] - 1 - falling), "is_judged": None}
-        rankings = rankings._of(**rankings.__getstate__() | distinct)
+        distinct = {"relevance": read_only(rankings.offsets[1:][query] - 1 - falling)}
+        rankings = rankings._of(**rankings.__getstate__() | distinct | {"is_judged": None, "judged": None})
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
         with np.errstate(over="ignore"):  # the tools overflow to infinity too
             scores = read_only(rankings.scores.astype(np.float32))
