@@ -316,7 +316,13 @@ def test_a_read_past_an_array_is_a_fault(side, memory):
         import guarded, numpy as np
         guarded.install({side!r})
         from fastndcg.compiled.compile.compiling import allocating, driver, empty
-        from fastndcg.compiled.reading.words import element
+        from fastndcg.compiled.compile.llvm import Code, Data, Value
+        from fastndcg.compiled.compile.marks import vectors
+        def plain_element(array: "Any", at: "Any") -> "Any":
+            return array[at]
+        @vectors(plain_element, within=True)
+        def element(code: Code, array: Data, at: Value) -> Value:
+            return array[at]
         @allocating
         def made(n):
             return empty(n, np.int64)
