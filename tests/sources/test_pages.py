@@ -118,7 +118,7 @@ def test_every_integer(tmp_path, left, kind, dictionary):
     for version in ("1.0", "2.4", "2.6"):
         path = tmp_path / f"{version}.parquet"
         pq.write_table(table, path, version=version, use_dictionary=dictionary)
-        assert open_path(parquet.PARQUET, path, 1).choose(Roles()).wanted.runs == {"qid"}
+        assert open_path(parquet.PARQUET, path, 1).choose(Roles()).how.runs == {"qid"}
         same(path, table.cast(pq.read_schema(path)))
     assert left == set()
 
@@ -279,7 +279,7 @@ def test_ids_in_any_order_are_no_runs(tmp_path, left):
     table = rows(2000).take(rng.permutation(len(rows(2000))))
     pq.write_table(table, tmp_path / "a.parquet")
     dataset = open_path(parquet.PARQUET, tmp_path / "a.parquet", 1).choose(Roles())
-    assert not dataset.wanted.runs
+    assert not dataset.how.runs
     wanted = fn.Rankings.from_arrow(table)
     assert read_parquet(tmp_path / "a.parquet").scores.tobytes() == wanted.scores.tobytes()
     assert left == set()
@@ -379,7 +379,7 @@ def test_runs_that_return_are_regrouped(tmp_path):
     table = pa.concat_tables([table, rows(seed=1)])
     pq.write_table(table, tmp_path / "a.parquet")
     dataset = open_path(parquet.PARQUET, tmp_path / "a.parquet", 1).choose(Roles())
-    assert dataset.wanted.runs == {"qid"}
+    assert dataset.how.runs == {"qid"}
     wanted = fn.evaluate(fn.Rankings.from_arrow(table), "nDCG@5")
     for source in (read_parquet(tmp_path / "a.parquet"), scan_parquet(tmp_path / "a.parquet")):
         found = fn.evaluate(source, "nDCG@5")
