@@ -112,9 +112,6 @@ class Ray(Engine["Dataset"]):
     def _kept(self, parts: Dataset) -> Iterator[Dataset]:
         yield parts.materialize()
 
-    def _frame(self, parts: Dataset, schema: pa.Schema, like: Dataset | None = None) -> Dataset:  # noqa: ARG002
-        return parts
-
     def _rows(self, parts: Dataset) -> Iterable[Any]:
         return parts.take_all()
 

@@ -124,9 +124,6 @@ class Spark(Engine["DataFrame"]):
         finally:
             parts.unpersist()
 
-    def _frame(self, parts: DataFrame, schema: pa.Schema, like: DataFrame | None = None) -> DataFrame:  # noqa: ARG002
-        return parts
-
     def _rows(self, parts: DataFrame) -> Iterable[Any]:
         return parts.collect()
 

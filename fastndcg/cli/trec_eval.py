@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -98,13 +99,7 @@ def trec_eval(
         read_names(measure or [], of_release, groups=groups)
     # the judgments of one run are read beside it
     judged = qrels if len(runs) == 1 or groups else read_judgments(qrels, threads)
-    told: set[str] = set()
-
-    def note_once(text: str) -> None:
-        if text not in told:
-            note(text)
-        told.add(text)
-
+    note_once = cache(note)
     for run in runs:
         parts = report(
             judged,

@@ -136,18 +136,8 @@ def compare(
     >>> round(row["difference"], 4), row["wins"], row["ties"], row["losses"], row["queries"]
     (0.203, 3, 0, 0, 3)
     """
-    if second is not None:  # measures, or the baseline
-        is_system = isinstance(second, str) and isinstance(systems, Mapping) and second in map(str, systems)
-        try:
-            are_measures = not is_system and bool(as_measures(second))
-        except FastndcgError:
-            if not isinstance(second, str):
-                raise
-            are_measures = False
-        if (measures if are_measures else baseline) is not None:
-            beside = Argument("measures" if are_measures else "baseline")
-            raise InputError(f"{second!r} is given beside ", beside, "; give one of the two")
-        baseline, measures = (baseline, second) if are_measures else (second, measures)
+    if second is not None:
+        baseline, measures = _with_second(systems, second, baseline, measures)
     if not isinstance(systems, Mapping):
         raise InputTypeError(
             f'systems is a {type(systems).__name__}; wanted a mapping of names, as in {{"bm25": '
@@ -198,6 +188,21 @@ def compare(
             )
         compared.anchors[str(name)] = anchors_of(given, asked, threads=threads)
     return compared
+
+
+def _with_second(systems: Any, second: Any, baseline: str | None, measures: Any) -> tuple[str | None, Any]:
+    """The baseline and the measures, one of which is the second positional argument."""
+    is_system = isinstance(second, str) and isinstance(systems, Mapping) and second in map(str, systems)
+    try:
+        are_measures = not is_system and bool(as_measures(second))
+    except FastndcgError:
+        if not isinstance(second, str):
+            raise
+        are_measures = False
+    if (measures if are_measures else baseline) is not None:
+        beside = Argument("measures" if are_measures else "baseline")
+        raise InputError(f"{second!r} is given beside ", beside, "; give one of the two")
+    return (baseline, second) if are_measures else (second, measures)
 
 
 def _check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], signatures: str) -> list[str]:
