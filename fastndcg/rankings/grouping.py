@@ -89,8 +89,9 @@ class Grouped:
                 place(*arguments)
                 return placed[0].view(one.dtype), placed[1].view(other.dtype)
             uncompiled = worlds.counted(*work)
-        rows: Any = self.rows
-        with uncompiled:  # no row is out of range; mode="clip" took 8 ns a row, the default check 10
+        with uncompiled:
+            rows: Any = self.rows
+            # no row is out of range; mode="clip" took 8 ns a row, the default check 10
             return one.take(rows, 0, mode="clip"), other.take(rows, 0, mode="clip")
 
 
@@ -140,7 +141,7 @@ def numbers_of(ids: pa.Array) -> Numbers:
         )
         if highest - lowest < 2 * len(ids) + _TABLE and highest < 2**63:
             # a table with an entry for each possible id took 2 ns a row, hashing 6 to 24
-            name, n_values = "codes_by_first_appearance", highest - lowest + 1
+            name, n_values = "codes_by_first_appearance", max(1, highest - lowest + 1)  # of an empty dictionary
             indices = indices.astype(np.int64, copy=False) - lowest if lowest else indices
         if indices.dtype != np.int32 or not n_values:  # a kernel is compiled for each dtype
             indices = indices.astype(np.int64, copy=False)

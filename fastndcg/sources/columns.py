@@ -231,13 +231,13 @@ def find_columns(
             " is the grade of every judgment, and this table has predictions; name its column of grades",
             Step(" by ", Argument("relevance")),
         )
-    kept = kept_names(names, roles.keep) if roles.keep else ()
+    kept = named_columns(names, "keep", roles.keep) if roles.keep else ()
     optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
     others = (name for role, name in optional.items() if role != "doc_id" and name is not None)
     second = {*second_choice, *kept, *others}
     keys: tuple[str, ...] = ()
     if roles.query is not None and not isinstance(roles.query, str):
-        keys = tuple(dict.fromkeys(check_column(names, "query", name) for name in roles.query))
+        keys = named_columns(names, "query", roles.query)
         roles, keys = replace(roles, query=keys[0] if len(keys) == 1 else None), keys if len(keys) > 1 else ()
         kept = tuple(dict.fromkeys([*keys, *kept]))
     free = [name for name in names if name not in (roles.relevance, roles.score)]
@@ -363,17 +363,16 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
     )
 
 
-def kept_names(names: Sequence[str], keep: str | Sequence[str]) -> tuple[str, ...]:
-    """The columns to keep, each once. Raises as `find_columns` does."""
-    if isinstance(keep, str):
-        keep = (keep,)
+def named_columns(names: Sequence[str], argument: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    """The columns of one name or of several, each once. Raises as `find_columns` does."""
     try:
-        listed = tuple(dict.fromkeys(keep))
+        listed = (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
     except TypeError:
         raise InputTypeError(
-            f"keep is a {type(keep).__name__}; wanted the name of a column or a sequence of names"
+            f"{argument}={given!r} is a {type(given).__name__}; "
+            "wanted the name of a column or a sequence of names"
         ) from None
-    return tuple(check_column(names, "keep", name) for name in listed)
+    return tuple(check_column(names, argument, name) for name in listed)
 
 
 def _list_in_words(names: Sequence[object]) -> str:

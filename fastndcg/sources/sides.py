@@ -44,7 +44,7 @@ from fastndcg.sources.columns import (
     find_column,
     find_order,
     fitting,
-    kept_names,
+    named_columns,
     normalised,
 )
 from fastndcg.sources.formats import LOOK, TABLE, TREC, format_of
@@ -296,7 +296,7 @@ def find_columns(name: str, present: list[str], role: Role, roles: Roles, *, int
         value: str | None
         if role == "relevance":
             value = _find_grades(present, roles)
-            kept = dict.fromkeys(kept_names(present, roles.keep))
+            kept = dict.fromkeys(named_columns(present, "keep", roles.keep))
             kept |= {} if roles.weight is None else {check_column(present, "weight", roles.weight): None}
         else:
             roles, value = find_order(present, roles)

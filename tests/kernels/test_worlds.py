@@ -205,7 +205,7 @@ def test_arrows_and_numpys_ways_are_counted(remembered, monkeypatch, tmp_path):
 @pytest.mark.compiled
 @compiles
 def test_processes_of_a_user_share_what_they_spent(tmp_path):
-    """Each would pay for loading, none alone for compiling. The third finds the driver."""
+    """Each would pay for loading, none alone for compiling. The second or third finds the driver."""
     code = """
         import sys
         import numpy as np
@@ -218,9 +218,10 @@ def test_processes_of_a_user_share_what_they_spent(tmp_path):
         print(bool(worlds._ready), worlds._here.popitem()[1] if worlds._here else 0)
     """
     _, seconds = run(code, "1e6", NUMBA_CACHE_DIR=str(tmp_path / "first"))
-    found = [run(code, seconds, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(3)]
-    assert [is_ready for is_ready, _ in found] == ["False", "True", "True"]
-    assert float(found[2][1]) < float(found[0][1])  # it did not wait for all calls before loading
+    found = [run(code, seconds, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(4)]
+    ready = [is_ready for is_ready, _ in found]
+    assert ready == ["False", ready[1], "True", "True"]  # 1.6 times the first may last the first two, on a busy machine
+    assert float(found[3][1]) < float(found[0][1])  # it did not wait for all calls before loading
     (file,) = (path for path in tmp_path.rglob("measured") if not path.is_relative_to(tmp_path / "first"))
     assert {"compiled", "loaded", "plain"} <= {
         line.split()[0] for line in file.read_text().split("\n") if line

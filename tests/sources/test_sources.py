@@ -700,7 +700,7 @@ def test_names_that_collide_in_the_results():
 
 def test_keep_is_a_name_or_names():
     with pytest.raises(
-        InputTypeError, match=r"keep is a int; wanted the name of a column or a sequence of names"
+        InputTypeError, match=r"keep=3 is a int; wanted the name of a column or a sequence of names"
     ):
         Rankings.from_arrow(table(), keep=3)
     with pytest.raises(InputTypeError, match=r"keep=3 is a int; wanted the name of a column"):
@@ -807,7 +807,7 @@ def test_columns_that_are_missing_or_ambiguous(names, given, message):
 
 
 def test_a_name_is_a_string():
-    with pytest.raises(InputTypeError, match=r"query=0 is a int; wanted the name of a column"):
+    with pytest.raises(InputTypeError, match=r"query=0 is a int; wanted the name of a column or a sequence"):
         find_columns(["qid", "label", "score"], Roles(query=0))
 
 

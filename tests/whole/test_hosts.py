@@ -536,9 +536,9 @@ def test_an_interrupt_during_a_call_of_llvm(name, tmp_path):
 def test_a_block_is_refused_where_it_is_called_from_python():
     """Only drivers have it as machine code."""
     program = """
-        from fastndcg.compiled.flow import gains
+        from fastndcg.compiled.flow import uncoded
         try:
-            gains.place_of(1.0, np.zeros(3))
+            uncoded.place_of(1.0, np.zeros(3))
         except TypeError:
             print("refused")
     """
