@@ -119,7 +119,7 @@ def report(
         note(text)
     # release 9 does not show queries that the run lacks, but its means count them
     n_judged = len(scored.queries)
-    if release == 9 and scored.groups is None:
+    if release == 9:
         scored = _run_of_returned(scored)
     columns = _columns(scored, wanted, n_judged, release)
     if per_query:
@@ -135,15 +135,17 @@ def report(
 def _run_of_returned(run: Run) -> Run:
     if run.is_returned.all():
         return run
-    ranked, kept = run.ranked, np.flatnonzero(run.is_returned)
-    rows, sizes = rows_of(ranked.offsets, kept, None)
-    pool_rows, pool_sizes = rows_of(ranked.pool_offsets, kept, None)
+    ranked, kept, groups = run.ranked, np.flatnonzero(run.is_returned), run.groups
+    of_ranked = kept if groups is None else np.flatnonzero(np.repeat(run.is_returned, groups))
+    rows, sizes = rows_of(ranked.offsets, of_ranked, None)
+    pool_rows, pool_sizes = rows_of(ranked.pool_offsets, of_ranked, None)
     offsets, pool_offsets = offsets_from(sizes), offsets_from(pool_sizes)
     grades, pool = ranked.grades[rows], ranked.pool[pool_rows]
     return run._replace(
         queries=[run.queries[at] for at in kept.tolist()],
         is_returned=run.is_returned[kept],
         ranked=Ranked(offsets, grades, pool_offsets, pool, ranked.level, ranked.collection),
+        groups=None if groups is None else groups[kept],
     )
 
 
