@@ -220,7 +220,12 @@ def test_processes_of_a_user_share_what_they_spent(tmp_path):
     _, seconds = run(code, "1e6", NUMBA_CACHE_DIR=str(tmp_path / "first"))
     found = [run(code, seconds, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(4)]
     ready = [is_ready for is_ready, _ in found]
-    assert ready == ["False", ready[1], "True", "True"]  # 1.6 times the first may last the first two, on a busy machine
+    assert ready == [
+        "False",
+        ready[1],
+        "True",
+        "True",
+    ]  # 1.6 times the first may last the first two, on a busy machine
     assert float(found[3][1]) < float(found[0][1])  # it did not wait for all calls before loading
     (file,) = (path for path in tmp_path.rglob("measured") if not path.is_relative_to(tmp_path / "first"))
     assert {"compiled", "loaded", "plain"} <= {

@@ -394,7 +394,9 @@ print(json.dumps([sorted(seen), frames]))
 
 def test_the_walk_from_a_file_to_its_values_is_short(tmp_path):
     """Functions and files that `evaluate(read_parquet(path), ["nDCG@10"])` passes in a warm process."""
-    seen, frames = json.loads(printed(WALK, tmp_path / "a.parquet", FASTNDCG_KERNELS="plain", FASTNDCG_PROGRESS="0"))
+    seen, frames = json.loads(
+        printed(WALK, tmp_path / "a.parquet", FASTNDCG_KERNELS="plain", FASTNDCG_PROGRESS="0")
+    )
     outside = [(file, name) for file, name in seen if not file.startswith("kernels")]
     assert len(outside) <= 118, outside
     assert len({file for file, _ in outside}) <= 28
