@@ -308,7 +308,9 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
     name, found = f"flow.draws.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
         threads = worlds.cores() if work * resamples >= _WORTH_THREADS else 1
-    size = max(1, min(_SUMS, -(-resamples // threads)))
+    # equally many for each thread: of 100,000 resamples in runs of _SUMS, one of four threads got a third
+    runs_of_each = -(-resamples // (_SUMS * threads))
+    size = -(-resamples // (runs_of_each * threads))
     runs = [(first, found[first : first + size]) for first in range(0, resamples, size)]
     arguments = [(name, work * resamples, seed, first, values, part) for first, part in runs]
     with Task("Resampling", "resamples") as task:
