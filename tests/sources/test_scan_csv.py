@@ -302,7 +302,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path, shuffled):
         assert found == rows
         peaks.append(peak)
     assert whole > 180
-    assert peaks[1] - peaks[0] < 50
+    # its texts grow by 160 MB, and what the pools of memory hold by up to 75
+    assert peaks[1] - peaks[0] < 100
 
 
 def test_a_row_that_is_longer_than_every_block_is_refused_as_where_it_is_read_whole(tmp_path):
