@@ -11,6 +11,7 @@ model, which costs both the same.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -57,12 +58,18 @@ def pytrec_eval_cases(queries: int) -> Iterator[Case]:
 
     from fastndcg.adapters import pytrec_eval as ours
 
-    for returned, judged in ((1000, 2), (1000, 50), (100, 10), (100, 100)):
+    rng = random.Random(0)  # noqa: S311
+    for returned, judged, order in (
+        (1000, 2, ""), (1000, 50, ""), (1000, 1000, ""), (1000, 1000, " in another order"),
+        (100, 10, ""), (100, 100, ""), (100, 100, " in another order"),
+    ):  # fmt: skip
         qrels, run = dicts(queries * 1000 // returned, returned, judged)
+        if order:
+            qrels = {query: dict(rng.sample([*pool.items()], len(pool))) for query, pool in qrels.items()}
         evaluators = [kind.RelevanceEvaluator(qrels, MEASURES) for kind in (pytrec_eval, ours)]
         assert evaluators[0].evaluate(run) == evaluators[1].evaluate(run)
         theirs, mine = (lambda run=run, one=one: one.evaluate(run) for one in evaluators)
-        yield Case("pytrec_eval", f"{len(run):,} queries x {returned}, {judged} judged", theirs, mine)
+        yield Case("pytrec_eval", f"{len(run):,} queries x {returned}, {judged} judged{order}", theirs, mine)
 
 
 def ir_measures_cases(queries: int) -> Iterator[Case]:

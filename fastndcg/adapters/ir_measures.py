@@ -10,22 +10,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ir_measures
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from ir_measures import providers
 from ir_measures.measures import MeanAgg
 
 from fastndcg import statistics
+from fastndcg.adapters.pytrec_eval import Walk
 from fastndcg.api.evaluate import evaluate
-from fastndcg.errors import FastndcgError, MeasureError
+from fastndcg.common.arrays import offsets_from
+from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, as_measure
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources import trec
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.joins import join
 
 if TYPE_CHECKING:
+    from fastndcg.sources.sides import Side
     from fastndcg.typing import TieOrder, Ties
 
 _COLUMNS = Roles("query_id", "relevance", "score", doc_id="doc_id", intents="iteration")
@@ -102,16 +109,17 @@ class Evaluator(providers.Evaluator):
         self._ties, self._threads = ties, threads
         if isinstance(qrels, Iterator):
             qrels = [*qrels]
-        self._parts = []
         ours = {measure: _as_ours(measure, ties) for measure in measures}
+        self._parts: list[tuple[Side | _Pools, dict[Any, Measure], str]] = []
         for kind in ("grades", "intents", "Judged"):
             of_kind = {measure: one for measure, one in ours.items() if _kind(one) == kind}
             if of_kind:
-                judged = trec.given_side("qrels", qrels, "relevance", _COLUMNS, intents=kind == "intents")
-                if kind == "Judged":  # ir_measures' own provider counts documents of negative grades too
-                    judged = judged._replace(values=np.maximum(judged.values, 0))
-                self._parts.append((judged, of_kind, kind))
-        self._queries = self._parts[0][0].queries.to_pylist() if self._parts else []
+                pools = _pools(qrels) if kind == "grades" else None
+                self._parts.append((pools or _side_of(qrels, kind), of_kind, kind))
+        self._queries: list[Any] = []
+        if self._parts:
+            judged = self._parts[0][0]
+            self._queries = [*judged.queries] if isinstance(judged, _Pools) else judged.queries.to_pylist()
         super().__init__(measures, self._queries)
 
     def _iter_calc(self, run: Any) -> Iterator[Any]:
@@ -136,19 +144,94 @@ class Evaluator(providers.Evaluator):
 
     def _values(self, run: Any) -> Iterator[tuple[list[Any], Any, Any]]:
         """Measures, each with the returned queries and its values."""
-        given = narrow = trec.given_side("run", run, "score", _COLUMNS)
-        if self._ties == "input":
-            with np.errstate(over="ignore"):
-                narrow = given._replace(values=given.values.astype(np.float32))
+        given: Side | None = None
         for judged, measures, kind in self._parts:
-            scored = given if kind == "Judged" else narrow
-            order: TieOrder = "docid_desc" if kind == "grades" else "docid_asc"
-            rankings = join(judged, scored, "zero", order, "refuse", self._threads)
+            rankings = self._ranked(judged, run) if isinstance(judged, _Pools) else None
+            if rankings is None:
+                given = given or trec.given_side("run", run, "score", _COLUMNS)
+                rankings = self._joined(judged, given, kind)
             returned = np.flatnonzero(np.diff(rankings.offsets))
             queries = rankings.query_ids.take(returned).to_pylist()
             scores = evaluate(rankings, [*measures.values()], threads=self._threads)
             for measure, ours in measures.items():
                 yield queries, measure, scores[ours][returned]
+
+    def _joined(self, judged: Side | _Pools, given: Side, kind: str) -> Rankings:
+        if isinstance(judged, _Pools):
+            judged = _side_of(judged.queries, kind)
+        if self._ties == "input" and kind != "Judged":
+            with np.errstate(over="ignore"):
+                given = given._replace(values=given.values.astype(np.float32))
+        order: TieOrder = "docid_desc" if kind == "grades" else "docid_asc"
+        return join(judged, given, "zero", order, "refuse", self._threads)
+
+    def _ranked(self, pools: _Pools, run: Any) -> Rankings | None:
+        """Rankings of dictionaries without their ids: to look up a document takes half of what it takes to
+        hand its text to Arrow. None for what has to be joined, or refused, as everything else is.
+        """
+        if type(run) is not dict:
+            return None
+        lists = [run.get(query, {}) for query in pools.queries]
+        returned = list(filter(None, lists))
+        if (
+            2 * len(returned) < len(lists)
+            or {*map(type, returned)} != {dict}
+            or {*map(type, run)} != {str}
+            or {*map(type, chain.from_iterable(documents.values() for documents in returned))} != {float}
+        ):
+            return None
+        offsets = offsets_from([len(documents) for documents in lists])
+        walk = Walk([*pools.queries], lists, [*pools.queries.values()], offsets, pools.offsets)
+        scores: npt.NDArray[Any]
+        try:
+            scores, grades = walk.look_up(pools.grades)
+        except InputTypeError:
+            return None
+        if np.isnan(scores).any():
+            return None
+        if self._ties == "input":
+            order, grades = walk.rank(scores, grades)
+            with np.errstate(over="ignore"):
+                scores = scores.astype(np.float32)[order]
+        return Rankings.from_offsets(
+            offsets,
+            np.maximum(grades, 0),
+            scores,
+            judged=(pools.offsets, pools.grades),
+            is_judged=grades >= 0,
+            query_ids=pa.array(pools.queries),
+        )
+
+
+class _Pools(NamedTuple):
+    """Judgments of dictionaries of texts and of whole grades, none below 0."""
+
+    queries: dict[str, dict[str, int]]
+    offsets: npt.NDArray[np.int64]
+    grades: npt.NDArray[np.int64]
+
+
+def _pools(qrels: Any) -> _Pools | None:
+    if type(qrels) is not dict or not qrels or {*map(type, qrels.values())} != {dict}:
+        return None
+    pools = {query: pool.copy() for query, pool in qrels.items()}
+    listed = list(chain.from_iterable(pool.values() for pool in pools.values()))
+    try:
+        for texts in (pools, *pools.values()):
+            "".join(texts)
+    except TypeError:
+        return None
+    are_whole = {*map(type, listed)} == {int}
+    if not all(pools.values()) or not are_whole or min(listed) < 0 or max(listed) >= 1 << 53:
+        return None
+    return _Pools(pools, offsets_from([len(pool) for pool in pools.values()]), np.array(listed, np.int64))
+
+
+def _side_of(qrels: Any, kind: str) -> Side:
+    judged = trec.given_side("qrels", qrels, "relevance", _COLUMNS, intents=kind == "intents")
+    if kind == "Judged":  # ir_measures' own provider counts documents of negative grades too
+        judged = judged._replace(values=np.maximum(judged.values, 0))
+    return judged
 
 
 def _kind(measure: Measure) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +68,7 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
 
 
 class RelevanceEvaluator:
-    """Measures of trec_eval for runs in dictionaries: pytrec_eval's class, at least twice as fast.
+    """Measures of trec_eval for runs in dictionaries: pytrec_eval's class, and faster.
 
     Parameters
     ----------
@@ -140,10 +140,10 @@ class RelevanceEvaluator:
             numbers = np.array([self._numbers[query] for query in queries])
             rows, sizes = rows_of(pool_offsets, numbers, None)
             pool, pool_offsets = pool[rows], offsets_from(sizes)
-        walk = _Walk(queries, lists, [self._pools[query] for query in queries], offsets, pool_offsets)
+        walk = Walk(queries, lists, [self._pools[query] for query in queries], offsets, pool_offsets)
         # look-ups take most of the time, so look up the shorter side; by_pool has to compute ranks from
         # scores, which costs more
-        grades = walk.by_run() if 2 * len(pool) > offsets[-1] else walk.by_pool(pool)
+        grades = walk.by_run(pool) if 2 * len(pool) > offsets[-1] else walk.by_pool(pool)
         if self._judged_only:
             judged = grades >= 0
             offsets, grades = offsets_from(judged)[offsets], grades[judged]
@@ -215,7 +215,7 @@ def _pools(query_relevance: Mapping[str, Mapping[str, int]]) -> dict[str, dict[s
 # ---- from dictionaries to grades by rank ----
 
 
-class _Walk(NamedTuple):
+class Walk(NamedTuple):
     """A run and the pools of its queries, as dictionaries.
 
     Queries are processed one by one, since most of the time goes to memory access: a second pass finds a
@@ -228,14 +228,33 @@ class _Walk(NamedTuple):
     offsets: Int64
     pool_offsets: Int64
 
-    def by_run(self) -> Int64:
+    def by_run(self, pool_grades: Int64) -> Int64:
         """Return grades by rank: look up each document of the run in its pool."""
+        return self.rank(*self.look_up(pool_grades))[1]
+
+    def look_up(self, pool_grades: Int64) -> tuple[Float64, Int64]:
+        """Return scores and grades in the order of the run. Nothing is looked up where a pool has the same
+        documents in the same order, as where a list is judged and then ranked anew.
+        """
         scores, found = np.empty(int(self.offsets[-1])), np.empty(int(self.offsets[-1]), np.int64)
-        for start, returned, pool in self._each():
+        pool_starts = self.pool_offsets.tolist()
+        for (start, returned, pool), pool_start in zip(self._each(), pool_starts, strict=False):
             n = len(returned)
             scores[start : start + n] = _numbers(returned.values(), n)
-            looked_up = map(pool.get, returned, repeat(OUTSIDE))
-            found[start : start + n] = np.fromiter(looked_up, np.int64, n)
+            if n == len(pool) and [*islice(returned, 8)] == [*islice(pool, 8)] and [*returned] == [*pool]:
+                found[start : start + n] = pool_grades[pool_start : pool_start + n]
+            else:
+                # refuses other ids, and look-ups then find texts in the cache, which saves more than it takes
+                try:
+                    "".join(returned)
+                except TypeError:
+                    _check_id("document", next(each for each in returned if not isinstance(each, str)))
+                looked_up = map(pool.get, returned, repeat(OUTSIDE))
+                found[start : start + n] = np.fromiter(looked_up, np.int64, n)
+        return scores, found
+
+    def rank(self, scores: Float64, found: Int64) -> tuple[Int64, Int64]:
+        """Return an order by falling score, and grades in it; those of equal score are by falling id."""
         keys = self._checked_keys(scores)
         order = np.argsort(keys)
         ranked, grades = keys[order], found[order]
@@ -251,7 +270,7 @@ class _Walk(NamedTuple):
                 rows = order[start:end].tolist()
                 rows.sort(key=lambda row, of=documents, first=first: of[row - first], reverse=True)
                 grades[start:end] = found[rows]
-        return grades
+        return order, grades
 
     def by_pool(self, pool_grades: Int64) -> Int64:
         """Return grades by rank: look up each judged document in the run, and compute its rank."""

@@ -60,15 +60,41 @@ def _discount(gains: Float64, place: Int64) -> Float64:
     return gains / log2(place + 2)
 
 
-def dcg(ranked: Ranked, named: Gains) -> Float64:
+class Terms(NamedTuple):
+    """The terms of a sum, by query and rank - 1."""
+
+    query: Int64
+    place: Int64
+    values: Float64
+
+    def total(self, ranked: Ranked, cutoff: int | None = None) -> Float64:
+        """Sum the terms of each query up to a cutoff."""
+        if cutoff is None:
+            return ranked.total(self.query, self.values)
+        kept = self.place < cutoff
+        return ranked.total(self.query[kept], self.values[kept])
+
+
+@_once
+def _discounted(ranked: Ranked, named: Gains) -> tuple[Terms, Terms]:
+    """Return discounted gains of documents and of the ideal ranking."""
     gained = _gains_of_documents(ranked, named)
     rows = np.flatnonzero(gained.of_documents)  # adding 0 changes no sum
-    return ranked.total(ranked.query[rows], _discount(gained.of_documents[rows], ranked.place[rows]))
+    place, ideal_place = ranked.place[rows], gained.ideal_place
+    return (
+        Terms(ranked.query[rows], place, _discount(gained.of_documents[rows], place)),
+        Terms(gained.ideal_query, ideal_place, _discount(gained.ideal, ideal_place)),
+    )
+
+
+def dcg(ranked: Ranked, named: Gains) -> Float64:
+    gained: Terms = _discounted(ranked, named)[0]
+    return gained.total(ranked)
 
 
 def ideal_dcg(ranked: Ranked, named: Gains) -> Float64:
-    gained = _gains_of_documents(ranked, named)
-    return ranked.total(gained.ideal_query, _discount(gained.ideal, gained.ideal_place))
+    ideal: Terms = _discounted(ranked, named)[1]
+    return ideal.total(ranked)
 
 
 def ndcg(ranked: Ranked, named: Gains) -> Float64:
@@ -76,17 +102,8 @@ def ndcg(ranked: Ranked, named: Gains) -> Float64:
 
 
 def ndcg_cut(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
-    gained = _gains_of_documents(ranked, {})
-    rows = np.flatnonzero(gained.of_documents)  # adding 0 changes no sum
-    query, place = ranked.query[rows], ranked.place[rows]
-    gain = _discount(gained.of_documents[rows], place)
-    ideal = _discount(gained.ideal, gained.ideal_place)
-    values = []
-    for cutoff in cutoffs:
-        kept, kept_ideal = place < cutoff, gained.ideal_place < cutoff
-        dcg = ranked.total(query[kept], gain[kept])
-        values.append(ratio(dcg, ranked.total(gained.ideal_query[kept_ideal], ideal[kept_ideal])))
-    return values
+    gained, ideal = _discounted(ranked, {})
+    return [ratio(gained.total(ranked, cutoff), ideal.total(ranked, cutoff)) for cutoff in cutoffs]
 
 
 @_once

@@ -98,6 +98,55 @@ def test_every_form_of_input(form):
     assert evaluator.calc_aggregate(run) == evaluator.calc_aggregate(FORMS[form](run, "score"))
 
 
+@pytest.mark.parametrize("ties", ["input", "average", "worst"])
+@pytest.mark.parametrize("seed", range(6))
+def test_dictionaries_are_walked_and_joined_to_the_same_bits(seed, ties, monkeypatch):
+    """Scores that tie as float32 only; runs in the order of the judgments, or nearly."""
+    rng, (qrels, _) = random.Random(seed), tuples(seed)
+    qrels = dicts(qrels, "relevance")
+    lists = [[*pool] for pool in qrels.values()]
+    run = {
+        query: {
+            document: rng.choice([1 + rng.random() * 1e-8, rng.random(), 0.5, -0.0, 0.0])
+            for document in rng.choice([listed, listed[::-1], [*listed[:-1], "d77"], rng.choice(lists)[3:]])
+        }
+        for query, listed in zip(qrels, lists, strict=True)
+        if query != "q5"
+    }
+    measures = [one for one in GRADED if ties == "input" or one not in (ir_measures.infAP, ir_measures.Bpref)]
+    found = list(fni.provider(ties=ties).iter_calc(measures, qrels, run))
+    walked = []
+    monkeypatch.setattr(fni.Evaluator, "_ranked", lambda *_: walked.append(1))
+    assert list(fni.provider(ties=ties).iter_calc(measures, qrels, run)) == found
+    assert walked
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "message"),
+    [
+        ({"q": {"a": 1, 2: 1}}, {"q": {"a": 0.5}}, "qrels has document ids of mixed or unknown types"),
+        ({"q": {"a": 1}}, {"q": {"a": 0.5, 2: 0.1}}, "run has document ids of mixed or unknown types"),
+        ({"q": {"a": 1}}, {"q": {"a": float("nan")}}, "nan"),
+        ({"q": {"a": 1}}, {"r": {"a": 0.5}}, "no query in common"),
+        ({"q": {"a": 1}}, {"q": {"a": "high"}}, "run holds values that are not numbers"),
+    ],
+)
+def test_dictionaries_that_are_refused(qrels, run, message):
+    with pytest.raises(fn.FastndcgError, match=message):
+        fni.provider().calc_aggregate([ir_measures.RR], qrels, run)
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_dictionaries_of_other_ids_and_scores(numbers):
+    """Whole numbers as ids, one side or both; whole scores; negative grades; a query without judgments."""
+    qrels, run = {"1": {"7": 1, "8": -1, "9": 0}, "2": {"7": 2}}, {1: {9: 3, 8: 2, 7: 2}, 2: {7: 1}}
+    if numbers:
+        qrels = {
+            int(query): {int(name): grade for name, grade in pool.items()} for query, pool in qrels.items()
+        }
+    assert fni.provider().calc_aggregate([ir_measures.RR], qrels, run) == {ir_measures.RR: (1 / 3 + 1) / 2}
+
+
 @pytest.mark.filterwarnings("ignore::fastndcg.errors.FastndcgWarning")
 @pytest.mark.parametrize("form", ["list", "iterator", "frame"])
 def test_intents(form):

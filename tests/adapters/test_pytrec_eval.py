@@ -42,7 +42,17 @@ def data(seed):
 
     qrels = {f"q{query}": {document: grade() for document in some()} | {"d0": 1} for query in range(8)}
     queries = rng.sample(range(12), rng.randint(5, 12))
-    return qrels, {f"q{query}": {document: scored(rng) for document in some()} for query in queries}
+    run = {f"q{query}": {document: scored(rng) for document in some()} for query in queries}
+    for query in set(run) & {
+        "q1",
+        "q2",
+        "q3",
+        "q4",
+    }:  # ranked anew, in the order of the judgments or nearly so
+        listed = [*qrels[query]]
+        listed = rng.choice([listed, [*listed[:-1], "d99"], listed[1:] + listed[:1]])
+        run[query] = {document: scored(rng) for document in listed}
+    return qrels, run
 
 
 @pytest.mark.parametrize("level", [1, 2])
