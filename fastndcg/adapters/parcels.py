@@ -32,13 +32,12 @@ from fastndcg.statistics import quartiles
 
 if TYPE_CHECKING:
     from fastndcg.adapters.parts import Task
-    from fastndcg.scores.scores import Scores
     from fastndcg.sources.paths import File, Stamp
 
 SCHEMA = pa.schema(
     [("block", pa.int32()), ("place", pa.int64()), ("kind", pa.int8()), ("data", pa.large_binary())]
 )
-_DOCUMENTS, _RESULTS, _SUMS, _IDS = range(4)  # kinds of parcels
+_DOCUMENTS, RESULTS, _SUMS, _IDS = range(4)  # kinds of parcels
 _PLACES = 1 << 32  # of tables in a share
 
 # a table, and its rows by query where they are known
@@ -82,7 +81,7 @@ def scattered(job: Job, tables: Iterable[pa.Table], number: int) -> Iterator[pa.
         order = pa.array(np.argsort(blocks, kind="stable"))
         rows = plain_table(table).take(order).combine_chunks()
         ends = np.cumsum(np.bincount(blocks, minlength=job.blocks)).tolist()
-        yield _parcels(
+        yield packed(
             (block, number * _PLACES + place, _DOCUMENTS, rows.slice(start, end - start))
             for block, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
             if end > start
@@ -114,13 +113,13 @@ def together(job: Job, tables: Iterable[Rows], share: Share) -> Iterator[pa.Tabl
         place += 1
         if not len(whole[0]):
             continue
-        made, scores = _made(job, *whole)
+        made, queries = _made(job, *whole)
         if isinstance(made, totals.Sums):
             sums.append(made)
         else:
-            found.append((own, place, _RESULTS, made))
+            found.append((own, place, RESULTS, made))
         if job.compares:
-            ids += _chunks(decode(scores.queries[0]))
+            ids += _chunks(decode(queries[0]))
     if sums:
         found.append((own, place, _SUMS, totals.pickle_row(totals.Sums.total(len(sums[0].moments), sums))))
     if ids:
@@ -128,21 +127,21 @@ def together(job: Job, tables: Iterable[Rows], share: Share) -> Iterator[pa.Tabl
         of_blocks = ((block, table.filter(pa.array(blocks == block))) for block in np.unique(blocks).tolist())
         found += ((block, place, _IDS, rows) for block, rows in of_blocks)
     if found:
-        yield _parcels(found)
+        yield packed(found)
 
 
 def joined(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield results of blocks from all their parcels, or a row with their sums, or parcels for quartiles."""
     sums: list[totals.Sums] = []
     unkept: list[str] = []
-    for opened in _blocks(tables):
+    for opened in opened_blocks(tables):
         rows = opened[_DOCUMENTS]
         if job.compares and opened[_IDS] is not None:
             ids = opened[_IDS]["id"]
             cut = ids.slice(0, 0) if rows is None else decode(checked_ids(rows, job.task.columns))
             check_ids(job.task, ids, cut)
-        if opened[_RESULTS] is not None:
-            yield opened[_RESULTS]
+        if opened[RESULTS] is not None:
+            yield opened[RESULTS]
         if opened[_SUMS] is not None:
             found, told = totals.unpickle(opened[_SUMS].to_pylist())
             sums, unkept = sums + found, unkept + told
@@ -162,21 +161,21 @@ def joined(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             (
                 place % job.blocks,
                 place,
-                _RESULTS,
+                RESULTS,
                 pa.table([np.full(len(values), place), values], ["row", "value"]),
             )
             for place, values in enumerate(total.values)
         ]
-        yield _parcels([(0, 0, _SUMS, row), *of_measures])
+        yield packed([(0, 0, _SUMS, row), *of_measures])
 
 
 def quartiled(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the sums that `joined` yields as parcels, and the quartiles of each measure."""
-    for opened in _blocks(tables):
+    for opened in opened_blocks(tables):
         if opened[_SUMS] is not None:
             yield opened[_SUMS]
-        if opened[_RESULTS] is not None:
-            rows, values = (array_of(column) for column in opened[_RESULTS].columns)
+        if opened[RESULTS] is not None:
+            rows, values = (array_of(column) for column in opened[RESULTS].columns)
             yield totals.pickle_row({row: quartiles(values[rows == row]) for row in np.unique(rows).tolist()})
 
 
@@ -190,23 +189,23 @@ def groups_of_tables(asked: totals.Means, blocks: int, tables: Iterable[pa.Table
         for block in np.unique(of_rows).tolist():
             rows = np.flatnonzero(of_rows == block)
             if groups is None:
-                found.append((block, 0, _RESULTS, plain_table(table).take(pa.array(rows))))
+                found.append((block, 0, RESULTS, plain_table(table).take(pa.array(rows))))
             else:
                 found.append((block, 0, _SUMS, totals.pickle_row(groups.of(rows))))
         if found:
-            yield _parcels(found)
+            yield packed(found)
 
 
 def merged(
     asked: totals.Means, kinds: Sequence[pa.DataType], schema: pa.Schema, tables: Iterable[pa.Table]
 ) -> Iterator[pa.Table]:
     """Yield a row for each group of blocks, from all their parcels."""
-    for opened in _blocks(tables):
+    for opened in opened_blocks(tables):
         groups = [] if opened[_SUMS] is None else totals.unpickle(opened[_SUMS].to_pylist())[0]
-        yield totals.means_of(asked, kinds, groups, opened[_RESULTS]).cast(schema)
+        yield totals.means_of(asked, kinds, groups, opened[RESULTS]).cast(schema)
 
 
-def _blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:
+def opened_blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:
     """Open the parcels of each block: by their kind a table of all, in the order of their places."""
     blocks: dict[int, list[tuple[int, int, pa.Buffer]]] = {}
     for table in tables:
@@ -220,13 +219,18 @@ def _blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:
         yield [pa.concat_tables(each, promote_options="permissive") if each else None for each in opened]
 
 
-def _made(job: Job, table: pa.Table, grouped: Grouped | None = None) -> tuple[pa.Table | totals.Sums, Scores]:
-    """The results of whole queries, or their sums; and their scores."""
+def _made(
+    job: Job, table: pa.Table, grouped: Grouped | None = None
+) -> tuple[pa.Table | totals.Sums, pa.Table]:
+    """The results of whole queries, or their sums; and the queries."""
+    if job.task.k:
+        lists = parts.lists_of(job.task, table)
+        return totals.pickle_row(lists), lists.queries
     with nullcontext() if job.results else totals.telling_the_driver():
         found = parts.score(job.task, table, grouped)
     if job.results is None:
-        return totals.Sums.of(found[0], values=job.values), found[0]
-    return parts.results(job.task, found, job.results), found[0]
+        return totals.Sums.of(found[0], values=job.values), found[0].queries
+    return parts.results(job.task, found, job.results), found[0].queries
 
 
 def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None:
@@ -280,7 +284,7 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def _parcels(rows: Iterable[tuple[int, int, int, pa.Table]]) -> pa.Table:
+def packed(rows: Iterable[tuple[int, int, int, pa.Table]]) -> pa.Table:
     """A row for each block, place, kind and table, which is packed as Arrow's stream."""
     sink, ends, numbers = pa.BufferOutputStream(), [0], list[tuple[int, int, int]]()
     for block, place, kind, table in rows:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from fastndcg import errors
 from fastndcg.adapters import parcels, totals
-from fastndcg.adapters.parts import Options, Task, make_task, schema_of_results
+from fastndcg.adapters.parts import Options, Task, make_task, make_task_of_lists, schema_of_results
 from fastndcg.adapters.shares import Plan, open_files, plan_of
 from fastndcg.common.progress import tell
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError
@@ -135,6 +135,20 @@ class Flow(ABC, Generic[Frame]):
         except ColumnError as error:
             raise error.within("", self._hint(df)) from None
         results = None if sums else self._types(schema_of_results(task, schema))
+        return self._plan_of_task(df, task, results, asked, values=values)
+
+    def _plan_of_lists(self, df: Frame, asked: Options, k: int, *, everything: bool) -> Plan:
+        """How the first k documents of each query are found, with all others if `everything` is wanted."""
+        self._check("df", df)
+        try:
+            task = make_task_of_lists(self._schema(df), asked, k, everything=everything)
+        except ColumnError as error:
+            raise error.within("", self._hint(df)) from None
+        return self._plan_of_task(df, task, totals.FOUND, asked)
+
+    def _plan_of_task(
+        self, df: Frame, task: Task, results: pa.Schema | None, asked: Options, *, values: bool = False
+    ) -> Plan:
         if asked.files is not False:
             plan = self._plan_of_own_files(df, task, results, asked, values)
             if isinstance(plan, Plan):

@@ -130,7 +130,8 @@ class Spark(Engine["DataFrame"]):
 
 _spark = Spark()
 evaluate, summary, means, slices = _spark.evaluate, _spark.summary, _spark.means, _spark.slices
-compare, anchors, plain_errors = _spark.compare, _spark.anchors, _spark.plain_errors
+compare, anchors, catalogue = _spark.compare, _spark.anchors, _spark.catalogue
+plain_errors = _spark.plain_errors
 
 
 def evaluate_files(

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg import statistics
+from fastndcg.common.arrays import offsets_from, runs_of
 from fastndcg.common.table import Table
-from fastndcg.decide.item_facts import Facts, Lists, read_lists, whole
+from fastndcg.decide.item_facts import Facts, Known, Lists, read_lists, whole
 from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.sources.streams import RankingsStream
 from fastndcg.statistics.intervals import check_confidence, normal_quantile
 from fastndcg.statistics.resampling import bootstrap_interval, check_resamples
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+OF_ALL = ("coverage", "gini", "entropy", "personalisation")
 
 
 def catalogue(
@@ -108,7 +116,7 @@ def catalogue(
     Coverage, gini and entropy depend on the number of users: compare them among as many. Intervals of 95 %
     held the value (of these three that of 300 users) in 93 to 98 % of 400 samples of 300 users out of 20,000,
     as bench/lists.py shows. Weights of queries have no part in it. docs/recipes.md has what other tools call
-    these measures.
+    these measures. Tables of Spark, Dask and Ray have a function of the same name in their adapters.
 
     Examples
     --------
@@ -126,8 +134,7 @@ def catalogue(
     """
     names, k = column_names(by or ()), whole("k", k)
     columns = {"query": query, "doc_id": doc_id, "score": score, "rank": rank}
-    if not isinstance(tail, int | float) or isinstance(tail, bool) or not 0 < tail < math.inf:
-        raise InputError(f"tail={tail!r} is no share of the items and no count of interactions, as 0.1 or 5")
+    tail, unseen = check_tail(tail), None if unseen is None else whole("unseen", unseen)
     resamples, seed = check_resamples(resamples, seed)
     if confidence is not None:
         check_confidence(confidence)
@@ -140,18 +147,15 @@ def catalogue(
         )
     lists = Lists.of(rankings, k, everything=items is None)
     check_kept(names, lists.queries.column_names)
-    known = Facts.of(lists, items, train, category, vector)
+    known = Facts.of(lists, Known.read(items, train, category, vector))
     users = np.flatnonzero(lists.lengths)
-    values = known.of_users(lists, tail, None if unseen is None else whole("unseen", unseen))
-    distinct: list[pa.Array] = []
-    parts = [np.arange(len(lists.lengths))]
-    if names:
-        distinct, parts = groups_of([lists.queries[name] for name in names])
+    values = known.of_users(lists, tail, unseen)
+    distinct, parts = groups_by([lists.queries[name] for name in names], len(lists.lengths))
     rows: list[tuple[int, str, float, float, float]] = []
     for place, part in enumerate(parts):
-        own = lists.part(np.intersect1d(part, users), known.codes)
+        own = Shown.of(lists, np.intersect1d(part, users), known.codes)
         drawn = None if confidence is None else own.spreads(known.n_items, resamples, seed)
-        for name, value in own.whole(known.n_items, np.ones(len(own.lengths))).items():
+        for name, value in own.tally(np.ones(len(own.lengths))).values(known.n_items).items():
             half = 0.0 if drawn is None else normal_quantile(confidence or 0.0) * drawn[name]
             top = math.inf if name == "entropy" else 1.0
             rows.append((place, name, value, max(value - half, 0.0), min(value + half, top)))
@@ -162,9 +166,118 @@ def catalogue(
                 drawn_of = "percentile", max(resamples, 1000), seed
                 low, high = bootstrap_interval(each, None, confidence, *drawn_of)
             rows.append((place, name, mean, low, high))
+    return table_of(names, distinct, rows, ("value", "low", "high") if confidence is not None else ("value",))
+
+
+def check_tail(tail: float) -> float:
+    if not isinstance(tail, int | float) or isinstance(tail, bool) or not 0 < tail < math.inf:
+        raise InputError(f"tail={tail!r} is no share of the items and no count of interactions, as 0.1 or 5")
+    return tail
+
+
+def groups_by(columns: Sequence[pa.ChunkedArray], n: int) -> tuple[list[pa.Array], list[Int64]]:
+    """As `groups_of`; without columns all n rows are one group."""
+    return groups_of(columns) if columns else ([], [np.arange(n)])
+
+
+def table_of(
+    by: Sequence[str], distinct: Sequence[pa.Array], rows: Sequence[Any], numbers: Sequence[str] = ("value",)
+) -> Table:
+    """The result of `catalogue`, from rows of the number of a group, a measure, and numbers."""
     of_rows = pa.array([row[0] for row in rows], pa.int64())
-    table = {name: column.take(of_rows) for name, column in zip(names, distinct, strict=True)}
+    table = {name: column.take(of_rows) for name, column in zip(by, distinct, strict=True)}
     table["measure"] = pa.array([row[1] for row in rows], pa.string())
-    for place, name in enumerate(("value", "low", "high") if confidence is not None else ("value",)):
+    for place, name in enumerate(numbers):
         table[name] = pa.array([row[2 + place] for row in rows], pa.float64())
-    return Table(pa.table(table), len(names) + 1)
+    return Table(pa.table(table), len(by) + 1)
+
+
+class Tally(NamedTuple):
+    """How often items are shown. The tallies of parts of the items add up to exactly that of all.
+
+    >>> one, other = Tally.of({2: np.array([1.0, 3.0])}), Tally.of({2: np.array([2.0])})
+    >>> one + other == Tally.of({2: np.array([1.0, 3.0, 2.0])})
+    True
+    """
+
+    items: Counter[int]  # how many items are shown so many times
+    entries: Counter[int]  # of lists of each length
+    common: Counter[tuple[int, int]]  # sums over items of products of two lengths' times
+
+    @classmethod
+    def of(cls, by_length: Mapping[int, Float64]) -> Tally:
+        """Of how often lists of each length have each item, (n_items,), which are whole numbers."""
+        times = np.sum([*by_length.values()], axis=0) if by_length else np.zeros(0)
+        values, numbers = np.unique(times[times > 0], return_counts=True)
+        # sums of products of whole numbers are exact
+        common = {(n, m): int(one @ other) for n, one in by_length.items() for m, other in by_length.items()}
+        return cls(
+            Counter(dict(zip(values.astype(np.int64).tolist(), numbers.tolist(), strict=True))),
+            Counter({length: int(each.sum()) for length, each in by_length.items()}),
+            Counter(common),
+        )
+
+    def __add__(self, other: Any) -> Tally:
+        return Tally(*(one + another for one, another in zip(self, other, strict=True)))
+
+    def values(self, n_items: int, alike: float | None = None) -> dict[str, float]:
+        """The measures of all lists together; `alike` is the sum over users of the squares of how often each
+        counts, by default once.
+        """
+        total = sum(self.entries.values())
+        if not total:
+            return dict.fromkeys(OF_ALL, math.nan)
+        users = float(sum(entries // length for length, entries in self.entries.items()))
+        alike = users if alike is None else alike
+        below, spread = n_items - sum(self.items.values()), 0  # items that are shown less often
+        for times, number in sorted(self.items.items()):
+            spread += times * number * (2 * below + number - n_items)
+            below += number
+        times, numbers = np.array(sorted(self.items.items()), np.float64).T
+        p = times / total
+        bits = statistics.exact_sum_of_products(p * np.log2(p), numbers)
+        common = math.fsum(
+            float(found) / (n if n == m else math.sqrt(n * m)) for (n, m), found in self.common.items()
+        )
+        pairs = users**2 - alike
+        personal = 1 - (common - alike) / pairs if pairs > 0 else math.nan  # a user is alike to itself
+        shown = sum(self.items.values()) / n_items
+        return dict(
+            zip(OF_ALL, (shown, spread / (n_items * total), -float(bits) + 0.0, personal), strict=True)
+        )
+
+
+class Shown(NamedTuple):
+    """The items of some users, by number; each user has at least one."""
+
+    codes: Int64
+    lengths: Int64
+
+    @classmethod
+    def of(cls, lists: Lists, users: Int64, codes: Int64) -> Shown:
+        lengths = lists.lengths[users]
+        return cls(codes[runs_of(offsets_from(lists.lengths)[:-1][users], lengths)], lengths)
+
+    def tally(self, times: Float64) -> Tally:
+        """How often items are shown where users count so many times."""
+        weight, of_entries = np.repeat(times, self.lengths), np.repeat(self.lengths, self.lengths)
+        return tally_of(of_entries, self.codes, weight)
+
+    def spreads(self, n_items: int, resamples: int, seed: int) -> dict[str, float]:
+        """Standard deviations of the measures over draws of as many users, with replacement."""
+        random, n, draws = np.random.default_rng(seed), len(self.lengths), []
+        if n < 2:
+            return dict.fromkeys(OF_ALL, math.nan)
+        for _ in range(resamples):
+            times = np.bincount(random.integers(0, n, n), minlength=n).astype(np.float64)
+            draws.append(self.tally(times).values(n_items, float((times**2).sum())))
+        return {name: float(np.nanstd([draw[name] for draw in draws], ddof=1)) for name in OF_ALL}
+
+
+def tally_of(lengths: Int64, codes: Int64, times: npt.NDArray[Any]) -> Tally:
+    """Of how often lists of some length have some item, each an entry."""
+    n, by_length = int(codes.max(initial=-1)) + 1, dict[int, Float64]()
+    for length in np.unique(lengths).tolist():
+        of_length = lengths == length
+        by_length[length] = np.bincount(codes[of_length], times[of_length], n).astype(np.float64)
+    return Tally.of(by_length)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg import statistics
-from fastndcg.common.arrays import offsets_from, runs_of
+from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.table import name_of
 from fastndcg.errors import Argument, ColumnError, InputError, count_of
@@ -27,7 +27,6 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-OF_ALL = ("coverage", "gini", "entropy", "personalisation")
 # names by which columns are found, without case and separators
 _NAMES = {
     "category": ("category", "categories", "categoryid", "genre", "genres", "topic", "topics", "tags"),
@@ -62,7 +61,7 @@ class Lists(NamedTuple):
                     Argument("doc_id", "item_id"),
                 )
             plain = decode(pa.chunked_array(part.doc_ids))
-            ids.append(plain.take(pa.array(_first_rows(part, k))))
+            ids.append(plain.take(pa.array(first_rows(part, k))))
             lengths.append(np.minimum(part.lengths, k))
             queries.append(part.queries)
             if everything:
@@ -72,12 +71,8 @@ class Lists(NamedTuple):
         joined = pa.concat_tables(queries).unify_dictionaries()
         return cls(_chain(ids), np.concatenate(lengths), joined, _chain(others) if everything else None)
 
-    def part(self, users: Int64, codes: Int64) -> Shown:
-        lengths = self.lengths[users]
-        return Shown(codes[runs_of(offsets_from(self.lengths)[:-1][users], lengths)], lengths)
 
-
-def _first_rows(rankings: Rankings, k: int) -> Int64:
+def first_rows(rankings: Rankings, k: int) -> Int64:
     """Rows of the first k ranks of each query; equal scores keep their order."""
     shown = np.minimum(rankings.lengths, k)
     rows, starts = np.empty(int(shown.sum()), np.int64), offsets_from(shown)[:-1]
@@ -90,15 +85,20 @@ def _first_rows(rankings: Rankings, k: int) -> Int64:
     return rows
 
 
+def columns_of_lists(names: Sequence[str], given: Mapping[str, str | None]) -> dict[str, str]:
+    """The columns of users, items, and scores or ranks. A rank may stand for the score."""
+    found = {role: find_column(names, role, given[role]) for role in ("query", "doc_id")}
+    no_score = given["score"] is None and not fitting(names, "score")
+    role = "rank" if given["rank"] is not None or (no_score and fitting(names, "rank")) else "score"
+    return found | {role: find_column(names, role, given[role])}
+
+
 def read_lists(data: Any, given: Mapping[str, str | None], by: Sequence[str]) -> Rankings:
-    """The lists of a table or of files, which need no grades. A rank may stand for the score."""
+    """The lists of a table or of files, which need no grades."""
 
     def find(names: list[str]) -> dict[str, str]:
-        found = {role: find_column(names, role, given[role]) for role in ("query", "doc_id")}
-        no_score = given["score"] is None and not fitting(names, "score")
-        role = "rank" if given["rank"] is not None or (no_score and fitting(names, "rank")) else "score"
-        found[role] = find_column(names, role, given[role])
-        return found | {f"by {name}": check_column(names, "by", name) for name in by}
+        kept = {f"by {name}": check_column(names, "by", name) for name in by}
+        return columns_of_lists(names, given) | kept
 
     read = read_columns(data, find, ("score", "rank"))
     users = read["query"].combine_chunks().dictionary_encode()
@@ -127,48 +127,26 @@ def _chain(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
 
 
-class Shown(NamedTuple):
-    """The items of some users, by number; each user has at least one."""
+class Known(NamedTuple):
+    """What is given of the items of a catalogue."""
 
-    codes: Int64
-    lengths: Int64
+    number: int | None  # of items
+    items: Mapping[str, pa.ChunkedArray]  # ids, and categories and vectors, or nothing
+    train: Mapping[str, pa.ChunkedArray]  # ids, and counts or users, or nothing
 
-    def whole(self, n_items: int, times: Float64) -> dict[str, float]:
-        """The measures of all lists together, where users count so many times."""
-        weight = np.repeat(times, self.lengths)
-        by_length = {}
-        for length in np.unique(self.lengths).tolist():
-            some = np.repeat(self.lengths == length, self.lengths)
-            by_length[length] = np.bincount(self.codes[some], weight[some], n_items)
-        counts = np.sum([*by_length.values(), np.zeros(n_items)], axis=0)
-        shown = np.sort(counts[counts > 0])
-        total, users = float(shown.sum()), float(times.sum())
-        if not total:
-            return dict.fromkeys(OF_ALL, math.nan)
-        ranks = np.arange(n_items - len(shown) + 1, n_items + 1, dtype=np.float64)
-        spread = statistics.exact_sum_of_products(2 * ranks - n_items - 1, shown) / (n_items * int(total))
-        p = shown / total
-        pairs = users**2 - float((times**2).sum())
-        # sums of products of whole numbers are exact; a user is alike to itself
-        common = [
-            float(one @ other) / (n if n == m else math.sqrt(n * m))
-            for n, one in by_length.items()
-            for m, other in by_length.items()
-        ]
-        alike = math.fsum(common) - float((times**2).sum())
-        found = (len(shown) / n_items, float(spread), -math.fsum((p * np.log2(p)).tolist()) + 0.0)
-        personal = 1 - alike / pairs if pairs > 0 else math.nan
-        return dict(zip(OF_ALL, (*found, personal), strict=True))
+    @classmethod
+    def read(cls, items: Any, train: Any, category: str | None, vector: str | None) -> Known:
+        number = whole("items", items) if _is_number(items) else None
+        table = {} if items is None or number else _of_items(items, category, vector)
+        return cls(number, table, {} if train is None else _of_train(train))
 
-    def spreads(self, n_items: int, resamples: int, seed: int) -> dict[str, float]:
-        """Standard deviations of the measures over draws of as many users, with replacement."""
-        random, n, draws = np.random.default_rng(seed), len(self.lengths), []
-        if n < 2:
-            return dict.fromkeys(OF_ALL, math.nan)
-        for _ in range(resamples):
-            times = np.bincount(random.integers(0, n, n), minlength=n).astype(np.float64)
-            draws.append(self.whole(n_items, times))
-        return {name: float(np.nanstd([draw[name] for draw in draws], ddof=1)) for name in OF_ALL}
+    @property
+    def ids(self) -> list[pa.ChunkedArray]:
+        return [each["doc_id"] for each in (self.items, self.train) if each]
+
+    def check_number(self, shown: int) -> None:
+        if self.number is not None and self.number < shown:
+            raise InputError(f"items={self.number}, but {shown:,} different items are recommended")
 
 
 class Facts(NamedTuple):
@@ -184,12 +162,10 @@ class Facts(NamedTuple):
     vectors: Float64 | None  # (n_known, width), of length 1
 
     @classmethod
-    def of(cls, lists: Lists, items: Any, train: Any, category: str | None, vector: str | None) -> Facts:
-        table = {} if items is None or _is_number(items) else _of_items(items, category, vector)
-        seen = {} if train is None else _of_train(train)
-        every = [lists.ids, *(each["doc_id"] for each in (table, seen) if each)]
-        every += [] if lists.others is None else [lists.others]
-        parts, ids = _numbered(every)
+    def of(cls, lists: Lists, known: Known) -> Facts:
+        table, seen = known.items, known.train
+        every = [lists.ids, *known.ids, *([] if lists.others is None else [lists.others])]
+        parts, ids = numbered(every)
         codes, n_known, n_items = parts[0], len(ids), len(ids)
         own = np.ones(n_known, np.bool_)
         if table:
@@ -202,10 +178,9 @@ class Facts(NamedTuple):
                     f'item "{item}" is recommended and not among the {n_items:,} of items; '
                     "add it, or say how many items there are"
                 )
-        elif items is not None:
-            n_items, shown = whole("items", items), len(np.unique(codes))
-            if n_items < shown:
-                raise InputError(f"items={n_items}, but {shown:,} different items are recommended")
+        elif known.number is not None:
+            n_items = known.number
+            known.check_number(len(np.unique(codes)))
         counts, total, had = None, 0.0, None
         if seen:
             counts, total, had = _seen(seen, parts[1 + bool(table)], codes, n_known, lists)
@@ -250,7 +225,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number)
 
 
-def _numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[list[Int64], pa.Array]:
+def numbered(columns: Sequence[pa.ChunkedArray]) -> tuple[list[Int64], pa.Array]:
     """The number of each id, for all columns; ids of numbers and of texts are compared as texts."""
     kind = pa.int64() if all(pa.types.is_integer(column.type) for column in columns) else pa.string()
     plain = [decode(column).cast(kind) for column in columns]
@@ -303,8 +278,8 @@ def _seen(
         if not (np.isfinite(given) & (given >= 0)).all():
             raise InputError("train has counts that are no numbers from 0; drop these items, or count them")
         counts: Float64 = np.bincount(items, given, n_known).astype(np.float64)
-        return counts, float(counts.sum()), None
-    (of_train, of_lists), _ = _numbered([seen["query"], lists.queries[0]])
+        return counts, float(statistics.exact_sum(counts)), None
+    (of_train, of_lists), _ = numbered([seen["query"], lists.queries[0]])
     pairs = np.unique(of_train * n_known + items)  # a user who had an item twice is one user
     had = np.isin(np.repeat(of_lists, lists.lengths) * n_known + codes, pairs)
     counts = np.bincount(pairs % n_known, minlength=n_known).astype(np.float64)
@@ -351,21 +326,18 @@ def _vectors(column: pa.ChunkedArray, items: Int64, n_known: int) -> Float64:
 
 
 def _diversity(features: Float64, codes: Int64, lengths: Int64, *, sets: bool) -> Float64:
-    """Mean distance of the pairs of items of each user."""
-    out, longest = np.where(lengths > 0, 0.0, math.nan), int(lengths.max(initial=0))
-    starts, several = offsets_from(lengths)[:-1], np.flatnonzero(lengths > 1)
-    together = max(_ENTRIES // max(longest * max(features.shape[1], longest), 1), 1)
-    for first in range(0, len(several), together):
-        users = several[first : first + together]
-        there = np.arange(longest) < lengths[users][:, None]
-        own = codes[np.where(there, starts[users][:, None] + np.arange(longest), starts[users][:, None])]
-        found = features[own]
-        common = found @ found.transpose(0, 2, 1)
-        if sets:
-            size = found.sum(axis=2)
-            either = size[:, :, None] + size[:, None, :] - common
-            common = np.divide(common, either, out=np.ones_like(common), where=either > 0)
-        pairs = there[:, :, None] & there[:, None, :] & ~np.eye(longest, dtype=np.bool_)
-        n = lengths[users]
-        out[users] = np.where(pairs, 1.0 - common, 0.0).sum(axis=(1, 2)) / (n * (n - 1))
+    """Mean distance of the pairs of items of each user, which does not depend on other users."""
+    out, starts = np.where(lengths > 0, 0.0, math.nan), offsets_from(lengths)[:-1]
+    for n in np.unique(lengths[lengths > 1]).tolist():
+        of_length, pairs = np.flatnonzero(lengths == n), ~np.eye(n, dtype=np.bool_)
+        together = max(_ENTRIES // (n * max(features.shape[1], n)), 1)
+        for first in range(0, len(of_length), together):
+            users = of_length[first : first + together]
+            found = features[codes[starts[users][:, None] + np.arange(n)]]
+            common = found @ found.transpose(0, 2, 1)
+            if sets:
+                size = found.sum(axis=2)
+                either = size[:, :, None] + size[:, None, :] - common
+                common = np.divide(common, either, out=np.ones_like(common), where=either > 0)
+            out[users] = np.where(pairs, 1.0 - common, 0.0).sum(axis=(1, 2)) / (n * (n - 1))
     return out

@@ -499,24 +499,6 @@ def test_columns_of_the_page(spark, tmp_path, capsys):
     assert str(local.no_worse_than("bm25", margin=0.002)) in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not hasattr(DataFrame, "toArrow"), reason="toArrow came with 4.0")
-def test_the_catalogue_of_the_recipe(spark):
-    rng = np.random.default_rng(5)
-    users = np.repeat(np.arange(40), 30)
-    items = np.concatenate([rng.choice(200, 30, replace=False) for _ in range(40)])
-    table = pa.table({"user_id": users, "item_id": items, "score": rng.integers(0, 9, 1200) / 8})
-    counts = pa.table({"item_id": np.arange(200), "count": rng.integers(1, 50, 200)})
-    made = {"rows": spark.createDataFrame(table), "fn": fn, "counts": counts}
-    program = engines.page_examples("Beyond accuracy", "recipes")
-    *lines, last = program[program.index("from pyspark") :].rstrip().split("\n")
-    exec("\n".join([*lines, f"found = {last}"]), made)  # noqa: S102 - the page's own lines
-    order = np.lexsort((items, -table["score"].to_numpy(), users))
-    first = table.take(order[np.arange(1200) % 30 < 10]).drop_columns(["score"])
-    first = first.append_column("rank", pa.array(np.tile(np.arange(1, 11), 40)))
-    local = fn.catalogue(first, items=1_000_000, train=counts, k=10)
-    assert made["found"].to_arrow().to_pylist() == local.to_arrow().to_pylist()
-
-
 def test_the_script(tmp_path):
     table = engines.documents(100)
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=300)
