@@ -169,6 +169,7 @@ class Command(TyperCommand):
             if not isinstance(value, str | bool | list | tuple) or value == ():  # click has its own for none
                 if declared.default is ...:
                     wanted = [_shown(each) for each in self.params if each.param_type_name == "argument"]
+                    wanted += [f"{each} ..." for each in [_shown(param)] if each not in wanted]
                     refuse(f"{_shown(param)} is missing; wanted {ctx.command_path} {' '.join(wanted)}")
                 many = param.multiple or param.nargs == -1
                 ctx.params[param.name] = () if many else declared.default

@@ -22,7 +22,7 @@ _DROPS = (("centre", "limit_low", "limit_high"), ("change_low", "change_high"), 
 
 @command
 def history(
-    action: Action = argument(None, "What to do."),
+    action: Action = argument("add|show|page", "What to do."),
     *,
     given: ComparedSystems,
     history: Path = option("The file of the history.", ..., "--history", "-H"),

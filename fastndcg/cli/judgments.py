@@ -57,7 +57,8 @@ def judges(
     note(f"{count_of(rows[0]['grades'], 'grade')} of {count_of(rows[0]['items'], 'document')}")
     verdicts = []
     for row in rows if fail_under is not None else ():
-        name, verdict = f"alpha of {row['group']} {row['name']}", FAILS
+        of = "all" if row["group"] == "all" else f"{row['group']} {row['name']}"
+        name, verdict = f"alpha of {of}", FAILS
         if row["alpha"] >= fail_under:
             verdict = HOLDS
         why = f"{name} is {row['alpha']:.6g}, not {fail_under:g} or more"

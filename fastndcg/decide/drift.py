@@ -202,7 +202,9 @@ def _split(old: _Side, new: _Side, both: tuple[Int64, Int64], confidence: float)
         parts = np.square(of_old).sum(), np.square(of_new).sum()
         square = sum(parts) + 2 * (of_old[both[0]] * of_new[both[1]]).sum()
         freedom = min(old.freedom, new.freedom)
-        if freedom and not len(both[0]):
+        if not freedom > 0:  # one query has no deviation that could be known
+            return math.nan, freedom
+        if not len(both[0]):
             below = sum(part**2 / side.freedom for part, side in zip(parts, (old, new), strict=True))
             freedom = sum(parts) ** 2 / below if below else freedom
         return math.sqrt(max(square, 0.0)), float(freedom)

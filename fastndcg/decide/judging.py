@@ -298,7 +298,7 @@ def sample_queries(
         raise InputError(
             'allocation="neyman" and value= go together: a number that varies as the measure will'
         )
-    opened = open_any(table)
+    opened = open_any(table, named=True)
     strata, numbers = column_names(by), [name for name in (weight, value) if name is not None]
     for argument, name in [*(("by", name) for name in strata), ("weight", weight), ("value", value)]:
         if name is not None:

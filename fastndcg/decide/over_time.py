@@ -153,7 +153,7 @@ class History:
             raise SourceError(f"{self.path} cannot be read as a history: {error}") from None
         if _MARK not in (table.schema.metadata or {}) or table.schema.names != _SCHEMA.names:
             raise SourceError(
-                f"{self.path} is no history, and nothing was added to it. Name a new file, or one that "
+                f"{self.path} is no history, and stays as it is. Name a new file, or one that "
                 "History.add wrote."
             )
         return table.replace_schema_metadata(None).cast(_SCHEMA)
@@ -225,8 +225,9 @@ class History:
     def _by_date(self) -> list[dict[str, Any]]:
         rows = sorted(self._read().to_pylist(), key=lambda row: row["at"])
         if not rows:
+            absent = "" if Path(self.path).exists() else ", which does not exist,"
             raise InputError(
-                f"{self.path} has no runs yet; add one with History.add or `fastndcg history add`"
+                f"{self.path}{absent} has no runs yet; add one with History.add or `fastndcg history add`"
             )
         return rows
 
@@ -327,6 +328,8 @@ def _time_of(at: datetime | date | str | None) -> datetime:
             ) from None
     elif hasattr(at, "to_pydatetime"):  # pandas
         found = at.to_pydatetime()
+    elif isinstance(at, np.datetime64):
+        found = at.astype("datetime64[us]").item()
     elif isinstance(at, date) and not isinstance(at, datetime):
         found = datetime.combine(at, time())
     if not isinstance(found, datetime) or found != found:  # noqa: PLR0124 - NaT alone differs from itself

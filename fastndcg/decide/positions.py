@@ -125,10 +125,9 @@ def propensities(
         return roles
 
     columns = read_columns(log, find, ("rank", "shown", "clicked", "swapped"))
-    numbers = {role: _numbers(role, columns[role]) for role in ("rank", *given) if role in columns}
-    n = len(numbers["rank"])
-    if not n:
+    if not (n := len(columns["rank"])):
         raise InputError("the log has no rows; wanted a row for each time that a document was shown")
+    numbers = {role: _numbers(role, columns[role]) for role in ("rank", *given) if role in columns}
     for role in ("rank", "swapped") if "swapped" in numbers else ("rank",):
         wrong = (numbers[role] < 1) | (numbers[role] != np.floor(numbers[role]))
         if wrong.any():

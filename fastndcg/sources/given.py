@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import decode, plain
 from fastndcg.common.threads import check_threads
-from fastndcg.errors import InputTypeError
+from fastndcg.errors import InputTypeError, SourceError
 from fastndcg.sources.columns import check_column, normalised
-from fastndcg.sources.formats import LOOK, TABLE, check_alike, format_of, format_of_name
+from fastndcg.sources.formats import LOOK, TABLE, TABLES, check_alike, format_of, format_of_name
 from fastndcg.sources.frames import source_of
 from fastndcg.sources.opened import OfText, Opened
 from fastndcg.sources.parquet import PARQUET
@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 IN_MEMORY = 1 << 30  # bytes; larger files are read a part at a time
 
 
-def open_tables(paths: list[PathLike], threads: int | None, kind: Format | None = None) -> Opened:
+def open_tables(
+    paths: list[PathLike], threads: int | None, kind: Format | None = None, *, named: bool = False
+) -> Opened:
     """Open files of one format: list them, and read the footer, header or schema of each once.
 
-    `kind` is the format of the first file, if it is known. Raises `SourceError` if a file cannot be opened.
+    `kind` is the format of the first file, if it is known; `named` says that columns with names are needed,
+    whatever they hold. Raises `SourceError` if a file cannot be opened.
     """
     from fastndcg.sources.paths import find_files
 
@@ -45,17 +48,21 @@ def open_tables(paths: list[PathLike], threads: int | None, kind: Format | None 
         start, is_packed = first.start(LOOK)
         kind = kind or format_of(first.path, start)
     kind = kind or PARQUET
+    if named and kind not in TABLES:
+        raise SourceError(
+            f"{files[0].path} is a file of {kind.name}, whose columns have no names; wanted {TABLE.name}"
+        )
     if is_packed and not kind.unpacks:
         files = [file.unpacked() for file in files]
     opened: Opened = kind.open(paths, files, check_threads(threads) or int(pa.cpu_count()))
     return opened
 
 
-def open_any(data: Any, threads: int | None = None) -> Opened:
+def open_any(data: Any, threads: int | None = None, *, named: bool = False) -> Opened:
     """Open a path, several of them, or a table. Raises as `open_tables` and `source_of` do."""
     if not is_path(data):
         return source_of(data)
-    return open_tables(list(data) if isinstance(data, list | tuple) else [data], threads)
+    return open_tables(list(data) if isinstance(data, list | tuple) else [data], threads, named=named)
 
 
 def rankings_or_stream(
@@ -113,7 +120,7 @@ def read_columns(
     """The columns of a table, or of files, by the roles that `find` gives to some of the names: plain, and
     read from text as numbers if its role is among those, or else as it looks, ids as they are written.
     """
-    opened = open_any(data)
+    opened = open_any(data, named=True)
     roles = find(opened.names)
     texts = [name for role, name in roles.items() if role in ("query", "doc_id", "judge")]
     of_text = OfText([name for role, name in roles.items() if role in numbers], texts)

@@ -196,7 +196,11 @@ def fleiss_kappa(counts: Any) -> float:
     >>> round(fleiss_kappa([[0, 3], [1, 2], [3, 0], [3, 0]]), 4)
     0.6571
     """
-    given = np.ma.filled(np.asanyarray(counts), np.nan) if np.ma.isMA(counts) else np.asanyarray(counts)
+    try:
+        given = np.ma.filled(np.asanyarray(counts), np.nan) if np.ma.isMA(counts) else np.asanyarray(counts)
+    except ValueError:
+        said = "counts has rows of different lengths; wanted (n_items, n_categories)"
+        raise InputError(said) from None
     if given.dtype.kind not in "biuf" and given.size:
         raise InputTypeError(f"counts are of dtype {given.dtype}; wanted how many judges chose each category")
     if given.ndim != 2:

@@ -335,6 +335,8 @@ def _size(values: Float64, weight: Float64 | None) -> float:
 def pearson(a: Float64, b: Float64) -> float:
     """The linear correlation of two arrays, (n,); NaN if the values of one are equal."""
     one, other = (each - each.mean() for each in (a, b)) if len(a) else (a, b)
+    if any(is_constant(off, float(np.abs(each).max(initial=0.0))) for off, each in ((one, a), (other, b))):
+        return math.nan
     sizes = float(np.linalg.norm(one) * np.linalg.norm(other))
     return min(max(float(one @ other) / sizes, -1.0), 1.0) if sizes else math.nan
 

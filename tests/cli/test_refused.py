@@ -62,6 +62,8 @@ REFUSED = [
     (2, "score p.parquet --format", "Option '--format' requires an argument"),
     (2, "score p.parquet --format maarkdown", '--format: "maarkdown" is not known; wanted table, json, csv or markdown. Did you mean "markdown"?'),
     (2, "trec_eval q", "RUN... is missing; wanted fastndcg trec_eval QRELS RUN..."),
+    (2, "history", "add|show|page is missing; wanted fastndcg history add|show|page PATH..."),
+    (2, "history add p.parquet", "--history is missing; wanted fastndcg history add|show|page PATH... --history ..."),
     (2, "compile a", '"a" is more than `fastndcg compile` takes'),
     (2, "score --qrels q", "--qrels and --run go together"),
     (2, "score --run r", "--qrels and --run go together"),

@@ -130,6 +130,8 @@ def test_small_and_wrong_input():
     one, two = scores_of([0.5], ["a"]), scores_of([0.25, 0.5], ["a", "b"])
     whole, _, second = fn.drift(one, two, "slice").to_pylist()
     assert whole["change"] == -0.125 and math.isnan(whole["low"])
+    whole = fn.drift(one, scores_of([0.25], ["a"]), "slice").to_pylist()[0]  # a query has no deviation
+    assert whole["within"] == -0.25 and math.isnan(whole["low"]) and math.isnan(whole["within_high"])
     assert (second["old_queries"], second["within"]) == (0, 0) and math.isnan(second["old_mean"])
     skipped = scores_of([np.nan, 0.5], ["b", "a"], measure="nDCG(empty='skip')@10")
     row = fn.drift(skipped, skipped, "slice").to_pylist()[0]

@@ -195,11 +195,17 @@ def test_command(tmp_path):
     assert result.exit_code == 1
     assert "--fail-under: alpha of judge bob is 0.765053, not 0.8 or more" in result.stderr
     assert commands.run("judges", tmp_path / "grades.csv", "--fail-under", "0.5").exit_code == 0
+    result = commands.run("judges", tmp_path / "grades.csv", "--fail-under", "1")
+    assert "--fail-under: alpha of all is " in result.stderr
     result = commands.run("judges", tmp_path / "grades.csv", "--judge", "who")
     assert result.exit_code == 3 and 'there is no column "who" for --judge' in commands.only_line(
         result.stderr
     )
     assert commands.run("judges", tmp_path / "none.csv").exit_code == 3
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\n")
+    result = commands.run("judges", tmp_path / "qrels.txt")
+    wanted = "a file of TREC, whose columns have no names; wanted Parquet, CSV"
+    assert result.exit_code == 3 and wanted in commands.only_line(result.stderr)
     assert commands.run("judges").exit_code == 2
     with (tmp_path / "grades.csv").open("rb") as stream:
         piped = commands.in_process_of_its_own("judges", "-", "--format", "csv", stdin=stream)

@@ -115,6 +115,14 @@ def test_refused(offline, online, kind, message):
         fn.online_agreement(offline, online)
 
 
+@pytest.mark.pure
+def test_equal_values_have_no_correlation():
+    """Their mean, 0.3 / 3, is not 0.1."""
+    assert all(
+        math.isnan(value) for value in fn.online_agreement([0.1] * 3, [1, 2, 3])["value"].to_pylist()[:3]
+    )
+
+
 def test_picture():
     pytest.importorskip("altair")
     chart = fn.plot.online({"a": 0.1, "b": -0.2, "c": 0.1}, {"a": 1, "b": 2, "c": None}).to_dict()

@@ -182,6 +182,8 @@ def test_refused():
         fn.propensities({"rank": [1], "clicked": ["yes"]})
     with pytest.raises(InputError, match="the log has no rows"):
         fn.propensities({"rank": np.zeros(0, np.int64), "clicked": np.zeros(0)})
+    with pytest.raises(InputError, match="the log has no rows"):
+        fn.propensities({"rank": [], "clicked": []})
     with pytest.raises(InputError, match='Did you mean "swap"'):
         fn.propensities({"rank": [1], "clicked": [1]}, method="swaps")
 

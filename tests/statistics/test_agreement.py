@@ -220,6 +220,8 @@ def test_fleiss_is_the_share_of_pairs_that_agree_beyond_chance(grades):
 
 
 def test_fleiss_refuses():
+    with pytest.raises(fn.InputError, match=r"rows of different lengths; wanted \(n_items, n_categories\)"):
+        fn.fleiss_kappa([[1, 2], [3]])
     with pytest.raises(fn.InputError, match="item 1 has 2 judgments and item 0 3; wanted 2 or more"):
         fn.fleiss_kappa([[3, 0], [1, 1]])
     with pytest.raises(fn.InputError, match="item 0 has 1 judgments"):
