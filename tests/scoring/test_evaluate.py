@@ -1,5 +1,6 @@
 """`evaluate` against the oracle, and the promises about bits: no thread, batch, order or company changes a value."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -422,6 +423,62 @@ def test_a_gain_function_is_asked_again_in_a_later_call():
     assert fn.evaluate(rankings, fn.CG(gain=gain)).values.tolist() == [[3.0]]
     factor[0] = 10.0
     assert fn.evaluate(rankings, fn.CG(gain=gain)).values.tolist() == [[30.0]]
+
+
+# ---- pairs of all grades ----
+
+GRADES_OF_PAIRS = {
+    "five": [0, 1, 2, 3, 4],
+    "fractions": [0.0, 0.1, 0.25, 1.0, 1.1, 2.5, 2.6],
+    "fractions of many": [i / 7 for i in range(40)],  # more than are counted by grade
+    "negative": [-2, -1, 0, 3],
+    "negative fractions": [-0.5, 0.0, 0.5],
+    "one": [2],
+}
+
+
+def share_of_pairs(grades, scores, of_tied):
+    """Of pairs of different grades, those in the right order; NaN without one. Numbers of pairs and halves are exact."""
+    right = pairs = 0
+    for one, other in itertools.combinations(range(len(grades)), 2):
+        higher, lower = (one, other) if grades[one] > grades[other] else (other, one)
+        if grades[one] != grades[other]:
+            pairs += 1
+            right += of_tied if scores[one] == scores[other] else scores[higher] > scores[lower]
+    return right / pairs if pairs else math.nan
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", GRADES_OF_PAIRS)
+def test_pairs_of_all_grades(name, monkeypatch):
+    """The same compiled and plain, to the last bit, as brute force over the pairs; and the oracle says the same."""
+    random, kinds = np.random.default_rng(len(name)), np.array(GRADES_OF_PAIRS[name])
+    lengths = [0, 1, 2, 3, *random.integers(2, 70, 60), 300]
+    grades = [random.choice(kinds, n).tolist() for n in lengths]
+    scores = [
+        (random.integers(0, max(n // 2, 1), n) if n % 3 else random.permutation(n)).tolist() for n in lengths
+    ]
+    rankings = fn.Rankings.from_lists(grades, scores)
+    rules = {"average": 0.5, "worst": 0, "best": 1}
+    measures = [f"AUC(pairs='graded', empty='nan', ties='{ties}')" for ties in rules]
+    found = {}
+    for world in ("plain", "compiled"):
+        monkeypatch.setenv("FASTNDCG_KERNELS", world)
+        found[world] = fn.evaluate(rankings, measures).values
+    assert found["plain"].tobytes() == found["compiled"].tobytes()
+    for values, share in zip(found["plain"], rules.values(), strict=True):
+        wanted = [share_of_pairs(*each, share) for each in zip(grades, scores, strict=True)]
+        np.testing.assert_array_equal(values, wanted)
+    assert name != "one" or np.isnan(found["plain"]).all()
+    short = [
+        place for place, n in enumerate(lengths) if n < 25 and oracle.number_of_orders(scores[place]) < 200
+    ]
+    assert len(short) > 5
+    for place in short:
+        query = oracle.Query(grades[place], scores[place])
+        for row, ties in enumerate(rules):
+            wanted = oracle.score("AUC", query, ties=ties, empty="nan", pairs="graded")
+            assert found["plain"][row, place] == pytest.approx(wanted, rel=1e-13, nan_ok=True)
 
 
 # ---- means ----
