@@ -1,4 +1,5 @@
-"""Count the instructions per document of a whole `evaluate` call with callgrind, free of noise.
+"""Count the instructions per document of whole calls with callgrind, free of noise: of `evaluate`, of the stages
+of reading a file, and of what `compare` draws.
 
 valgrind does not support AVX-512, so kernels are compiled for `haswell` (AVX2). A change shows with either
 vector width. Only the calls are counted. The process tells valgrind when to start and when to write a count,
@@ -20,9 +21,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import fastndcg as fn
-from bench import samples
+from bench import cores, reading, samples, shuffled
 from bench.process import ROOT, python
 from bench.record import Row
 
@@ -34,15 +36,60 @@ _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
 }
-_CASES: dict[str, tuple[Callable[[], fn.Rankings], str]] = {
-    "100 documents, 50% relevant": (partial(samples.even, 2_000, 100, 0.5), "nDCG@10"),
-    "100 documents, 50% relevant, tied scores": (partial(samples.even, 2_000, 100, 0.5, 1), "nDCG@10"),
-    "100 documents, 10% relevant": (partial(samples.even, 2_000, 100, 0.1), "nDCG@10"),
-    "lognormal 1 to 2,000 documents, 50% relevant": (partial(samples.ragged, 2_000, 0.5), "nDCG@10"),
-    "1,000 documents, 10% relevant": (partial(samples.even, 200, 1_000, 0.1), "nDCG@10"),
-    "100,000 documents, 0.1% relevant": (partial(samples.even, 3, 100_000, 0.001), "nDCG@10"),
-    "100 documents, uncut": (partial(samples.even, 2_000, 100, 0.5), "nDCG"),
+Prepared = tuple[Callable[[], object], int]  # what is counted, and of how many documents, rows or draws
+
+_ROWS, _DRAWN, _RESAMPLES = 1_000_000, 1_000, 10_000
+
+
+def _scored(sample: Callable[[], fn.Rankings], measure: str) -> Prepared:
+    rankings = sample()
+    return partial(fn.evaluate, rankings, measure, threads=1), rankings.n_docs
+
+
+def _sorted(folder: Path) -> Path:
+    return reading.file_of(folder, _ROWS // shuffled.ROWS_A_QUERY, "int64")
+
+
+def _in_any_order(ids: str, folder: Path) -> Path:
+    return shuffled.file_of(folder, _ROWS, ids)
+
+
+def _read(file: Callable[[Path], Path], stage: str) -> Prepared:
+    path = str(file(Path(tempfile.gettempdir()) / "fastndcg-bench"))
+    table = cores.decode(path, 1)
+    stages: dict[str, Callable[[], object]] = {
+        "decode": partial(cores.decode, path, 1),
+        "group": partial(cores.group, table, 1),
+        "all, in memory": partial(cores.in_memory, path, 1),
+        "all, as a stream": partial(cores.as_stream, path, 1),
+    }
+    return stages[stage], len(table)
+
+
+def _drawn(options: dict[str, Any]) -> Prepared:
+    return partial(cores.resample, cores.compared(_DRAWN), options, _RESAMPLES, 1), _DRAWN * _RESAMPLES
+
+
+_FILES: dict[str, Callable[[Path], Path]] = {
+    "sorted, int64 ids": _sorted,
+    "in any order, int64 ids": partial(_in_any_order, "int64"),
+    "in any order, text ids": partial(_in_any_order, "text"),
 }
+_CASES: dict[str, Callable[[], Prepared]] = {
+    "100 documents, 50% relevant": partial(_scored, partial(samples.even, 2_000, 100, 0.5), "nDCG@10"),
+    "100 documents, 50% relevant, tied scores": partial(_scored, partial(samples.even, 2_000, 100, 0.5, 1), "nDCG@10"),
+    "100 documents, 10% relevant": partial(_scored, partial(samples.even, 2_000, 100, 0.1), "nDCG@10"),
+    "lognormal 1 to 2,000 documents, 50% relevant": partial(_scored, partial(samples.ragged, 2_000, 0.5), "nDCG@10"),
+    "1,000 documents, 10% relevant": partial(_scored, partial(samples.even, 200, 1_000, 0.1), "nDCG@10"),
+    "100,000 documents, 0.1% relevant": partial(_scored, partial(samples.even, 3, 100_000, 0.001), "nDCG@10"),
+    "100 documents, uncut": partial(_scored, partial(samples.even, 2_000, 100, 0.5), "nDCG"),
+    **{
+        f"rows {label}: {stage}": partial(_read, file, stage)
+        for label, file in _FILES.items()
+        for stage in ("decode", "group", "all, in memory", "all, as a stream")
+    },
+    **{name: partial(_drawn, options) for name, options in cores.RESAMPLED.items()},
+}  # fmt: skip
 
 # <valgrind.h> for amd64: four rotations that cancel out, then the exchange of a register with itself
 _REQUEST = bytes.fromhex(
@@ -67,19 +114,20 @@ def rows(*, quick: bool) -> Iterator[Row]:
         yield Row("instructions", "all", note=f"not counted: {reason or 'left out by --quick'}")
         return
     python(
-        "-m", "bench.instructions", environment=_ENVIRONMENT
+        "-m", "bench.instructions", environment=_ENVIRONMENT, timeout=1800
     )  # fills the cache, so that compiling is not counted
     with tempfile.TemporaryDirectory() as folder:
         counted = _count(Path(folder))
-    for name, (sample, _) in _CASES.items():
+    for name in _CASES:
         if name not in counted:
             yield Row("instructions", name, note="not counted: valgrind wrote no total")
             continue
-        per_document = counted[name] / sample().n_docs
-        yield Row("instructions", name, "", "instr/doc", None, per_document, note="haswell, whole call")
+        unit = "instr/draw" if name in cores.RESAMPLED else "instr/doc"
+        yield Row("instructions", name, "", unit, None, counted[name], note="haswell, whole call")
 
 
-def _count(folder: Path) -> dict[str, int]:
+def _count(folder: Path) -> dict[str, float]:
+    """Instructions of a document, by case."""
     import os
 
     valgrind = [
@@ -94,17 +142,17 @@ def _count(folder: Path) -> dict[str, int]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
         check=False,
     )
     names = list(_CASES)
     counted = {}
     for path in folder.glob("count.*"):
         text = path.read_text(encoding="utf-8")
-        trigger = re.search(r"Trigger: Client Request: case (\d+)", text)
+        trigger = re.search(r"Trigger: Client Request: case (\d+) of (\d+)", text)
         total = re.search(r"^(?:totals|summary): (\d+)", text, flags=re.MULTILINE)
         if trigger and total:
-            counted[names[int(trigger[1])]] = int(total[1])
+            counted[names[int(trigger[1])]] = int(total[1]) / int(trigger[2])
     if not counted and finished.returncode:
         raise RuntimeError(finished.stderr.strip().splitlines()[-1])
     return counted
@@ -127,16 +175,16 @@ def requests() -> Callable[[int, bytes], int]:
 
 
 def _run() -> None:
-    """Score every case twice. Under valgrind, the second call is counted."""
+    """Run every case twice. Under valgrind, the second call is counted."""
     request = requests()
-    prepared = [(sample(), measure) for sample, measure in _CASES.values()]
-    for rankings, measure in prepared:
-        fn.evaluate(rankings, measure, threads=1)
+    prepared = [prepare() for prepare in _CASES.values()]
+    for call, _ in prepared:
+        call()
     request(_START, b"")
-    for case, (rankings, measure) in enumerate(prepared):
+    for case, (call, items) in enumerate(prepared):
         request(_ZERO, b"")
-        fn.evaluate(rankings, measure, threads=1)
-        request(_DUMP_AT, f"case {case}".encode())
+        call()
+        request(_DUMP_AT, f"case {case} of {items}".encode())
 
 
 if __name__ == "__main__":

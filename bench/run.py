@@ -44,6 +44,7 @@ SECTIONS = {
     "lists": "lists",
     "engines": "engines",
     "machinery": "machinery",
+    "cores": "cores",
 }
 RECORDED = list(tables.SECTIONS)
 

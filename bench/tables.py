@@ -66,8 +66,8 @@ HEADS = {"rivals": ("", "our time", "asked for", "its time", "times as long", "b
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return a row of the long tables: processor times, but wall times for the bar of two threads."""
-    by_wall = row.wants == "more" and row.section == "kernels"
+    """Return a row of the long tables: processor times, but wall times of several threads."""
+    by_wall = row.wants == "more" and row.section in ("kernels", "cores")
     mine, base = (row.wall, row.baseline_wall) if by_wall else (row.cpu, row.baseline_cpu)
     sign = {"more": "≥ ", "less": "≤ "}[row.wants]
     goals = [sign + f"{goal:g}" if goal is not None else "" for goal in (row.bar, row.moonshot)]

@@ -6,6 +6,7 @@ No test holds a time.
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import oracle
@@ -14,6 +15,7 @@ import pytest
 from bench import (
     cold,
     compare,
+    cores,
     instructions,
     intervals,
     process,
@@ -25,6 +27,7 @@ from bench import (
     runs,
     samples,
     scale,
+    shuffled,
     tables,
     training,
     workloads,
@@ -184,6 +187,35 @@ def test_reading(tmp_path, ids):
     for row, way in zip(rows, ways, strict=True):
         assert row.section == "reading" and ids in row.name and way in row.name
         assert row.ratio is not None and row.bar is not None
+
+
+def test_threads_are_timed_once_they_agree(monkeypatch):
+    monkeypatch.setattr(cores, "threads_here", lambda: [1, 2, 4])
+    rankings = samples.even(50, 20, 0.5)
+    rows = list(cores.measure("x", lambda threads: cores.add_up(rankings, threads), 1000, seconds=0.0))
+    assert [row.name for row in rows] == ["x, 1 thread", "x, 2 threads", "x, 4 threads"]
+    assert rows[0].ratio == 1 and all(row.verdict == "" for row in rows)
+    with pytest.raises(WrongAnswerError, match=r"x of 2 threads"):
+        list(cores.measure("x", lambda threads: np.array([threads]), 1, seconds=0.0))
+
+
+def test_what_stays_on_one_thread_is_found():
+    rankings = samples.even(50, 20, 0.5)
+    call = partial(cores.score, rankings, "nDCG@10")
+    assert 0 < cores.outside_drivers(call) < 1
+    assert 0 < cores.of_caller(call) < 1
+
+
+@pytest.mark.parametrize("ids", ["sorted", "in any order"])
+def test_stages_of_files(tmp_path, ids):
+    path = (
+        reading.file_of(tmp_path, 50, "int64")
+        if ids == "sorted"
+        else shuffled.file_of(tmp_path, 2000, "text")
+    )
+    rows = process.apart("cores.files", str(path), ids, 0.0)
+    stages = ["decode", "group", "score", "all, in memory", "all, as a stream"]
+    assert list(dict.fromkeys(row.name.split(": ")[1].rpartition(", ")[0] for row in rows)) == stages
 
 
 def test_process_says_why_it_failed():
