@@ -30,8 +30,8 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
 supported_measures = {each.name for each in DECLARED.values() if each.since == 9 and each.is_standard}
-supported_nicknames = {  # but that of groups of judges, whose judgments are of another form
-    name: supported_measures.intersection(names) for name, names in SETS.items() if name != "qrels_jg"
+supported_nicknames = {  # but those of judgments of other forms
+    name: supported_measures.intersection(SETS[name]) for name in ("official", "set", "all_trec")
 }
 
 _PARAMETERS = re.compile(r"[._]([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)")

@@ -48,11 +48,12 @@ class Form(NamedTuple):
     document: int
     value: int
     is_open: bool = False  # the last field may have several words
-    intent: int | None = None
+    intents: tuple[int, ...] = ()  # fields of names that are read besides, with a blank between two
 
 
 QRELS = Form("a line of a TREC qrels file: query iteration doc grade", 4, 2, 3)
-INTENTS = QRELS._replace(intent=1)
+INTENTS = QRELS._replace(intents=(1,))
+PREFERENCES = Form("a line of preferences: query group subgroup doc level", 5, 3, 4, intents=(1, 2))
 RUN = Form("a line of a TREC run: query Q0 doc rank score tag", 6, 2, 4, is_open=True)
 RANKED = Form("a line of an MS MARCO run: query doc rank", 3, 1, 2)
 LETOR_LINE = "label qid:query feature:value ..."
@@ -230,11 +231,12 @@ def _by_arrow(form: Form, block: bytes) -> Block | None:
     except pa.ArrowInvalid:
         return None
     columns = [table[name].combine_chunks() for name in table.column_names]
-    query, doc, value, *intent = columns
+    query, doc, value, *names = columns
     runs = _runs_of(query)
     if len(table) != rows or pc.any(pc.starts_with(runs[0], "#")).as_py():
         return None
-    return Block(*runs, doc, array_of(value), intent[0] if intent else doc[:0], np.empty(0, np.int64))
+    intents = pc.binary_join_element_wise(*names, pa.scalar(b" ", pa.large_binary())) if names else doc[:0]
+    return Block(*runs, doc, array_of(value), intents, np.empty(0, np.int64))
 
 
 def _rows_of_one_form(block: Array, fields: int) -> int:
@@ -254,8 +256,8 @@ def _rows_of_one_form(block: Array, fields: int) -> int:
 def _options(form: Form, blank: str) -> tuple[Any, Any]:
     import pyarrow.csv as pa_csv
 
-    texts = {str(place): pa.large_binary() for place in (0, form.document, form.intent) if place is not None}
-    places = [0, form.document, form.value, *([] if form.intent is None else [form.intent])]
+    texts = {str(place): pa.large_binary() for place in (0, form.document, *form.intents)}
+    places = [0, form.document, form.value, *form.intents]
     converted = pa_csv.ConvertOptions(
         include_columns=list(map(str, places)),
         column_types=texts | {str(form.value): pa.float64()},
@@ -284,8 +286,8 @@ def _by_python(form: Form, block: bytes) -> Block:
         queries.append(found[0])
         docs.append(found[form.document])
         numbers.append(found[form.value])
-        if form.intent is not None:
-            intents.append(found[form.intent])
+        if form.intents:
+            intents.append(b" ".join(found[place] for place in form.intents))
     return _block(queries, docs, numbers, intents, skipped, block)
 
 

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import MeasureError, suggest
 from fastndcg.trec_eval.declared import DECLARED, SETS, Declared
-from fastndcg.trec_eval.ranked import Release, is_whole
+from fastndcg.trec_eval.ranked import Form, Release, is_whole
 
 if TYPE_CHECKING:
     from fastndcg.trec_eval.graded import Gains
 
-_OF_ANY = ("runid", "num_q")  # which all forms of judgments have
+FORMS = {  # of -R: what it reads, the form of the measures of that, and a set of these
+    "qrels": ("judgments", "qrels", "official"),
+    "qrels_jg": ("judgments of several groups", "qrels_jg", "qrels_jg"),
+    "prefs": ("preferences", "prefs", "all_prefs"),
+    "qrels_prefs": ("judgments as preferences", "prefs", "all_prefs"),
+}
 
 
 class Asked(NamedTuple):
@@ -25,13 +30,13 @@ class Asked(NamedTuple):
 
 
 def read_names(
-    texts: Sequence[str], release: Release = 10, *, groups: bool = False
+    texts: Sequence[str], release: Release = 10, form: Form = "qrels"
 ) -> tuple[list[Asked], list[str]]:
     """Return measures in the order of the output, and notes about texts without effect.
 
     Each text is a name, or a name, a point and parameters separated by commas, as after trec_eval's -m. If a
-    measure is named twice, its first parameters count, as in trec_eval. `groups` says that judgments are of
-    groups of judges, which some measures need and others do not take.
+    measure is named twice, its first parameters count, as in trec_eval. `form` is that of judgments, -R: a
+    measure is of one.
 
     >>> [each.names for each in read_names(["ndcg_cut.10,5", "map"])[0]]
     [['map'], ['ndcg_cut_5', 'ndcg_cut_10']]
@@ -59,11 +64,12 @@ def read_names(
                 )
             else:
                 wanted[each] = parameters
+    reads, of_measures, there_are = FORMS[form]
     for name in wanted:
-        if known[name].by_group != groups and name not in _OF_ANY:
-            form = "qrels_jg, judgments of several groups" if groups else "qrels, judgments"
+        if known[name].form not in (None, of_measures):
+            forms = " or ".join(f"-R {each}" for each, (_, of, _) in FORMS.items() if of == known[name].form)
             raise MeasureError(
-                f"{name} is not computed of -R {form}; wanted -R {'qrels' if groups else 'qrels_jg'}"
+                f"{name} is not computed of -R {form}, {reads}; wanted {forms}, or -m {there_are}"
             )
     return [_with_parameters(known[name], wanted[name]) for name in known if name in wanted], notes
 
@@ -72,8 +78,6 @@ def _unknown_in_words(name: str, known: dict[str, Declared], release: Release) -
     there_are = f"there are {', '.join(known)}, and the sets {', '.join(SETS)}"
     if name in DECLARED:
         return f'trec_eval {release} has no measure "{name}", release {DECLARED[name].since} has; {there_are}'
-    if "prefs" in name:
-        return f'"{name}" needs preferences, which are not read here; {there_are}'
     return f'no measure of trec_eval is called "{name}"; {there_are}.{suggest(name, [*known, *SETS])}'
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from fastndcg.common.arrays import offsets_from
 from fastndcg.trec_eval.asked import Asked, read_names
 from fastndcg.trec_eval.binary import LEAST
-from fastndcg.trec_eval.ranked import Ranked, Release, rows_of
+from fastndcg.trec_eval.preferred import Counts, count_preferences
+from fastndcg.trec_eval.ranked import Form, Ranked, Release, rows_of
 from fastndcg.trec_eval.runs import Run, read
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class _Column(NamedTuple):
     overall: str | None
 
 
-def compute_values(each: Asked, ranked: Ranked, release: Release) -> list[Any]:
+def compute_values(each: Asked, ranked: Ranked | Counts, release: Release) -> list[Any]:
     """Return the values of all queries for each name of a measure: arrays, strings, or None."""
     arguments: list[Any] = [] if each.declared.takes == "nothing" else [each.parameters]
     if each.declared.differs:
@@ -46,9 +47,12 @@ def compute_values(each: Asked, ranked: Ranked, release: Release) -> list[Any]:
 
 
 def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> list[_Column]:
+    ranked: Ranked | Counts = run.ranked
+    if run.preferences is not None:
+        ranked = count_preferences(run.ranked, run.preferences)
     columns = []
     for each in wanted:
-        for name, values in zip(each.names, compute_values(each, run.ranked, release), strict=True):
+        for name, values in zip(each.names, compute_values(each, ranked, release), strict=True):
             if run.groups is not None and values is not None:
                 of_query = np.repeat(np.arange(len(run.groups)), run.groups)
                 values = np.bincount(of_query, values) / run.groups  # noqa: PLW2901
@@ -96,6 +100,7 @@ def report(
     summary: bool = True,
     complete: bool = False,
     release: Release = 10,
+    form: Form = "qrels",
     note: Callable[[str], object] = lambda _: None,
     **options: Any,
 ) -> Iterator[str]:
@@ -113,8 +118,8 @@ def report(
     map                     all     0.2500
     ndcg_cut_5              all     0.4796
     """
-    wanted, notes = read_names(measures, release, groups=options.get("groups", False))
-    scored = read(qrels, run, complete=complete, release=release, **options)
+    wanted, notes = read_names(measures, release, form)
+    scored = read(qrels, run, complete=complete, release=release, form=form, **options)
     for text in (*notes, *scored.notes):
         note(text)
     # release 9 does not show queries that the run lacks, but its means count them

@@ -16,6 +16,7 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Release = Literal[9, 10]
+Form = Literal["qrels", "qrels_jg", "prefs", "qrels_prefs"]  # of judgments
 OUTSIDE, UNJUDGED = -1, -2  # grades of documents outside the pool, and of unjudged documents in it
 
 

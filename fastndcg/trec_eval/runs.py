@@ -10,19 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.common.arrays import offsets_from, runs_of
-from fastndcg.common.arrow_types import array_of, column_of
+from fastndcg.common.arrow_types import array_of, column_of, places_of
 from fastndcg.errors import InputError, SourceError
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import TABLE, TREC
 from fastndcg.sources.joins import join
-from fastndcg.sources.lines import INTENTS, read_lines, whole
+from fastndcg.sources.lines import INTENTS, PREFERENCES, read_lines, whole
 from fastndcg.sources.opening import path_of, report_progress
-from fastndcg.sources.sides import Side, format_of_side, name_of, text_side
-from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Int64, Ranked, Release, rows_of
+from fastndcg.sources.sides import Side, check_values, format_of_side, name_of, plain_ids, text_side
+from fastndcg.trec_eval.preferred import Preferences
+from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Form, Int64, Ranked, Release, rows_of
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
     from fastndcg.typing import Path as PathLike
+    from fastndcg.typing import TieOrder
 
 
 class Run(NamedTuple):
@@ -34,6 +36,7 @@ class Run(NamedTuple):
     ranked: Ranked
     notes: list[str]
     groups: Int64 | None = None  # of judges of each query; each is a query of `ranked`
+    preferences: Preferences | None = None  # of documents, of which grades are numbers
 
 
 def read_judgments(qrels: PathLike, threads: int | None = None) -> Side:
@@ -51,7 +54,7 @@ def read(
     most: int | None = None,
     collection: int = 0,
     release: Release = 10,
-    groups: bool = False,
+    form: Form = "qrels",
     threads: int | None = None,
     progress: Progress = None,
 ) -> Run:
@@ -61,18 +64,21 @@ def read(
     `read_judgments`. `complete` is -c: judged queries that the run lacks count. `judged_only` is -J: unjudged
     documents are dropped. `level` is -l, the smallest grade that is relevant; `most` is -M, the
     documents of a query that are used; `collection` is -N, those of the collection, for `utility`. Release 9
-    compares scores as float32, 10 as float64. `groups` is -R qrels_jg: the second field of a judgment is the
-    group of its judge, and a document has a grade of each. Raises `SourceError` and `InputError` as
-    `read_trec`, also if no query is in both files.
+    compares scores and levels as float32, 10 as float64. `form` is -R: of qrels_jg the second field of a
+    judgment is the group of its judge, and a document has a grade of each; of prefs and qrels_prefs lines
+    are preferences. Raises `SourceError` and `InputError` as `read_trec`, also if no query is in both files.
     """
-    if isinstance(qrels, Side):
-        judged = qrels
-        with report_progress(progress, run):
-            scored = side_of_path(run, True, threads)
-    else:
-        with report_progress(progress, qrels, run):
-            judged, scored = side_of_path(qrels, False, threads), side_of_path(run, True, threads)
-    if groups:
+    notes: list[str] = []
+    preferences = None
+    with report_progress(progress, *([] if isinstance(qrels, Side) else [qrels]), run):
+        if isinstance(qrels, Side):
+            judged = qrels
+        elif form in ("prefs", "qrels_prefs"):
+            judged, preferences = _read_preferences(qrels, form, release, threads, notes)
+        else:
+            judged = side_of_path(qrels, False, threads)
+        scored = side_of_path(run, True, threads)
+    if form == "qrels_jg":
         judged, scored = _by_group(path_of(qrels, "qrels"), scored, threads)
     missing = np.isnan(scored.values)
     if missing.any():
@@ -81,7 +87,6 @@ def read(
             f"{scored.place(row)}: the score of {name_of(scored, row)} is NaN; {missing.sum():,} in all. "
             "trec_eval does not define the order of such documents: drop those rows."
         )
-    notes = []
     if judged.values.dtype.kind == "f":
         fractions = judged.values != np.trunc(judged.values)
         if fractions.any():
@@ -93,7 +98,8 @@ def read(
     if release == 9:
         with np.errstate(over="ignore"):
             scored = scored._replace(values=scored.values.astype(np.float32))
-    rankings = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse", threads)
+    ties: TieOrder = "docid_desc" if preferences is None else "docid_asc"
+    rankings = join(judged, scored, "zero" if complete else "skip", ties, "refuse", threads)
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
     queries = [name.decode("utf-8", "backslashreplace") for name in names.take(column_of(order)).to_pylist()]
@@ -114,8 +120,8 @@ def read(
     pool = pool[pool_rows].astype(np.int64)
     ranked = Ranked(offsets_from(sizes), grades, offsets_from(pool_sizes), pool, level, collection)
     is_returned = np.diff(rankings.offsets)[order] > 0
-    if not groups:
-        return Run(scored.tag, queries, is_returned, ranked, notes)
+    if form != "qrels_jg":
+        return Run(scored.tag, queries, is_returned, ranked, notes, preferences=preferences)
     names_of = [name.partition("\0")[0] for name in queries]
     queries = list(dict.fromkeys(names_of))
     counts = np.array([*Counter(names_of).values()], np.int64)
@@ -154,11 +160,54 @@ def _by_group(qrels: str, scored: Side, threads: int | None) -> tuple[Side, Side
     )
 
 
+def _read_preferences(
+    path: PathLike, form: Form, release: Release, threads: int | None, notes: list[str]
+) -> tuple[Side, Preferences]:
+    """Judgments whose grades are numbers of documents, and the lines, whose documents have these numbers."""
+    name, of_lines = _text_file(path, False), PREFERENCES if form == "prefs" else INTENTS
+    lines = read_lines(name, of_lines, threads=threads)
+    if not len(lines.values):
+        raise SourceError(f"{name} has no preferences; wanted at least one: {of_lines.wanted}")
+    levels = Side(
+        name, lines.queries, lines.query_codes.astype(np.int64), lines.docs, lines.values,
+        lambda row: f"{name}, line {lines.line_of(row)}",
+    )  # fmt: skip
+    check_values(levels, "grade")
+    below = np.flatnonzero(levels.values < 0)
+    if len(below):
+        notes.append(
+            f"{levels.place(int(below[0]))}: level {levels.values[below[0]]:g}; {len(below):,} are below 0. "
+            "Where the lowest level of a group has fewer documents than are relevant, prefs_avgjg_Rnonrel of "
+            "trec_eval reads what happens to be in memory; here these documents count"
+        )
+    ids = plain_ids(lines.docs).dictionary_encode()
+    places = places_of(ids.dictionary)
+    names = ids.dictionary.take(column_of(np.argsort(places)))
+    code, document = np.unique(levels.codes * len(names) + places[array_of(ids.indices)], return_inverse=True)
+    query, place = np.divmod(code, len(names))
+    judged = levels._replace(codes=query, docs=names.take(column_of(place)), values=np.arange(len(code)))
+    if release == 9:
+        with np.errstate(over="ignore"):
+            levels = levels._replace(values=levels.values.astype(np.float32))
+    groups = lines.intents.dictionary_encode()
+    of_names = [tuple(each.split(b" ")) for each in groups.dictionary.to_pylist()]
+    group, subgroup = (
+        np.unique(np.array(each, object), return_inverse=True)[1][array_of(groups.indices)]
+        for each in ([names[0] for names in of_names], [names[-1] for names in of_names])
+    )
+    return judged, Preferences(levels, document, group, subgroup)
+
+
 def side_of_path(path: PathLike, has_rank: bool, threads: int | None) -> Side:
+    name = _text_file(path, has_rank)
+    return text_side(name, "score" if has_rank else "relevance", threads)
+
+
+def _text_file(path: PathLike, has_rank: bool) -> str:
     name = "/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels")
     kind = format_of_side(name, has_rank=has_rank)
     if kind not in (TREC, TABLE, CSV):  # the reader of lines reports what is wrong with text
         raise SourceError(
             f"{name} is {kind.name}; wanted a TREC file. fastndcg score --qrels --run reads {kind.name}."
         )
-    return text_side(name, "score" if has_rank else "relevance", threads)
+    return name

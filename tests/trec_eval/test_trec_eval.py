@@ -512,7 +512,7 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
     [
         ("mapp", 'no measure of trec_eval is called "mapp"; there are runid, num_q'),
         ("mapp", 'Did you mean "map"?'),
-        ("prefs_simp", '"prefs_simp" needs preferences, which are not read here'),
+        ("prefs_simpl", 'Did you mean "prefs_simp"?'),
         ("map_avgjg", "map_avgjg is not computed of -R qrels, judgments; wanted -R qrels_jg"),
         ("P.", '"P." has no parameters after the point'),
         ("P.0", "P was given the cutoff 0; wanted 1 or more"),
