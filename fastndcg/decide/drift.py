@@ -94,7 +94,7 @@ def drift(
     Notes
     -----
     Intervals are by Student's t, from the linearised error of the sums, in which shares are estimated too.
-    Slices of one query have no deviation that could be known, and add nothing to an error.
+    A slice of one query has no deviation that could be known: that of the other slices takes its place.
 
     References
     ----------
@@ -182,9 +182,15 @@ class _Side(NamedTuple):
         n, shares = np.bincount(own, minlength=n_groups), np.bincount(own, total, n_groups).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             means: Float64 = np.bincount(own, total * values, n_groups) / shares
-        residuals = total * (values - means[own]) * np.sqrt(n[own] / np.maximum(n[own] - 1, 1))
+        apart = (values - means[own]) * np.sqrt(n[own] / np.maximum(n[own] - 1, 1))
+        mean, alone = mean_of(values, weight), n[own] == 1
+        if alone.any():  # on average these lie as far from a mean as others do from that of their slice
+            far = (values - mean) * math.sqrt(len(rows) / max(len(rows) - 1, 1))
+            near = np.square(apart[~alone]).mean() if not alone.all() else math.inf
+            of_all = np.square(far).mean()
+            apart[alone] = far[alone] * math.sqrt(min(near / of_all, 1.0) if of_all else 0.0)
         freedom = float(1 / np.square(total).sum() - 1) if len(rows) else math.nan
-        return cls(values, total, own, rows, mean_of(values, weight), n, shares, means, residuals, freedom)
+        return cls(values, total, own, rows, mean, n, shares, means, total * apart, freedom)
 
 
 def _split(old: _Side, new: _Side, both: tuple[Int64, Int64], confidence: float) -> list[dict[str, Any]]:

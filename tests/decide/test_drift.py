@@ -126,6 +126,29 @@ def test_intervals_cover_the_truth():
 
 
 @pytest.mark.pure
+def test_slices_of_one_query_have_the_deviation_of_the_others():
+    random = np.random.default_rng(3)
+    values, names = random.random((2, 60)), [str(each) for each in range(60)]
+    whole = fn.drift(*(scores_of(each, names) for each in values), "slice", paired=False).to_pylist()[0]
+    assert whole["within"] == pytest.approx(whole["change"])  # and is no surer
+    assert whole["within_high"] - whole["within_low"] > whole["high"] - whole["low"]
+    same = fn.drift(*(scores_of(values[0], names) for _ in range(2)), "slice").to_pylist()[0]
+    assert same["within_low"] == same["within_high"] == same["mix_high"] == 0
+    # 20 slices, half of which are rare: the error is that which draws of the whole have
+    means, shares = np.linspace(0.2, 0.8, 20), np.array([0.09] * 10 + [0.01] * 10)
+    drawn, errors = [], []
+    for _ in range(150):
+        sides = []
+        for rise in (0, 0.1):
+            slices = random.choice(20, 50, p=shares)
+            sides.append(scores_of(means[slices] + rise + random.normal(0, 0.15, 50), slices))
+        row = fn.drift(*sides, "slice", paired=False).to_pylist()[0]
+        drawn.append(row["within"])
+        errors.append((row["within_high"] - row["within_low"]) / 2 / 1.98)
+    assert np.mean(errors) == pytest.approx(np.std(drawn), rel=0.2)
+
+
+@pytest.mark.pure
 def test_small_and_wrong_input():
     one, two = scores_of([0.5], ["a"]), scores_of([0.25, 0.5], ["a", "b"])
     whole, _, second = fn.drift(one, two, "slice").to_pylist()
