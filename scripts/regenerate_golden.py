@@ -9,6 +9,10 @@ Many of the tools exclude one another, so run this once in an environment of eac
     pip install --no-deps allrank cornac recbole recommenders ...   &&  scripts/regenerate_golden.py allrank cornac ...
 
 Without names it asks every tool that it can import. Values of tools that it does not ask stay as they are.
+
+RankLib's were made once, since no registry that we reach has its jar: its own classes, compiled from
+github.com/codelibs/ranklib at e43f605 (2.10.2), sorted `random_queries(20261121, 24)` by
+`MergeSorter.sort(scores, false)`, as `Ranker.rank` does, and asked `new NDCGScorer(k).score`, k = 0 being none.
 """
 
 from __future__ import annotations

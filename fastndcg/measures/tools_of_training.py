@@ -141,7 +141,7 @@ TRAINING: tuple[Rule, ...] = (
     ),
     Rule(
         "ranklib", gain="exp2", ideal="scored", ties="input",
-        tool="RankLib, read", source="ciir/umass/edu/metric/NDCGScorer.java",
+        tool="RankLib 2.10.2", source="ciir/umass/edu/metric/NDCGScorer.java",
         caveats=(("with -qrel the ideal ranking holds all judged documents: "
             "conventions['ranklib'].replace(ideal='judged')"),),
     ),
