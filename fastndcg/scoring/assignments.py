@@ -198,9 +198,17 @@ def draws(
     for number, part in enumerate(parts_of(held, 16 * _TOGETHER)):
         chosen, random = some[part], np.random.default_rng([seed, number])
         found = np.empty((resamples, len(measures), len(chosen)))
+        documents = rankings.lengths[chosen].sum()
+        if rankings.judged is not None:
+            documents += np.diff(rankings.judged.offsets)[chosen].sum()
+        together = max(1, int(_TOGETHER // documents))  # draws that are scored at once
+        for first in range(0, resamples, together):
+            rows, n = chances[first : first + together], unjudged.lengths[chosen].sum()
+            grades = np.concatenate([random.choice([*prior], n, p=row) for row in rows])
+            drawn = assign(rankings, unjudged, np.tile(chosen, len(rows)), grades)
+            scored = ways.score(measures, drawn, threads).values.reshape(len(measures), len(rows), -1)
+            found[first : first + together] = scored.swapaxes(0, 1)
         for row in range(resamples):
-            grades = random.choice([*prior], unjudged.lengths[chosen].sum(), p=chances[row])
-            found[row] = ways.score(measures, assign(rankings, unjudged, chosen, grades), threads).values
             totals[row] += sums(found[row], weights[chosen])
         of_queries[:, 0, chosen] = found.mean(axis=0)
         of_queries[:, 1:, chosen] = np.quantile(found, quantiles, axis=0).swapaxes(0, 1)
