@@ -166,8 +166,8 @@ def digits(value: float, form: str = ".6f") -> str:
 def shown_value(value: object) -> str:
     """A value as text for tables: numbers with 6 decimals or 6 digits, long texts without their middle.
 
-    >>> [shown_value(value) for value in (0.5, 1e-9, 3, None, True, float("nan"))]
-    ['0.500000', '1e-09', '3', '', 'yes', 'NaN']
+    >>> [shown_value(value) for value in (0.5, 1e-9, 3, None, True, float("nan"), ["a", "b"])]
+    ['0.500000', '1e-09', '3', '', 'yes', 'NaN', 'a, b']
     """
     if value is None:
         return ""
@@ -175,7 +175,7 @@ def shown_value(value: object) -> str:
         return "yes" if value else ""
     if isinstance(value, float):
         return digits(value, ".6f" if value == 0 or 1e-4 <= abs(value) < 1e7 else ".6g")
-    return shorten(str(value))
+    return shorten(", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 def shorten(text: str, longest: int = _LONGEST) -> str:
