@@ -223,19 +223,25 @@ class ComparisonStandings(ComparisonTexts):
                 row["difference"],
                 row["nonzero"],
             )
+            needed = None
             if sequential and not nonzero:
-                level, unlikely = 1 - self._options.confidence, max(0.0, 1 - margin) ** found.queries
-                unit = all(is_unit(one) for one in self.measures if str(one) == row["measure"])
-                low, high, is_sure = found.difference, found.difference, unit and unlikely <= level
+                low, high, is_sure = found.difference, found.difference, False
+                if margin > 1e-15 and all(
+                    is_unit(one) for one in self.measures if str(one) == row["measure"]
+                ):  # of which a share of `margin` would have to differ
+                    equal = math.log1p(-min(margin, 1 - 1e-15))
+                    needed = math.ceil(math.log(1 - self._options.confidence) / equal)
+                    is_sure = found.queries >= needed
             elif sequential:
                 half = self._sequence_half(found, nonzero)
                 low, high = found.difference - half, found.difference + half
                 is_sure = nonzero >= SMALL
             if pair[0] == baseline:
                 pair, difference, low, high = pair[::-1], -difference, -high, -low
-            verdict, needed = verdict_of(low, high, margin) if is_sure else UNDECIDED, None
-            if verdict == UNDECIDED and is_sure:
+            verdict = verdict_of(low, high, margin) if is_sure else UNDECIDED
+            if verdict == UNDECIDED and (nonzero or not sequential):
                 needed = self._needed(row, abs(difference + margin), sequential=sequential)
+            needed = needed if verdict == UNDECIDED else None
             numbers = row["measure"], *pair, verdict, difference, low, high, row["queries"], needed
             rows.append(dict(zip(_OF_VERDICTS, numbers, strict=True)))
         if {row["measure"] for row in rows} != set(map(str, self.measures)):
@@ -271,7 +277,7 @@ class ComparisonStandings(ComparisonTexts):
             share *= of_more / far  # half way to the solution, since other quantiles belong to more
             if not share * n < 10**18:
                 return None
-            share = max(share, 1.0)
+            share = max(share, SMALL / row["nonzero"] if sequential else 1.0, 1.0)
         return math.ceil(share * n) if share > 1 else n + 1
 
 

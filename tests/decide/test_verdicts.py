@@ -96,10 +96,18 @@ def test_a_sequential_gate_decides_later_and_by_enough_differences():
     a = np.full(5_000, 0.5)
     same = one(a, a, 0.002, sequential=True)
     assert same["verdict"] == "holds" and (same["low"], same["high"]) == (0, 0)
-    assert one(a[:1_000], a[:1_000], 0.002, sequential=True)["verdict"] == "undecided"  # 0.998^1000 is 0.14
+    early = one(a[:1_000], a[:1_000], 0.002, sequential=True)  # 0.998^1000 is 0.14
+    assert (early["verdict"], early["needed"]) == ("undecided", 1_497)
+    assert [one(a[:n], a[:n], 0.002, sequential=True)["verdict"] for n in (1_496, 1_497)] == [
+        "undecided",
+        "holds",
+    ]
+    assert one(a, a, 0.0, sequential=True)["needed"] is None is one(a, a, 1e-300, sequential=True)["needed"]
+    assert one(a[:1], a[:1], 3.0, sequential=True)["verdict"] == "holds"
     few = a.copy()
     few[:29] += 0.1
-    assert one(a, few, 0.002, sequential=True)["verdict"] == "undecided"
+    row = one(a, few, 0.002, sequential=True)
+    assert (row["verdict"], row["needed"]) == ("undecided", math.ceil(5_000 * 30 / 29))
     few[29] += 0.1
     assert one(a, few, 0.002, sequential=True)["verdict"] == "holds" == one(a, few, 0.002)["verdict"]
     found = compared(*drawn(1, 200))
