@@ -44,6 +44,10 @@ _SHARES = 8  # runs of chunks for each Python thread, so that threads finish at 
 # batches of 16 queries: 100,000 documents in 120 chunks, for 16 threads, took twice the instructions of one
 _LEAST = 1 << 13
 
+# documents, times measures, for each Python thread. On 16 cores a million were faster on one thread than on
+# two, and ten million on 8 than on 16
+_OF_PYTHON_THREAD = 1 << 20
+
 _one_at_a_time = threading.Lock()
 
 
@@ -257,9 +261,17 @@ def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray
     out[nothing] = np.nan
 
 
-def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
+def _run_parallel(
+    serial: Any,
+    threads: int,
+    chunks: npt.NDArray[np.int64],
+    documents: Documents,
+    tables: Plan,
+    out: npt.NDArray[np.float64],
+) -> None:
     from fastndcg.compiled.flow import drivers
 
+    arguments = documents, tables, out
     if not _one_at_a_time.acquire(blocking=False):
         serial(chunks, *arguments)
         return
@@ -267,7 +279,9 @@ def _run_parallel(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arg
         if drivers.IS_PARALLEL and _numba_threads_are_safe():
             _run_on_numba_threads(serial, threads, chunks, *arguments)
         else:
-            _run_on_python_threads(serial, threads, chunks, *arguments)
+            n_docs = int(documents.offsets[chunks[-1]] - documents.offsets[chunks[0]])
+            worth = max(1, n_docs * len(out) // _OF_PYTHON_THREAD)
+            _run_on_python_threads(serial, min(threads, worth), chunks, *arguments)
     finally:
         _one_at_a_time.release()
 
@@ -293,6 +307,9 @@ def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int
     from concurrent.futures import ThreadPoolExecutor
 
     n_chunks = len(chunks) - 1
+    if threads == 1:
+        serial(chunks, *arguments)
+        return
     ends = np.unique(np.linspace(0, n_chunks, min(n_chunks, threads * _SHARES) + 1).astype(np.int64))
     with ThreadPoolExecutor(min(threads, len(ends) - 1)) as pool:
         try:

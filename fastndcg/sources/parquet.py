@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list, is_text, without_views
+from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text, without_views
 from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError
 from fastndcg.kernels.compile import worlds
@@ -242,7 +242,27 @@ class ParquetFiles(Opened):
                     chunks[name].extend(column.chunks)
                 done += span.rows * len(columns)
                 task.advance(done // len(names), total)
+        for name in {self.columns.relevance, self.columns.score} & {*names}:
+            chunks[name] = self._joined(chunks[name])
         return pa.table({name: pa.chunked_array(chunks[name], how.types[name]) for name in names})
+
+    def _joined(self, chunks: list[pa.Array]) -> list[pa.Array]:
+        """Numbers in one chunk, as scoring takes them, copied by all threads: one thread, for which it is new
+        memory, took a third of the time of 16.
+        """
+        kind = chunks[0].type if chunks else pa.null()
+        if self.threads == 1 or len(chunks) < 2 or not is_number(kind) or any(c.null_count for c in chunks):
+            return chunks
+        ends = np.cumsum([len(chunk) for chunk in chunks])
+        memory = pa.allocate_buffer(int(ends[-1]) * kind.bit_width // 8)
+        values = np.frombuffer(memory, kind.to_pandas_dtype())
+
+        def copy(chunk: pa.Array, end: int) -> None:
+            values[end - len(chunk) : end] = array_of(chunk)
+
+        with ThreadPoolExecutor(min(self.threads, len(chunks)), "fastndcg-parquet") as pool:
+            list(pool.map(copy, chunks, ends.tolist()))
+        return [pa.Array.from_buffers(kind, int(ends[-1]), [None, memory])]
 
     def rows_of(self, name: str, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
         """Ascending rows of a column; only row groups that have some of them are read."""

@@ -123,6 +123,26 @@ def test_python_threads_do_each_share_once():
         assert sorted(done) == list(range(n_chunks))
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("share", [1, 100, 1 << 20])
+def test_python_threads_are_started_where_each_has_enough_to_do(monkeypatch, share):
+    """And values have the same bits."""
+    rankings = fn.Rankings.from_groups(np.full(30, 20), np.arange(600) % 3, np.arange(600) % 7 / 3)
+    expected, used = fn.evaluate(rankings, ["nDCG", "AP"], threads=1), []
+    run = launch._run_on_python_threads
+    monkeypatch.setattr(launch, "_numba_threads_are_safe", lambda: False)
+    monkeypatch.setattr(launch, "_OF_PYTHON_THREAD", share)
+    monkeypatch.setattr(launch.worlds, "cores", lambda: 3)
+    monkeypatch.setattr(
+        launch,
+        "_run_on_python_threads",
+        lambda serial, threads, *more: used.append(threads) or run(serial, threads, *more),
+    )
+    found = fn.evaluate(rankings, ["nDCG", "AP"], threads=3)
+    assert found.values.tobytes() == expected.values.tobytes()
+    assert used == [1 if share > 1200 else 3]
+
+
 def test_what_fails_in_a_python_thread_is_raised():
     def serial(chunks):
         raise MemoryError(f"chunk {chunks[0]}")
@@ -150,7 +170,7 @@ print(len(drivers.score_parallel.signatures), numba.threading_layer(), alone.tob
 def test_calls_beside_one_that_has_threads_run_alone():
     called = []
     with launch._one_at_a_time:
-        launch._run_parallel(called.append, 4, np.arange(5))
+        launch._run_parallel(lambda chunks, *_: called.append(chunks), 4, np.arange(5), None, None, None)
     assert [chunks.tolist() for chunks in called] == [[0, 1, 2, 3, 4]]
     assert not launch._one_at_a_time.locked()
 
