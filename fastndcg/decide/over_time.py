@@ -178,7 +178,7 @@ class History:
         confidence : float
             Confidence of all intervals.
         since : datetime, date or text, optional
-            The date that others are compared with: the last run up to it. Default: the first run.
+            Others are compared with the last run up to this time, or the end of this day. Default: the first.
 
         Returns
         -------
@@ -210,7 +210,7 @@ class History:
         Shewhart, Economic Control of Quality of Manufactured Product, 1931.
         """
         check_confidence(confidence)
-        reference = None if since is None else _time_of(since)
+        reference = None if since is None else _time_of(since, "since")
         rows: list[dict[str, Any]] = []
         for series in self._series(measure, name, by):
             rows += numbers_of(series, confidence, reference)
@@ -314,30 +314,32 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _time_of(at: datetime | date | str | None) -> datetime:
-    """A time in UTC. Raises `InputError` or `InputTypeError` for what is none."""
+def _time_of(at: datetime | date | str | None, role: str = "at") -> datetime:
+    """A time in UTC; `since` a day is its end. Raises `InputError` or `InputTypeError` for what is none."""
     if at is None:
         return datetime.now(UTC)
     found: Any = at
     if isinstance(at, str):
         try:
-            found = datetime.fromisoformat(at)
+            found = (date if len(at) <= 10 else datetime).fromisoformat(at)
         except ValueError:
             raise InputError(
-                Argument("at", at), " is no date; wanted one as in ", Argument("at", "2026-11-24"), "."
+                Argument(role, at), " is no date; wanted one as in ", Argument(role, "2026-11-24"), "."
             ) from None
     elif hasattr(at, "to_pydatetime"):  # pandas
         found = at.to_pydatetime()
     elif isinstance(at, np.datetime64):
         found = at.astype("datetime64[us]").item()
-    elif isinstance(at, date) and not isinstance(at, datetime):
-        found = datetime.combine(at, time())
+    if isinstance(found, date) and not isinstance(found, datetime):
+        found = datetime.combine(found, time.max if role == "since" else time())
     if not isinstance(found, datetime) or found != found:  # noqa: PLR0124 - NaT alone differs from itself
-        raise InputTypeError(f"at is a {type(at).__name__}; wanted a date, a datetime or text as 2026-11-24")
+        raise InputTypeError(
+            f"{role} is a {type(at).__name__}; wanted a date, a datetime or text as 2026-11-24"
+        )
     try:
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except OverflowError:
-        raise InputError(Argument("at", str(at)), " lies outside of the years 1 to 9999 in UTC") from None
+        raise InputError(Argument(role, str(at)), " lies outside of the years 1 to 9999 in UTC") from None
 
 
 def _rows_of(scores: Scores, at: datetime, name: str, by: list[str]) -> list[dict[str, Any]]:

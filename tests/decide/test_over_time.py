@@ -116,8 +116,15 @@ def test_what_is_wrong_is_said_and_no_file_is_touched(tmp_path):
     assert history.table()["at"].to_pylist() == [datetime(2026, 11, 24, tzinfo=UTC)]
     with pytest.raises(fn.InputError, match=r"has no measure 'RR'; it has: 'nDCG@10'"):
         history.table("RR")
-    with pytest.raises(fn.InputError, match="no run up to 2026-11-23"):
-        history.table(since="2026-11-23")
+    for since in ("2026-11-23", "2026-11-23T22:00"):
+        with pytest.raises(fn.InputError, match=f"no run up to {since[:10]}"):
+            history.table(since=since)
+    with pytest.raises(fn.InputError, match=r'since="soon" is no date; wanted one as in since="2026-11-24"'):
+        history.table(since="soon")
+    history.add(scores_of([0.25]), at="2026-11-24T07:30")  # later on that day
+    for since in ("2026-11-24", date(2026, 11, 24)):
+        assert history.table(since=since)["change"].to_pylist() == [None, None]
+    assert history.table(since="2026-11-24T00:00")["change"].to_pylist() == [None, -0.25]
     for name, write in (
         ("other", lambda path: pq.write_table(pa.table({"a": [1]}), path)),
         ("text", lambda path: path.write_text("x")),
