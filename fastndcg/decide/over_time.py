@@ -333,9 +333,7 @@ def _time_of(at: datetime | date | str | None, role: str = "at") -> datetime:
     if isinstance(found, date) and not isinstance(found, datetime):
         found = datetime.combine(found, time.max if role == "since" else time())
     if not isinstance(found, datetime) or found != found:  # noqa: PLR0124 - NaT alone differs from itself
-        raise InputTypeError(
-            f"{role} is a {type(at).__name__}; wanted a date, a datetime or text as 2026-11-24"
-        )
+        raise InputTypeError(f"{role} is a {type(at).__name__}; wanted a date, a time or text as 2026-11-24")
     try:
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except OverflowError:
