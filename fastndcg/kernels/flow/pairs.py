@@ -7,10 +7,12 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import block, stoppable
+from ..compile.marks import IS_COMPILED, block, stoppable
 from .sorting import INSERTION, sort_falling
 
 _FEW = 16  # up to so many gains, counting documents by gain is faster than sorting them
+# compiled code compares the pairs of so many documents, several at once, in less time than it sorts them
+_SHORT = 160 if IS_COMPILED else 0
 _OF_TIED = (0.5, 0.0, 0.0, 1.0)  # share of the pairs of tied documents that are right, by AVERAGE to BEST
 
 
@@ -201,6 +203,8 @@ def share_of_many(
 ) -> float:  # fmt: skip
     """The same for any number of gains: sorting them by merging counts the pairs in the right order."""
     values, spare = chances[0], chances[1]
+    if ranked <= _SHORT:
+        return share_of_short(ties, condensed, unjudged, ranked, gains, codes, sizes, values)
     tied = 0.0
     start = n = 0
     while start < ranked:
@@ -217,6 +221,31 @@ def share_of_many(
     right = sort_and_count(values, spare, n) - (1.0 - _OF_TIED[ties]) * tied
     pairs = distinct_pairs(values, n)
     return right / pairs if pairs > 0.0 else np.nan
+
+
+@block
+def share_of_short(
+    ties: int, condensed: bool, unjudged: int, ranked: int, gains: Array, codes: Array, sizes: Array,
+    values: Array,
+) -> float:  # fmt: skip
+    """The same, by comparing each document with those above it."""
+    right = different = tied = start = n = 0
+    while start < ranked:
+        stop = start + 1 if ties == tables.INPUT else start + sizes[start]
+        first = n
+        for i in range(start, stop):
+            if not (condensed and codes[i] == unjudged):
+                value = gains[codes[i]]
+                for j in range(first):
+                    right += values[j] > value
+                    different += values[j] != value
+                for j in range(first, n):
+                    tied += values[j] != value
+                values[n] = value
+                n += 1
+        start = stop
+    pairs = different + tied
+    return (right + _OF_TIED[ties] * tied) / pairs if pairs > 0 else np.nan
 
 
 @stoppable
