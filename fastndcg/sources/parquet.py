@@ -242,7 +242,7 @@ class ParquetFiles(Opened):
                     chunks[name].extend(column.chunks)
                 done += span.rows * len(columns)
                 task.advance(done // len(names), total)
-        for name in {self.columns.relevance, self.columns.score} & {*names}:
+        for name in {*self.columns.id_columns, self.columns.relevance, self.columns.score} & {*names}:
             chunks[name] = self._joined(chunks[name])
         return pa.table({name: pa.chunked_array(chunks[name], how.types[name]) for name in names})
 
