@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrow_types import array_of, combine, plain
+from fastndcg.common.arrow_types import array_of, column_of, combine, plain
 from fastndcg.common.later import is_arrow, pa
 from fastndcg.errors import (
     Argument,
@@ -258,8 +258,8 @@ def arrow_column(name: str, values: Any, rows: int | None = None) -> pa.Array | 
         try:
             if hasattr(values, "__arrow_c_stream__"):
                 column = pa.chunked_array(values)
-            elif isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-                column = pa.array(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")))
+            elif isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1:
+                column = column_of(values.astype(values.dtype.newbyteorder("="), copy=False))
             else:
                 column = pa.array(values)
         except (TypeError, ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fastndcg import statistics
 from fastndcg.common.arrays import read_only
+from fastndcg.common.arrow_types import column_of
 from fastndcg.common.files import whole_file
 from fastndcg.common.later import pa
 from fastndcg.common.table import Table
@@ -338,8 +339,8 @@ class Scores(Signed):
         values = self.values[row]
         defined = np.flatnonzero(~(np.isnan(values) | self._empty[row]))
         chosen = defined[np.argsort(sign * values[defined], kind="stable")[: max(n, 0)]]
-        table = self.queries.take(pa.array(chosen))
-        return Table(table.append_column(self.measures[row].label, pa.array(values[chosen])))
+        queries = self.queries.take(column_of(chosen))
+        return Table(queries.append_column(self.measures[row].label, column_of(values[chosen])))
 
     def _mean(self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)) -> float:
         return statistics.mean(*self._values_that_count(row, part))
@@ -381,9 +382,8 @@ class Scores(Signed):
     def _frame(self) -> pa.Table:
         """The table of `to_arrow` without signatures, which take time."""
         queries = self.queries
-        fields = [*queries.schema, *map(field_of, self.measures)]
-        columns = [*queries.columns, *map(pa.array, self.values)]
-        return pa.Table.from_arrays(columns, schema=pa.schema(fields, queries.schema.metadata))
+        schema = pa.schema([*queries.schema, *map(field_of, self.measures)], queries.schema.metadata)
+        return pa.Table.from_arrays([*queries.columns, *map(column_of, self.values)], schema=schema)
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write `to_arrow()` to Parquet, whole or not at all. Raises `SourceError` if writing fails."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
 
+from fastndcg.common.arrow_types import in_runs
 from fastndcg.errors import ColumnError, SourceError
 from fastndcg.sources.columns import Columns
 from fastndcg.sources.opened import OfText, OpenedFiles
@@ -351,5 +352,5 @@ def _as_integers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
         numbers = integers_if_written_so(runs.values)
         if numbers.type != pa.int64():
             return ids
-        chunks.append(pa.RunEndEncodedArray.from_arrays(runs.run_ends, numbers))
+        chunks.append(in_runs(runs.run_ends, numbers))
     return pa.chunked_array(chunks)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrays import read_only
+from fastndcg.common.arrow_types import column_of, in_runs
 from fastndcg.kernels.compile import worlds
 from fastndcg.kernels.reading import decoders as kernels
 from fastndcg.kernels.reading import page_headers
@@ -319,9 +320,8 @@ class Runs(_Column):
         cut = int(np.searchsorted(all_ends, rows))
         rest = cut + int(all_ends[cut] == rows)
         self._ids, self._ends = all_ids[rest:], all_ends[rest:] - rows
-        return pa.RunEndEncodedArray.from_arrays(
-            np.append(all_ends[:cut], rows).astype(np.int32), all_ids[: cut + 1].astype(self._leaf.dtype)
-        )
+        ends_of_runs = column_of(np.append(all_ends[:cut], rows).astype(np.int32))
+        return in_runs(ends_of_runs, column_of(all_ids[: cut + 1].astype(self._leaf.dtype)))
 
     def _decode(self, pages: _Pages) -> tuple[Array, Array]:
         """The ids of the runs of some pages, and the end of each run."""

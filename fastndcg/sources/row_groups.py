@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list, is_text
+from fastndcg.common.arrow_types import in_runs, is_list, is_text
 from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.grouping import encode
 from fastndcg.sources.opening import reading
@@ -207,10 +207,7 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
         if not pa.types.is_run_end_encoded(column.type):
             return pc.run_end_encode(column.cast(kind.value_type), run_end_type=kind.run_end_type)
-        chunks = [
-            pa.RunEndEncodedArray.from_arrays(chunk.run_ends, chunk.values.cast(kind.value_type))
-            for chunk in column.chunks
-        ]
+        chunks = [in_runs(chunk.run_ends, chunk.values.cast(kind.value_type)) for chunk in column.chunks]
         return pa.chunked_array(chunks, kind)
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
         return column.cast(kind.value_type).dictionary_encode()

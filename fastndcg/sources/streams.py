@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrow_types import decode
+from fastndcg.common.arrow_types import column_of, decode
 from fastndcg.common.later import pa
 from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import InputError
@@ -149,7 +149,7 @@ def _evaluate(
     if not is_grouped:
         order = np.argsort(np.concatenate(first_rows))
         weight = None if scores.weight is None else scores.weight[order]
-        scores = scores._reorder(order, scores.queries.take(pa.array(order)), weight)
+        scores = scores._reorder(order, scores.queries.take(column_of(order)), weight)
     if sink is not None and not (is_grouped and parts):
         sink.write(scores._frame())
     # scores know what they were computed of, or the stream that tells

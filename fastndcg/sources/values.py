@@ -59,7 +59,7 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) ->
         )
     # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in
     # anew
-    return array_of(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
+    return array_of(column)
 
 
 def grades_in(
