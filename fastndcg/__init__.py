@@ -102,10 +102,12 @@ if TYPE_CHECKING:
     from fastndcg.scores.scores import Scores as Scores
     from fastndcg.scores.summary import Summary as Summary
     from fastndcg.sources.ltr import read_ltr as read_ltr
+    from fastndcg.sources.read import BatchStream as BatchStream
     from fastndcg.sources.read import CsvStream as CsvStream
     from fastndcg.sources.read import ParquetStream as ParquetStream
     from fastndcg.sources.read import read_csv as read_csv
     from fastndcg.sources.read import read_parquet as read_parquet
+    from fastndcg.sources.read import scan_arrow as scan_arrow
     from fastndcg.sources.read import scan_csv as scan_csv
     from fastndcg.sources.read import scan_parquet as scan_parquet
     from fastndcg.sources.streams import RankingsStream as RankingsStream
@@ -151,7 +153,9 @@ _HOMES = {
     "scores.scores": "Scores",
     "scores.summary": "Summary",
     "sources.ltr": "read_ltr",
-    "sources.read": "CsvStream ParquetStream read_csv read_parquet scan_csv scan_parquet",
+    "sources.read": (
+        "BatchStream CsvStream ParquetStream read_csv read_parquet scan_arrow scan_csv scan_parquet"
+    ),
     "sources.streams": "RankingsStream",
     "sources.trec": "read_qrels_run read_trec",
     "statistics.agreement": "cohen_kappa fleiss_kappa krippendorff_alpha",

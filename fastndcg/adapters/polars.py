@@ -14,7 +14,6 @@ import polars as pl
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.columns import Roles, find_columns
 
 if TYPE_CHECKING:
     from fastndcg.scores.scores import Scores
@@ -56,13 +55,7 @@ class OfLazyFrame:
     def evaluate(
         self, measures: Any, *, convention: Any = None, threads: int | None = None, **columns: Any
     ) -> Scores:
-        """As `OfFrame.evaluate`; Polars' streaming engine computes only the needed columns."""
-        if convention is not None:
-            return evaluate(self._frame, measures, convention=convention, threads=threads, **columns)
-        schema = self._frame.collect_schema()
-        roles = Roles.of(columns, "evaluate")
-        found = find_columns(
-            schema.names(), roles, is_list=lambda name: isinstance(schema[name], pl.List | pl.Array)
-        )
-        rows = self._frame.select(found.names).collect(engine="streaming")
-        return OfFrame(rows).evaluate(measures, threads=threads, **columns)
+        """As `OfFrame.evaluate`; Polars' streaming engine computes only the needed columns, batch by batch:
+        with the rows of each query together, a frame of any length takes bounded memory.
+        """
+        return evaluate(self._frame, measures, convention=convention, threads=threads, **columns)

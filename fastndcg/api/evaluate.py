@@ -105,8 +105,8 @@ def evaluate(
     ----------
     rankings : Rankings, RankingsStream, table, or path
         A stream, such as `scan_parquet` returns, is evaluated in bounded memory. A table is anything that
-        `Rankings.from_arrow` accepts: pandas, Polars (also lazy), DuckDB, Arrow, a mapping of names to
-        arrays. A path, or a list of paths, names Parquet, CSV, JSON Lines or Feather files. Parquet and CSV
+        `Rankings.from_arrow` accepts: pandas, Polars, DuckDB, Arrow, a mapping of names to arrays; lazy
+        frames, relations and datasets are read as `scan_arrow` does. A path, or a list of paths, names Parquet, CSV, JSON Lines or Feather files. Parquet and CSV
         that would need more than 1 GiB are read a part at a time.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     of_run : as `measures`, optional

@@ -3,11 +3,11 @@
 opened     `Opened`, the verbs of all that can be opened, and `Format`
 formats    all formats of files, and which one a file has
 given      what a caller passes in place of rankings, opened
-read       `read_parquet`, `scan_parquet`, `read_csv`, `scan_csv`
+read       `read_parquet`, `scan_parquet`, `read_csv`, `scan_csv`, `scan_arrow`
 paths, opening
            the files of a path, their content, and errors in one line that names a file
 columns    roles of columns: named by the caller, or found by their usual names
-frames     tables in memory, of any library
+frames     tables of any library, in memory or batch by batch
 parquet, row_groups, footers, pages
            Parquet files: their columns, row groups, footers and pages
 csv, json_lines, feather

@@ -36,7 +36,8 @@ class _Reading(NamedTuple):
 
 
 def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table, None, None]:
-    """Yield the tables of all readers in order, while threads decode one table ahead for each reader.
+    """Yield the tables of all readers in order, while threads decode one table ahead for each reader; with 0
+    threads the caller's decodes each as it is needed.
 
     If there are several threads, the caller's is one of them: it decodes when it would otherwise wait. With
     one more thread than cores, threads waited for each other and for Python's lock, and reading and scoring
@@ -50,6 +51,10 @@ def decoded_ahead(readers: Iterator[Reader], threads: int) -> Generator[pa.Table
     >>> list(decoded_ahead(iter(readers), 2))[2]["a"][0]
     <pyarrow.Int64Scalar: 3>
     """
+    if not threads:
+        for reader in readers:
+            yield from reader
+        return
     readings: deque[_Reading] = deque()
     # those whose next table no thread decodes yet, and a token for each: a fork could leave a lock held
     wanted: deque[_Reading] = deque()

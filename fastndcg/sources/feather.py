@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fastndcg.sources.opened import OpenedFiles
+from fastndcg.sources.opened import OpenedFiles, in_tables
 from fastndcg.sources.opening import Format, reading
 
 if TYPE_CHECKING:
@@ -73,16 +72,10 @@ class FeatherFiles(OpenedFiles):
             file.unchanged(self.stamps[number]),
             file.filesystem.open_input_file(file.path) as stream,
         ):
-            batches: list[pa.RecordBatch] = []
-            for batch in chain(_batches(_open(stream, schema, names)), [None]):
-                if batch is not None:
-                    batches.append(batch)
-                if batches and (batch is None or sum(map(len, batches)) >= most):
-                    table = pa.Table.from_batches(batches).select(names)
-                    table.validate(full=True)  # finds damage that pyarrow does not notice while it reads
-                    batches = []
-                    for start in range(0, len(table), most):
-                        yield table.slice(start, most)
+            batches = _batches(_open(stream, schema, names))
+            for table in in_tables((pa.Table.from_batches([each]).select(names) for each in batches), most):
+                table.validate(full=True)  # finds damage that pyarrow does not notice while it reads
+                yield table
 
 
 def _open(stream: pa.NativeFile, schema: pa.Schema | None = None, names: Sequence[str] = ()) -> Any:

@@ -1,40 +1,54 @@
-"""Tables in memory, of any library, to Arrow tables of the named columns, and to `Rankings`."""
+"""Tables of any library, in memory or made batch by batch, to Arrow tables of the named columns, and to
+`Rankings`.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
+from fastndcg.common.arrow_types import column_of, is_list, plain
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
-from fastndcg.sources.opened import Opened
+from fastndcg.sources.opened import ANEW, Opened, in_tables
 from fastndcg.sources.opening import Format
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
+    from fastndcg.sources.ahead import Reader
     from fastndcg.sources.columns import Columns, Roles
     from fastndcg.typing import Path as PathLike
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableInMemory(Opened):
-    """A table of which no column is converted yet."""
+_ROWS = 1 << 18  # of a table of a stream: small batches are put together
+_TEXT, _LIST = 20, 200  # bytes that a value is thought to take until some are seen
 
-    format: Format = Format("a table in memory")  # noqa: RUF009 - a tuple
+
+@dataclass(frozen=True, kw_only=True)
+class GivenTable(Opened):
+    """A table that a caller gives, of which no column is converted yet."""
+
+    format: Format = Format("a table")  # noqa: RUF009 - a tuple
     paths: list[PathLike] = field(default_factory=list)
     threads: int = 1
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))  # types are found column by column
     given_names: Sequence[str]
     find_type: Callable[[str], pa.DataType]
-    convert: Callable[[list[str]], pa.Table]
+    open: Callable[[list[str]], Iterable[pa.Table]]  # the named columns, in one table or more
     hint: str = ""  # the end of the message about a missing column
+    is_stream: bool = False
+    can_be_read_again: bool = True
+    decoders: int = 1
 
-    is_small = True
+    @property
+    def is_small(self) -> bool:  # type: ignore[override]
+        return not self.is_stream
 
     @property
     def names(self) -> list[str]:
@@ -43,14 +57,45 @@ class TableInMemory(Opened):
     def type_of(self, name: str) -> pa.DataType:
         return self.find_type(name)
 
-    def with_columns(self, columns: Columns, types: object = None) -> Self:  # noqa: ARG002
-        return replace(self, columns=columns)  # types are those of the converted columns
+    def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
+        if self.is_stream:  # as they are read; types of what is in memory are those of converted columns
+            types = {name: plain(pa.chunked_array([], self.type_of(name))).type for name in columns.names}
+        return replace(self, columns=columns, types=dict(types or {}))
 
     def explain(self, error: ColumnError) -> ColumnError:
         return error.within("", self.hint)
 
     def table(self, names: Sequence[str], *_: object, **__: object) -> pa.Table:
-        return self.convert(list(names))
+        return pa.concat_tables(self.open(list(names)))
+
+    def size(self) -> tuple[int, float]:
+        return 0, float(sum(map(_width, self.types.values())))
+
+    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
+        tables = (
+            pa.table([self._plain(table, name) for name in names], names=list(names))
+            for table in self.open(list(names))
+        )
+        yield iter([in_tables(tables, _ROWS, most * sum(_width(self.types[name]) for name in names))])
+
+    def _plain(self, table: pa.Table, name: str) -> pa.ChunkedArray:
+        """A column of a part of the table, in the type that all parts have."""
+        column, wanted = plain(table[name]), self.types[name]
+        if pa.types.is_dictionary(wanted) and column.type == wanted.value_type:  # of which a value was null
+            column = column.dictionary_encode().cast(wanted)
+        if column.type != wanted:
+            raise InputTypeError(
+                f'column "{name}" is {wanted} in the first rows and {column.type} in later ones; '
+                "wanted one type. Cast it"
+            )
+        return column
+
+
+def _width(kind: pa.DataType) -> int:
+    try:
+        return int(kind.byte_width)
+    except ValueError:
+        return _LIST if is_list(kind) else _TEXT
 
 
 def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -> Rankings:
@@ -84,37 +129,114 @@ def is_table(data: Any) -> bool:
     )
 
 
-def source_of(data: Any) -> TableInMemory:
+def source_of(data: Any) -> GivenTable:
     """A table of any library. Raises `InputTypeError` for what is none."""
-    pandas, dataset, polars = map(sys.modules.get, ("pandas", "pyarrow.dataset", "polars"))
+    pandas, dataset, polars, duckdb = map(sys.modules.get, ("pandas", "pyarrow.dataset", "polars", "duckdb"))
     if isinstance(data, pa.Table):
-        return _of_schema(data.schema, data.select)
+        return _of_schema(data.schema, lambda names: [data.select(names)])
     if pandas is not None and isinstance(data, pandas.DataFrame):
         # not through Arrow's stream: it would carry the index as a column, and turn NaN into null
         index = [name for name in data.index.names if name is not None]
         hint = f" The index has {', '.join(map(repr, index))}: call reset_index() first." if index else ""
         return _of_columns(list(data.columns), lambda name: _of_pandas(data[name]), hint)
-    if dataset is not None and isinstance(data, dataset.Dataset):
-        return _of_schema(data.schema, lambda names: _readable(lambda: data.to_table(columns=names)))
     if isinstance(data, Mapping) or (isinstance(data, np.ndarray) and data.dtype.names):
         return _of_columns(list(data if isinstance(data, Mapping) else data.dtype.names), data.__getitem__)
+    if dataset is not None and isinstance(data, dataset.Dataset):
+        return _of_query(data.schema, lambda names: data.scanner(names).to_reader())
     if polars is not None and isinstance(data, polars.LazyFrame):
         schema = polars.DataFrame(schema=data.collect_schema()).to_arrow().schema
-        return _of_schema(schema, lambda names: _readable(lambda: data.select(names).collect().to_arrow()))
+        # batches are new in Polars
+        collect = "collect_batches" if hasattr(data, "collect_batches") else "collect"
+        return _of_query(schema, lambda names: getattr(data.select(names), collect)())
+    if duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation):
+
+        def query(names: list[str]) -> Any:
+            columns = data.project(", ".join('"{}"'.format(name.replace('"', '""')) for name in names))
+            return (getattr(columns, "to_arrow_reader", None) or columns.fetch_record_batch)(_ROWS)
+
+        return _of_query(_reader(data.limit(0)).schema, query)
     reader = _reader(data)
-
-    def table(names: list[str]) -> pa.Table:
-        # batch by batch, so that the other columns of a stream are freed early
-        batches = _readable(lambda: [batch.select(names) for batch in reader])
-        return pa.Table.from_batches(batches, pa.schema([reader.schema.field(name) for name in names]))
-
-    return _of_schema(reader.schema, table)
+    return _of_schema(reader.schema, partial(_tables, reader))
 
 
-def _of_schema(schema: pa.Schema, convert: Callable[[list[str]], pa.Table]) -> TableInMemory:
-    return TableInMemory(
-        given_names=schema.names, find_type=lambda name: schema.field(name).type, convert=convert
+def stream_of(data: Any) -> GivenTable:
+    """A table that is read batch by batch: one of any library, a reader, an iterator of tables, or a function
+    that opens any of these anew.
+
+    Raises `InputTypeError` for what is none, and `InputError` for an iterator that has none.
+    """
+    is_function = callable(data) and not is_table(data)
+    opened: list[Any] = []  # the last one
+
+    def make() -> GivenTable:
+        given = data() if is_function else data
+        if isinstance(given, Iterator) and any(given is each for each in opened):
+            raise InputError(
+                f"data is a {_type_name(given)}, which can be read once, and its rows have been read; {ANEW}"
+            )
+        opened[:] = [given]
+        return _of_parts(iter(given)) if _is_parts(given) else source_of(given)
+
+    first = make()
+    waiting = [first]
+
+    def tables(names: list[str]) -> Iterable[pa.Table]:
+        source = waiting.pop() if waiting else make()
+        if missing := [name for name in names if name not in source.names]:
+            raise InputError(
+                f'data has no column "{missing[0]}" any more, which it had when it was opened first'
+            )
+        return source.open(names)
+
+    is_once = not is_function and isinstance(data, Iterator)
+    return replace(first, open=tables, is_stream=True, can_be_read_again=not is_once)
+
+
+def _is_parts(data: Any) -> bool:
+    return isinstance(data, Iterator | list | tuple) and not is_table(data)
+
+
+def _of_parts(parts: Iterator[Any]) -> GivenTable:
+    """Tables one after the other, of any library, with the columns of the first."""
+    start = next(parts, None)
+    if start is None:
+        raise InputError("data has no table, so it has no columns; give one without rows at least")
+    first = source_of(start)
+
+    def tables(names: list[str]) -> Iterator[pa.Table]:
+        yield from first.open(names)
+        for part in parts:
+            source = source_of(part)
+            if missing := [name for name in names if name not in source.names]:
+                raise InputError(f'a later table of data has no column "{missing[0]}", which the first has')
+            yield from source.open(names)
+
+    # by the thread that iterates: what Python makes may belong to it, as a connection of SQLite does
+    return replace(first, open=tables, decoders=0)
+
+
+def _of_schema(schema: pa.Schema, tables: Callable[[list[str]], Iterable[pa.Table]]) -> GivenTable:
+    return GivenTable(given_names=schema.names, find_type=lambda name: schema.field(name).type, open=tables)
+
+
+def _of_query(schema: pa.Schema, ask: Callable[[list[str]], Any]) -> GivenTable:
+    """What another program computes, each time it is asked for columns."""
+    return replace(
+        _of_schema(schema, lambda names: _tables(_reader(_readable(lambda: ask(names))), names)),
+        is_stream=True,
     )
+
+
+def _tables(reader: pa.RecordBatchReader, names: list[str]) -> Iterator[pa.Table]:
+    """The named columns batch by batch, so that others are freed early; without batches one without rows."""
+    with reader:
+        batch = _readable(lambda: next(reader, None))
+        if batch is None:
+            yield reader.schema.empty_table().select(names)
+        while batch is not None:
+            yield pa.Table.from_batches([batch]).select(names)
+            batch = None  # frees it before the next is awaited
+            batch = _readable(lambda: next(reader, None))
 
 
 def _reader(data: Any) -> pa.RecordBatchReader:
@@ -133,6 +255,8 @@ def _reader(data: Any) -> pa.RecordBatchReader:
             f"data is a {_type_name(data)} that is not a table: {first_line(error)}"
         ) from None
     step = "Name its path to read_parquet" if isinstance(data, str) else "Convert it to one of them"
+    if callable(data) or isinstance(data, Iterator):
+        step = "Open it with scan_arrow if it gives tables"
     if callable(getattr(data, "collect", None)):
         step = "Call .collect() first"
     elif callable(getattr(data, "compute", None)):
@@ -143,7 +267,7 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     )
 
 
-def _of_columns(names: list[Any], get: Callable[[str], Any], hint: str = "") -> TableInMemory:
+def _of_columns(names: list[Any], get: Callable[[str], Any], hint: str = "") -> GivenTable:
     def table(wanted: list[str]) -> pa.Table:
         arrays = [_column(name, get(name)) for name in wanted]
         for name, array in zip(wanted, arrays, strict=True):
@@ -154,10 +278,10 @@ def _of_columns(names: list[Any], get: Callable[[str], Any], hint: str = "") -> 
                 )
         return pa.table(arrays, names=wanted)
 
-    return TableInMemory(
+    return GivenTable(
         given_names=names,
         find_type=lambda name: _column(name, get(name)).type,
-        convert=table,
+        open=lambda wanted: [table(wanted)],
         hint=hint,
     )
 
@@ -176,6 +300,8 @@ def _column(name: str, values: Any) -> pa.ChunkedArray:
         offsets = np.arange(len(values) + 1, dtype=np.int64) * values.shape[1]
         values = pa.LargeListArray.from_arrays(offsets, pa.array(values.ravel()))
     try:
+        if type(values) is np.ndarray and values.ndim == 1 and values.dtype.kind in "iuf":
+            return pa.chunked_array([column_of(values)])
         if not isinstance(values, pa.Array) and hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
         array = pa.array(values)

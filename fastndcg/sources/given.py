@@ -73,7 +73,8 @@ def rankings_or_stream(
     with_doc_id: bool = False,
     in_memory: int = IN_MEMORY,
 ) -> Rankings | RankingsStream:
-    """Return the rankings of a table or of files, or a stream if the files have more than `in_memory` bytes.
+    """Return the rankings of a table or of files, or a stream if the files have more than `in_memory` bytes,
+    or if it is not known how many a lazy table has.
 
     Raises as `read_parquet`, `read_csv` and `Rankings.from_arrow` do.
     """
@@ -105,13 +106,15 @@ def _refuse_several(data: Mapping[Any, Any]) -> None:
 def scan_if_large(
     chosen: Opened, threads: int | None, in_memory: int, memory: int | None = None
 ) -> FileStream | None:
-    """A stream of files that take more than `in_memory` bytes, by `memory` at a time; None of others."""
+    """A stream of files that take more than `in_memory` bytes, by `memory` at a time; None of others. Rows
+    of a lazy table that stand in any order are set aside on disk only if they take so much.
+    """
     if chosen.is_small and memory is None:
         return None
     from fastndcg.sources.scan import FileStream, threads_ahead
 
-    stream = FileStream(chosen, threads=threads_ahead(threads), memory=memory)
-    return stream if stream.nbytes > in_memory else None
+    stream = FileStream(chosen, threads=threads_ahead(threads), memory=memory, in_memory=in_memory)
+    return stream if stream.nbytes > in_memory or chosen.is_stream else None
 
 
 def read_columns(

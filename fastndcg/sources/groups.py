@@ -5,17 +5,19 @@ each, and their rows put together on disk.
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of, is_list
+from fastndcg.common.arrow_types import array_of, column_of, is_list
 from fastndcg.errors import InputError, SourceError
 from fastndcg.kernels.reading.ids import _FIRST_BYTES
 from fastndcg.rankings.grouping import SECRET, runs_of, text_of
 from fastndcg.sources.arrow import grouped_rows, several_rows_of_lists
+from fastndcg.sources.opened import ANEW
 from fastndcg.sources.opening import naming
 from fastndcg.sources.streams import NotGroupedError
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
-_ORDERED = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)
+_ORDERED = (pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)
 _LONG = 1 << 16
 _NO_SECRET = np.uint64(0)  # of parts, whose order a user may see
 
@@ -40,9 +42,12 @@ class Groups:
     While ids rise from query to query, no query can return, so only the last id is stored: for five million
     queries with text ids, this saves a hundred megabytes. When ids stop rising, the earlier ids are read
     again, by `queries_before`: tables of the query ids before a row, and the number of the first row of each.
+    Where rows come from a stream, which cannot be read twice at once, all are stored from the beginning.
 
-    Equal hashes only suggest that a query returns: `is_certain` compares the ids before it says so. Where
-    rows are regrouped then, a false alarm only costs time.
+    Equal hashes only suggest that a query returns: `is_certain` compares the ids before it says so, but not
+    those of a stream: of a hundred million texts two have equal hashes once in four thousand times. Where
+    rows are regrouped then, a false alarm only costs time. `is_gone` says that rows cannot be read again to
+    regroup them.
     """
 
     def __init__(
@@ -51,15 +56,15 @@ class Groups:
         queries_before: Callable[[int], Generator[tuple[int, pa.Table], None, None]],
         *,
         is_certain: bool,
+        is_gone: bool = False,
     ) -> None:
-        self._opened, self._queries_before, self._is_certain = opened, queries_before, is_certain
+        self._opened, self._queries_before = opened, queries_before
+        self._is_certain, self._is_gone = is_certain, is_gone
         self._last: pa.Scalar | None = None
-        self._seen: SeenKeys | None = None  # None while ids rise
+        self._seen = SeenKeys() if opened.is_stream else None  # None while ids rise
 
     def of(self, table: pa.Table, first_row: int) -> tuple[pa.Array, Int64, bool]:
         """Ids and offsets of the queries of a table, and whether the first continues the table before."""
-        import pyarrow.compute as pc
-
         opened = self._opened
         with naming(opened.paths):
             grouped = grouped_rows(table, opened.columns, first_row + opened.first_row)
@@ -82,7 +87,9 @@ class Groups:
         repeated = [] if self._seen is None else self._seen.add(keys_of(new, SECRET[0])).tolist()
         for place in (each + continues for each in repeated):
             row = first_row + int(offsets[place])
-            if self._is_certain:
+            if self._is_certain and not opened.is_stream:
+                import pyarrow.compute as pc
+
                 with closing(self._queries_before(row)) as tables:
                     earlier_ids = (grouped_rows(before, opened.columns).query_ids for _, before in tables)
                     if not any(pc.any(pc.equal(each, ids[place])).as_py() for each in earlier_ids):
@@ -99,16 +106,21 @@ class Groups:
             with naming(self._opened.paths):
                 if is_list(self._opened.types[columns.relevance]):
                     raise several_rows_of_lists(ids[0], columns)
-                raise NotGroupedError(
+                instead = f"{ANEW}," if self._is_gone else "pass grouped=None"
+                raise (InputError if self._is_gone else NotGroupedError)(
                     f"query {shown} returns at row {row + self._opened.first_row} after other queries, "
                     f'so rows are not grouped by "{columns.query}"; '
-                    "sort them by it, or pass grouped=None to have them regrouped on disk"
+                    f"sort them by it, or {instead} to have them regrouped on disk"
                 )
         except InputError as error:
             return error
 
     def _rise(self, ids: pa.Array) -> bool:
         """Whether each id is greater than the previous one."""
+        if pa.types.is_integer(ids.type):
+            numbers = array_of(ids)
+            follow = self._last is None or not len(ids) or bool(self._last.as_py() < numbers[0])
+            return follow and bool((numbers[1:] > numbers[:-1]).all())
         if not any(is_kind(ids.type) for is_kind in _ORDERED):
             return False
         import pyarrow.compute as pc
@@ -181,10 +193,11 @@ class Spill:
             if kind is None:
                 raise
 
-    def add(self, table: pa.Table, parts: npt.NDArray[Any], first_row: int) -> None:
+    def add(self, table: pa.Table, parts: npt.NDArray[Any], numbers: int | Int64) -> None:
+        """Write rows to their parts, with their numbers, or the number of the first."""
         order = np.argsort(parts, kind="stable")
-        rows = pa.array(order + first_row)
-        table = pa.table([*table.take(pa.array(order)).columns, rows], names=[*table.column_names, ""])
+        rows = column_of(order + numbers if isinstance(numbers, int) else numbers[order])
+        table = pa.table([*table.take(column_of(order)).columns, rows], names=[*table.column_names, ""])
         self._schema = table.schema
         ends = np.cumsum(np.bincount(parts, minlength=len(self._segments)))
         try:
@@ -201,9 +214,19 @@ class Spill:
 
     def part(self, part: int) -> tuple[pa.Table, Int64]:
         """Rows of a part in their original order, and their row numbers."""
+        return self._joined(self._segments[part])
+
+    def tables(self) -> Generator[tuple[Int64, pa.Table], None, None]:
+        """All rows in about the tables in which they were added, after their row numbers."""
+        segments = iter(sorted(chain.from_iterable(self._segments)))
+        while some := list(islice(segments, len(self._segments))):
+            table, rows = self._joined(some)
+            yield rows, table
+
+    def _joined(self, segments: list[tuple[int, int]]) -> tuple[pa.Table, Int64]:
         batches = []
         try:
-            for start, size in self._segments[part]:
+            for start, size in segments:
                 self._file.seek(start)
                 data = pa.py_buffer(self._file.read(size))
                 batches.append(pa.ipc.read_record_batch(data, self._schema))

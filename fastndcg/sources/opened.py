@@ -8,6 +8,7 @@ and a class, whose `Format` is added to `formats.TABLES`.
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from contextlib import closing
@@ -32,7 +33,7 @@ from fastndcg.sources.opening import naming, reading
 from fastndcg.sources.streams import ReadAgainError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.opening import Format
@@ -68,6 +69,9 @@ class Opened:
 
     is_exact = False  # `size` is known before a row is read
     is_small = False  # what is read surely fits into memory
+    # made as it is read, by another program: nobody knows how many rows come, and to read again is dear
+    is_stream = False
+    can_be_read_again = True
     can_be_streamed = True
     n_files = 1
     decoders = 1  # threads that decode several readers at once
@@ -166,7 +170,7 @@ class Opened:
                 yield from (counted(reader, file) for reader in each)
 
         with Task("Reading", progress=progress):
-            if self.decoders == 1:
+            if self.decoders <= 1:
                 tables = list(chain.from_iterable(readers()))
             else:
                 with closing(decoded_ahead(readers(), self.decoders)) as decoded:
@@ -198,6 +202,8 @@ class Opened:
         return self.table([name])[name].take(pa.array(rows))
 
 
+# what to do about rows that are gone once they are read
+ANEW = "give a function that opens them anew, as in scan_arrow(lambda: pq.ParquetFile(path).iter_batches())"
 _ALL_ROWS = 1 << 62
 _SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are packed
 
@@ -250,6 +256,21 @@ class OpenedFiles(Opened, ABC):
             readers, schemas = self.readers_of_file(number, names, most), self.schemas[number : number + 1]
             is_cast = any(schema.field(name).type != self.types[name] for schema in schemas for name in names)
             yield map(partial(cast, file), readers) if is_cast else readers
+
+
+def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> Reader:
+    """The same rows in tables of at most about `rows` rows and `size` bytes: small ones are put together."""
+    held: list[pa.Table] = []
+    for table in chain(tables, [None]):
+        if table is not None:
+            held.append(table)
+        n_rows, n_bytes = sum(map(len, held)), sum(each.nbytes for each in held)
+        if held and (table is None or n_rows >= rows or n_bytes >= size):
+            joined = pa.concat_tables(held)
+            most = max(1, min(rows, int(size * n_rows / n_bytes) if n_bytes > size else rows))
+            held = []
+            for start in range(0, n_rows, most):
+                yield joined.slice(start, most)
 
 
 def names_for(columns: Columns) -> Names:

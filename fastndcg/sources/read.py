@@ -1,4 +1,4 @@
-"""What users call to read tables from files: whole, or as a stream."""
+"""What users call to read tables: files whole, files and batches of Arrow as a stream."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import pyarrow as pa
 from fastndcg.common.threads import check_threads
 from fastndcg.sources.columns import Roles, with_roles
 from fastndcg.sources.csv import CSV
+from fastndcg.sources.frames import stream_of
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.scan import FileStream, threads_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from fastndcg.common.progress import Progress
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.opened import Opened
     from fastndcg.sources.opening import Format
     from fastndcg.typing import Path as PathLike
-    from fastndcg.typing import RoleKeywords
+    from fastndcg.typing import RoleKeywords, Table
 
 
 def open_path(kind: Format, path: PathLike | Iterable[PathLike], threads: int | None) -> Opened:
@@ -295,6 +296,72 @@ def scan_csv(
     return CsvStream(opened, grouped=grouped, memory=memory, threads=workers, progress=progress)
 
 
+@with_roles
+def scan_arrow(
+    data: Table | Iterable[Table] | Callable[[], Table | Iterable[Table]],
+    *,
+    grouped: bool | None = None,
+    memory: int | str | None = None,
+    progress: Progress = None,
+    **roles: Unpack[RoleKeywords],
+) -> BatchStream:
+    """Open batches of Arrow, of any number, as a stream of `Rankings`, to evaluate them in bounded memory.
+
+    `evaluate` returns the same bits in the same order as for `Rankings.from_arrow` of all rows.
+
+    Parameters
+    ----------
+    data
+        What Arrow can read in batches: a RecordBatchReader, a lazy frame of Polars, a relation of DuckDB, a
+        pyarrow Dataset, anything with `__arrow_c_stream__`; an iterator or a list of tables of any library,
+        with the same columns; or a function without arguments that returns any of these.
+    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
+    nan, rank, ascending, unjudged, grades
+        As in `Rankings.from_arrow`.
+    grouped : bool, optional
+        As in `scan_parquet`. None: rows that are not contiguous are regrouped, in memory if they fit, or else
+        in a temporary file.
+    memory : int or str, optional
+        As in `scan_parquet`, beside what the maker of the batches needs; a batch is used as it comes.
+    progress : callable or bool, optional
+        As in `read_parquet`; rows_total is 0 until all rows were read once.
+
+    Returns
+    -------
+    BatchStream
+        Like the stream of `scan_parquet`. Lazy frames, relations, datasets and functions are asked for rows
+        anew where they are needed twice: if rows turn out not to be grouped after the first ones; for means
+        that are weighted by numbers of documents; and in each evaluation. Readers and iterators can be read
+        once, and are read by one evaluation.
+
+    Raises
+    ------
+    ColumnError, InputError, InputTypeError
+        As in `Rankings.from_arrow`; also `InputError` for a reader or an iterator that is read a second time,
+        or one of whose queries returns after the first rows, and `InputTypeError` for a column whose type
+        changes.
+
+    See Also
+    --------
+    Rankings.from_arrow : take all rows at once.
+    scan_parquet : open files as a stream.
+    evaluate : compute measures of the stream.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from fastndcg import evaluate
+    >>> table = pa.table({"qid": ["a", "a", "b"], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]})
+    >>> stream = scan_arrow(lambda: table.to_reader(max_chunksize=1))
+    >>> stream
+    BatchStream(query='qid', relevance='label', score='score')
+    >>> evaluate(stream, "RR").mean()
+    {'RR': 0.75}
+    """
+    opened = stream_of(data).choose(Roles.of(roles, "scan_arrow"))
+    return BatchStream(opened, grouped=grouped, memory=memory, threads=threads_ahead(None), progress=progress)
+
+
 class ParquetStream(FileStream):
     """The result of `scan_parquet`.
 
@@ -314,3 +381,10 @@ class CsvStream(FileStream):
     """The result of `scan_csv`, like a `ParquetStream`; its number of rows is estimated from the first ones,
     and exact once all were read.
     """
+
+
+class BatchStream(FileStream):
+    """The result of `scan_arrow`, like a `ParquetStream`; its number of rows is 0 until all were read."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{repr(self.columns).removeprefix('Columns')}"

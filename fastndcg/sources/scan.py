@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack, closing
-from itertools import islice, starmap
-from typing import TYPE_CHECKING
+from itertools import chain, islice, starmap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of, is_list, is_number
+from fastndcg.common.arrow_types import is_list
 from fastndcg.common.progress import Progress, advance
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.rankings.grouping import Grouped
 from fastndcg.rankings.oddities import Oddities
 from fastndcg.sources.ahead import decoded_ahead
-from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table, rankings_from_table
+from fastndcg.sources.arrow import checked_ids, copied, grouped_rows, plain_table, rankings_from_table
 from fastndcg.sources.groups import Groups, Spill, parts_of
 from fastndcg.sources.opened import names_for
 from fastndcg.sources.opening import naming
@@ -39,6 +39,7 @@ _LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
 # bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what
 # Arrow's allocator keeps; where rows are brought into the order of queries, for codes, orders and copies
 _SCORING, _ORDERING = 24, 64
+_MORE = 4  # times as many rows as are held are expected of a stream of unknown length
 
 
 def threads_ahead(threads: int | None) -> int:
@@ -57,11 +58,15 @@ class FileStream(RankingsStream):
         grouped: bool | None = None,
         memory: int | str | None = None,
         progress: Progress = None,
+        in_memory: int = 0,
     ) -> None:
         if grouped is not None and not isinstance(grouped, bool):
             raise InputTypeError(f"grouped={grouped!r} is not known; wanted True, or None to find out")
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
+        self._in_memory = (
+            in_memory  # bytes of rows in any order that are brought into order in memory at least
+        )
         self._opened, self.columns = opened, opened.columns
         self._paths, self._progress = opened.paths, progress
         self._decoders = min(opened.decoders, threads)
@@ -73,7 +78,8 @@ class FileStream(RankingsStream):
         self._ends_at = self.n_rows if opened.is_exact else None
         self._first_row = opened.first_row
         self._known_grouped = self._is_lists
-        self._settled = opened.is_exact  # whether the types fit all rows
+        self._settled = opened.is_exact or opened.is_stream  # whether the types fit all rows
+        self._begun: Generator[tuple[int, pa.Table], None, None] | None = None  # by a look at the first rows
 
     def __repr__(self) -> str:
         files, about = self._opened.n_files, "" if self._opened.is_exact else "about "
@@ -92,33 +98,46 @@ class FileStream(RankingsStream):
 
     def _nothing(self) -> Rankings:
         """Rankings without queries, with the columns of this stream."""
-        return self._rankings(pa.schema(list(self._opened.types.items())).empty_table())
+        return self._rankings(pa.Table.from_batches([], pa.schema(list(self._opened.types.items()))))
 
     # ---- rows grouped by query ----
 
     def _in_order(self) -> Generator[Rankings, None, None]:
         """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
-        names = self.columns.id_columns
-        if self._opened.is_exact and names and not (self.grouped or self._known_grouped):
-            # the first rows usually show that rows are not grouped, before threads decode others in vain
-            for reader in islice(self._opened.readers(names, _LOOK), 1):
-                with closing(reader):
-                    for table in islice(filter(len, reader), 1):
-                        self._groups().of(table, 0)
+        self._look()
         self._tell(0)
         oddities = Oddities(names_for(self.columns))
-        with closing(self._tables(list(self._opened.types))) as tables:
+        with closing(self._rows()) as tables:
             whole = self._whole_lists(tables) if self._is_lists else self._whole_tables(tables)
             yield from map(oddities.add, starmap(self._rankings, whole))
         oddities.warn()
         self._known_grouped = True
+
+    def _look(self) -> None:
+        """Raise `NotGroupedError` if the first rows show that rows are not grouped, as they usually do,
+        before threads decode others in vain or rows of a stream are gone.
+        """
+        names, opened = self.columns.id_columns, self._opened
+        if not names or self.grouped or self._known_grouped:
+            return
+        if opened.is_exact:
+            for reader in islice(opened.readers(names, _LOOK), 1):
+                with closing(reader):
+                    for table in islice(filter(len, reader), 1):
+                        self._groups().of(table, 0)
+        elif opened.is_stream:
+            tables = self._rows()
+            first = list(islice((each for each in tables if len(each[1])), 1))
+            self._begun = _after(first, tables)
+            for _, table in first[:1]:
+                self._groups().of(table, 0)
 
     @property
     def _is_lists(self) -> bool:
         return is_list(self._opened.types[self.columns.relevance])
 
     def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table, int]]:
-        groups = None if self.columns.query is None else self._groups()
+        groups = None if self.columns.query is None else self._groups(is_begun=True)
         for first_row, table in tables:
             if len(table):
                 if groups is not None:
@@ -134,7 +153,7 @@ class FileStream(RankingsStream):
         """Yield the rows of the queries that each table completes, and the number of the first; the last
         query waits, as the next table may continue it.
         """
-        groups = self._groups()
+        groups = self._groups(is_begun=True)
         begun: list[pa.Table] = []
         begun_id, done = pa.nulls(0), 0
         for first_row, table in tables:
@@ -155,7 +174,7 @@ class FileStream(RankingsStream):
             begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
             if end:
                 # or its slice would keep the whole table in memory
-                begun = [pa.table(list(map(_copied, begun[0].columns)), names=begun[0].column_names)]
+                begun = [pa.table(list(map(copied, begun[0].columns)), names=begun[0].column_names)]
             del table, rows  # frees them before the next table is awaited
             self._tell(done)
         if begun_id:
@@ -173,6 +192,9 @@ class FileStream(RankingsStream):
         if not (self.grouped or self._known_grouped):
             groups = self._groups()
             try:
+                if not self._opened.can_be_read_again:
+                    self._look()
+                    return True
                 with closing(self._tables(self.columns.id_columns)) as tables:
                     for first_row, table in tables:
                         if len(table):
@@ -191,11 +213,20 @@ class FileStream(RankingsStream):
             rankings = self._opened.read(self._progress)  # in the order in which queries appear
             yield rankings, np.arange(rankings.n_queries)
             return
-        spill, n_parts = self._set_aside()
-        done, oddities = self.n_rows, Oddities(names_for(self.columns))
+        oddities = Oddities(names_for(self.columns))
+        with closing(self._rows()) as tables:
+            held, are_all = self._hold(tables)
+            if are_all:
+                whole = pa.concat_tables(held, promote_options="default") if held else None
+                rankings = self._nothing() if whole is None else oddities.add(self._rankings(whole))
+                yield rankings, np.arange(rankings.n_queries)
+                oddities.warn()
+                return
+            first_rows = np.cumsum([0, *map(len, held)]).tolist()
+            every = chain(((row, held.pop(0)) for row in first_rows[:-1]), tables)
+            spill, n_parts = self._set_aside(every, self._parts_of(self.n_rows))
+        done = self.n_rows
         with spill:
-            if not done:
-                yield self._nothing(), np.empty(0, np.int64)
             for part in range(n_parts):
                 table, rows = spill.part(part)
                 if not len(table):
@@ -213,30 +244,51 @@ class FileStream(RankingsStream):
         try:
             return self._rankings(table, rows, grouped)
         except InputError:
+            if not self._opened.can_be_read_again:
+                raise
             with closing(self._tables(list(self._opened.types))) as tables:
                 for first_row, beginning in tables:
                     if len(beginning):
                         self._rankings(beginning, first_row)
             raise  # what concerns rows that are far apart
 
-    def _set_aside(self) -> tuple[Spill, int]:
-        """Write all rows to disk, in parts by hash of the query that fit into memory; returns these."""
-        n_parts, done = self._parts_of(self.n_rows), 0
+    def _hold(self, tables: Iterator[tuple[int, pa.Table]]) -> tuple[list[pa.Table], bool]:
+        """The first tables, as many as are brought into order in memory, and whether these are all; none if
+        it is known that they are not.
+        """
+        held: list[pa.Table] = []
+        size = done = 0
+        for first_row, table in () if self._opened.is_exact and self.n_rows else tables:
+            if len(table):
+                held.append(table)
+                done, size = first_row + len(table), size + table.nbytes
+                self._per_row = size / done
+            if size > self._in_memory and size + done * _ORDERING > self._memory:
+                self.n_rows = max(self.n_rows, _MORE * done)
+                return held, False
+        return held, not self._opened.is_exact or not self.n_rows
+
+    def _set_aside(self, tables: Iterator[tuple[Any, pa.Table]], n_parts: int) -> tuple[Spill, int]:
+        """Write rows to disk, in parts by hash of the query that fit into memory; returns these. Tables come
+        after the numbers of their rows, or that of the first.
+        """
+        done = 0
         with ExitStack() as stack:
             spill = stack.enter_context(Spill(n_parts, int(self._per_row + 8) * self.n_rows))
-            with closing(self._tables(list(self._opened.types))) as tables:
-                for first_row, table in tables:
-                    if len(table):
-                        with naming(self._paths):
-                            ids = checked_ids(table, self.columns, first_row + self._first_row)
-                        part_of_rows = np.concatenate([parts_of(chunk, n_parts) for chunk in ids.chunks])
-                        spill.add(plain_table(table), part_of_rows, first_row)
-                    done += len(table)
-                    self._tell(done // 2)
-            if self._parts_of(done) <= 2 * n_parts:  # twice as many as were expected still fit
+            for numbers, table in tables:
+                if len(table):
+                    with naming(self._paths):
+                        ids = checked_ids(table, self.columns, numbers + self._first_row)
+                    part_of_rows = np.concatenate([parts_of(chunk, n_parts) for chunk in ids.chunks])
+                    spill.add(plain_table(table), part_of_rows, numbers)
+                done += len(table)
+                self._tell(done // 2)
+            self.n_rows = done
+            needed = self._parts_of(done)
+            if needed <= 2 * n_parts:  # twice as many rows as were expected still fit
                 stack.pop_all()
                 return spill, n_parts
-        return self._set_aside()  # with the number of rows that is known by now
+            return self._set_aside(spill.tables(), n_parts * -(-needed // n_parts))
 
     def _parts_of(self, n_rows: int) -> int:
         return 1 + int((self._per_row + _ORDERING) * n_rows // (self._memory // 2))
@@ -250,6 +302,11 @@ class FileStream(RankingsStream):
         return table
 
     # ---- reading ----
+
+    def _rows(self) -> Generator[tuple[int, pa.Table], None, None]:
+        """Tables of all columns, as `_tables`: those that a look has begun, or anew."""
+        begun, self._begun = self._begun, None
+        return begun or self._tables(list(self._opened.types))
 
     def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of the named columns, in order, and the number of the first row of each."""
@@ -291,8 +348,13 @@ class FileStream(RankingsStream):
         else:
             advance(done, self.n_rows)
 
-    def _groups(self) -> Groups:
-        return Groups(self._opened, self._queries_before, is_certain=bool(self.grouped or self._is_lists))
+    def _groups(self, *, is_begun: bool = False) -> Groups:
+        return Groups(
+            self._opened,
+            self._queries_before,
+            is_certain=bool(self.grouped or self._is_lists),
+            is_gone=is_begun and not self._opened.can_be_read_again,
+        )
 
     def _queries_before(self, row: int) -> Generator[tuple[int, pa.Table], None, None]:
         """Tables of the query ids before this row, and the number of the first row of each."""
@@ -303,13 +365,13 @@ class FileStream(RankingsStream):
                 yield first_row, table.slice(0, row - first_row)
 
 
-def _copied(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    if pa.types.is_run_end_encoded(kind):  # so small that it may be kept whole
-        return column
-    if is_number(kind) and not column.null_count:  # to take rows took half a millisecond beside other threads
-        return pa.chunked_array([pa.array(array_of(column).copy(), kind)])
-    return column.take(pa.array(np.arange(len(column))))
+def _after(
+    first: list[tuple[int, pa.Table]], tables: Generator[tuple[int, pa.Table], None, None]
+) -> Generator[tuple[int, pa.Table], None, None]:
+    with closing(tables):
+        while first:
+            yield first.pop()
+        yield from tables
 
 
 def bytes_of(memory: int | str | None) -> int:

@@ -216,13 +216,13 @@ def test_a_file_that_is_written_to_between_two_passes(tmp_path, suffix):
         ):
             read(stream)
     changed = scan_csv(path)
-    passes = changed._set_aside
+    passes = changed._regroup
 
     def after_a_write():
         _write(path, _table(4000, shuffled=True))  # after the pass in which a query returned
         return passes()
 
-    changed._set_aside = after_a_write
+    changed._regroup = after_a_write
     with pytest.raises(SourceError, match="was replaced or written to"):
         evaluate(changed, MEASURES)
 

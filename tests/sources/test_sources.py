@@ -181,6 +181,27 @@ def test_other_libraries_are_not_imported():
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        "fn.read_parquet(path)",
+        "fn.scan_parquet(path)",
+        "fn.Rankings.from_query_ids(ids, ids % 2, ids)",
+        "{'qid': ids, 'label': ids % 2, 'score': ids}",
+    ],
+)
+def test_numbers_are_read_without_pandas(code, tmp_path):
+    """pyarrow's `array` and others import it wherever it is installed, which took a third of a short process."""
+    ids = np.repeat(np.arange(6_000), 50)
+    pq.write_table(pa.table({"qid": ids, "label": ids % 2, "score": ids}), tmp_path / "a.parquet")
+    program = (
+        "import sys, numpy as np, fastndcg as fn; path, ids = sys.argv[1], np.repeat(np.arange(600), 50);"
+        f"scores = fn.evaluate({code}, 'P@1'); scores.mean(), str(scores.summary()), scores.to_arrow();"
+        "print(*sorted({'pandas', 'pyarrow.compute'} & set(sys.modules)))"
+    )
+    assert printed(program, tmp_path / "a.parquet").split() == []
+
+
+@pytest.mark.parametrize(
     ("data", "message"),
     [
         (5, r"data is a int; wanted a table"),
