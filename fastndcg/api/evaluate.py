@@ -106,8 +106,9 @@ def evaluate(
     rankings : Rankings, RankingsStream, table, or path
         A stream, such as `scan_parquet` returns, is evaluated in bounded memory. A table is anything that
         `Rankings.from_arrow` accepts: pandas, Polars, DuckDB, Arrow, a mapping of names to arrays; lazy
-        frames, relations and datasets are read as `scan_arrow` does. A path, or a list of paths, names Parquet, CSV, JSON Lines or Feather files. Parquet and CSV
-        that would need more than 1 GiB are read a part at a time.
+        frames, relations and datasets are read as `scan_arrow` does. A path, or a list of paths, names
+        Parquet, CSV, JSON Lines or Feather files; those that would need more than 1 GiB are read a part at a
+        time.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     of_run : as `measures`, optional
         The measures, if judgments and a run are given in the first two places: each as dicts, a table or a
