@@ -99,6 +99,14 @@ class Roles:
         """The grade of every judgment, if `grades` is a number."""
         return None if self.grades is None or isinstance(self.grades, Mapping) else self.grades
 
+    @property
+    def new_grades(self) -> dict[float, float] | None:
+        """The new grade of each grade, if `grades` has numbers, such as those of another scale, for words."""
+        try:
+            return {float(old): float(new) for old, new in self.grades.items()}  # type: ignore[union-attr]
+        except (AttributeError, TypeError, ValueError):
+            return None
+
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Self:
         """The roles from a function's keywords. Raises `InputTypeError` for a keyword that the function does

@@ -89,7 +89,8 @@ class Side(NamedTuple):
 def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
     """Raise for names of columns where the input has none."""
     for argument in _OF_TABLES[role]:
-        if not getattr(roles, argument) or (argument == "grades" and roles.one_grade is not None):
+        needs_none = argument == "grades" and (roles.one_grade is not None or roles.new_grades)
+        if not getattr(roles, argument) or needs_none:
             continue
         if argument == "keep":  # which the cutoffs of a measure may ask for
             column = roles.keep if isinstance(roles.keep, str) else roles.keep[0]
@@ -101,9 +102,25 @@ def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
 
 
 def in_order(side: Side, role: Role, roles: Roles) -> Side:
-    """A side without columns, with the one grade of judgments, and with the highest score the best."""
+    """A side without columns, with the grades that are asked for, and with the highest score the best."""
     if role == "relevance" and roles.one_grade is not None:
         return side._replace(values=np.full(len(side.codes), roles.one_grade))
+    if role == "relevance" and (new := roles.new_grades):
+        if side.intents is not None:
+            raise ColumnError(
+                Argument("grades"), f" is of a column, and {side.name} has intents; give a table"
+            )
+        levels, codes = np.unique(side.values, return_inverse=True)
+        lacks = np.array([float(level) not in new for level in levels], np.bool_)
+        if lacks.any():
+            row = int(np.argmax(lacks[codes]))
+            given = (
+                Argument("grades"),
+                f" has no grade; it has one for {', '.join(f'{old:g}' for old in new)}",
+            )
+            raise InputError(f"{side.place(row)}: the grade is {side.values[row]:g}, for which ", *given)
+        values = whole(np.array([new[float(level)] for level in levels], np.float64))
+        return side._replace(values=values[codes])
     if role == "score" and roles.ascending and not side.is_ordered:
         return side._replace(values=negate(side.values), is_ordered=True)
     return side

@@ -727,3 +727,24 @@ def test_rank_eval_that_is_not_whole(tmp_path):
     path.write_text(json.dumps(twice)[:-20])
     with pytest.raises(fn.SourceError, match="cannot be read"):
         fn.read_qrels_run(path, path)
+
+
+@pytest.mark.pure
+def test_judgments_of_another_scale_are_mapped_in_any_format(tmp_path):
+    """What a warning of two scales advises, for TREC's qrels, JSON and dicts as for tables."""
+    (tmp_path / "qrels").write_text("1 0 a 1\n1 0 b 2\n")
+    (tmp_path / "qrels.json").write_text('{"1": {"a": 1, "b": 2}}')
+    table = {"query": ["1", "1"], "doc_id": ["a", "b"], "relevance": [1, 2]}
+    run = {"1": {"b": 0.5, "a": 0.25}}
+    for qrels in (tmp_path / "qrels", tmp_path / "qrels.json", {"1": {"a": 1, "b": 2}}, table):
+        for grades in ({1: 2, 2: 4}, {"1": 2, "2": 4}):
+            mapped = fn.Rankings.from_qrels_run(qrels, run, grades=grades)
+            assert mapped.relevance.tolist() == [4, 2] == mapped.judged.relevance.tolist()[::-1]
+            assert mapped.relevance.dtype.kind == "i"
+        half = fn.Rankings.from_qrels_run(qrels, run, grades={1: 0.5, 2: 1})
+        assert half.relevance.tolist() == [1.0, 0.5]
+    said = r"qrels, line 2: the grade is 2, for which grades= has no grade; it has one for 0, 1"
+    with pytest.raises(fn.InputError, match=said):
+        fn.Rankings.from_qrels_run(tmp_path / "qrels", run, grades={0: 0, 1: 2})
+    with pytest.raises(fn.ColumnError, match=r"grades= is of a column, and qrels has intents"):
+        fn.Rankings.from_qrels_run({"1": {"a": {"0": 1}}}, run, grades={1: 2}, intents=True)
