@@ -106,19 +106,15 @@ def in_order(side: Side, role: Role, roles: Roles) -> Side:
     if role == "relevance" and roles.one_grade is not None:
         return side._replace(values=np.full(len(side.codes), roles.one_grade))
     if role == "relevance" and (new := roles.new_grades):
+        given = Argument("grades")
         if side.intents is not None:
-            raise ColumnError(
-                Argument("grades"), f" is of a column, and {side.name} has intents; give a table"
-            )
+            raise ColumnError(given, f" is of a column, and {side.name} has intents; give a table")
         levels, codes = np.unique(side.values, return_inverse=True)
         lacks = np.array([float(level) not in new for level in levels], np.bool_)
         if lacks.any():
-            row = int(np.argmax(lacks[codes]))
-            given = (
-                Argument("grades"),
-                f" has no grade; it has one for {', '.join(f'{old:g}' for old in new)}",
-            )
-            raise InputError(f"{side.place(row)}: the grade is {side.values[row]:g}, for which ", *given)
+            row, those = int(np.argmax(lacks[codes])), ", ".join(f"{old:g}" for old in new)
+            found = f"{side.place(row)}: the grade is {side.values[row]:g}, for which "
+            raise InputError(found, given, f" has no grade; it has one for {those}")
         values = whole(np.array([new[float(level)] for level in levels], np.float64))
         return side._replace(values=values[codes])
     if role == "score" and roles.ascending and not side.is_ordered:
