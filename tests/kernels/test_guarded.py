@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 # lists whose lengths are where kernels begin to do something else
 FEW = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 65)
-MANY = (*FEW, 100, 127, 128, 129, 200, 255, 256, 257, 300, 1023, 1024, 1025, 2000, 8191, 8192, 8193)
+MANY = (*FEW, 100, 127, 128, 129, 160, 161, 200, 255, 256, 257, 300, 1023, 1024, 1025, 2000, 8191, 8192, 8193)
 LINEAR = (
     "nDCG@10", "nDCG", "nDCG@17, 33", "nDCG(ties='worst')@32", "nDCG(ties='input')@5", "nDCG(gain='exp2', ideal='full')@40",
     "nDCG(ideal='returned', ties='best')@8", "nDCG(rel=2, ideal='scored')@3", "DCG(judged_only=True)@16", "DCG(unjudged=1)@7",
