@@ -404,8 +404,11 @@ def need_java():
     )
 
 
-# small jobs: to compile them well, and to collect in parallel, took as long as all else that Java did
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# small jobs: to compile them well, to collect in parallel, and to verify Spark's own classes, took as long as
+# all else that Java did
+_JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 
 def spark_session(master, settings, *, connect=False):

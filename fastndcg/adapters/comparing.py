@@ -21,13 +21,14 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import array_of
 from fastndcg.decide.comparison import Comparison
 from fastndcg.decide.contrasts import Contrasts, Options, that_count
-from fastndcg.decide.matching import MatchedSamples, pairs_of
+from fastndcg.decide.matching import MatchedSamples, caution_of_shares, pairs_of, shares_that_matter
 from fastndcg.errors import InputError, check_choice
 from fastndcg.statistics.exact_sums import Moments, differences_of
 from fastndcg.statistics.intervals import check_confidence, check_size, scipy
 from fastndcg.statistics.paired import CORRECTIONS, Centre, Difference, Spread
 
 if TYPE_CHECKING:
+    from fastndcg.adapters.parts import Task
     from fastndcg.measures import Measure
     from fastndcg.scores.scores import Scores
 
@@ -85,6 +86,13 @@ def check_compared(
     confidence = check_confidence(confidence)
     options = Options(baseline, "t", correction, confidence, tolerance, True, 0, 0, None, interval)
     return Asked(measures, tuple(systems), tuple(pairs_of(systems, baseline)), tolerance), options
+
+
+def shares_of(task: Task) -> dict[Measure, list[Measure]]:
+    """Shares of judged documents that are looked at, and the measures that may differ for them alone."""
+    columns = task.columns
+    says = columns.is_judged is not None or columns.unjudged != "refuse"
+    return shares_that_matter(task.measures) if says and task.convention is None else {}
 
 
 def merged(
@@ -165,10 +173,31 @@ def second_sums(asked: Asked, centres: Centres, tables: Iterable[pa.Table]) -> S
 # ---- in the driver ----
 
 
-def centres_of(first: Sums, *, weighted: bool) -> Centres:
-    """What squares are taken about, and the power of two of weights, where there are two values or more."""
+def cautions_of(
+    asked: Asked,
+    shares: Mapping[Measure, list[Measure]],
+    first: Sums,
+    baseline: str | None,
+    *,
+    weighted: bool,
+) -> list[str]:
+    """Cautions about shares of judged documents, which are among the measures."""
+    cautions = []
+    for judged, measures in shares.items():
+        row = asked.measures.index(judged)
+        means = {name: first.get((row, name), _NOTHING).mean(weighted=weighted) for name in asked.systems}
+        cautions += caution_of_shares(judged, measures, means, baseline)
+    return cautions
+
+
+def centres_of(first: Sums, n_measures: int, *, weighted: bool) -> Centres:
+    """What squares are taken about, and the power of two of weights, where there are two values or more, of
+    the first measures.
+    """
     centres = {}
     for key, pair in first.items():
+        if key[0] >= n_measures:
+            continue
         if isinstance(pair, Paired) and pair.differences.n_values > 1 and not pair.differences.undefined:
             middle = pair.differences.mean(weighted=weighted)
             ends = pair.size, pair.differences.low, pair.differences.high

@@ -262,12 +262,18 @@ class Engine(Flow[Frame]):
         with self.plain_errors():
             plan = engine._plan(df, measures, asked, systems=what.systems)
             weighted = plan.job.task.columns.weight is not None
+            shares = comparing.shares_of(plan.job.task)
+            whole = what._replace(measures=tuple(dict.fromkeys([*known, *shares])))
+            if len(whole.measures) > len(known):
+                plan = engine._plan(df, whole.measures, asked, systems=what.systems)
             with engine._kept(engine._run(plan, df)) as values:
-                first = comparing.merged(engine._of_each(values, partial(comparing.first_sums, what)))
-                centres = comparing.centres_of(first, weighted=weighted)
-                squares = partial(comparing.second_sums, what, centres)
+                first = comparing.merged(engine._of_each(values, partial(comparing.first_sums, whole)))
+                centres = comparing.centres_of(first, len(known), weighted=weighted)
+                squares = partial(comparing.second_sums, whole, centres)
                 second = comparing.merged(engine._of_each(values, squares), add)
-        return comparing.OfSums(what, how, first, centres, second, weighted=weighted).comparison()
+        found = comparing.OfSums(what, how, first, centres, second, weighted=weighted).comparison()
+        found.cautions += comparing.cautions_of(whole, shares, first, baseline, weighted=weighted)
+        return found
 
     @_with_options
     def anchors(self, df: Frame, measures: Measures, **options: Unpack[Keywords]) -> Summary:

@@ -9,9 +9,8 @@
 
 PySpark 3.5 and 4, classic and Spark Connect. fastndcg must be installed where executors run Python.
 
-    rows -> packed in Arrow by hash of the query -> a shuffle of few packed rows -> the serial kernel
-
-A worker packs about a million rows at a time, and scores all rows of its queries together.
+    rows -> lists of each query, collected before and after the shuffle -------------> the serial kernel
+    before 4.3: rows -> packed in Arrow by hash of the query -> a shuffle of few rows -> the serial kernel
 
 Columns of results with a point or brackets in their names are selected with backticks, as in "`nDCG@10`".
 """
@@ -22,9 +21,11 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -32,6 +33,7 @@ from pyspark.sql.types import StructField, StructType
 
 from fastndcg.adapters import parcels, parts
 from fastndcg.adapters.engines import Engine
+from fastndcg.adapters.shares import Plan
 from fastndcg.adapters.spark_files import block_keys, files_of, schema_of
 from fastndcg.errors import InputError, MeasureError, check_choice
 
@@ -41,6 +43,11 @@ if TYPE_CHECKING:
     from fastndcg.adapters.protocol import Files, Make, Tables
     from fastndcg.scores.summary import Summary
     from fastndcg.typing import NaN, Path
+
+
+# from this version on, Spark computes for each row that it hands to Python how large its batch is by now,
+# which takes longer than all else that it does for a row
+_WEIGHS_ROWS = (4, 3)
 
 
 class Spark(Engine["DataFrame"]):
@@ -88,10 +95,31 @@ class Spark(Engine["DataFrame"]):
             return function(table.rename_columns(names) for table in tables)
 
         # by numbers, since `mapInArrow` treats a name with a dot as a path
-        columns = (
-            F.col(f"`{name.replace('`', '``')}`").alias(str(place)) for place, name in enumerate(names)
-        )
+        columns = (F.col(_quoted(name)).alias(str(place)) for place, name in enumerate(names))
         return self._then(df.select(*columns), renamed, schema)  # type: ignore[union-attr]
+
+    def _run(self, plan: Plan, df: DataFrame | None = None) -> DataFrame:
+        """As other engines do; but where Spark weighs each row that it hands to Python, it hands lists."""
+        task = plan.job.task
+        ids = task.columns.id_columns
+        others = [name for name in task.names if name not in ids]
+        if df is None or not (plan.job.scattered and others and self._can_list(df, ids)):
+            return super()._run(plan, df)
+        keys = [F.col(_quoted(name)) for name in ids]
+        lists = (F.expr(f"collect_list({_quoted(name)}) respect nulls").alias(name) for name in others)
+        packed = df.groupBy(*keys).agg(*lists)
+        if plan.job.blocks != self._blocks():  # to move lists again takes less than to move rows
+            packed = packed.repartition(plan.job.blocks, *keys)
+        job = plan.job._replace(scattered=False)
+        return super()._run(Plan(job, partial(_of_lists, job), is_local=True), packed)
+
+    def _can_list(self, df: DataFrame, ids: Sequence[str]) -> bool:
+        """Whether rows become lists of each query: not where Spark takes ids as equal that are not."""
+        return (
+            tuple(map(int, self.session.version.split(".")[:2])) >= _WEIGHS_ROWS
+            and not df.isStreaming
+            and not any("collate" in df.schema[name].dataType.simpleString() for name in ids)
+        )
 
     def _of_items(self, items: Sequence[Any], function: Make, schema: pa.Schema) -> DataFrame:
         pickled = [pickle.dumps(item) for item in items]  # a task unpickles only its own
@@ -237,6 +265,27 @@ def _user_defined_function(
     function.__annotations__ = dict.fromkeys(("relevance", "score", "query"), column)
     function.__annotations__["return"] = float if returns == "value" else column
     return make(function, "double")
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _of_lists(job: parcels.Job, tables: Tables) -> Iterator[pa.Table]:
+    """Parcels of tables with a row for each query."""
+    ids = job.task.columns.id_columns
+    whole = parts.larger(_documents(ids, table) for table in tables)
+    return parcels.together(job, ((table, None) for table in whole), parcels.Share(edges=pa.array([])))
+
+
+def _documents(ids: list[str], table: pa.Table) -> pa.Table:
+    """A row for each document, of lists of each query: all columns but ids."""
+    lists = {name: table[name] for name in table.column_names if name not in ids}
+    rows = pc.list_parent_indices(next(iter(lists.values())))
+    columns = {name: table[name].take(rows) for name in ids} | {
+        n: pc.list_flatten(c) for n, c in lists.items()
+    }
+    return pa.table({name: columns[name] for name in table.column_names})
 
 
 def _arrow_field(field: StructField) -> pa.Field:

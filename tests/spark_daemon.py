@@ -1,0 +1,12 @@
+"""Spark's daemon of Python, which imports what workers need before it forks them.
+
+An error of a task ends its worker, and each new one would import all of that anew.
+"""
+
+import runpy
+
+import engines  # noqa: F401
+
+from fastndcg.adapters import comparing, shares  # noqa: F401
+
+runpy.run_module("pyspark.daemon", run_name="__main__")
