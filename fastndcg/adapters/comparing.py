@@ -28,9 +28,9 @@ from fastndcg.statistics.intervals import check_confidence, check_size, scipy
 from fastndcg.statistics.paired import CORRECTIONS, Centre, Difference, Spread
 
 if TYPE_CHECKING:
-    from fastndcg.adapters.parts import Task
     from fastndcg.measures import Measure
     from fastndcg.scores.scores import Scores
+    from fastndcg.sources.columns import Columns
 
 _TWO, _NOTHING = Fraction(2), Moments.of(np.empty(0))
 
@@ -88,11 +88,10 @@ def check_compared(
     return Asked(measures, tuple(systems), tuple(pairs_of(systems, baseline)), tolerance), options
 
 
-def shares_of(task: Task) -> dict[Measure, list[Measure]]:
+def shares_of(measures: Sequence[Measure], columns: Columns) -> dict[Measure, list[Measure]]:
     """Shares of judged documents that are looked at, and the measures that may differ for them alone."""
-    columns = task.columns
     says = columns.is_judged is not None or columns.unjudged != "refuse"
-    return shares_that_matter(task.measures) if says and task.convention is None else {}
+    return shares_that_matter(measures) if says else {}
 
 
 def merged(

@@ -262,7 +262,8 @@ class Engine(Flow[Frame]):
         with self.plain_errors():
             plan = engine._plan(df, measures, asked, systems=what.systems)
             weighted = plan.job.task.columns.weight is not None
-            shares = comparing.shares_of(plan.job.task)
+            task = plan.job.task
+            shares = {} if task.convention else comparing.shares_of(known, task.columns)
             whole = what._replace(measures=tuple(dict.fromkeys([*known, *shares])))
             if len(whole.measures) > len(known):
                 plan = engine._plan(df, whole.measures, asked, systems=what.systems)
