@@ -103,7 +103,8 @@ class Spark(Engine["DataFrame"]):
         task = plan.job.task
         ids = task.columns.id_columns
         others = [name for name in task.names if name not in ids]
-        if df is None or not (plan.job.scattered and others and self._can_list(df, ids)):
+        scatters = plan.shares is None and plan.job.scattered
+        if df is None or not (scatters and others and self._can_list(df, ids)):
             return super()._run(plan, df)
         keys = [F.col(_quoted(name)) for name in ids]
         lists = (F.expr(f"collect_list({_quoted(name)}) respect nulls").alias(name) for name in others)
