@@ -144,11 +144,9 @@ def numbers_of(ids: pa.Array) -> Numbers:
             (0, len(ids.dictionary) - 1) if is_coded else (int(indices.min()), int(indices.max()))
         )
         if highest - lowest < 2 * len(ids) + _TABLE and highest < 2**63:
-            # a table with an entry for each possible id took 2 ns a row, hashing 6 to 24
-            name, n_values = (
-                "codes_by_first_appearance",
-                max(1, highest - lowest + 1),
-            )  # of an empty dictionary
+            # a table with an entry for each possible id took 2 ns a row, hashing 6 to 24; an empty dictionary
+            # has one, too
+            name, n_values = "codes_by_first_appearance", max(1, highest - lowest + 1)
             indices = indices.astype(np.int64, copy=False) - lowest if lowest else indices
         if indices.dtype != np.int32 or not n_values:  # a kernel is compiled for each dtype
             indices = indices.astype(np.int64, copy=False)

@@ -64,9 +64,7 @@ class FileStream(RankingsStream):
             raise InputTypeError(f"grouped={grouped!r} is not known; wanted True, or None to find out")
         self.grouped = grouped or None
         self._memory = bytes_of(memory)
-        self._in_memory = (
-            in_memory  # bytes of rows in any order that are brought into order in memory at least
-        )
+        self._in_memory = in_memory  # bytes of rows in any order that are ordered in memory at least
         self._opened, self.columns = opened, opened.columns
         self._paths, self._progress = opened.paths, progress
         self._decoders = min(opened.decoders, threads)
