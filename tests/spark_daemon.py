@@ -9,4 +9,5 @@ import engines  # noqa: F401
 
 from fastndcg.adapters import comparing, shares  # noqa: F401
 
-runpy.run_module("pyspark.daemon", run_name="__main__")
+if __name__ == "__main__":  # not where tests are collected
+    runpy.run_module("pyspark.daemon", run_name="__main__")
