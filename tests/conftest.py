@@ -1,6 +1,7 @@
 """Settings of the test run: markers, hypothesis profiles, where the real data lies."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,19 +49,34 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Each file of hosts is a worker's, so that an engine is started once; all other tests are balanced one by one.
-
-    With `-m pure` a test of a `pure` file that is `compiled` itself does not run without a compiler.
-    """
+    """With `-m pure` a test of a `pure` file that is `compiled` itself does not run without a compiler."""
     if "pure" in config.option.markexpr and worlds.world() == "plain":
         nearest = (
             [mark.name for mark in item.iter_markers() if mark.name in ("compiled", "pure")][:1]
             for item in items
         )
         items[:] = [item for item, names in zip(items, nearest, strict=True) if names != ["compiled"]]
-    for item in items:
-        if item.get_closest_marker("host"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+@cache
+def _is_of_hosts(path):
+    return "mark.host" in (Path(__file__).parent.parent / path).read_text(encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Each file of hosts is a worker's, so that an engine is started once; other tests are balanced one by one.
+
+    Groups of pytest-xdist 3.8 do not reach the names of tests in pytest 9.2, and each worker started every engine.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByHost(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.partition("::")[0]
+            return path if _is_of_hosts(path) else nodeid
+
+    return ByHost(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
