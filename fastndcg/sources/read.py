@@ -343,9 +343,8 @@ def scan_arrow(
 
     See Also
     --------
-    Rankings.from_arrow : take all rows at once.
     scan_parquet : open files as a stream.
-    evaluate : compute measures of the stream.
+    evaluate : compute measures of the stream, or of all rows of a table at once.
 
     Examples
     --------
