@@ -44,8 +44,13 @@ def pytest_ignore_collect(collection_path, config):
     asked = config.option.markexpr
     is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
     if asked in ("pure", "host") and is_test:
-        return f"mark.{asked}" not in collection_path.read_text(encoding="utf-8") or None
+        return not _has_tests_of(asked, collection_path) or None
     return None
+
+
+@cache
+def _has_tests_of(marker, path):
+    return f"mark.{marker}" in path.read_text(encoding="utf-8")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -56,11 +61,6 @@ def pytest_collection_modifyitems(config, items):
             for item in items
         )
         items[:] = [item for item, names in zip(items, nearest, strict=True) if names != ["compiled"]]
-
-
-@cache
-def _is_of_hosts(path):
-    return "mark.host" in (Path(__file__).parent.parent / path).read_text(encoding="utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -74,7 +74,7 @@ def pytest_xdist_make_scheduler(config, log):
     class ByHost(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             path = nodeid.partition("::")[0]
-            return path if _is_of_hosts(path) else nodeid
+            return path if _has_tests_of("host", config.rootpath / path) else nodeid
 
     return ByHost(config, log)
 

@@ -264,16 +264,16 @@ class Engine(Flow[Frame]):
             weighted = plan.job.task.columns.weight is not None
             task = plan.job.task
             shares = {} if task.convention else comparing.shares_of(known, task.columns)
-            whole = what._replace(measures=tuple(dict.fromkeys([*known, *shares])))
-            if len(whole.measures) > len(known):
-                plan = engine._plan(df, whole.measures, asked, systems=what.systems)
+            looked_at = what._replace(measures=tuple(dict.fromkeys([*known, *shares])))
+            if len(looked_at.measures) > len(known):
+                plan = engine._plan(df, looked_at.measures, asked, systems=what.systems)
             with engine._kept(engine._run(plan, df)) as values:
-                first = comparing.merged(engine._of_each(values, partial(comparing.first_sums, whole)))
+                first = comparing.merged(engine._of_each(values, partial(comparing.first_sums, looked_at)))
                 centres = comparing.centres_of(first, len(known), weighted=weighted)
-                squares = partial(comparing.second_sums, whole, centres)
+                squares = partial(comparing.second_sums, looked_at, centres)
                 second = comparing.merged(engine._of_each(values, squares), add)
         found = comparing.OfSums(what, how, first, centres, second, weighted=weighted).comparison()
-        found.cautions += comparing.cautions_of(whole, shares, first, baseline, weighted=weighted)
+        found.cautions += comparing.cautions_of(looked_at, shares, first, baseline, weighted=weighted)
         return found
 
     @_with_options

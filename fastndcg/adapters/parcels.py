@@ -78,14 +78,7 @@ def scattered(job: Job, tables: Iterable[pa.Table], number: int) -> Iterator[pa.
         with parts.without_rows():
             ids = checked_ids(table, job.task.columns)
         blocks = _blocks_of(ids.chunks, job.blocks)
-        order = pa.array(np.argsort(blocks, kind="stable"))
-        rows = plain_table(table).take(order).combine_chunks()
-        ends = np.cumsum(np.bincount(blocks, minlength=job.blocks)).tolist()
-        yield packed(
-            (block, number * _PLACES + place, _DOCUMENTS, rows.slice(start, end - start))
-            for block, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
-            if end > start
-        )
+        yield divided(plain_table(table), blocks, number * _PLACES + place, _DOCUMENTS)
 
 
 def together(job: Job, tables: Iterable[Rows], share: Share) -> Iterator[pa.Table]:
@@ -282,6 +275,17 @@ def _blocks_of(ids: Sequence[pa.Array], n: int) -> npt.NDArray[Any]:
 
 def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def divided(table: pa.Table, blocks: npt.NDArray[Any], place: int, kind: int) -> pa.Table:
+    """Parcels of the rows of each block; `blocks` are those of the rows."""
+    rows = table.take(pa.array(np.argsort(blocks, kind="stable"))).combine_chunks()
+    ends = np.cumsum(np.bincount(blocks)).tolist()
+    return packed(
+        (block, place, kind, rows.slice(start, end - start))
+        for block, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
+        if end > start
+    )
 
 
 def packed(rows: Iterable[tuple[int, int, int, pa.Table]]) -> pa.Table:

@@ -83,17 +83,7 @@ def counted(by: Sequence[str], blocks: int, tables: Iterable[pa.Table]) -> Itera
             zeros = np.zeros(len(ids), np.int64)
             others = pa.table({"item": ids, "length": zeros, "times": zeros})
             table = pa.concat_tables([table, others], promote_options="default")
-        of_rows = parts_of(table["item"].combine_chunks(), blocks)
-        order = np.argsort(of_rows, kind="stable")
-        table, ends = (
-            table.take(pa.array(order)).combine_chunks(),
-            np.cumsum(np.bincount(of_rows, minlength=blocks)),
-        )
-        yield parcels.packed(
-            (block, 0, parcels.RESULTS, table.slice(start, end - start))
-            for block, (start, end) in enumerate(zip([0, *ends.tolist()], ends.tolist(), strict=False))
-            if end > start
-        )
+        yield parcels.divided(table, parts_of(table["item"].combine_chunks(), blocks), 0, parcels.RESULTS)
 
 
 def tallied(asked: Asked, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

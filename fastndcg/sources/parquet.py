@@ -257,11 +257,10 @@ class ParquetFiles(Opened):
         memory = pa.allocate_buffer(int(ends[-1]) * kind.bit_width // 8)
         values = np.frombuffer(memory, kind.to_pandas_dtype())
 
-        def copy(chunk: pa.Array, end: int) -> None:
-            values[end - len(chunk) : end] = array_of(chunk)
+        def copy(place: int) -> None:
+            values[ends[place] - len(chunks[place]) : ends[place]] = array_of(chunks[place])
 
-        with ThreadPoolExecutor(min(self.threads, len(chunks)), "fastndcg-parquet") as pool:
-            list(pool.map(copy, chunks, ends.tolist()))
+        list(in_order(copy, range(len(chunks)), self.threads))
         return [pa.Array.from_buffers(kind, int(ends[-1]), [None, memory])]
 
     def rows_of(self, name: str, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
