@@ -6,19 +6,16 @@ import io
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fastndcg as fn
-from fastndcg.kernels.compile import worlds
-from fastndcg.sources import parquet
 from scripts.fuzz import Target, mutate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from random import Random
 
 _IDS = (
@@ -231,39 +228,26 @@ def _compare(reader: str, found: Any, wanted: list[tuple[Any, ...]] | None) -> s
     return f"{reader} reads what is refused" if wanted is None else f"{reader} reads something else"
 
 
-_WAYS = "from pages", "from pages, in runs", "by pyarrow"
 _OPTIONS = {
     "query": "qid", "relevance": "label", "score": "score", "doc_id": "docid", "keep": "lang",
 }  # fmt: skip
 
 
-def judge(path: Path, options: Mapping[str, str] = _OPTIONS, ways: Sequence[str] = _WAYS) -> str | None:
-    """Compare `read_parquet` and `scan_parquet`, from pages and by pyarrow, with pyarrow."""
+def judge(path: Path, options: Mapping[str, str] = _OPTIONS) -> str | None:
+    """Compare `read_parquet` and `scan_parquet` with pyarrow."""
     table = _by_pyarrow(path, [*options.values()])
     wanted = None
     if table is not None:
         answer = _try(lambda: _lists_of(fn.Rankings.from_arrow(table, **options)))
         wanted = None if isinstance(answer, str) else answer
-    for where in ways:
-
-        def is_paged(*_: Any, where: str = where) -> bool:
-            return where != "by pyarrow"
-
-        def is_in_runs(*_: Any, where: str = where) -> bool:
-            return where == "from pages, in runs"
-
-        with (
-            mock.patch.multiple(parquet, LEAST_ROWS_OF_A_GROUP=1, _stands_in_runs=is_in_runs),
-            mock.patch.object(worlds, "pays", is_paged),
-        ):
-            found = _try(lambda: _lists_of(fn.read_parquet(path, **options, threads=1)))
-            if complaint := _compare(f"read_parquet {where}", found, wanted):
-                return complaint
-            streamed = _try(lambda: _read_stream(path, options))
-            if complaint := _compare(f"scan_parquet {where}", streamed, wanted and sorted(wanted)):
-                return complaint
-            if (found is None) != (streamed is None):
-                return f"read_parquet and scan_parquet {where} do not both refuse"
+    found = _try(lambda: _lists_of(fn.read_parquet(path, **options, threads=1)))
+    if complaint := _compare("read_parquet", found, wanted):
+        return complaint
+    streamed = _try(lambda: _read_stream(path, options))
+    if complaint := _compare("scan_parquet", streamed, wanted and sorted(wanted)):
+        return complaint
+    if (found is None) != (streamed is None):
+        return "read_parquet and scan_parquet do not both refuse"
     return None
 
 
@@ -320,21 +304,10 @@ def _run_mutant(rng: Random) -> bytes:
     return write_damaged(rng, table)
 
 
-_BY_PYARROW = "fastndcg.sources.footers:read_footer", "fastndcg.sources.row_groups:_ByPyarrow._decode"
-_PAGES = (
-    *(f"fastndcg.sources.pages:{kind}._decode" for kind in ("Values", "Texts", "Runs")),
-    *(
-        f"fastndcg.kernels.reading.{name}"
-        for name in (
-            "codes:unpack_snappy", "codes:end_of_levels", "codes:are_levels_full", "codes:plain_values",
-            "codes:values_of_codes", "codes:runs_of_plain", "codes:runs_of_codes", "decoders:codes_of_plain",
-        )
-    ),
-)  # fmt: skip
-
+_READERS = "fastndcg.sources.footers:read_footer", "fastndcg.sources.row_groups:_Steps._decode"
 TARGETS = (
-    Target("parquet", _mutant, judge, ".parquet", (*_BY_PYARROW, *_PAGES)),
-    Target("parquet_run", _run_mutant, judge_run, ".parquet", _BY_PYARROW),
+    Target("parquet", _mutant, judge, ".parquet", _READERS),
+    Target("parquet_run", _run_mutant, judge_run, ".parquet", _READERS),
     Target(
         "parquet_scores", _run_mutant, judge_scores, ".parquet", ("fastndcg.sources.ltr:_parquet_scores",)
     ),

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.kernels.reading import page_headers
 from fastndcg.scores.signatures import KEY
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ _INT32, _INT64, _TEXT, _LIST, _SET, _STRUCTURE = 5, 6, 8, 9, 10, 12
 _INTEGERS = {4: 16, _INT32: 32, _INT64: 64}
 _WIDTHS = {1: 0, 2: 0, 3: 1, 7: 8}  # of booleans, which stand in lists alone as bytes, bytes and float64
 _DEEPEST = 60  # levels of structures and lists within one another
+_FORMS_OF_DATA = 5, 8  # fields of a page's header that describe values, in two versions
 
 
 class Footer(NamedTuple):
@@ -171,15 +171,18 @@ def _check_pages(source: pa.NativeFile, footer: Footer, group: int, place: int) 
     if start < len(_MAGIC) or not 0 < n <= footer.at - start:
         return  # `check` refuses this column if it is needed
     source.seek(start)
-    data, at, found = np.frombuffer(source.read(n), np.uint8), 0, 0
-    page, fields = np.empty(page_headers.PAGE_FIELDS, np.int64), np.empty(page_headers.NESTED, np.int64)
+    data, at, found = source.read(n), 0, 0
     while at < len(data):
-        start = page_headers.read_page_header(data, at, page, fields)
-        is_data = page[page_headers.PAGE_FORM] in page_headers.DATA_FORMS
-        n_values = int(page[page_headers.PAGE_VALUES]) if is_data else 0
-        if not 0 <= start <= len(data) or page[page_headers.PAGE_STORED] < 0 or n_values < 0:
+        try:
+            header, at = _parsed(data, at, _STRUCTURE)
+            stored = header[3, _INT32]
+            forms = (header.get((form, _STRUCTURE)) for form in _FORMS_OF_DATA)
+            n_values = sum(form[1, _INT32] for form in forms if form)
+        except (IndexError, KeyError) as error:
+            raise _damage_error(f"the pages of column {place} are cut off") from error
+        if min(stored, n_values) < 0:
             raise _damage_error(f"the pages of column {place} are cut off")
-        at, found = start + int(page[page_headers.PAGE_STORED]), found + n_values
+        at, found = at + stored, found + n_values
     values = int(footer.chunks[group, place, VALUES])
     if found != values:
         raise pa.ArrowInvalid(

@@ -13,8 +13,7 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text, without_views
 from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError
-from fastndcg.kernels.compile import worlds
-from fastndcg.sources.footers import BYTES, PLACES, STORED, VALUES, read_footer
+from fastndcg.sources.footers import BYTES, PLACES, VALUES, read_footer
 from fastndcg.sources.joined import common_type
 from fastndcg.sources.opened import OfText, Opened
 from fastndcg.sources.opening import Format, naming, reading
@@ -32,11 +31,6 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# mean rows of a row group from which pages are read here: Python takes 0.1 ms for a column of a group
-LEAST_ROWS_OF_A_GROUP = 1 << 18
-# a row of ids takes less than half a byte only where most repeat the one before: ids in any order take 10 to
-# 20 bits
-_BYTES_IN_RUNS, _MOST_ROWS_IN_RUNS = 0.5, np.iinfo(np.int32).max
 # row groups read by one task: enough of them for all threads, but long, since what is read at once needs no
 # joining (a column of one file read whole costs 20 to 25 % less than in pieces)
 _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
@@ -140,39 +134,8 @@ class ParquetFiles(Opened):
         encoded = {name for name in repeated if name is not None and is_text(types[name])}
         encoded |= {name for name in types if name in self.keys}
         kinds = {name: pa.dictionary(pa.int32(), types[name]) for name in encoded}
-        parts, how = self.parts, How(types | kinds, frozenset(encoded))
-        least = LEAST_ROWS_OF_A_GROUP * max(sum(len(part.groups) for part in parts), 1)
-        # from afar pyarrow asks for all columns at once
-        if self.ends[-1] >= least and not in_lists and all(part.file.is_local for part in parts):
-            parts, how = self._from_pages(how, None if columns.keys else columns.query)
-        return replace(self, columns=columns, types=how.types, encoded=how.encoded, parts=parts, how=how)
-
-    def _from_pages(self, how: How, query: str | None) -> tuple[list[Part], How]:
-        """The columns that are read from their pages, now or once that pays."""
-        from fastndcg.sources.pages import leaves_of, way_of
-
-        names = [name for name in how.types if name not in how.encoded]
-        texts = [] if query is None or query in names else [query]
-        parts = [part._replace(leaves=leaves_of(part.footer, names, texts)) for part in self.parts]
-        runs = {query} if query is not None and _stands_in_runs(parts, query) else set()
-        by_pyarrow = runs if texts else set()  # of texts in runs it makes dictionaries sooner
-        ways: dict[str, dict[str, None]] = {}
-        for part in parts:
-            for name, leaf in part.leaves.items():
-                if name not in by_pyarrow:
-                    ways.setdefault(way_of(leaf), {})[name] = None
-        plain: dict[str, str] = {}
-        for way, values in ways.items():
-            if not worlds.pays(way, self.ends[-1] * len(values)):
-                plain |= dict.fromkeys(values, way)
-        by_pyarrow = by_pyarrow | plain.keys()
-        parts = [
-            part._replace(leaves={name: leaf for name, leaf in part.leaves.items() if name not in by_pyarrow})
-            for part in parts
-        ]
-        runs -= by_pyarrow
-        kinds = {name: pa.run_end_encoded(pa.int32(), how.types[name]) for name in runs}
-        return parts, How(how.types | kinds, how.encoded, frozenset(runs), plain)
+        how = How(types | kinds, frozenset(encoded))
+        return replace(self, columns=columns, types=how.types, encoded=how.encoded, how=how)
 
     def size(self) -> tuple[int, float]:
         """The size of a row is estimated from the first row groups."""
@@ -181,7 +144,7 @@ class ParquetFiles(Opened):
             for part in self.parts[:8]:
                 rows += sum(part.footer.rows[:8])
                 for name, kind in self.types.items():
-                    kind = getattr(kind, "value_type", kind)  # noqa: PLW2901 - of lists, dictionaries and runs
+                    kind = getattr(kind, "value_type", kind)  # noqa: PLW2901 - of lists and dictionaries
                     chunks = part.footer.chunks[:8, part.footer.places_of([name])].reshape(-1, PLACES)
                     for values, size in chunks[:, [VALUES, BYTES]].astype(np.float64).tolist():
                         try:
@@ -229,10 +192,10 @@ class ParquetFiles(Opened):
             tasks = [(how, span, list(names)) for span in spans]
         else:
             # columns are separate tasks if spans would leave threads idle; texts take as long as the others
-            leaves = [leaf for part in self.parts for leaf in part.leaves.items()]
-            coded = {name for name, leaf in leaves if leaf.stored == np.uint8}
-            short = list(self._spans(shorter)) if coded else []
-            tasks = [(how, span, [name]) for name in names for span in (short if name in coded else spans)]
+            short = list(self._spans(shorter)) if how.encoded else []
+            tasks = [
+                (how, span, [name]) for name in names for span in (short if name in how.encoded else spans)
+            ]
         chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
         done = 0
         with Task("Reading", "rows", progress) as task:
@@ -282,17 +245,6 @@ def _read(task: tuple[How, Span, list[str]]) -> list[pa.ChunkedArray]:
     """The named columns of a span."""
     (table,) = read_steps(*task, task[1].rows)  # to its end, where the file is looked at again
     return list(table.columns)
-
-
-def _stands_in_runs(parts: list[Part], name: str) -> bool:
-    """Whether a column of integers takes so few bytes that most rows must repeat the one before."""
-    size, rows = 0, 0
-    for part in parts:
-        if name not in part.leaves or part.footer.n_rows > _MOST_ROWS_IN_RUNS:
-            return False
-        size += int(part.footer.chunks[:, part.leaves[name].place, STORED].sum())
-        rows += part.footer.n_rows
-    return size <= _BYTES_IN_RUNS * rows
 
 
 def _partition_type(values: Iterable[str | None]) -> pa.DataType:

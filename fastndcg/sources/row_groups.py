@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import in_runs, is_list, is_text
-from fastndcg.kernels.compile import worlds
+from fastndcg.common.arrow_types import is_list, is_text
 from fastndcg.rankings.grouping import encode
 from fastndcg.sources.opening import reading
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator
 
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.footers import Footer
-    from fastndcg.sources.pages import Leaf
     from fastndcg.sources.paths import File, Stamp
 
 # compressed bytes that pyarrow reads ahead of a column of a row group that is too large to be read at once
@@ -34,7 +30,6 @@ class Part(NamedTuple):
     footer: Footer
     stamp: Stamp
     groups: range  # those that are read
-    leaves: Mapping[str, Leaf] = MappingProxyType({})  # wanted columns that are read from their pages
 
     def type_of(self, name: str) -> pa.DataType | None:
         """Type of a column; None for a partition key, which is as wide as its values."""
@@ -52,11 +47,8 @@ class Span(NamedTuple):
 class How(NamedTuple):
     """How columns are read."""
 
-    types: dict[str, pa.DataType]  # dictionaries and runs included
+    types: dict[str, pa.DataType]  # dictionaries included
     encoded: frozenset[str]  # columns read as dictionaries though they are none
-    runs: frozenset[str] = frozenset()  # columns read as runs of one value
-    # columns that pyarrow reads until reading their pages pays, and the drivers that it stands for
-    plain: Mapping[str, str] = MappingProxyType({})
 
 
 def read_steps(how: How, span: Span, names: list[str], most: int) -> Reader:
@@ -71,17 +63,14 @@ def read_steps(how: How, span: Span, names: list[str], most: int) -> Reader:
         part.file.unchanged(part.stamp),
         part.file.filesystem.open_input_file(part.file.path) as source,
     ):
-        paged = {name: _FromPages(how, span, source, name, most) for name in names if name in part.leaves}
-        by_pyarrow = [name for name in names if name not in paged and part.type_of(name) is not None]
-        others = _ByPyarrow(how, span, source, by_pyarrow, most)
+        stored = [name for name in names if part.type_of(name) is not None]
+        rows_of_file = _Steps(how, span, source, stored, most)
 
         def step(rows: int) -> pa.Table:
-            table = others.read(rows) if by_pyarrow else pa.table({})
+            table = rows_of_file.read(rows) if stored else pa.table({})
             columns = {}
             for name in names:
-                if name in paged:
-                    column = paged[name].read(rows)
-                elif name in by_pyarrow:
+                if name in stored:
                     column = table[name]
                 else:
                     column = _partition_column(part.file.partition[name], rows, how.types[name])
@@ -92,20 +81,17 @@ def read_steps(how: How, span: Span, names: list[str], most: int) -> Reader:
             yield step(min(most, span.rows - done))  # which no name keeps while the next one is read
 
 
-class _ByPyarrow:
-    """Columns of a span as pyarrow reads them, in steps of any number of rows."""
+class _Steps:
+    """Columns of a span in steps of any number of rows."""
 
     def __init__(self, how: How, span: Span, source: pa.NativeFile, names: list[str], most: int) -> None:
         self._tables = self._decode(how, span, source, names, most)
         self._left = pa.table({})
-        self._ways = [how.plain[name] for name in names if name in how.plain]
 
     def read(self, rows: int) -> pa.Table:
         tables = [self._left] if len(self._left) else []
         while sum(map(len, tables)) < rows:
-            # of numbers and a text as the text, which takes longer
-            with worlds.counted(min(self._ways), rows * len(self._ways)) if self._ways else nullcontext():
-                table = next(self._tables, None)
+            table = next(self._tables, None)
             if table is None:
                 raise pa.ArrowInvalid("a column has fewer rows than its footer says")
             tables.append(table)
@@ -171,44 +157,9 @@ def _checked(table: pa.Table) -> pa.Table:
     return table
 
 
-class _FromPages:
-    """A column of a span from its pages; by pyarrow if they contain something that `pages` does not read."""
-
-    def __init__(self, how: How, span: Span, source: pa.NativeFile, name: str, most: int) -> None:
-        from fastndcg.sources.pages import Runs, Texts, Values
-
-        self._name, self._most = name, most
-        leaf = span.part.leaves[name]
-        reader = Runs if name in how.runs else Texts if leaf.stored == np.uint8 else Values
-        self._pages = reader(source, span.part.footer, span.groups, leaf)
-        self._pyarrow = _ByPyarrow(how, span, source, [name], most)
-        self._done: int | None = 0  # rows read from pages; None once pyarrow reads
-
-    def read(self, rows: int) -> pa.ChunkedArray:
-        from fastndcg.sources.pages import NotReadError
-
-        if self._done is not None:
-            try:
-                column = pa.chunked_array([self._pages.read(rows)])
-                self._done += rows
-                return column
-            except NotReadError:
-                for done in range(0, self._done, self._most):
-                    self._pyarrow.read(min(self._most, self._done - done))
-                self._done = None
-        return self._pyarrow.read(rows)[self._name]
-
-
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if column.type == kind:
         return column
-    if pa.types.is_run_end_encoded(kind):
-        import pyarrow.compute as pc
-
-        if not pa.types.is_run_end_encoded(column.type):
-            return pc.run_end_encode(column.cast(kind.value_type), run_end_type=kind.run_end_type)
-        chunks = [in_runs(chunk.run_ends, chunk.values.cast(kind.value_type)) for chunk in column.chunks]
-        return pa.chunked_array(chunks, kind)
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
         return column.cast(kind.value_type).dictionary_encode()
     if pa.types.is_dictionary(kind):

@@ -110,112 +110,21 @@ def returned_and_intents(queries=40):
         yield fn.evaluate(rankings, asked).values.tobytes()
 
 
-def pages(turns=96):
-    """Files in every form, and chunks of columns with bytes changed, decoded whether they are good or not."""
-    from fastndcg.sources import pages as decoder
-    from fastndcg.sources import parquet
-
+def orders(turns=24):
+    """Rows of queries in any order, by numbers near and far and by texts of every length, whole and as a stream."""
     random = np.random.default_rng(3)
-    lengths = random.integers(1, 60, 30)
-    n = int(lengths.sum())
-    columns = {
-        "qid": np.repeat(np.arange(30), lengths),
-        "label": random.integers(0, 5, n) * (random.random(n) < 0.3),
-        "score": random.standard_normal(n).astype(np.float32).round(1),
-        "name": pa.array(["", "é", "a" * 7, "b" * 8, "c" * 65]).take(pa.array(random.integers(0, 5, n))),
-    }
-    before = parquet.LEAST_ROWS_OF_A_GROUP
-    parquet.LEAST_ROWS_OF_A_GROUP = 1
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = str(Path(folder, "a.parquet"))
-            for form in range(16):
-                table = pa.table(columns)
-                if form & 8:
-                    table = table.cast(
-                        pa.schema([pa.field(f.name, f.type, nullable=False) for f in table.schema])
-                    )
-                pq.write_table(
-                    table, path, data_page_size=300, use_dictionary=bool(form & 1), row_group_size=500,
-                    compression=("none", "snappy")[form >> 1 & 1], data_page_version=("1.0", "2.0")[form >> 2 & 1],
-                )  # fmt: skip
-                read = fn.read_parquet(path)
-                yield read.offsets.tobytes() + read.relevance.tobytes() + read.scores.tobytes()
-                yield from mutated_chunks(path, decoder, random, turns // 16)
-    finally:
-        parquet.LEAST_ROWS_OF_A_GROUP = before
-
-
-def codes(turns=200):
-    """Pages of codes of every width, in runs and packed groups of any length, that end with the data."""
-    from fastndcg.compiled.reading import decoders as kernels
-    from fastndcg.compiled.reading import page_headers
-
-    random = np.random.default_rng(5)
-    for turn in range(turns):
-        width = turn % 33
-        page, wanted = [bytes([width])], []
-        n_entries = int(min(1 << min(width, 20), random.integers(1, 3000)))
-        while len(wanted) < 20 or random.random() < 0.7:
-            n = int(random.choice([1, 2, 8, 9, 25, 100]))
-            if random.random() < 0.4:
-                code = int(random.integers(n_entries))
-                page += [bytes_of_number(n << 1), code.to_bytes((width + 7) // 8, "little")]
-                wanted += [code] * n
-            else:
-                packed = random.integers(0, n_entries, 8 * n).tolist()
-                whole = sum(code << width * i for i, code in enumerate(packed))
-                page += [bytes_of_number(n << 1 | 1), whole.to_bytes(n * width, "little")]
-                wanted += packed
-        data = np.frombuffer(b"".join((bytes(random.integers(100, 200)), *page)), np.uint8)
-        header, start = np.zeros((1, page_headers.PAGE_FIELDS), np.int64), len(data) - sum(map(len, page))
-        for field, value in {
-            page_headers.PAGE_KIND: page_headers.DATA_PAGE, page_headers.PAGE_BYTES: len(data) - start, page_headers.PAGE_START: start,
-            page_headers.PAGE_STORED: len(data) - start, page_headers.PAGE_VALUES: len(wanted), page_headers.PAGE_ENCODING: page_headers.RLE_DICTIONARY,
-        }.items():  # fmt: skip
-            header[0, field] = value
-        entries = np.zeros(max(n_entries, page_headers.PADDED), np.uint64)
-        entries[:n_entries] = random.integers(0, 3, n_entries) * 7
-        same = entries[wanted]
-        out, scratch = np.empty(len(wanted), np.uint64), np.empty(page_headers.SPARE, np.uint8)
-        found = kernels.values_of_pages(data, header, scratch, 8, entries, n_entries, out)
-        assert found == len(wanted), (turn, found)
-        np.testing.assert_array_equal(out, same)
-        runs, ends = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
-        whole = entries.view(np.int64)
-        found = kernels.runs_of_pages(data, header, scratch, 8, whole, n_entries, runs, ends)
-        np.testing.assert_array_equal(np.repeat(runs[:found], np.diff(ends[:found], prepend=0)), same)
-        yield out.tobytes()
-
-
-def bytes_of_number(number):
-    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + bytes_of_number(number >> 7)
-
-
-def mutated_chunks(path, decoder, random, turns):
-    from fastndcg.sources.footers import read_footer
-
-    whole = np.fromfile(path, np.uint8)
-    footer = read_footer(pa.BufferReader(pa.py_buffer(whole)))
-    leaves = list(decoder.leaves_of(footer, footer.schema.names, footer.schema.names).values())
-    for turn in range(turns):
-        data = whole.copy()
-        if turn:
-            places = random.integers(4, len(data) - 600, random.integers(1, 4))
-            data[places] ^= (1 << random.integers(0, 8, len(places))).astype(np.uint8)
-        for leaf in leaves:
-            of_texts = leaf.stored == np.uint8
-            for reader in (decoder.Texts,) if of_texts else (decoder.Values, decoder.Runs):
-                if reader is decoder.Runs and leaf.dtype != np.int64:
-                    continue
-                source = pa.BufferReader(pa.py_buffer(data))
-                try:
-                    read = reader(source, footer, range(len(footer.rows)), leaf).read(footer.n_rows)
-                except (decoder.NotReadError, OSError):
-                    yield b"refused"
-                else:
-                    found = read.values if reader is decoder.Runs else read.indices if of_texts else read
-                    yield found.to_numpy().tobytes()
+    names = pa.array(["", "é", *(letter * n for n in (1, 7, 8, 9, 16, 63, 64, 65, 300) for letter in "ab")])
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "a.parquet"))
+        for turn in range(turns):
+            n = int(random.integers(1, 900))
+            codes = random.integers(0, len(names), n)
+            ids = (names.take(pa.array(codes)), codes, codes.astype(np.int64) << 40, codes - 7)[turn % 4]
+            table = pa.table({"qid": ids, "label": random.integers(0, 5, n), "score": random.random(n)})
+            pq.write_table(table, path, use_dictionary=bool(turn & 4), row_group_size=300)
+            read = fn.read_parquet(path)
+            yield read.offsets.tobytes() + read.relevance.tobytes() + read.scores.tobytes()
+            yield fn.evaluate(fn.scan_parquet(path, memory="1 MB"), "nDCG@5").values.tobytes()
 
 
 def text(turns=60):
@@ -266,7 +175,7 @@ def outcome(read):
 
 WORK = {
     work.__name__: work
-    for work in (fewest_evaluations, few_evaluations, evaluations, returned_and_intents, pages, codes, text)
+    for work in (fewest_evaluations, few_evaluations, evaluations, returned_and_intents, orders, text)
 }
 
 
@@ -292,13 +201,13 @@ def in_a_child(how, *work, **environment):
 
 @pytest.mark.parametrize("side", guarded.SIDES)
 def test_nothing_is_read_or_written_past_an_array(side):
-    work = ("evaluations", "returned_and_intents", "pages", "codes", "text")
+    work = ("evaluations", "returned_and_intents", "orders", "text")
     assert in_a_child(side, *work) == {name: digest_of(name) for name in work}
 
 
 def test_no_index_is_below_0():
     """Without compiling, where NumPy itself refuses those that are too large."""
-    work = ("few_evaluations", "returned_and_intents", "codes")
+    work = ("few_evaluations", "returned_and_intents")
     assert in_a_child("index", *work, NUMBA_DISABLE_JIT="1") == {name: digest_of(name) for name in work}
 
 

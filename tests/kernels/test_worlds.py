@@ -18,7 +18,6 @@ import fastndcg as fn
 from fastndcg.common import progress
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import caching, worlds
-from fastndcg.sources import pages, parquet
 from fastndcg.statistics import exact_sums
 
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -149,10 +148,9 @@ def test_what_pays(remembered):
 def test_guesses_are_of_modules_that_exist():
     modules = {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
     assert worlds.GUESSES.keys() <= modules
-    assert all(worlds._guess(way) == worlds.GUESSES["decoders"] for way in (pages.NUMBERS, pages.TEXTS))
     assert worlds._guess(worlds._SCORING) == worlds.GUESSES["drivers"]
     before = {name for name in modules if worlds._precedes_scoring(f"reading.{name}.a")}
-    assert before == {"rows", "decoders", "joining"}
+    assert before == {"rows", "joining"}
 
 
 def test_what_is_counted(remembered, monkeypatch):
@@ -162,7 +160,7 @@ def test_what_is_counted(remembered, monkeypatch):
     for _ in range(2):
         with (
             worlds.counted("reading.rows.rows_by_code", 10),
-            worlds.counted("reading.decoders.values_of_pages", 10),
+            worlds.counted("reading.rows.place_by_code", 10),
         ):
             pass
         assert not remembered.spent
@@ -179,8 +177,7 @@ def test_what_is_counted(remembered, monkeypatch):
     assert worlds._here == {"reading.rows.rows_by_code": 1.0}
 
 
-def test_arrows_and_numpys_ways_are_counted(remembered, monkeypatch, tmp_path):
-    monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
+def test_numpys_ways_are_counted(remembered, monkeypatch, tmp_path):
     for name in ("_LOADING", "_IMPORTING", "_LEAST"):
         monkeypatch.setattr(worlds, name, 0.0)
     monkeypatch.setattr(worlds, "_pays", lambda *_: False)
@@ -197,7 +194,7 @@ def test_arrows_and_numpys_ways_are_counted(remembered, monkeypatch, tmp_path):
     exact_sums.exact_sum(values)
     exact_sums.exact_sum_of_products(values, values)
     assert {key.partition("/")[0] for key in remembered.spent} == {
-        "reading.decoders.values_of_pages", "reading.decoders.texts_of_pages", "reading.rows.codes_of_numbers", "reading.rows.codes_by_first_appearance",
+        "reading.rows.codes_of_numbers", "reading.rows.codes_by_first_appearance",
         "reading.rows.place_by_code", "flow.drivers.score_levels_serial", "flow.exact.add_values", "flow.exact.add_products",
     }  # fmt: skip
 
@@ -301,15 +298,6 @@ def test_the_setting(monkeypatch):
         worlds.world()
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert worlds.world() == "plain"
-
-
-def test_only_the_plain_world_never_compiles(monkeypatch):
-    """There, long files are read by pyarrow, not by Python's loops over their pages."""
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
-    for asked, expected in (("plain", False), ("compiled", True), ("auto", True)):
-        monkeypatch.setenv("FASTNDCG_KERNELS", asked)
-        for values in (10**9, 10**12):
-            assert worlds.pays(pages.NUMBERS, values) is worlds.pays(pages.TEXTS, values) is expected
 
 
 @pytest.mark.compiled

@@ -149,10 +149,8 @@ def test_queries_cut_by_row_groups_and_files(tmp_path, size):
     memory=st.integers(200, 5000),
     size=st.integers(1, 40),
     files=st.integers(1, 4),
-    paged=st.booleans(),
 )
-def test_any_layout(lengths, order, mixed, text, memory, size, files, paged):
-    """Where `paged`, numbers and runs of ids are taken from pages, as in large files; otherwise by pyarrow."""
+def test_any_layout(lengths, order, mixed, text, memory, size, files):
     numbers = [number for number, length in enumerate(lengths) for _ in range(length)]
     if mixed:
         order.shuffle(numbers)
@@ -168,11 +166,7 @@ def test_any_layout(lengths, order, mixed, text, memory, size, files, paged):
         cuts = sorted(order.randrange(len(table) + 1) for _ in range(files - 1))
         for part, (start, stop) in enumerate(zip([0, *cuts], [*cuts, len(table)], strict=True)):
             write(table.slice(start, stop - start), Path(folder) / f"{part}.parquet", row_group_size=size)
-        with pytest.MonkeyPatch.context() as patch:
-            if paged:
-                patch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
-                patch.setattr(parquet, "_BYTES_IN_RUNS", 100)
-            assert_same(scan_parquet(folder, memory=memory, threads=2), Rankings.from_arrow(table))
+        assert_same(scan_parquet(folder, memory=memory, threads=2), Rankings.from_arrow(table))
 
 
 def test_row_groups_larger_than_the_memory(tmp_path):
@@ -325,8 +319,7 @@ def test_a_query_that_returns_at_the_very_end(tmp_path, spool):
     assert os.listdir(spool) == []
 
 
-@pytest.mark.parametrize("pages", [False, True])
-def test_dictionaries_do_not_grow_with_the_file(tmp_path, monkeypatch, pages):
+def test_dictionaries_do_not_grow_with_the_file(tmp_path, monkeypatch):
     """Each table had all ids of its row group so far, and 1 M of them took 3.3 us each."""
     n, lengths = 60_000, []
     rng = np.random.default_rng(0)
@@ -334,11 +327,6 @@ def test_dictionaries_do_not_grow_with_the_file(tmp_path, monkeypatch, pages):
     table = pa.table({"qid": ids, "label": rng.integers(0, 3, n), "score": rng.random(n)})
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, row_group_size=n // 2, dictionary_pagesize_limit=10_000)
-    if pages:
-        monkeypatch.setattr("fastndcg.kernels.compile.worlds.pays", lambda way, size: True)
-        monkeypatch.setattr("fastndcg.sources.parquet._stands_in_runs", lambda *parts: False)
-        monkeypatch.setattr("fastndcg.sources.parquet.LEAST_ROWS_OF_A_GROUP", 1)
-        monkeypatch.setattr("fastndcg.sources.pages._TEXTS", 1 << 10)
     grouped_rows = groups.grouped_rows
 
     def spy(table, *more):
@@ -875,8 +863,7 @@ def test_the_error_of_a_sink_ends_the_evaluation(tmp_path):
     assert len(sink.tables) == 2
 
 
-def test_a_kept_value_is_null_before_a_file_ends_and_not_after(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "LEAST_ROWS_OF_A_GROUP", 1)
+def test_a_kept_value_is_null_before_a_file_ends_and_not_after(tmp_path):
     for part, kept in enumerate(([5, None], [7, 7])):
         columns = {"qid": [part, 1], "label": [1, 0], "score": [0.5, 0.1], "kept": pa.array(kept, pa.int64())}
         pq.write_table(pa.table(columns), tmp_path / f"{part}.parquet")

@@ -46,7 +46,6 @@ GUESSES = {
     "drivers": (5e-7, 7.0),
     "intent_folds": (1e-5, 5.0),
     "returned": (2.5e-6, 4.0),
-    "decoders": (2e-8, 4.0),
     "joining": (3e-7, 0.6),
     "draws": (3e-7, 1.0),
 }
@@ -150,7 +149,7 @@ def _floor() -> float:
 
 def _precedes_scoring(name: str) -> bool:
     """Whether a unit of the driver's work is a row, which is read or grouped to be scored next."""
-    return _module(name) in ("rows", "decoders", "joining")
+    return _module(name) in ("rows", "joining")
 
 
 def world() -> str:
@@ -187,11 +186,6 @@ def compiled_driver(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
     if mode == "auto" and not _pays(_key(*kinds), size):
         return None
     return _build(kinds, size, arguments)
-
-
-def pays(name: str, size: float) -> bool:
-    """Whether the driver, and those that are run with it, should run compiled for work of this size."""
-    return _pays(name, size) if world() == "auto" else world() == "compiled"
 
 
 def _pays(key: str, size: float, taken: float = 0.0) -> bool:

@@ -49,37 +49,6 @@ def word_at(code: Code, data: Data, at: Value) -> Value:
     return data.load(at, 8).read_as(ir.IntType(64))
 
 
-def plain_copy_32(data: Array, at: Any, out: Array, to: Any) -> None:
-    """Copy 32 bytes. Copying the exact length would take a call and a branch that is mispredicted."""
-    out[to : to + 32] = data[at : at + 32].copy()
-
-
-def plain_copy_8(data: Array, at: Any, out: Array, to: Any) -> None:
-    out[to : to + 8] = data[at : at + 8].copy()
-
-
-@vectors(plain_copy_32, within=True)
-def copy_32(code: Code, data: Data, at: Value, out: Data, to: Value) -> None:
-    out.store(data.load(at, 32), to)
-
-
-@vectors(plain_copy_8, within=True)
-def copy_8(code: Code, data: Data, at: Value, out: Data, to: Value) -> None:
-    out.store(data.load(at, 8), to)
-
-
-@block
-def copy_widely(data: Array, start: int, length: int, out: Array, to: int, has_room: bool) -> None:
-    """Copy a text, a short one as 32 or 64 bytes if `has_room`: both arrays have 64 bytes from here on."""
-    if length <= 64 and has_room:
-        copy_32(data, start, out, to)
-        if length > 32:
-            copy_32(data, start + 32, out, to + 32)
-    else:
-        for i in range(length):
-            out[to + i] = data[start + i]
-
-
 @block
 def below_byte(count: int) -> Any:
     """A mask of the lowest `count` bytes of a word; `count` is below 8."""
