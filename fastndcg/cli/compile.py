@@ -16,7 +16,7 @@ def compile(
         "Compile for this measure; repeatable.", None, "--measure", "-m", show_default="nDCG@10, AP, ERR"
     ),
     scores: list[str] | None = option(
-        "Type of scores: float32, float64 or int64; repeatable.", show_default="all"
+        "Type of scores: float32, float64 or int64; repeatable.", show_default="float32, float64"
     ),
     folder: Path | None = option("Folder to write kernels to.", show_default="the cache of this user"),
     cpu: str | None = option("LLVM's name of the processor; x86-64-v3 suits many.", show_default="this one"),
@@ -39,10 +39,11 @@ def compile(
       fastndcg compile --folder /opt/kernels --cpu x86-64-v3
       fastndcg compile -m nDCG@10 --data predictions.parquet --folder kernels
     """
-    from fastndcg.api.compilation import SCORES, compile_kernels
+    from fastndcg.api.compilation import compile_kernels
 
     asked = options.read_measures(measure or ["nDCG@10", "AP", "ERR"])
     named = {"query": query, "relevance": relevance, "score": score}
     roles: Any = {role: name for role, name in named.items() if name is not None}
-    made = compile_kernels(asked, scores=scores or SCORES, folder=folder, cpu=cpu, data=data, **roles)
+    types: Any = {} if scores is None else {"scores": scores}
+    made = compile_kernels(asked, folder=folder, cpu=cpu, data=data, **types, **roles)
     write(f"{made}\n")

@@ -318,6 +318,31 @@ def test_two_processes_compile_once(tmp_path):
     assert sorted(one.communicate(timeout=300)[0].strip() for one in both) == ["0", "1"]
 
 
+@pytest.mark.compiled
+@compiles
+def test_processes_at_once_compile_each_kernel_once_and_keep_all(tmp_path):
+    """Kernels of one index, in different orders; each process locks what it compiles, and no more."""
+    code = """
+        import sys
+        import numpy as np
+        from fastndcg.common import progress
+        from fastndcg.kernels.compile import worlds
+        told = []
+        progress.tell = told.append
+        kinds = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16]
+        for kind in np.roll(kinds, int(sys.argv[1])):
+            worlds.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
+        print(sum(line.startswith("compiling") for line in told))
+    """
+    environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(tmp_path)}
+    compiled = []
+    for turns in ((0, 2, 4), (1,)):
+        running = [started(code, str(turn), **environment) for turn in turns]
+        compiled.append(sum(int(each.communicate(timeout=300)[0]) for each in running))
+    assert compiled == [6, 0]
+    assert len(list(tmp_path.rglob("*rows_by_code*.nbc"))) == 6
+
+
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_nobody_pays_more_than_twice_the_best_choice(remembered, monkeypatch, is_kept):
     """Random calls of processes, at random costs, against the best choice of who knows all calls ahead."""
@@ -371,7 +396,7 @@ def test_code_that_is_kept_for_other_types_is_not_waited_for(remembered, monkeyp
 @pytest.mark.compiled
 def test_a_killed_compiler_leaves_no_lock(monkeypatch, tmp_path):
     """The lock's file stays, the lock does not; whoever waited goes on, at the latest after the limit."""
-    code = "from fastndcg.kernels.compile import caching\nwith caching.alone():\n    print('held', flush=True)\n    {then}"
+    code = "from fastndcg.kernels.compile import caching\nwith caching.alone('a/b'):\n    print('held', flush=True)\n    {then}"
 
     def start(then):
         return started(code.format(then=then), NUMBA_CACHE_DIR=str(tmp_path))
@@ -380,10 +405,10 @@ def test_a_killed_compiler_leaves_no_lock(monkeypatch, tmp_path):
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
-            monkeypatch.setattr(caching, "folder", lambda: next(tmp_path.rglob("compiling.lock")).parent)
+            monkeypatch.setattr(caching, "folder", lambda: next(tmp_path.rglob("a-b.lock")).parent)
             told = []
             monkeypatch.setattr(progress, "tell", told.append)
-            with caching.alone(patience=0.1, limit=0.3):
+            with caching.alone("a/b", patience=0.1, limit=0.3):
                 assert told == [
                     "waiting for another process, which compiles kernels",
                     "another process has compiled kernels for 0 s; compiling here too",
@@ -395,7 +420,7 @@ def test_a_killed_compiler_leaves_no_lock(monkeypatch, tmp_path):
                 assert waiting.communicate(timeout=60)[0] == "held\n"
         finally:
             holder.kill()
-    assert len(list(tmp_path.rglob("compiling.lock"))) == 1
+    assert len(list(tmp_path.rglob("*.lock"))) == 1
 
 
 @pytest.mark.compiled
@@ -407,7 +432,7 @@ def test_where_nothing_can_be_locked_each_compiles(monkeypatch, number):
         raise OSError(number, os.strerror(number), str(kept))
 
     monkeypatch.setattr(caching, "make", refuse)
-    with pytest.raises(OSError, match="of compiling"), caching.alone():
+    with pytest.raises(OSError, match="of compiling"), caching.alone("a"):
         raise OSError("of compiling")
 
 

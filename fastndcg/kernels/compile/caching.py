@@ -111,8 +111,9 @@ def make(path: Path) -> None:
 
 
 @contextmanager
-def alone(patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
-    """Lock the folder while this process compiles; others wait, and then find the compiled drivers there.
+def alone(what: str, patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
+    """Lock a driver, or the index of drivers, while this process compiles or writes it. Others wait, and then
+    find what is compiled in the folder.
 
     A wait of more than `patience` seconds is reported; after `limit` seconds this one compiles too.
     """
@@ -121,7 +122,8 @@ def alone(patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
         with suppress(OSError):
             if (path := folder()) is not None:
                 make(path)
-                _lock(stack.enter_context((path / "compiling.lock").open("a")), patience, limit)
+                name = what.replace("/", "-") + ".lock"
+                _lock(stack.enter_context((path / name).open("a")), patience, limit)
         yield
 
 

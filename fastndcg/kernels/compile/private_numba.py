@@ -127,7 +127,8 @@ class _Kept(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            super().save_overload(sig, data)
+            with caching.alone("index"):  # a file that each process reads, adds to and writes
+                super().save_overload(sig, data)
         except OSError as error:
             caching.tell_unkept(f"{self._cache_path}: {error.strerror or error}")
 

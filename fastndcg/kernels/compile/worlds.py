@@ -302,7 +302,8 @@ def _build(kinds: Any, size: float, arguments: tuple[Any, ...]) -> Any:
                     caching.remember("lost", key)
                 if world() == "auto" and not _pays(key, size):
                     return None
-                stack.enter_context(caching.alone())  # another process may be compiling the same driver
+                # another process may be compiling the same driver
+                stack.enter_context(caching.alone(key if compiling.private else name))
                 is_kept = compiling.is_kept(driver, arguments)
             if not is_kept:
                 price = max(1.0, _measured().price(key))
