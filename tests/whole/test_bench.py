@@ -461,15 +461,14 @@ def test_jobs_on_paper_keep_their_laws():
         assert found[0].seconds > found[1].seconds > found[2].seconds
         for each, workers in zip(found, (1, 10, 100), strict=True):
             assert each.seconds >= each.processor / (workers * scale.CORES) and each.verdict == "fits"
-        troubled = scale.simulate(scale.Job(1e10, 100, slow=0.1, lost=50.0, **case))
+        troubled = scale.simulate(scale.Job(1e10, 100, slow=0.1, lost=500.0, **case))
         assert (
             troubled.again
             and troubled.seconds >= found[2].seconds
             and troubled.processor > found[2].processor
         )
-    half = scale.simulate(scale.Job(1e9, 1, slow=0.0, lost=0.0)).processor
-    assert scale.simulate(scale.Job(2e9, 1, slow=0.0, lost=0.0)).processor == pytest.approx(
-        2 * half, rel=0.01
-    )
+    once, twice = (scale.simulate(scale.Job(n * 1e9, 1, slow=0.0, lost=0.0)).processor for n in (1, 2))
+    job = scale.Costs.job
+    assert twice - job == pytest.approx(2 * (once - job), rel=0.01)
     broken = scale.simulate(scale.Job(1e12, 10_000, slices=1_000_000, merged_by_workers=False))
     assert "driver holds" in broken.verdict
