@@ -139,12 +139,11 @@ def compile_kernels(
             text=True,
         )
 
-    shares = 1 if paths is not None else min(processors(), 1 + 2 * len(types))
+    # there is work for each type with two kinds of grades, and for readers
+    shares = 1 if paths is not None else min(processors(), 2 * len(types) + 1)
     with Task("Compiling kernels"):
-        all_done = in_threads(compile_share, range(shares))
-    for done in all_done:
-        if not done.returncode:
-            continue
+        ended = in_threads(compile_share, range(shares))
+    for done in (each for each in ended if each.returncode):
         lines = done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"]
         if cpu is not None and lines[-1].startswith("LLVM ERROR"):
             raise InputError(

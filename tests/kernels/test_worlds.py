@@ -300,28 +300,8 @@ def test_the_setting(monkeypatch):
     assert worlds.world() == "plain"
 
 
-@pytest.mark.compiled
-@compiles
-def test_two_processes_compile_once(tmp_path):
-    code = """
-        import logging
-        import numpy as np
-        from fastndcg.common import progress
-        from fastndcg.kernels.compile import worlds
-        told = []
-        progress.tell = told.append
-        worlds.run("reading.rows.rows_by_code", 9, np.arange(9), 9)
-        print(sum(line.startswith("compiling") for line in told))
-    """
-    environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(tmp_path)}
-    both = [started(code, **environment) for _ in range(2)]
-    assert sorted(one.communicate(timeout=300)[0].strip() for one in both) == ["0", "1"]
-
-
-@pytest.mark.compiled
-@compiles
-def test_processes_at_once_compile_each_kernel_once_and_keep_all(tmp_path):
-    """Kernels of one index, in different orders; each process locks what it compiles, and no more."""
+def compiled_by(folder, *kinds):
+    """How many kernels each of some processes at once compiles; each needs those for codes of some kinds."""
     code = """
         import sys
         import numpy as np
@@ -329,17 +309,29 @@ def test_processes_at_once_compile_each_kernel_once_and_keep_all(tmp_path):
         from fastndcg.kernels.compile import worlds
         told = []
         progress.tell = told.append
-        kinds = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16]
-        for kind in np.roll(kinds, int(sys.argv[1])):
+        for kind in sys.argv[1:]:
             worlds.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
         print(sum(line.startswith("compiling") for line in told))
     """
-    environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(tmp_path)}
-    compiled = []
-    for turns in ((0, 2, 4), (1,)):
-        running = [started(code, str(turn), **environment) for turn in turns]
-        compiled.append(sum(int(each.communicate(timeout=300)[0]) for each in running))
-    assert compiled == [6, 0]
+    environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(folder)}
+    running = [started(code, *of_one, **environment) for of_one in kinds]
+    return sorted(int(each.communicate(timeout=300)[0]) for each in running)
+
+
+@pytest.mark.compiled
+@compiles
+def test_two_processes_compile_once(tmp_path):
+    assert compiled_by(tmp_path, ["int64"], ["int64"]) == [0, 1]
+
+
+@pytest.mark.compiled
+@compiles
+def test_processes_at_once_compile_each_kernel_once_and_keep_all(tmp_path):
+    """Kernels of one index, in different orders; each process locks what it compiles, and no more."""
+    kinds = ["int8", "int16", "int32", "int64", "uint8", "uint16"]
+    orders = [np.roll(kinds, turn).tolist() for turn in (0, 2, 4)]
+    assert sum(compiled_by(tmp_path, *orders)) == 6
+    assert compiled_by(tmp_path, kinds) == [0]
     assert len(list(tmp_path.rglob("*rows_by_code*.nbc"))) == 6
 
 

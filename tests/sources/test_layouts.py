@@ -139,7 +139,7 @@ def test_steps_of_any_length(tmp_path_factory, step, page, seed, text):
     path = tmp_path_factory.mktemp("steps") / "a.parquet"
     pq.write_table(table, path, data_page_size=page, row_group_size=701, dictionary_pagesize_limit=300)
     opened = open_path(parquet.PARQUET, path, 1).choose(Roles())
-    for (span,) in ([span] for span in opened._spans(1500)):
+    for span in opened._spans(1500):
         steps = list(row_groups.read_steps(opened.how, span, opened.columns.names, step))
         assert [len(each) for each in steps[:-1]] == [step] * (len(steps) - 1)
         (whole,) = row_groups.read_steps(opened.how, span, opened.columns.names, span.rows)
