@@ -63,6 +63,13 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         os.close(handle)
 
 
+def remove_drafts(target: Path) -> None:
+    """Remove what processes left beside a file that were killed as they wrote it; no other may write it now."""
+    for name in os.listdir(target.parent):
+        if re.fullmatch(rf"\.{re.escape(target.name)}\.\w{{8}}\.draft", name):
+            target.with_name(name).unlink(missing_ok=True)
+
+
 # ---- where a path leads ----
 
 _HANDLES = Path("/proc/self/fd")  # where Linux shows a process its open files, those without a name too

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.files import target_of, whole_file
+from fastndcg.common.files import remove_drafts, target_of, whole_file
 from fastndcg.common.table import Table, name_of, quoted
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.measures import as_measure
@@ -113,7 +113,7 @@ class History:
         target, is_stream = target_of(self.path)
         if is_stream:
             raise SourceError(f"{self.path} is a stream, to which nothing can be added. Name a file.")
-        with _alone(target.parent):
+        with _alone(target):
             old = self._read()
             known = {tuple(row[key] for key in ("at", *_SERIES)): row for row in old.to_pylist()}
             added = []
@@ -288,8 +288,9 @@ class History:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold what other processes that add to a history in this folder wait for; it ends with the process."""
+def _alone(target: Path) -> Iterator[None]:
+    """Hold what other processes that add to a history in its folder wait for; it ends with the process."""
+    folder = target.parent
     try:
         import fcntl
     except ImportError:  # not on Windows, where writers must take turns by themselves
@@ -309,6 +310,7 @@ def _alone(folder: Path) -> Iterator[None]:
                 f"{folder} cannot be locked, which keeps two writers apart: {error.strerror}. "
                 "Name a file on another file system."
             ) from None
+        remove_drafts(target)
         yield
     finally:
         os.close(handle)

@@ -179,7 +179,11 @@ def test_two_writers_that_are_killed_lose_nothing(tmp_path):
     found = fn.History(path).table()["name"].to_pylist()
     assert len(found) == len(set(found)) and promised <= set(found) and len(promised) >= kills
     assert len(found) <= len(promised) + kills  # at most one of each writer was added and not yet promised
-    assert os.listdir(tmp_path) == ["h.parquet"]
+    # a writer that was killed as it gave its draft a name leaves it to the next
+    (tmp_path / ".h.parquet.0a1b2c3d.draft").touch()
+    (tmp_path / ".other.parquet.0a1b2c3d.draft").touch()
+    fn.History(path).add(fn.evaluate(fn.Rankings.from_lists([[1, 0], [0, 1]]), "RR"), at="2026-01-01")
+    assert sorted(os.listdir(tmp_path)) == [".other.parquet.0a1b2c3d.draft", "h.parquet"]
 
 
 def test_no_runs_and_no_dates(tmp_path):

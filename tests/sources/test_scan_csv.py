@@ -282,28 +282,31 @@ def test_the_command_scores_a_large_csv_in_parts(tmp_path):
 COUNT = """
 import pathlib, re, sys
 import fastndcg as fn
+import pyarrow as pa
 stream = fn.scan_csv(sys.argv[1], doc_id="docid", memory="8 MB", threads=1)
 rows = sum(part.n_docs for part in stream)
 # not what getrusage says, which begins at what the parent had
 peak = re.search(r"VmHWM:\\s*(\\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]
-print(int(peak) >> 10, rows, stream.nbytes >> 20)
+print(int(peak) >> 10, pa.default_memory_pool().max_memory() >> 20, rows, stream.nbytes >> 20)
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/status")
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_memory_does_not_grow_with_the_file(tmp_path, shuffled):
-    peaks = []
+    peaks, used = [], []
     for rows in (300_000, 1_200_000):
         table = _table(rows, shuffled=shuffled)
         ids = pa.array([f"{'d' * 150}{row}" for row in range(rows)])
         path = _write(tmp_path / f"{rows}.csv.zst", table.set_column(4, "docid", ids))
-        peak, found, whole = map(int, commands.printed(COUNT, path).split())
+        peak, most, found, whole = map(int, commands.printed(COUNT, path).split())
         assert found == rows
         peaks.append(peak)
+        used.append(most)
     assert whole > 180
-    # its texts grow by 160 MB, and what the pools of memory hold by up to 75
-    assert peaks[1] - peaks[0] < 100
+    # its texts grow by 160 MB; what Arrow uses by 3, and what its pool keeps from the system by 15 to 115
+    assert used[1] - used[0] < 20
+    assert peaks[1] - peaks[0] < 150
 
 
 def test_a_row_that_is_longer_than_every_block_is_refused_as_where_it_is_read_whole(tmp_path):
