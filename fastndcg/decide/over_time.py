@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.files import remove_drafts, target_of, whole_file
+from fastndcg.common.files import alone_with, target_of, whole_file
 from fastndcg.common.table import Table, name_of, quoted
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.measures import as_measure
@@ -113,7 +112,7 @@ class History:
         target, is_stream = target_of(self.path)
         if is_stream:
             raise SourceError(f"{self.path} is a stream, to which nothing can be added. Name a file.")
-        with _alone(target):
+        with alone_with(target):
             old = self._read()
             known = {tuple(row[key] for key in ("at", *_SERIES)): row for row in old.to_pylist()}
             added = []
@@ -285,35 +284,6 @@ class History:
         for gauge, samples in gauges.items():
             lines += [f"# TYPE {gauge} gauge", *(f"{gauge}{sample}" for sample in samples)]
         return "\n".join([*lines, "# EOF", ""])
-
-
-@contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """Hold what other processes that add to a history in its folder wait for; it ends with the process."""
-    folder = target.parent
-    try:
-        import fcntl
-    except ImportError:  # not on Windows, where writers must take turns by themselves
-        yield
-        return
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise SourceError(
-            f"{folder} cannot be opened: {error.strerror}. Name a file in a folder that exists."
-        ) from None
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError as error:
-            raise SourceError(
-                f"{folder} cannot be locked, which keeps two writers apart: {error.strerror}. "
-                "Name a file on another file system."
-            ) from None
-        remove_drafts(target)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _time_of(at: datetime | date | str | None, role: str = "at") -> datetime:
