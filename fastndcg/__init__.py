@@ -110,6 +110,8 @@ if TYPE_CHECKING:
     from fastndcg.sources.read import scan_arrow as scan_arrow
     from fastndcg.sources.read import scan_csv as scan_csv
     from fastndcg.sources.read import scan_parquet as scan_parquet
+    from fastndcg.sources.run_stream import RunStream as RunStream
+    from fastndcg.sources.run_stream import scan_qrels_run as scan_qrels_run
     from fastndcg.sources.streams import RankingsStream as RankingsStream
     from fastndcg.sources.trec import read_qrels_run as read_qrels_run
     from fastndcg.sources.trec import read_trec as read_trec
@@ -156,6 +158,7 @@ _HOMES = {
     "sources.read": (
         "BatchStream CsvStream ParquetStream read_csv read_parquet scan_arrow scan_csv scan_parquet"
     ),
+    "sources.run_stream": "RunStream scan_qrels_run",
     "sources.streams": "RankingsStream",
     "sources.trec": "read_qrels_run read_trec",
     "statistics.agreement": "cohen_kappa fleiss_kappa krippendorff_alpha",

@@ -282,7 +282,7 @@ def read_rankings(chosen: Opened) -> Rankings:
 def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> FileStream | None:
     """The files as a stream, if they are too large to be read at once."""
     from fastndcg.sources.given import IN_MEMORY, scan_if_large
-    from fastndcg.sources.scan import bytes_of
+    from fastndcg.sources.streams import bytes_of
 
     if memory is None:
         return scan_if_large(chosen, threads, IN_MEMORY)

@@ -22,12 +22,12 @@ from fastndcg.measures import Judged
 from fastndcg.rankings.oddities import are_ranks, are_swapped
 from fastndcg.scores.signatures import mixed
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
-from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_name
+from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_name, format_of_side
 from fastndcg.sources.frames import is_table
 from fastndcg.sources.given import open_tables, read_columns
 from fastndcg.sources.joins import alike, join
 from fastndcg.sources.opening import path_of
-from fastndcg.sources.sides import format_of_side, plain_ids
+from fastndcg.sources.sides import plain_ids
 from fastndcg.sources.trec import given_side, has_columns
 
 if TYPE_CHECKING:

@@ -225,9 +225,11 @@ def _of_queries(
     return take(column, grouped.first_rows)  # which ascend, as queries stand in order of first appearance
 
 
-def columns_of_queries(table: pa.Table, query: str, names: Sequence[str], first_row: int = 0) -> pa.Table:
+def columns_of_queries(
+    table: pa.Table, query: str, names: Sequence[str], numbers: int | Int64 = 0
+) -> pa.Table:
     """Columns of one value within each query: a row for each query, in order of first appearance."""
-    ids, blame = ids_in(query, table[query]), Blame(numbers=first_row)
+    ids, blame = ids_in(query, table[query]), Blame(numbers=numbers)
     grouped = group_rows(ids)
     return pa.table({name: _of_queries(name, table[name], ids, grouped, blame) for name in names})
 

@@ -18,7 +18,7 @@ from fastndcg.common.arrow_types import in_runs
 from fastndcg.errors import ColumnError, SourceError
 from fastndcg.sources.columns import Columns
 from fastndcg.sources.opened import OfText, OpenedFiles
-from fastndcg.sources.opening import Format, reading, unpack
+from fastndcg.sources.opening import Format, reading
 from fastndcg.sources.streams import ReadAgainError
 from fastndcg.sources.values import WORDS, integers_if_written_so
 
@@ -38,7 +38,6 @@ _LONGEST = 1 << 26  # bytes of the first line
 _BLOCK = 1 << 20  # bytes that are parsed together; no row may be longer
 _STREAMED_BLOCK = 1 << 18  # the same in streams: of four times as many parsing took a quarter longer
 _ROWS = 1 << 18  # of a table in streams: to score fewer at a time takes longer for each
-_SAMPLE = 8 << 20  # unpacked bytes that tell how much the rest of a file unpacks to
 _NULLS = [""]  # "nan" is a number, and a document may be called "NULL"
 # the types that pyarrow tries, in its order: of columns of numbers, and of others that are no text
 _NUMBERS = (pa.null(), pa.int64(), pa.bool_(), pa.float64())
@@ -212,12 +211,7 @@ class CsvFiles(OpenedFiles):
                 self.types[name] = integers_if_written_so(batch[name]).type
             elif self.types[name] == pa.null() != kind:
                 self.types[name] = kind if kind in tried else tried[-1]
-        times = 1.0  # that a file unpacks to its size
-        with reading(file.path, "CSV"):
-            stream, packed = unpack(file.filesystem.open_input_file(file.path))
-            with stream:
-                if packed is not None and (read := len(stream.read(_SAMPLE))):
-                    times = read / packed.tell()
+        times = file.unpacks_to()
         parsed = times * (header.stamp.size or 1) if is_all else header.block
         return int(len(batch) * times * self.n_bytes / parsed), batch.nbytes / len(batch) + 4
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.errors import Argument, Call, Part, SourceError, Step
@@ -13,7 +15,7 @@ from fastndcg.sources.csv import CSV, is_number
 from fastndcg.sources.feather import FEATHER
 from fastndcg.sources.json_lines import JSON
 from fastndcg.sources.lines import fields_of, is_ranked
-from fastndcg.sources.opening import Format, instead
+from fastndcg.sources.opening import Format, file_system, instead, unpacked
 from fastndcg.sources.parquet import PARQUET
 
 if TYPE_CHECKING:
@@ -81,6 +83,29 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
         len(fields_of(line)) == 4 + 2 * run and not _is_header(line, bool(run), is_csv=True) for run in (0, 1)
     )
     return TREC if is_trec else CSV
+
+
+def format_of_side(name: str, *, has_rank: bool) -> Format:
+    """The format of judgments or a run. Raises `SourceError` for a file that cannot be read."""
+    if _is_many(name):
+        return TABLE
+    with unpacked(name) as stream:
+        if isinstance(stream, io.FileIO) and not stream.seekable():
+            return TREC  # a pipe, from which what is read is gone
+        return format_of(name, bytes(stream.read(LOOK)), has_rank=has_rank)
+
+
+def _is_many(name: str) -> bool:
+    """Whether a path may stand for several files: a folder, or a pattern."""
+    is_pattern = any(sign in name for sign in "*?[")
+    if "://" in name:
+        from pyarrow import fs
+
+        system, inside = file_system(name)
+        kind = system.get_file_info(inside).type
+        return bool(kind == fs.FileType.Directory or (is_pattern and kind == fs.FileType.NotFound))
+    path = Path(name)
+    return path.is_dir() or (is_pattern and not path.exists())
 
 
 def looks_like_rank_eval(text: bytes) -> bool:

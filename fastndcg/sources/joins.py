@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import falling_keys, offsets_of, read_only
+from fastndcg.common.arrays import falling_keys, offsets_of, read_only, runs_of
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.common.threads import in_threads, processors
 from fastndcg.errors import Argument, InputError, Part, Step, count_of, warn
@@ -19,7 +19,7 @@ from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import SECRET, text_of
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.sides import Side, check_values, name_of, plain_ids
+from fastndcg.sources.sides import Side, check_values, name_of, plain_ids, rows_of
 
 if TYPE_CHECKING:
     from fastndcg.kernels.reading.ids import Ids
@@ -37,23 +37,43 @@ _SAMPLE = 3  # ids that a message names
 def join(
     qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, threads: int | None = None
 ) -> Rankings:
-    """Rankings of the queries of `qrels`, with the grade of each document of `run`."""
-    import pyarrow.compute as pc
+    """Rankings of the queries of `qrels`, with the grade of each document of `run`.
 
+    Raises, or warns, where their ids hardly meet.
+    """
     check_values(qrels, "grade")
+    run, meeting = with_nan(run, nan), Meeting(qrels, run.name, missing)
+    codes = judged_codes(qrels, run)
+    returned = meeting.add_queries(run, codes)
+    meeting.check_queries()
+    if missing == "skip":
+        qrels, new = _of_queries(qrels, returned)
+        codes = new[codes]
+    rankings = join_rows(qrels, run, codes[run.codes], ties, threads)
+    meeting.add_documents(qrels, rankings)
+    meeting.check_documents()
+    return rankings
+
+
+def with_nan(run: Side, nan: NaN) -> Side:
+    """A run with NaN as the lowest score. Raises where it is refused."""
     if nan == "last" and run.values.dtype.kind == "f":
         run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
     check_values(run, "score")
-    judged_queries, run_queries = alike(qrels.queries, run.queries)
+    return run
+
+
+def judged_codes(qrels: Side, run: Side) -> Array:
+    """Which of the queries of `qrels` each query of `run` is; their number for one that they lack."""
+    import pyarrow.compute as pc
+
+    judged, returned = alike(qrels.queries, run.queries)
+    return array_of(pc.index_in(returned, judged), len(judged)).astype(np.int64)
+
+
+def join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder, threads: int | None) -> Rankings:
+    """Rankings of the queries of `qrels`; `run_codes` says for each row of `run` which one it is of."""
     judged_docs, run_docs = alike(qrels.docs, run.docs)
-
-    to_judged = array_of(pc.index_in(run_queries, judged_queries), len(judged_queries)).astype(np.int64)
-    run_codes = to_judged[run.codes]
-    returned = np.flatnonzero(np.bincount(run_codes, minlength=len(qrels.queries) + 1)[:-1])
-    check_queries(qrels, run, returned, missing)
-    if missing == "skip":
-        qrels, run_codes = _skip_others(qrels, returned, run_codes)
-
     judged_offsets, judged_rows = group(qrels.codes, len(qrels.queries))
     values = qrels.values
     if not ascends(judged_rows):
@@ -108,8 +128,8 @@ def join(
     )
 
 
-def _skip_others(qrels: Side, queries: Array, run_codes: Array) -> tuple[Side, Array]:
-    """Judgments of these queries, and the codes of a run among them; other queries have the code after."""
+def _of_queries(qrels: Side, queries: Array) -> tuple[Side, Array]:
+    """Judgments, but of these queries only, and the new code of each query; others have the code after."""
     codes = np.full(len(qrels.queries) + 1, len(queries), np.int64)
     codes[queries] = np.arange(len(queries))
     taken = column_of(queries)
@@ -119,7 +139,22 @@ def _skip_others(qrels: Side, queries: Array, run_codes: Array) -> tuple[Side, A
         kept=None if qrels.kept is None else qrels.kept.take(taken),
         weight=None if qrels.weight is None else qrels.weight[queries],
     )
-    return chosen, codes[run_codes]
+    return chosen, codes
+
+
+class Parts:
+    """Judgments, of which parts of a run are joined with those of their queries."""
+
+    def __init__(self, qrels: Side) -> None:
+        check_values(qrels, "grade")
+        self._offsets, rows = group(qrels.codes, len(qrels.queries))
+        self.whole = qrels if ascends(rows) else rows_of(qrels, rows)
+
+    def of(self, queries: Array) -> tuple[Side, Array]:
+        """Judgments of these queries, which ascend, and the code of each query among them."""
+        starts = self._offsets[queries]
+        rows = runs_of(starts, self._offsets[queries + 1] - starts)
+        return _of_queries(rows_of(self.whole, rows), queries)
 
 
 def _by_falling_score(
@@ -217,56 +252,82 @@ def each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | Non
 # ---- whether ids meet ----
 
 
-def check_queries(qrels: Side, run: Side, common: Array, missing: Missing) -> None:
-    """Refuse sides without a common query, and warn if they have few; `common` are numbers in the qrels."""
-    judged, returned = len(qrels.queries), len(run.queries)
-    if not judged or not len(run.codes):
-        return
-    if not len(common):
-        raise _nothing_in_common(qrels, run, "query", sample(qrels.queries), sample(run.queries))
-    if 2 * len(common) < (judged if missing == "zero" else min(judged, returned)):
-        lacking = np.setdiff1d(np.arange(judged), common)
-        counted: tuple[Part, ...] = (", are left out",)
-        if missing == "zero":
-            skip = Step("; pass ", Argument("missing", "skip"), " to leave them out")
-            counted = (", count with an empty ranking", skip)
+class Meeting:
+    """How many queries, and documents of theirs, judgments and the parts of a run have in common."""
+
+    def __init__(self, qrels: Side, name: str, missing: Missing) -> None:
+        self._qrels, self._run, self._missing = qrels, name, missing
+        self._is_common = np.zeros(len(qrels.queries) + 1, np.bool_)
+        self._n_queries = 0  # of the run
+        self._first: list[Any] = []  # queries of the run
+        self._returned = self._found = 0  # common queries, and those with a judged document
+        self._example: tuple[str, str, str] | None = None  # a query without one, and documents of both sides
+
+    def add_queries(self, run: Side, codes: Array) -> Array:
+        """Add the queries of a part, of which `codes` are those in the qrels. Returns the common ones."""
+        self._first = self._first or [*run.queries[: _SAMPLE + 1]]
+        self._n_queries += len(run.queries)
+        found = np.unique(codes)
+        self._is_common[found] = True
+        return found[: np.searchsorted(found, len(self._qrels.queries))]
+
+    def add_documents(self, qrels: Side, rankings: Rankings) -> None:
+        """Add the documents of a part, of the judgments of its queries."""
+        met = rankings.relevance < 0  # unjudged documents of the pool
+        met = met if rankings.is_judged is None else met | rankings.is_judged
+        has_met = np.diff(np.append(0, np.cumsum(met))[rankings.offsets]) > 0
+        returned = np.flatnonzero(rankings.lengths)
+        lacking = returned[~has_met[returned]]
+        self._returned += len(returned)
+        self._found += len(returned) - len(lacking)
+        if self._example is None and len(lacking):
+            query = int(lacking[0])
+            start, end = map(int, rankings.offsets[query : query + 2])
+            there = qrels.docs.take(column_of(np.flatnonzero(qrels.codes == query)))
+            here = rankings.doc_ids[start:end]  # type: ignore[index]
+            self._example = shown(rankings.query_ids[query]), sample(there), sample(here)
+
+    def check_queries(self) -> None:
+        """Refuse sides without a common query, and warn if they have few."""
+        qrels, judged, returned = self._qrels, len(self._qrels.queries), self._n_queries
+        common = np.flatnonzero(self._is_common[:-1])
+        if not judged or not returned:
+            return
+        if not len(common):
+            raise self._nothing_in_common("query", sample(qrels.queries), sample(self._first))
+        if 2 * len(common) < (judged if self._missing == "zero" else min(judged, returned)):
+            lacking = np.flatnonzero(~self._is_common[:-1])
+            counted: tuple[Part, ...] = (", are left out",)
+            if self._missing == "zero":
+                skip = Step("; pass ", Argument("missing", "skip"), " to leave them out")
+                counted = (", count with an empty ranking", skip)
+            warn(
+                f"{qrels.name} has {count_of(judged, 'query')} and {self._run} "
+                f"{count_of(returned, 'query')}; they have {len(common):,} in common. "
+                f"The other judged ones, {sample(qrels.queries.take(pa.array(lacking)))}",
+                *counted,
+                ". If that is not meant, compare how ids are written.",
+            )
+
+    def check_documents(self) -> None:
+        """Refuse sides whose queries have no document in common, and warn if hardly any has one."""
+        if self._example is None or self._found >= max(1, _LEAST_FOUND * self._returned):
+            return
+        query, there, here = self._example
+        of = f"documents of query {query}"
+        if not self._found:
+            raise self._nothing_in_common("document", f"{of} are {there}", here)
         warn(
-            f"{qrels.name} has {count_of(judged, 'query')} and {run.name} {count_of(returned, 'query')}; "
-            f"they have {len(common):,} in common. "
-            f"The other judged ones, {sample(qrels.queries.take(pa.array(lacking)))}",
-            *counted,
-            ". If that is not meant, compare how ids are written.",
+            f"of {count_of(self._returned, 'query')} of {self._run} only {self._found:,} have a document "
+            f"that {self._qrels.name} judges: {of} are {there} there, {here} here. "
+            "If that is not meant, compare how ids are written."
         )
 
-
-def check_documents(qrels: Side, run: Side, rankings: Rankings) -> None:
-    """Refuse sides whose queries have no document in common, and warn if hardly any has one."""
-    met = rankings.relevance < 0  # unjudged documents of the pool
-    met = met if rankings.is_judged is None else met | rankings.is_judged
-    ends = np.append(0, np.cumsum(met))[rankings.offsets]
-    returned, found = np.flatnonzero(rankings.lengths), int(np.count_nonzero(np.diff(ends)))
-    if found >= max(1, _LEAST_FOUND * len(returned)) or not len(returned):
-        return
-    query = int(returned[0 if not found else np.argmax(np.diff(ends)[returned] == 0)])
-    of_query = rankings.query_ids[query]
-    codes = np.flatnonzero([each == of_query for each in qrels.queries])
-    there = sample(qrels.docs.take(column_of(np.flatnonzero(qrels.codes == codes[0]))))
-    here = sample(rankings.doc_ids[int(rankings.offsets[query]) : int(rankings.offsets[query + 1])])  # type: ignore[index]
-    of = f"documents of query {shown(of_query)}"
-    if not found:
-        raise _nothing_in_common(qrels, run, "document", f"{of} are {there}", here)
-    warn(
-        f"of {count_of(len(returned), 'query')} of {run.name} only {found:,} have a document that "
-        f"{qrels.name} judges: {of} are {there} there, {here} here. "
-        "If that is not meant, compare how ids are written."
-    )
-
-
-def _nothing_in_common(qrels: Side, run: Side, of: str, there: str, here: str) -> InputError:
-    return InputError(
-        f"{qrels.name} and {run.name} have no {of} in common: {there} there, {here} here. "
-        "Compare how ids are written."
-    )
+    def _nothing_in_common(self, of: str, there: str, here: str) -> InputError:
+        return InputError(
+            f"{self._qrels.name} and {self._run} have no {of} in common: {there} there, {here} here. "
+            "Compare how ids are written."
+        )
 
 
 def sample(ids: pa.Array) -> str:

@@ -77,7 +77,7 @@ class Lines(NamedTuple):
 
     def line_of(self, row: int) -> int:
         """Line of a row in the file, from 1."""
-        return row + 1 + int(np.searchsorted(self.skipped, row, side="right"))
+        return _line_of(self.skipped, row)
 
 
 class Block(NamedTuple):
@@ -89,6 +89,14 @@ class Block(NamedTuple):
     values: Array
     intents: pa.Array
     skipped: Array
+
+    def line_of(self, row: int) -> int:
+        """Line of a row in the block, from 1."""
+        return _line_of(self.skipped, row)
+
+
+def _line_of(skipped: Array, row: int) -> int:
+    return row + 1 + int(np.searchsorted(skipped, row, side="right"))
 
 
 def read_lines(
@@ -111,18 +119,19 @@ def read_lines(
 
     def readers() -> Iterator[Generator[tuple[Block, bytes], None, None]]:
         nonlocal form
-        for number, block in enumerate(whole_lines(stream, size, longest)):
-            if not number and block.startswith(_MARK):
-                block = b"   " + block[3:]  # noqa: PLW2901 - the mark is read as blanks
-            if or_ranked and not number and is_ranked(_first_fields(BytesIO(block))):
-                form = RANKED
-            yield _parsed(form, block)
+        for number, block in enumerate(blocks_of(stream, size, longest)):
+            if or_ranked and not number:
+                form = form_of_run(block)
+            yield parsed(block, form)
+
+    def parsed(block: bytes, form: Form | None) -> Generator[tuple[Block, bytes], None, None]:
+        yield parse(block, form), block
 
     blocks, lines, last = list[Block](), 0, b""
     meter, told = meter_of_call.get(), 0
     try:
-        with stream, closing(decoded_ahead(readers(), threads or processors())) as parsed:
-            for block, text in parsed:
+        with stream, closing(decoded_ahead(readers(), threads or processors())) as found:
+            for block, text in found:
                 blocks.append(block)
                 lines += len(block.values) + len(block.skipped)
                 last = text if len(block.values) else last
@@ -131,15 +140,30 @@ def read_lines(
                     meter.add(now - told)
                     told = now
     except (MalformedError, OverflowError) as error:
-        wanted = LETOR_LINE if form is None else form.wanted
-        if isinstance(error, MalformedError):
-            raise error.of_file(path, lines + error.line + 1, wanted) from None
-        raise SourceError(
-            f"{path} has a line of more than {error} bytes; is it a text file? Wanted {wanted}"
-        ) from None
+        raise refusal(path, form, error, lines) from None
     except OSError as error:
         raise cannot_read(path, error) from None
     return _join(path, form, blocks, last)
+
+
+def refusal(path: str, form: Form | None, error: MalformedError | OverflowError, lines: int) -> SourceError:
+    """The error for a line that comes after so many of the file, in blocks before its own."""
+    wanted = LETOR_LINE if form is None else form.wanted
+    if isinstance(error, MalformedError):
+        return error.of_file(path, lines + error.line + 1, wanted)
+    return SourceError(f"{path} has a line of more than {error} bytes; is it a text file? Wanted {wanted}")
+
+
+def blocks_of(stream: Any, size: int = _BLOCK, longest: int = _LONGEST) -> Iterator[bytes]:
+    """Blocks of a file's whole lines, without a byte order mark. Raises as `whole_lines` does."""
+    for number, block in enumerate(whole_lines(stream, size, longest)):
+        is_marked = not number and block.startswith(_MARK)
+        yield b"   " + block[3:] if is_marked else block  # the mark is read as blanks
+
+
+def form_of_run(block: bytes) -> Form:
+    """The form of a run's lines, of its first block."""
+    return RANKED if is_ranked(_first_fields(BytesIO(block))) else RUN
 
 
 def whole_lines(stream: Any, size: int, longest: int = 1 << 62) -> Iterator[bytes]:
@@ -160,8 +184,9 @@ def whole_lines(stream: Any, size: int, longest: int = 1 << 62) -> Iterator[byte
         yield rest + b"\n"
 
 
-def _parsed(form: Form | None, block: bytes) -> Generator[tuple[Block, bytes], None, None]:
-    yield (_of_letor(block) if form is None else _by_arrow(form, block) or _by_python(form, block)), block
+def parse(block: bytes, form: Form | None) -> Block:
+    """The columns of a block. Raises `MalformedError`."""
+    return _of_letor(block) if form is None else _by_arrow(form, block) or _by_python(form, block)
 
 
 def _join(path: str, form: Form | None, blocks: list[Block], last: bytes) -> Lines:
@@ -368,10 +393,3 @@ def _first_fields(lines: Iterable[bytes]) -> list[bytes]:
 def is_ranked(fields: list[bytes]) -> bool:
     """Whether these are the fields of a line of an MS MARCO run."""
     return len(fields) == 3 and fields[2].isdigit()
-
-
-def whole(values: npt.NDArray[np.float64]) -> Array:
-    """Grades as integers where all of them are."""
-    with np.errstate(invalid="ignore"):
-        integers = values.astype(np.int64)
-    return integers if np.array_equal(integers, values) and (abs(integers) < 1 << 53).all() else values

@@ -22,10 +22,10 @@ from fastndcg.errors import ColumnError, InputError, SourceError, count_of
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import find_column
 from fastndcg.sources.formats import LETOR
-from fastndcg.sources.lines import LETOR_LINE, Lines, read_lines, whole
+from fastndcg.sources.lines import LETOR_LINE, Lines, read_lines
 from fastndcg.sources.opened import Opened
 from fastndcg.sources.opening import path_of, report_progress, unpacked
-from fastndcg.sources.values import first_line, integers_if_written_so, with_nulls_as_nan
+from fastndcg.sources.values import first_line, integers_if_written_so, whole, with_nulls_as_nan
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress

@@ -27,6 +27,9 @@ _PARTITION = re.compile(r"([^=/]+)=([^/]*)")
 _WILDCARDS = re.compile(r"[*?\[]")
 
 
+_SAMPLE = 8 << 20  # unpacked bytes that tell how much the rest of a file unpacks to
+
+
 class Stamp(NamedTuple):
     """Facts about a file that change when it is rewritten."""
 
@@ -61,6 +64,15 @@ class File(NamedTuple):
             stream, packed = unpack(self.filesystem.open_input_file(self.path))
             with stream:
                 return stream.read(size), packed is not None
+
+    def unpacks_to(self) -> float:
+        """How many times its size the file unpacks to, estimated from its beginning."""
+        with reading(self.path, "whole"):
+            stream, packed = unpack(self.filesystem.open_input_file(self.path))
+            with stream:
+                if packed is not None and (read := len(stream.read(_SAMPLE))):
+                    return float(read / packed.tell())
+        return 1.0
 
     def unpacked(self) -> File:
         """The same file, unpacked into memory, for formats that are read from their end."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import ExitStack, closing
 from itertools import chain, islice, starmap
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from fastndcg.sources.arrow import checked_ids, copied, grouped_rows, plain_tabl
 from fastndcg.sources.groups import Groups, Spill, parts_of
 from fastndcg.sources.opened import names_for
 from fastndcg.sources.opening import naming
-from fastndcg.sources.streams import NotGroupedError, RankingsStream, ReadAgainError
+from fastndcg.sources.streams import NotGroupedError, RankingsStream, ReadAgainError, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 Int64 = npt.NDArray[np.int64]
 
-_MEMORY = 128 << 20
-_LEAST_MEMORY = 1 << 20
-_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
 # bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what
 # Arrow's allocator keeps; where rows are brought into the order of queries, for codes, orders and copies
@@ -94,9 +90,19 @@ class FileStream(RankingsStream):
             for rankings, _ in self._regroup():
                 yield rankings
 
+    def _oddities(self) -> Oddities:
+        return Oddities(names_for(self.columns))
+
+    def _read(self) -> Rankings:
+        """All rankings at once."""
+        return self._opened.read(self._progress)
+
     def _nothing(self) -> Rankings:
         """Rankings without queries, with the columns of this stream."""
-        return self._rankings(pa.Table.from_batches([], pa.schema(list(self._opened.types.items()))))
+        return self._rankings(self._no_rows())
+
+    def _no_rows(self) -> pa.Table:
+        return pa.Table.from_batches([], pa.schema(list(self._opened.types.items())))
 
     # ---- rows grouped by query ----
 
@@ -104,7 +110,7 @@ class FileStream(RankingsStream):
         """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
         self._look()
         self._tell(0)
-        oddities = Oddities(names_for(self.columns))
+        oddities = self._oddities()
         with closing(self._rows()) as tables:
             whole = self._whole_lists(tables) if self._is_lists else self._whole_tables(tables)
             yield from map(oddities.add, starmap(self._rankings, whole))
@@ -208,10 +214,10 @@ class FileStream(RankingsStream):
         """All rankings and the first row of each query, in the order of the queries' hashes."""
         self._tell(0)
         if self._opened.is_exact and 0 < (self._per_row + _ORDERING) * self.n_rows <= self._memory:
-            rankings = self._opened.read(self._progress)  # in the order in which queries appear
+            rankings = self._read()  # in the order in which queries appear
             yield rankings, np.arange(rankings.n_queries)
             return
-        oddities = Oddities(names_for(self.columns))
+        oddities = self._oddities()
         with closing(self._rows()) as tables:
             held, are_all = self._hold(tables)
             if are_all:
@@ -370,29 +376,3 @@ def _after(
         while first:
             yield first.pop()
         yield from tables
-
-
-def bytes_of(memory: int | str | None) -> int:
-    """A number of bytes, from a number or a text such as "2GB".
-
-    >>> bytes_of("512 MB"), bytes_of("1.5g")
-    (536870912, 1610612736)
-    """
-    number = float(_MEMORY)
-    if isinstance(memory, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", memory, re.IGNORECASE)
-        if found is None:
-            raise InputError(f'memory="{memory}" is not an amount of memory; wanted bytes, or as in "512 MB"')
-        number = float(found[1]) * (1 << _UNITS[found[2].lower()])
-    elif memory is not None:
-        if isinstance(memory, bool) or not isinstance(memory, int | float | np.number):
-            raise InputTypeError(
-                f'memory={memory!r} is not an amount of memory; wanted bytes, or as in "512 MB"'
-            )
-        number = float(memory)
-    if not _LEAST_MEMORY <= number < 1 << 60:
-        raise InputError(
-            f"memory={memory!r} is too {'little' if number < _LEAST_MEMORY else 'much'}; "
-            'wanted at least "1 MB"'
-        )
-    return int(number)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -47,15 +45,13 @@ from fastndcg.sources.columns import (
     named_columns,
     normalised,
 )
-from fastndcg.sources.formats import LOOK, TABLE, TREC, format_of
-from fastndcg.sources.lines import INTENTS, QRELS, RANKED, RUN, read_lines, whole
-from fastndcg.sources.opening import file_system, path_of, unpacked
-from fastndcg.sources.values import grades_in, integers_if_written_so, nulls_in, numbers_in, scores_in
+from fastndcg.sources.lines import INTENTS, QRELS, RANKED, RUN, read_lines
+from fastndcg.sources.opening import path_of
+from fastndcg.sources.values import grades_in, integers_if_written_so, nulls_in, numbers_in, scores_in, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fastndcg.sources.opening import Format
     from fastndcg.typing import Path as PathLike
 
 Array = npt.NDArray[Any]
@@ -127,7 +123,7 @@ def side_of(
     query: pa.Array | pa.ChunkedArray,
     docs: pa.Array | pa.ChunkedArray,
     values: Array,
-    first_row: int = 0,
+    numbers: int | Array = 0,
 ) -> Side:
     """A side from columns. Where rows of a query stand together, only the first of each run is looked up."""
     import pyarrow.compute as pc
@@ -142,10 +138,11 @@ def side_of(
             indices = pa.array(np.repeat(array_of(found.indices), lengths), pa.int32())
             ids = pa.DictionaryArray.from_arrays(indices, found.dictionary)
     ids = id_column(ids)
-    numbers = numbers_of(ids)
-    codes = numbers.codes.astype(np.int64, copy=False)
-    queries = ids.dictionary.take(ids.indices.take(pa.array(numbers.first_rows)))
-    return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {row + first_row}")
+    coded = numbers_of(ids)
+    codes = coded.codes.astype(np.int64, copy=False)
+    queries = ids.dictionary.take(ids.indices.take(pa.array(coded.first_rows)))
+    blame = Blame(numbers=numbers)
+    return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {blame.number(row)}")
 
 
 def by_document(side: Side, names: pa.Array) -> Side:
@@ -175,17 +172,18 @@ def by_document(side: Side, names: pa.Array) -> Side:
     starts, values = np.flatnonzero(new), side.values[order]
     judged = values >= 0
     ends = offsets_from(judged)[np.append(starts, len(order))]
-    return _rows_of(side, order[starts])._replace(
+    return rows_of(side, order[starts])._replace(
         values=np.maximum.reduceat(values, starts) if len(starts) else values,
         intents=IntentGrades(ends, number[judged], values[judged]),
     )
 
 
-def _rows_of(side: Side, rows: Array) -> Side:
+def rows_of(side: Side, rows: Array) -> Side:
     return side._replace(
         codes=side.codes[rows],
         docs=side.docs.take(column_of(rows)),
         values=side.values[rows],
+        intents=None if side.intents is None else side.intents.take(rows),
         place=lambda row: side.place(int(rows[row])),
     )
 
@@ -239,43 +237,22 @@ def text_side(
         return f"{name}, line {lines.line_of(row)}"
 
     values, tag = (lines.values, lines.last[5:6]) if role == "score" else (whole(lines.values), [])
-    if lines.form is RANKED:
-        with np.errstate(invalid="ignore"):
-            is_rank = (values >= 0) & (values == np.floor(values)) & (values < 1 << 53)
-        if not is_rank.all():
-            row = int(np.argmin(is_rank))
-            raise SourceError(
-                f"{place(row)}: the rank is {values[row]:g}; wanted a whole number, 1 for the best: "
-                f"{RANKED.wanted}"
-            )
-        values = negate(values)
     side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, "".join(tag))
-    side = side._replace(is_ordered=lines.form is RANKED)
+    side = by_rank(side) if lines.form is RANKED else side
     side = side if roles is None else in_order(side, role, roles)
     return by_document(side, lines.intents) if intents else side
 
 
-def format_of_side(name: str, *, has_rank: bool) -> Format:
-    """The format of judgments or a run. Raises `SourceError` for a file that cannot be read."""
-    if _is_many(name):
-        return TABLE
-    with unpacked(name) as stream:
-        if isinstance(stream, io.FileIO) and not stream.seekable():
-            return TREC  # a pipe, from which what is read is gone
-        return format_of(name, bytes(stream.read(LOOK)), has_rank=has_rank)
-
-
-def _is_many(name: str) -> bool:
-    """Whether a path may stand for several files: a folder, or a pattern."""
-    is_pattern = any(sign in name for sign in "*?[")
-    if "://" in name:
-        from pyarrow import fs
-
-        system, inside = file_system(name)
-        kind = system.get_file_info(inside).type
-        return bool(kind == fs.FileType.Directory or (is_pattern and kind == fs.FileType.NotFound))
-    path = Path(name)
-    return path.is_dir() or (is_pattern and not path.exists())
+def by_rank(side: Side) -> Side:
+    """A side whose values are ranks, of which the lowest is the best."""
+    values = side.values
+    with np.errstate(invalid="ignore"):
+        is_rank = (values >= 0) & (values == np.floor(values)) & (values < 1 << 53)
+    if not is_rank.all():
+        row = int(np.argmin(is_rank))
+        found = f"{side.place(row)}: the rank is {values[row]:g}"
+        raise SourceError(f"{found}; wanted a whole number, 1 for the best: {RANKED.wanted}")
+    return side._replace(values=negate(values), is_ordered=True)
 
 
 # ---- tables ----
@@ -345,9 +322,10 @@ def _find_grades(names: list[str], roles: Roles) -> str | None:
 
 
 def table_side(
-    name: str, table: pa.Table, found: _Found, role: Role, first_row: int = 0, *, is_text: bool = False
+    name: str, table: pa.Table, found: _Found, role: Role, numbers: int | Array = 0, *, is_text: bool = False
 ) -> Side:
-    graded, roles, blame = None, found.roles, Blame(numbers=first_row)
+    """A side of rows of a table with these numbers, or the first of which has this number."""
+    graded, roles, blame = None, found.roles, Blame(numbers=numbers)
     of_values, of_queries = found.value or "", dict[str, Any]()
     try:
         named = [each for each in (found.query, found.doc_id, found.intent) if each is not None]
@@ -372,25 +350,27 @@ def table_side(
         else:  # nulls are NaN, which pandas writes as null: refused or ranked last where they are joined
             values = scores_in(columns, table[of_values], blame)
         if found.kept:
-            of_queries = _columns_of_queries(table, found, first_row, is_text=is_text)
+            of_queries = _columns_of_queries(table, found, numbers, is_text=is_text)
     except FastndcgError as error:
         parts = (part for part in error.parts if part != JOINED)  # which these judgments are not
         raise type(error)(f"{name}: ", *parts) from None
-    side = side_of(name, query, doc, values, first_row)._replace(
+    side = side_of(name, query, doc, values, numbers)._replace(
         query_name=found.query, column=of_values, is_ordered=roles.ascending, **of_queries
     )
     intents = combine(intent[0]) if intent else None
     if graded is not None:
         rows = np.flatnonzero(graded)
-        side = _rows_of(side, rows)
+        side = rows_of(side, rows)
         intents = None if intents is None else intents.take(column_of(rows))
     return side if intents is None else by_document(side, intents)
 
 
-def _columns_of_queries(table: pa.Table, found: _Found, first_row: int, *, is_text: bool) -> dict[str, Any]:
+def _columns_of_queries(
+    table: pa.Table, found: _Found, numbers: int | Array, *, is_text: bool
+) -> dict[str, Any]:
     """Fields of a side: the kept columns and weights of its queries."""
     weight = found.roles.weight
-    of_queries = columns_of_queries(table, found.query, found.kept, first_row)
+    of_queries = columns_of_queries(table, found.query, found.kept, numbers)
     weights = None if weight is None else numbers_in(weight, of_queries[weight], "weights", BY_ROW)
     names = [name for name in found.kept if name != weight]
     columns = [of_queries[name] for name in names]

@@ -6,6 +6,7 @@ queries.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from fastndcg.common.arrow_types import column_of, decode
 from fastndcg.common.later import pa
 from fastndcg.common.progress import Progress, Task
-from fastndcg.errors import InputError
+from fastndcg.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -57,6 +58,7 @@ class RankingsStream(ABC):
     grouped: bool | None
     _scoring_threads: int = 1  # used where `evaluate` is called without `threads`
     _progress: Progress = None
+    _is_in_order: bool = True  # whether queries come in the order of results where rows are grouped
     _documents: int = 0  # of the last evaluation
 
     @abstractmethod
@@ -69,7 +71,9 @@ class RankingsStream(ABC):
 
     @abstractmethod
     def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
-        """All rankings and the first row of each query. Neither rows nor queries need be in order."""
+        """All rankings, and the first row of each query or what else says their order. Neither rows nor
+        queries need be in order.
+        """
 
     @abstractmethod
     def _nothing(self) -> Rankings:
@@ -105,7 +109,7 @@ def evaluate_stream(
     `score` evaluates one part. `sink` receives each part's results; if rows are not grouped by query, all
     results at the end.
     """
-    is_grouped = True
+    is_grouped = stream._is_in_order
     with Task("Reading and scoring", "rows", stream._progress):
         while True:
             try:
@@ -187,3 +191,36 @@ def _join(parts: list[Scores]) -> Scores:
         weight = np.concatenate([part.weight for part in parts if part.weight is not None])
     queries = pa.concat_tables([part.queries for part in parts]).unify_dictionaries()
     return first._join(parts, queries, weight)
+
+
+# ---- memory ----
+
+_MEMORY = 128 << 20
+_LEAST_MEMORY = 1 << 20
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def bytes_of(memory: int | str | None) -> int:
+    """A number of bytes, from a number or a text such as "2GB".
+
+    >>> bytes_of("512 MB"), bytes_of("1.5g")
+    (536870912, 1610612736)
+    """
+    number = float(_MEMORY)
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", memory, re.IGNORECASE)
+        if found is None:
+            raise InputError(f'memory="{memory}" is not an amount of memory; wanted bytes, or as in "512 MB"')
+        number = float(found[1]) * (1 << _UNITS[found[2].lower()])
+    elif memory is not None:
+        if isinstance(memory, bool) or not isinstance(memory, int | float | np.number):
+            raise InputTypeError(
+                f'memory={memory!r} is not an amount of memory; wanted bytes, or as in "512 MB"'
+            )
+        number = float(memory)
+    if not _LEAST_MEMORY <= number < 1 << 60:
+        raise InputError(
+            f"memory={memory!r} is too {'little' if number < _LEAST_MEMORY else 'much'}; "
+            'wanted at least "1 MB"'
+        )
+    return int(number)

@@ -22,9 +22,9 @@ from fastndcg.errors import ColumnError, InputTypeError, SourceError, check_choi
 from fastndcg.rankings.oddities import Names, warn_of_oddities
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
 from fastndcg.sources.csv import CSV
-from fastndcg.sources.formats import LOOK, NESTED, TABLE, TREC, looks_like_rank_eval
+from fastndcg.sources.formats import LOOK, NESTED, TABLE, TREC, format_of_side, looks_like_rank_eval
 from fastndcg.sources.frames import is_table, source_of
-from fastndcg.sources.joins import check_documents, join
+from fastndcg.sources.joins import join
 from fastndcg.sources.nested_sides import (
     WANTED,
     is_rank_eval,
@@ -41,7 +41,6 @@ from fastndcg.sources.sides import (
     Side,
     Taken,
     find_columns,
-    format_of_side,
     in_order,
     refuse_columns,
     table_side,
@@ -128,7 +127,7 @@ def read_trec(
     >>> rankings.offsets, rankings.relevance, rankings.is_judged
     (array([0, 2, 2]), array([0, 2]), array([False,  True]))
     """
-    _check_options(missing, ties)
+    check_options(missing, ties)
     check_choice("nan", nan, get_args(NaN))
     check_threads(threads)
     dtype = np.dtype(score_dtype)
@@ -228,15 +227,15 @@ def read_qrels_runs(
 
     Raises as it does.
     """
-    _check_options(missing, ties)
+    check_options(missing, ties)
     check_threads(threads)
-    roles = _with_intents(roles, intents)
+    roles = with_intents(roles, intents)
     judged, of_judged = None, None
     for run in runs:
         with report_progress(progress, *([qrels] if judged is None else []), run):
             if judged is None:
-                judged, of_judged = _file_side(qrels, "relevance", roles, threads, intents=bool(intents))
-            scored, of_scored = _file_side(run, "score", roles, threads)
+                judged, of_judged = file_side(qrels, "relevance", roles, threads, intents=bool(intents))
+            scored, of_scored = file_side(run, "score", roles, threads)
         yield _examined(judged, scored, missing, ties, roles.nan, threads), of_judged, of_scored
 
 
@@ -253,18 +252,18 @@ def rankings_from_qrels_run(
     >>> rankings_from_qrels_run({"q1": {"a": 1, "b": 0}}, {"q1": {"b": 0.5, "c": 0.1}}, Roles()).is_judged
     array([ True, False])
     """
-    _check_options(missing, ties)
-    roles = _with_intents(roles, intents)
+    check_options(missing, ties)
+    roles = with_intents(roles, intents)
     judged = given_side("qrels", qrels, "relevance", roles, intents=bool(intents))
     return _examined(judged, given_side("run", run, "score", roles), missing, ties, roles.nan)
 
 
-def _check_options(missing: str, ties: str) -> None:
+def check_options(missing: str, ties: str) -> None:
     check_choice("missing", missing, get_args(Missing))
     check_choice("ties", ties, get_args(TieOrder))
 
 
-def _with_intents(roles: Roles, intents: bool | str) -> Roles:
+def with_intents(roles: Roles, intents: bool | str) -> Roles:
     """The same roles, with the column of intents where one is named."""
     if not isinstance(intents, bool | str):
         raise InputTypeError(
@@ -273,7 +272,7 @@ def _with_intents(roles: Roles, intents: bool | str) -> Roles:
     return replace(roles, intents=intents) if isinstance(intents, str) else roles
 
 
-def _file_side(
+def file_side(
     path: PathLike, role: Role, roles: Roles, threads: int | None, *, intents: bool = False
 ) -> tuple[Side, Taken | None]:
     """A side, and the columns that were taken of it; None of a TREC file, which has none."""
@@ -310,7 +309,7 @@ def _file_side(
 def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
     """Judgments or a run in memory, or their path. Raises as `Rankings.from_qrels_run` does."""
     if isinstance(data, str | os.PathLike):
-        return _file_side(data, role, roles, None, intents=intents)[0]
+        return file_side(data, role, roles, None, intents=intents)[0]
     if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
         data = data.to_dict()  # ranx's Qrels and Run
     if not isinstance(data, Mapping) and is_rank_eval(getattr(data, "body", None)):
@@ -344,16 +343,20 @@ def has_columns(data: Mapping[Any, Any]) -> bool:
 def _examined(
     qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, threads: int | None = None
 ) -> Rankings:
-    """The rankings of both sides. Raises if their ids never meet, and warns if they look wrong."""
+    """The rankings of both sides. Warns if they look wrong."""
     rankings = join(qrels, run, missing, ties, nan, threads)
-    check_documents(qrels, run, rankings)
+    known = names_of_both(qrels, run)
+    # the join puts rows in order of their scores; ranks are known by the order in which they were given
+    changes = np.flatnonzero(np.diff(run.codes)) + 1
+    ranks = run.values, np.concatenate([[0], changes, [len(run.codes)]])
+    return warn_of_oddities(rankings, known, ranks)
+
+
+def names_of_both(qrels: Side, run: Side) -> Names:
+    """How warnings of oddities call the grades and scores of both sides."""
     grades, scores = (
         f'column "{side.column}" of {side.name}' if side.column else f"the {what} of {side.name}"
         for side, what in ((qrels, "grade"), (run, "score"))
     )
     both = bool(qrels.column and run.column)
-    known = Names(grades, scores, run.column, run.is_ordered, are_columns=both, are_joined=True)
-    # the join puts rows in order of their scores; ranks are known by the order in which they were given
-    changes = np.flatnonzero(np.diff(run.codes)) + 1
-    ranks = run.values, np.concatenate([[0], changes, [len(run.codes)]])
-    return warn_of_oddities(rankings, known, ranks)
+    return Names(grades, scores, run.column, run.is_ordered, are_columns=both, are_joined=True)

@@ -290,3 +290,10 @@ def first_line(error: BaseException) -> str:
     """An error of Arrow in one line, without its closing full stop."""
     lines: Iterable[str] = str(error).splitlines()
     return next(iter(lines), type(error).__name__).strip().rstrip(".")
+
+
+def whole(values: npt.NDArray[np.float64]) -> Array:
+    """Grades as integers where all of them are."""
+    with np.errstate(invalid="ignore"):
+        integers = values.astype(np.int64)
+    return integers if np.array_equal(integers, values) and (abs(integers) < 1 << 53).all() else values

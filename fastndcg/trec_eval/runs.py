@@ -13,11 +13,12 @@ from fastndcg.common.arrays import offsets_from, runs_of
 from fastndcg.common.arrow_types import array_of, column_of, places_of
 from fastndcg.errors import InputError, SourceError
 from fastndcg.sources.csv import CSV
-from fastndcg.sources.formats import TABLE, TREC
+from fastndcg.sources.formats import TABLE, TREC, format_of_side
 from fastndcg.sources.joins import join
-from fastndcg.sources.lines import INTENTS, PREFERENCES, read_lines, whole
+from fastndcg.sources.lines import INTENTS, PREFERENCES, read_lines
 from fastndcg.sources.opening import path_of, report_progress
-from fastndcg.sources.sides import Side, check_values, format_of_side, name_of, plain_ids, text_side
+from fastndcg.sources.sides import Side, check_values, name_of, plain_ids, text_side
+from fastndcg.sources.values import whole
 from fastndcg.trec_eval.preferred import Preferences
 from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Form, Int64, Ranked, Release, rows_of
 

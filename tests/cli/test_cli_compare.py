@@ -488,7 +488,7 @@ def test_score_by_columns(folder, monkeypatch):
     text = run("score", *words, "--confidence", 0.9).stdout
     assert text.count("  small\n") == expected["small"].to_pylist().count(True) > 0
     assert text.count("nDCG@5") == 1 + len(expected)
-    monkeypatch.setattr("fastndcg.sources.scan._LEAST_MEMORY", 1)
+    monkeypatch.setattr("fastndcg.sources.streams._LEAST_MEMORY", 1)
     streamed = run("score", *words, "--confidence", 0.9, "--format", "json", "--memory", "4KB")
     assert streamed.exit_code == 0, streamed.stderr
     assert json.loads(streamed.stdout) == facts
@@ -542,7 +542,7 @@ def test_predictions_are_no_results_though_a_column_is_called_as_a_measure(folde
 
 
 def test_score_adds_anchors(folder, monkeypatch):
-    monkeypatch.setattr("fastndcg.sources.scan._LEAST_MEMORY", 1)
+    monkeypatch.setattr("fastndcg.sources.streams._LEAST_MEMORY", 1)
     words = [folder / "base.parquet", "-m", "nDCG@3", "-m", "AP", "--anchors"]
     found = fn.anchors(fn.read_parquet(folder / "base.parquet"), "nDCG@3, AP")
     for more in ([], ["--memory", "4KB"]):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, Rankings, scan_arrow
-from fastndcg.sources import scan
+from fastndcg.sources import scan, streams
 
 MEASURES = ["nDCG@3", "nDCG(ties='input', gain='exp2')", "NumRet"]
 OPTIONS = {"keep": ["lang", "kind"], "weight": "traffic"}
@@ -21,7 +21,7 @@ OPTIONS = {"keep": ["lang", "kind"], "weight": "traffic"}
 
 @pytest.fixture(autouse=True)
 def _little_memory(monkeypatch):
-    monkeypatch.setattr(scan, "_LEAST_MEMORY", 1)
+    monkeypatch.setattr(streams, "_LEAST_MEMORY", 1)
 
 
 def rows(n_queries=60, *, text=False, mixed=False, seed=0):

@@ -16,7 +16,7 @@ import pytest
 import fastndcg as fn
 from fastndcg.errors import SourceError
 from fastndcg.scores.storage import results_file
-from fastndcg.sources import scan
+from fastndcg.sources import streams
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them")
 
@@ -263,7 +263,7 @@ def write(table, path):
 @pytest.mark.parametrize("order", [range(5), IN_ANY_ORDER])
 @pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl", "a.feather"])
 def test_a_document_that_two_files_hold_is_refused(name, order, tmp_path, monkeypatch):
-    monkeypatch.setattr(scan, "_LEAST_MEMORY", 1)
+    monkeypatch.setattr(streams, "_LEAST_MEMORY", 1)
     table, other = DOUBLED.take(pa.array(order)), DOUBLED.filter(pa.compute.equal(DOUBLED["qid"], "b"))
     write(table, tmp_path / f"1{name}")
     folders = {}

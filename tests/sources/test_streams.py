@@ -22,9 +22,9 @@ import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_parquet
 from fastndcg.common import files
 from fastndcg.scores.storage import results_file
-from fastndcg.sources import groups, parquet, scan
+from fastndcg.sources import groups, parquet, scan, streams
 from fastndcg.sources.groups import SeenKeys, keys_of
-from fastndcg.sources.scan import bytes_of
+from fastndcg.sources.streams import bytes_of
 
 pytestmark = pytest.mark.compiled
 
@@ -34,7 +34,7 @@ SMALL = 4000  # bytes: some ten rows at a time
 
 @pytest.fixture(autouse=True)
 def _little_memory(monkeypatch):
-    monkeypatch.setattr(scan, "_LEAST_MEMORY", 1)
+    monkeypatch.setattr(streams, "_LEAST_MEMORY", 1)
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path):
     code = f"""
         import fastndcg as fn
         from fastndcg.sources import scan
-        scan._LEAST_MEMORY = 1
+        streams._LEAST_MEMORY = 1
         kept = iter(fn.scan_parquet({str(path)!r}, memory=4000))
         print(next(kept).n_queries > 0)
     """
@@ -379,7 +379,7 @@ def test_memory(text, size):
 
 @pytest.mark.parametrize("memory", ["much", "-1MB", "1 XB", 10, True, [1]])
 def test_memory_that_is_none(tmp_path, memory, monkeypatch):
-    monkeypatch.setattr(scan, "_LEAST_MEMORY", 1 << 20)
+    monkeypatch.setattr(streams, "_LEAST_MEMORY", 1 << 20)
     path = write(rows(), tmp_path / "a.parquet")
     with pytest.raises((InputError, InputTypeError), match="memory="):
         scan_parquet(path, memory=memory)
@@ -672,7 +672,7 @@ LIMITED = """
     import resource, sys
     from fastndcg.__main__ import main
     from fastndcg.sources import scan
-    scan._LEAST_MEMORY = 1
+    streams._LEAST_MEMORY = 1
     limit = int(sys.argv.pop(1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     main()
@@ -711,7 +711,7 @@ def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
         import sys, time
         from fastndcg.__main__ import main
         from fastndcg.sources import scan
-        scan._LEAST_MEMORY = 1
+        streams._LEAST_MEMORY = 1
         mark = sys.argv.pop()
         def tell(self, done):
             if done > 2000:

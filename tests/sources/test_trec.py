@@ -21,7 +21,7 @@ from pyarrow import fs
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import joins, lines, opening, paths, sides
+from fastndcg.sources import formats, joins, lines, opening, paths, sides
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
@@ -339,7 +339,7 @@ def stored(tmp_path, monkeypatch):
         return (store, unquote(uri.removeprefix("store://"))) if uri.startswith("store:") else known(uri)
 
     known = opening.file_system
-    for module, name in ((opening, "file_system"), (sides, "file_system"), (paths, "_filesystem")):
+    for module, name in ((opening, "file_system"), (formats, "file_system"), (paths, "_filesystem")):
         monkeypatch.setattr(module, name, from_uri)
     return {"file": folder.as_uri(), "store": "store://a%20folder"}
 
