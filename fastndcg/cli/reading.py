@@ -24,7 +24,9 @@ from fastndcg.sources.columns import Roles
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.opened import Opened
+    from fastndcg.sources.run_stream import RunStream
     from fastndcg.sources.scan import FileStream
+    from fastndcg.sources.sides import Taken
     from fastndcg.typing import Missing
 
 NaN = StrEnum("NaN", ["refuse", "last"])  # documents without a score
@@ -310,16 +312,44 @@ def read_qrels_runs(
     of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
     each = trec.read_qrels_runs(qrels, runs, roles, missing, intents=of_intents, threads=threads)
     for run, (rankings, judged, scored) in zip(runs, each, strict=True):
-        if roles.score is not None and scored is None:
-            note(f"--score has no meaning with {run}: the score of a TREC run is its fifth field")
-        taken: Columns = {}
-        for role in ("query", "doc_id", "relevance", "score", "rank"):
-            names = [side[role] for side in (judged or {}, scored or {}) if role in side]
-            if len(set(names)) > 1:
-                taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
-            elif names:
-                taken[role] = names[0]
-        yield rankings, taken if roles.weight is None else taken | {"weight": roles.weight}
+        yield rankings, _columns_of_both(run, judged, scored, roles)
+
+
+def scan_run(
+    qrels: str,
+    run: str,
+    roles: Roles,
+    measures: Iterable[Measure],
+    threads: int | None,
+    missing: Missing,
+    memory: str | None,
+) -> tuple[RunStream, Columns] | None:
+    """A run that takes too much memory to be read at once, as `scan_rankings`; None of another."""
+    from fastndcg.sources.given import IN_MEMORY
+    from fastndcg.sources.opened_runs import is_large
+    from fastndcg.sources.run_stream import stream_of_run
+    from fastndcg.sources.streams import bytes_of
+
+    with refusing("--memory: "):
+        budget = None if memory is None else bytes_of(memory)
+    if not is_large(run, roles, IN_MEMORY if budget is None else budget):
+        return None
+    of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
+    stream = stream_of_run(qrels, run, roles, missing, intents=of_intents, threads=threads, memory=budget)
+    return stream, _columns_of_both(run, *stream.taken, roles)
+
+
+def _columns_of_both(run: str, judged: Taken | None, scored: Taken | None, roles: Roles) -> Columns:
+    if roles.score is not None and scored is None:
+        note(f"--score has no meaning with {run}: the score of a TREC run is its fifth field")
+    taken: Columns = {}
+    for role in ("query", "doc_id", "relevance", "score", "rank"):
+        names = [side[role] for side in (judged or {}, scored or {}) if role in side]
+        if len(set(names)) > 1:
+            taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
+        elif names:
+            taken[role] = names[0]
+    return taken if roles.weight is None else taken | {"weight": roles.weight}
 
 
 class System(NamedTuple):

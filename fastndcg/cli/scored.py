@@ -25,6 +25,7 @@ from fastndcg.cli.reading import (
     read_qrels_runs,
     read_rankings,
     scan_rankings,
+    scan_run,
 )
 from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError, about
@@ -125,21 +126,32 @@ class How:
 
     def score_chosen(self, chosen: Opened, measures: list[Measure], out: Path | None) -> Scored:
         """As `score_opened`, of files whose columns are chosen."""
-        from fastndcg.scores.storage import results_file
         from fastndcg.sources.opening import names_of
 
         taken = chosen.columns.taken
         with about(names_of(chosen.paths)):
             stream = scan_rankings(chosen, self.memory, self.threads)
             if stream is not None:
-                nowhere = nullcontext(_NOWHERE if self.signed else None)
-                with nowhere if out is None else results_file(out) as file:
-                    scores = evaluate(stream, measures, convention=self.convention, sink=file)
-                return Scored(scores, stream._documents, taken, None, self._anchors(stream, measures))
+                return self.score_stream(stream, taken, measures, out)
             scored = self.score(read_rankings(chosen), measures, taken)
         if out is not None:
             write_out(out, [scored])
         return scored
+
+    def score_stream(
+        self,
+        stream: FileStream,
+        taken: Columns,
+        measures: list[Measure],
+        out: Path | None,
+        name: str | None = None,
+    ) -> Scored:
+        from fastndcg.scores.storage import results_file
+
+        nowhere = nullcontext(_NOWHERE if self.signed else None)
+        with nowhere if out is None else results_file(out) as file:
+            scores = evaluate(stream, measures, convention=self.convention, sink=file)
+        return Scored(scores, stream._documents, taken, name, self._anchors(stream, measures))
 
     def _anchors(
         self, rankings: Rankings | FileStream, measures: list[Measure], **options: Any
@@ -240,15 +252,29 @@ class Inputs:
         missing: Missing = "zero",
         *,
         named: bool = True,
+        in_parts: bool = False,
     ) -> Iterator[Scored]:
-        """Each run, with all judged queries; stored results with the measures `stored`, or all of theirs."""
-        runs = self._sources.runs
-        to_read = [run for run in runs if run not in self.stored]
+        """Each run, with all judged queries; stored results with the measures `stored`, or all of theirs.
+
+        `in_parts`: a run that takes too much memory is read a part at a time, and what is known of its
+        rankings is not returned.
+        """
+        runs, how = self._sources.runs, self._how
+        large = {}
+        for run in runs if in_parts else ():
+            if run not in self.stored:
+                large[run] = scan_run(
+                    self._sources.qrels, run, self._roles, asked, how.threads, missing, how.memory
+                )
+        to_read = [run for run in runs if run not in self.stored and large.get(run) is None]
         each = read_qrels_runs(self._sources.qrels, to_read, self._roles, asked, self._how.threads, missing)
         for run, name in zip(runs, name_runs(runs) if named else [None], strict=True):
             if run in self.stored:
                 of_run = self.stored[run]
                 yield from stored_results(of_run, stored or of_run.measures, name)
+            elif (found := large.pop(run, None)) is not None:
+                with about(run):
+                    yield how.score_stream(*found, asked, None, name)
             else:
                 rankings, columns = next(each)
                 with about(run):

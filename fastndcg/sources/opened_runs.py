@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_side
 from fastndcg.sources.given import open_tables
 from fastndcg.sources.lines import RANKED, Block, Form
 from fastndcg.sources.opened import OfText, Opened, OpenedFiles
-from fastndcg.sources.opening import path_of, reading
+from fastndcg.sources.opening import Held, path_of, reading
+from fastndcg.sources.scan import threads_ahead
 from fastndcg.sources.sides import Side, by_rank, find_columns, in_order, refuse_columns, side_of, table_side
 from fastndcg.sources.streams import ReadAgainError
 
@@ -29,12 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from fastndcg.sources.ahead import Reader
+    from fastndcg.sources.sides import Taken
     from fastndcg.typing import Path as PathLike
 
 Int64 = npt.NDArray[np.int64]
 
 _COLUMNS = Columns(query="query", doc_id="document", relevance="score", score="score")
 _BLOCK = 1 << 20  # bytes that are parsed together
+_JOINING = 3  # times the bytes of its columns that a run takes while it is joined
+_UNPACKED = 10  # times as many bytes as a file has may come out of it
 _BLOCKS = 8  # of a table: to join and to score fewer rows at a time took longer for each
 
 
@@ -43,6 +48,7 @@ class Run(NamedTuple):
 
     opened: Opened
     side_of: Callable[[pa.Table, int | Int64], Side]
+    taken: Taken | None  # its columns, where they have names
 
 
 def open_run(path: PathLike, roles: Roles, threads: int) -> Run:
@@ -58,7 +64,7 @@ def open_run(path: PathLike, roles: Roles, threads: int) -> Run:
     if kind is TREC:
         refuse_columns(name, "score", roles, "a run whose fields have no names")
         run = _open_lines(name, threads)
-        return Run(run, partial(run.side_of, roles))
+        return Run(run, partial(run.side_of, roles), None)
     opened = open_tables([name], threads, None if kind is TABLE else kind)
     try:
         found = find_columns(opened.first, opened.names, "score", roles, intents=False)
@@ -78,7 +84,21 @@ def open_run(path: PathLike, roles: Roles, threads: int) -> Run:
             table = table.set_column(table.column_names.index(column), column, ids)
         return table_side(name, table, found, "score", numbers + opened.first_row)
 
-    return Run(chosen, side)
+    return Run(chosen, side, found.taken("score"))
+
+
+def is_large(path: str, roles: Roles, limit: int) -> bool:
+    """Whether to join a run at once takes more than `limit` bytes, so that it is better read in parts.
+
+    A file of less text is not opened to find out, and what is in memory already is not large. Raises as
+    `open_run` does.
+    """
+    if isinstance(path, Held) or (Path(path).is_file() and Path(path).stat().st_size * _UNPACKED < limit):
+        return False
+    if format_of_side(path, has_rank=True) is NESTED:
+        return False
+    rows, per_row = open_run(path, roles, threads_ahead(None)).opened.size()
+    return rows * per_row * _JOINING > limit
 
 
 def _pointed(opened: Opened) -> list[str]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fastndcg.rankings.grouping import Grouped
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.opened_runs import Run
-    from fastndcg.sources.sides import Side
+    from fastndcg.sources.sides import Side, Taken
     from fastndcg.typing import JoinKeywords, Missing, NaN, TieOrder
     from fastndcg.typing import Path as PathLike
 
@@ -98,14 +98,28 @@ def scan_qrels_run(
     >>> scores["P@2"]
     array([0.5, 0. ])
     """
+    named = Roles.of(roles, "scan_qrels_run", OF_ONE_TABLE)
+    return stream_of_run(qrels, run, named, missing, ties, intents, threads, memory=memory, progress=progress)
+
+
+def stream_of_run(
+    qrels: PathLike,
+    run: PathLike,
+    roles: Roles,
+    missing: Missing,
+    ties: TieOrder = "docid_desc",
+    intents: bool | str = False,
+    threads: int | None = None,
+    **options: Any,
+) -> RunStream:
+    """What `scan_qrels_run` returns, of roles that are named. Raises as it does."""
     check_options(missing, ties)
-    named = with_intents(Roles.of(roles, "scan_qrels_run", OF_ONE_TABLE), intents)
-    workers = threads_ahead(threads)
-    judged, _ = file_side(qrels, "relevance", named, check_threads(threads), intents=bool(intents))
-    opened = open_run(run, named, workers)
-    return RunStream(
-        judged, opened, missing, ties, named.nan, threads=workers, memory=memory, progress=progress
-    )
+    roles, workers = with_intents(roles, intents), threads_ahead(threads)
+    opened = open_run(run, roles, workers)
+    judged, of_judged = file_side(qrels, "relevance", roles, check_threads(threads), intents=bool(intents))
+    stream = RunStream(judged, opened, missing, ties, roles.nan, threads=workers, **options)
+    stream.taken = of_judged, opened.taken
+    return stream
 
 
 class RunStream(FileStream):
@@ -114,6 +128,7 @@ class RunStream(FileStream):
     """
 
     _is_in_order = False
+    taken: tuple[Taken | None, Taken | None] = None, None  # columns of the judgments and of the run
 
     def __init__(
         self, qrels: Side, run: Run, missing: Missing, ties: TieOrder, nan: NaN, **options: Any

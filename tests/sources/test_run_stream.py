@@ -260,3 +260,35 @@ def test_memory_does_not_grow_with_the_run(tmp_path):
         peaks.append(int(commands.printed(PEAK, tmp_path / "qrels", path)) >> 10)
     # its texts grow by 125 MB, its rows by 150
     assert peaks[1] - peaks[0] < 100
+
+
+@pytest.mark.parametrize("kind", ["trec.gz", "marco", "parquet", "csv"])
+def test_the_command_line_reads_large_runs_in_parts(tmp_path, kind, monkeypatch):
+    qrels, run = _both("shuffled")
+    (tmp_path / "qrels").write_text(_lines(qrels, "query", "intent", "docid", "relevance"))
+    path = _write(tmp_path, kind, run)
+    made, init = [], fn.RunStream.__init__
+    monkeypatch.setattr(
+        fn.RunStream, "__init__", lambda self, *a, **k: made.append(self) or init(self, *a, **k)
+    )
+    few = tmp_path / "few"
+    few.write_text("q9 Q0 D1 1 0.5 me\n")
+    for words in (
+        ["-m", "nDCG@10", "-m", "AP"],
+        ["--missing", "skip", "--format", "csv", "--out", "OUT"],
+        ["-m", "AP", "--format", "json", "--confidence", "0.95"],
+        ["--convention", "trec_eval"] if kind == "trec.gz" else ["-m", "P@5", "--anchors"],
+        ["-m", "RR", "MORE"],
+    ):
+        told = []
+        for memory in ([], ["--memory", "60KB"]):
+            out = tmp_path / f"out{len(memory)}.parquet"
+            typed = [str(out) if word == "OUT" else word for word in words if word != "MORE"]
+            files = [str(path), *([str(few)] if "MORE" in words else [])]
+            made.clear()
+            done = commands.run("score", "--qrels", tmp_path / "qrels", *typed, *memory, *files)
+            assert done.exit_code == 0 and len(made) == len(memory) // 2, done.stderr
+            told.append((done.stdout, done.stderr))
+        assert told[1] == told[0]
+        if "OUT" in words:
+            assert pq.read_table(tmp_path / "out2.parquet").equals(pq.read_table(tmp_path / "out0.parquet"))

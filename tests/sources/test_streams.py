@@ -286,7 +286,7 @@ def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path):
     path = write(rows(400), tmp_path / "a.parquet")
     code = f"""
         import fastndcg as fn
-        from fastndcg.sources import scan
+        from fastndcg.sources import scan, streams
         streams._LEAST_MEMORY = 1
         kept = iter(fn.scan_parquet({str(path)!r}, memory=4000))
         print(next(kept).n_queries > 0)
@@ -671,7 +671,7 @@ def test_a_disk_that_is_full_while_rows_are_set_aside(tmp_path, spool, monkeypat
 LIMITED = """
     import resource, sys
     from fastndcg.__main__ import main
-    from fastndcg.sources import scan
+    from fastndcg.sources import scan, streams
     streams._LEAST_MEMORY = 1
     limit = int(sys.argv.pop(1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -710,7 +710,7 @@ def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
     slow = """
         import sys, time
         from fastndcg.__main__ import main
-        from fastndcg.sources import scan
+        from fastndcg.sources import scan, streams
         streams._LEAST_MEMORY = 1
         mark = sys.argv.pop()
         def tell(self, done):
