@@ -54,13 +54,11 @@ class Run(NamedTuple):
 def open_run(path: PathLike, roles: Roles, threads: int) -> Run:
     """Open a TREC run, a run of MS MARCO, or a table. Raises as `read_qrels_run` does."""
     name = path_of(path, "run")
-    kind = format_of_side(name, has_rank=True)
+    is_pipe = not isinstance(name, Held) and "://" not in name and Path(name).is_fifo()
+    kind = NESTED if is_pipe else format_of_side(name, has_rank=True)
     if kind is NESTED:
-        raise SourceError(
-            f"{name} is JSON by query, which is read whole",
-            Step("; pass it to ", Call("read_qrels_run")),
-            ".",
-        )
+        what = "a pipe, which can be read only once" if is_pipe else "JSON by query, which is read whole"
+        raise SourceError(f"{name} is {what}", Step("; pass it to ", Call("read_qrels_run")), ".")
     if kind is TREC:
         refuse_columns(name, "score", roles, "a run whose fields have no names")
         run = _open_lines(name, threads)
