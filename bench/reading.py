@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,10 +15,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 import fastndcg as fn
+from bench import shuffled
 from bench.errors import BenchError, WrongAnswerError
-from bench.process import apart
+from bench.process import apart, whole
 from bench.record import Row, beside
-from bench.timing import take_turns
+from bench.timing import Time, fastest, take_turns
 from fastndcg.cli.sample import write_sample
 
 QUERIES = 182_000  # about 20 million documents
@@ -129,8 +131,50 @@ def measure(folder: str, queries: int, ids: str, threads: int, seconds: float) -
         )  # fmt: skip
 
 
+# whole processes, which print a mean and the memory that they took
+_PEAK = """
+import pathlib, re
+print(re.search(r"VmHWM:\\s*(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+"""
+_PROGRAMS = {
+    "ours": "import sys, fastndcg as fn\n"
+    "print(fn.evaluate(fn.scan_parquet(sys.argv[1]), 'nDCG@10').mean()['nDCG@10'])",
+    "DuckDB's SQL": "import sys, duckdb\n"
+    f"print(duckdb.connect().execute({shuffled.SQL!r}.format(path=sys.argv[1])).fetchone()[0])",
+}
+
+
+def processes(folder: Path, n_rows: int, runs: int) -> Iterator[Row]:
+    """Whole processes from Parquet to a mean, rows in any order and sorted, against DuckDB's own SQL."""
+    scattered, printed = shuffled.file_of(folder, n_rows, "int64"), folder / "printed"
+    ordered = scattered.with_stem(f"sorted-{n_rows}")
+    if not ordered.exists():
+        draft = ordered.with_suffix(".draft")
+        pq.write_table(pq.read_table(scattered).sort_by("query_id"), draft, use_dictionary=["label"])
+        draft.rename(ordered)
+    for path, order in ((ordered, "sorted"), (scattered, "in any order")):
+        times: dict[str, list[Time]] = {name: [] for name in _PROGRAMS}
+        peaks, means = dict.fromkeys(_PROGRAMS, 0), dict.fromkeys(_PROGRAMS, 0.0)
+        for _ in range(runs):
+            for name, program in _PROGRAMS.items():
+                times[name].append(whole("-c", program + _PEAK, str(path), out=printed))
+                mean, peak = printed.read_text(encoding="utf-8").split()
+                means[name], peaks[name] = float(mean), max(peaks[name], int(peak) >> 10)
+        wanted, answer = means.values()
+        if not math.isclose(answer, wanted, rel_tol=1e-9):
+            raise WrongAnswerError("nDCG@10", path.name, answer, wanted)
+        ours, base = map(fastest, times.values())
+        megabytes = " against ".join(f"{each:,}" for each in peaks.values())
+        yield beside(
+            "reading", f"{n_rows / 1e6:g} M rows {order}, whole process, as a stream", "DuckDB's SQL", "ns/doc", ours, base,
+            each=1e9 / n_rows, clock="wall", bar=1.0,
+            note=f"processor time {ours.cpu / base.cpu:.2f}x, wall {ours.wall / base.wall:.2f}x; memory {megabytes} MB",
+        )  # fmt: skip
+
+
 def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
     folder = folder or Path(tempfile.gettempdir()) / "fastndcg-bench"
+    yield from processes(folder, 400_000 if quick else 16_000_000, 2 if quick else 5)
     for ids in _BARS:
         queries = QUERIES // (40 if quick else 4 if ids.startswith("CSV") else 1)
         file_of(folder, queries, ids)

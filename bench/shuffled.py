@@ -31,7 +31,7 @@ COLUMNS = ["query_id", "label", "score"]
 MEMORY = "256MB"  # enough for the grade, the score and a number of each row
 _BARS = {"int64": (2.2, 3.0, 3.0), "text": (1.3, 2.0, 8.0)}  # in memory; as a stream; against each rival
 
-_SQL = """
+SQL = """
 with lists as (
     select query_id, arg_max(label, score, 10) as found, max(label, 10) as ideal from read_parquet('{path}') group by query_id
 ),
@@ -83,7 +83,7 @@ def as_stream(path: Path) -> np.ndarray:
 def of_duckdb(path: Path) -> float:
     import duckdb
 
-    answer = duckdb.connect().execute(_SQL.format(path=path)).fetchone()
+    answer = duckdb.connect().execute(SQL.format(path=path)).fetchone()
     return float(answer[0]) if answer else float("nan")
 
 
