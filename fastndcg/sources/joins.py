@@ -41,9 +41,12 @@ def join(
 
     Raises, or warns, where their ids hardly meet.
     """
+    import pyarrow.compute as pc
+
     check_values(qrels, "grade")
     run, meeting = with_nan(run, nan), Meeting(qrels, run.name, missing)
-    codes = judged_codes(qrels, run)
+    judged_queries, run_queries = alike(qrels.queries, run.queries)
+    codes = array_of(pc.index_in(run_queries, judged_queries), len(judged_queries)).astype(np.int64)
     returned = meeting.add_queries(run, codes)
     meeting.check_queries()
     if missing == "skip":
@@ -61,14 +64,6 @@ def with_nan(run: Side, nan: NaN) -> Side:
         run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
     check_values(run, "score")
     return run
-
-
-def judged_codes(qrels: Side, run: Side) -> Array:
-    """Which of the queries of `qrels` each query of `run` is; their number for one that they lack."""
-    import pyarrow.compute as pc
-
-    judged, returned = alike(qrels.queries, run.queries)
-    return array_of(pc.index_in(returned, judged), len(judged)).astype(np.int64)
 
 
 def join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder, threads: int | None) -> Rankings:
@@ -148,13 +143,23 @@ class Parts:
     def __init__(self, qrels: Side) -> None:
         check_values(qrels, "grade")
         self._offsets, rows = group(qrels.codes, len(qrels.queries))
-        self.whole = qrels if ascends(rows) else rows_of(qrels, rows)
+        self._whole = qrels if ascends(rows) else rows_of(qrels, rows)
+        # of a million judged queries, Arrow's table of them, anew for each part, took half of the time
+        self._code_of = {
+            each: code for code, each in enumerate(_as_bytes(plain_ids(qrels.queries)).to_pylist())
+        }
+
+    def codes(self, run: Side) -> Array:
+        """Which judged query each query of `run` is; their number for one that they lack."""
+        code_of, none = self._code_of.get, len(self._code_of)
+        queries = _as_bytes(plain_ids(run.queries)).to_pylist()
+        return np.fromiter((code_of(each, none) for each in queries), np.int64, len(queries))
 
     def of(self, queries: Array) -> tuple[Side, Array]:
         """Judgments of these queries, which ascend, and the code of each query among them."""
         starts = self._offsets[queries]
         rows = runs_of(starts, self._offsets[queries + 1] - starts)
-        return _of_queries(rows_of(self.whole, rows), queries)
+        return _of_queries(rows_of(self._whole, rows), queries)
 
 
 def _by_falling_score(
@@ -190,11 +195,12 @@ def alike(left: Any, right: Any) -> tuple[pa.Array, pa.Array]:
         for kind in (pa.int64(), pa.uint64()):
             with suppress(pa.ArrowInvalid):
                 return both[0].cast(kind), both[1].cast(kind)
-    texts = (
-        ids.cast(pa.string()) if is_number else ids for ids, is_number in zip(both, numbers, strict=True)
-    )
-    one, other = (ids.cast(pa.large_binary()) for ids in texts)
+    one, other = map(_as_bytes, both)
     return one, other
+
+
+def _as_bytes(ids: pa.Array) -> pa.Array:
+    return (ids.cast(pa.string()) if pa.types.is_integer(ids.type) else ids).cast(pa.large_binary())
 
 
 def group(codes: Array, n_codes: int) -> tuple[Array, Array]:

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 Int64 = npt.NDArray[np.int64]
 
-_COLUMNS = Columns(query="query", doc_id="document", relevance="score", score="score")
 _BLOCK = 1 << 20  # bytes that are parsed together
+_BLOCKS = 8  # of a table: to join and to score fewer rows at a time took longer for each
+_LINE = 32  # bytes of a usual one
 _JOINING = 3  # times the bytes of its columns that a run takes while it is joined
 _UNPACKED = 10  # times as many bytes as a file has may come out of it
-_BLOCKS = 8  # of a table: to join and to score fewer rows at a time took longer for each
 
 
 class Run(NamedTuple):
@@ -102,18 +102,14 @@ def is_large(path: str, roles: Roles, limit: int) -> bool:
 def _pointed(opened: Opened) -> list[str]:
     """The columns whose ids are all written with ".0", as pandas writes whole numbers beside missing ones."""
     names = [name for name in (opened.columns.query, opened.columns.doc_id) if name is not None]
-    first, found = True, list[str]()
     for reader in opened.readers(names, 1 << 16):
         with closing(reader):
             for table in filter(len, reader):
                 ids = {name: plain(table[name]) for name in names}
-                has = [name for name in names if str(ids[name][0].as_py()).endswith(".0")]
-                found = has if first else [name for name in found if name in has]
-                found = [name for name in found if without_points(ids[name]) is not ids[name]]
-                if not found:
+                names = [name for name in names if without_points(ids[name]) is not ids[name]]
+                if not names:  # after the first rows, for nearly all files
                     return []
-                first = False
-    return found
+    return names
 
 
 def _open_lines(name: str, threads: int) -> RunFile:
@@ -121,17 +117,14 @@ def _open_lines(name: str, threads: int) -> RunFile:
 
     file = find_files([name], TREC)[0]
     stamp = file.stamp()
+    types = {"query": pa.large_string(), "document": pa.large_string(), "score": pa.float64()}
     return RunFile(
         format=TREC,
         paths=[name],
         threads=threads,
-        schema=pa.schema([(column, pa.null()) for column in _COLUMNS.names]),
-        columns=_COLUMNS,
-        types={
-            _COLUMNS.query or "": pa.large_string(),
-            _COLUMNS.doc_id or "": pa.large_string(),
-            _COLUMNS.score: pa.float64(),
-        },
+        schema=pa.schema(types),
+        columns=Columns(query="query", doc_id="document", relevance="score", score="score"),
+        types=types,
         files=[file],
         stamps=[stamp],
         schemas=[],
@@ -161,7 +154,7 @@ class RunFile(OpenedFiles):
         return int(max(unpacked / size, 1) * rows), per_row
 
     def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:  # noqa: ARG002
-        n_blocks, before = max(1, min(_BLOCKS, most * 32 // _BLOCK)), 0
+        n_blocks, before = max(1, min(_BLOCKS, most * _LINE // _BLOCK)), 0
         with closing(self._blocks()) as blocks:
             while some := list(islice(blocks, n_blocks)):
                 yield self._reader(some, before, names)

@@ -15,7 +15,7 @@ from fastndcg.common.threads import check_threads
 from fastndcg.errors import SourceError
 from fastndcg.rankings.oddities import Oddities
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles_of_both
-from fastndcg.sources.joins import Meeting, Parts, join_rows, judged_codes, with_nan
+from fastndcg.sources.joins import Meeting, Parts, join_rows, with_nan
 from fastndcg.sources.lines import RUN
 from fastndcg.sources.opened_runs import RunFile, open_run
 from fastndcg.sources.scan import FileStream, threads_ahead
@@ -171,7 +171,8 @@ class RunStream(FileStream):
         self._meeting.check_documents()
         if self._missing == "zero" and is_left.any():
             self._codes = np.flatnonzero(is_left)
-            yield self._found.add(self._join(self._nothing_of_run)), self._codes
+            none = np.empty(0, np.int64)
+            yield self._found.add(self._join(self._nothing_of_run, none)), self._codes
         self._found.warn_of_all()
 
     def _joined_parts(self) -> Iterator[Rankings]:
@@ -198,14 +199,14 @@ class RunStream(FileStream):
         grouped: Grouped | None = None,  # noqa: ARG002
     ) -> Rankings:
         run = with_nan(self._run.side_of(table, numbers), self._nan)
-        self._codes = self._meeting.add_queries(run, judged_codes(self._judged, run))
-        return self._join(run)
+        of_queries = self._parts.codes(run)
+        self._codes = self._meeting.add_queries(run, of_queries)
+        return self._join(run, of_queries)
 
-    def _join(self, run: Side) -> Rankings:
-        """Rankings of the queries with the codes of this part."""
+    def _join(self, run: Side, of_queries: Int64) -> Rankings:
+        """Rankings of the queries with the codes of this part; `of_queries` are those of the run's."""
         qrels, new = self._parts.of(self._codes)
-        of_rows = new[judged_codes(self._judged, run)][run.codes]
-        rankings = join_rows(qrels, run, of_rows, self._ties, self._scoring_threads)
+        rankings = join_rows(qrels, run, new[of_queries][run.codes], self._ties, self._scoring_threads)
         self._meeting.add_documents(qrels, rankings)
         changes = np.flatnonzero(np.diff(run.codes)) + 1
         self._found.ranks = run.values, np.concatenate([[0], changes, [len(run.codes)]])
