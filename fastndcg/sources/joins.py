@@ -35,11 +35,19 @@ _SAMPLE = 3  # ids that a message names
 
 
 def join(
-    qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, threads: int | None = None
+    qrels: Side,
+    run: Side,
+    missing: Missing,
+    ties: TieOrder,
+    nan: NaN,
+    threads: int | None = None,
+    *,
+    must_meet: bool = False,
 ) -> Rankings:
     """Rankings of the queries of `qrels`, with the grade of each document of `run`.
 
-    Raises, or warns, where their ids hardly meet.
+    Raises where they have no query in common, and with `must_meet` where their queries have no document in
+    common; warns where they have few.
     """
     import pyarrow.compute as pc
 
@@ -53,8 +61,9 @@ def join(
         qrels, new = _of_queries(qrels, returned)
         codes = new[codes]
     rankings = join_rows(qrels, run, codes[run.codes], ties, threads)
-    meeting.add_documents(qrels, rankings)
-    meeting.check_documents()
+    if must_meet:
+        meeting.add_documents(qrels, rankings)
+        meeting.check_documents()
     return rankings
 
 
@@ -273,7 +282,9 @@ class Meeting:
         """Add the queries of a part, of which `codes` are those in the qrels. Returns the common ones."""
         self._first = self._first or [*run.queries[: _SAMPLE + 1]]
         self._n_queries += len(run.queries)
-        found = np.unique(codes)
+        has_rows = np.zeros(len(run.queries), np.bool_)
+        has_rows[run.codes] = True
+        found = np.unique(codes[has_rows])
         self._is_common[found] = True
         return found[: np.searchsorted(found, len(self._qrels.queries))]
 

@@ -344,7 +344,7 @@ def _examined(
     qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, threads: int | None = None
 ) -> Rankings:
     """The rankings of both sides. Warns if they look wrong."""
-    rankings = join(qrels, run, missing, ties, nan, threads)
+    rankings = join(qrels, run, missing, ties, nan, threads, must_meet=True)
     known = names_of_both(qrels, run)
     # the join puts rows in order of their scores; ranks are known by the order in which they were given
     changes = np.flatnonzero(np.diff(run.codes)) + 1
