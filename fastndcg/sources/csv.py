@@ -282,9 +282,11 @@ class CsvFiles(OpenedFiles):
                 quoted_strings_can_be_null=False,
             ),
         )
-        with reading(file.path, "CSV"), file.unchanged(header.stamp), file.open_unpacking() as stream:
+        with reading(file.path, "CSV"), file.unchanged(header.stamp):
             try:
-                with pa_csv.open_csv(stream, *options) as batches:
+                # not closed here: after an error pyarrow's threads may still read ahead of it, and would
+                # then read from the file that the system opens next under its number
+                with pa_csv.open_csv(file.open_unpacking(), *options) as batches:
                     yield from batches
             except pa.ArrowInvalid as error:
                 fault = MalformedError(str(error))

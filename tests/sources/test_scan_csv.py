@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fastndcg import FastndcgError, InputError, SourceError, evaluate, read_csv, scan_csv
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.opened import OfText
+from fastndcg.sources.paths import File
 from fastndcg.sources.read import open_path
 
 SMALL = 1 << 20
@@ -177,6 +178,21 @@ def test_a_row_longer_than_a_block(tmp_path):
             read(path)
         errors.append(str(error.value))
     assert errors[0] == errors[1]
+
+
+def test_a_file_is_not_closed_while_threads_may_read_ahead_of_an_error(tmp_path, monkeypatch):
+    """They read from whatever file the system opened next under its number: once in 1,500 errors."""
+    path = _write(tmp_path / "a.csv", _table(30_000, ids="text"))
+    with path.open("a") as file:
+        file.write("q,1,high,en,1\n")
+    opened, open_unpacking = [], File.open_unpacking
+    monkeypatch.setattr(
+        File, "open_unpacking", lambda file: opened.append(open_unpacking(file)) or opened[-1]
+    )
+    with pytest.raises(SourceError, match='"score" has "high"'):
+        evaluate(scan_csv(path), "nDCG")
+    header, *parsed = opened
+    assert header.closed and parsed and not any(each.closed for each in parsed)
 
 
 def test_text_that_is_not_utf_8(tmp_path):
