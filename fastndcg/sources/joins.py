@@ -273,7 +273,7 @@ class Meeting:
     def __init__(self, qrels: Side, name: str, missing: Missing) -> None:
         self._qrels, self._run, self._missing = qrels, name, missing
         self._is_common = np.zeros(len(qrels.queries) + 1, np.bool_)
-        self._n_queries = 0  # of the run
+        self._n_queries = self._n_rows = 0  # of the run
         self._first: list[Any] = []  # queries of the run
         self._returned = self._found = 0  # common queries, and those with a judged document
         self._example: tuple[str, str, str] | None = None  # a query without one, and documents of both sides
@@ -282,6 +282,7 @@ class Meeting:
         """Add the queries of a part, of which `codes` are those in the qrels. Returns the common ones."""
         self._first = self._first or [*run.queries[: _SAMPLE + 1]]
         self._n_queries += len(run.queries)
+        self._n_rows += len(run.codes)
         has_rows = np.zeros(len(run.queries), np.bool_)
         has_rows[run.codes] = True
         found = np.unique(codes[has_rows])
@@ -308,7 +309,7 @@ class Meeting:
         """Refuse sides without a common query, and warn if they have few."""
         qrels, judged, returned = self._qrels, len(self._qrels.queries), self._n_queries
         common = np.flatnonzero(self._is_common[:-1])
-        if not judged or not returned:
+        if not judged or not self._n_rows:
             return
         if not len(common):
             raise self._nothing_in_common("query", sample(qrels.queries), sample(self._first))
