@@ -284,7 +284,6 @@ def read_rankings(chosen: Opened) -> Rankings:
 def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> FileStream | None:
     """The files as a stream, if they are too large to be read at once."""
     from fastndcg.sources.given import IN_MEMORY, scan_if_large
-    from fastndcg.sources.streams import bytes_of
 
     if memory is None:
         return scan_if_large(chosen, threads, IN_MEMORY)
@@ -293,9 +292,15 @@ def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> Fi
             f"--memory has no meaning with {chosen.format.name}, which is read whole; "
             "give Parquet or CSV to score it in parts"
         )
-    with refusing("--memory: "):
-        budget = bytes_of(memory)
+    budget = _bytes_of(memory)
     return scan_if_large(chosen, threads, budget, budget)
+
+
+def _bytes_of(memory: str) -> int:
+    from fastndcg.sources.streams import bytes_of
+
+    with refusing("--memory: "):
+        return bytes_of(memory)
 
 
 def read_qrels_runs(
@@ -309,8 +314,8 @@ def read_qrels_runs(
     """As `read_rankings`, of judgments and each run; of intents if they are named or a measure needs them."""
     from fastndcg.sources import trec
 
-    of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
-    each = trec.read_qrels_runs(qrels, runs, roles, missing, intents=of_intents, threads=threads)
+    intents = _are_of_intents(roles, measures)
+    each = trec.read_qrels_runs(qrels, runs, roles, missing, intents=intents, threads=threads)
     for run, (rankings, judged, scored) in zip(runs, each, strict=True):
         yield rankings, _columns_of_both(run, judged, scored, roles)
 
@@ -328,15 +333,18 @@ def scan_run(
     from fastndcg.sources.given import IN_MEMORY
     from fastndcg.sources.opened_runs import is_large
     from fastndcg.sources.run_stream import stream_of_run
-    from fastndcg.sources.streams import bytes_of
 
-    with refusing("--memory: "):
-        budget = None if memory is None else bytes_of(memory)
+    budget = None if memory is None else _bytes_of(memory)
     if not is_large(run, roles, IN_MEMORY if budget is None else budget):
         return None
-    of_intents = roles.intents is not None or any(measure.way == "intents" for measure in measures)
-    stream = stream_of_run(qrels, run, roles, missing, intents=of_intents, threads=threads, memory=budget)
+    intents = _are_of_intents(roles, measures)
+    stream = stream_of_run(qrels, run, roles, missing, intents=intents, threads=threads, memory=budget)
     return stream, _columns_of_both(run, *stream.taken, roles)
+
+
+def _are_of_intents(roles: Roles, measures: Iterable[Measure]) -> bool:
+    """Whether judgments are read with their intents: these are named, or a measure needs them."""
+    return roles.intents is not None or any(measure.way == "intents" for measure in measures)
 
 
 def _columns_of_both(run: str, judged: Taken | None, scored: Taken | None, roles: Roles) -> Columns:

@@ -260,14 +260,15 @@ class Inputs:
         rankings is not returned.
         """
         runs, how = self._sources.runs, self._how
-        large = {}
-        for run in runs if in_parts else ():
-            if run not in self.stored:
-                large[run] = scan_run(
-                    self._sources.qrels, run, self._roles, asked, how.threads, missing, how.memory
-                )
-        to_read = [run for run in runs if run not in self.stored and large.get(run) is None]
-        each = read_qrels_runs(self._sources.qrels, to_read, self._roles, asked, self._how.threads, missing)
+        qrels, roles = self._sources.qrels, self._roles
+        new = [run for run in runs if run not in self.stored]
+        large = {
+            run: scan_run(qrels, run, roles, asked, how.threads, missing, how.memory)
+            for run in new
+            if in_parts
+        }
+        to_read = [run for run in new if large.get(run) is None]
+        each = read_qrels_runs(qrels, to_read, roles, asked, how.threads, missing)
         for run, name in zip(runs, name_runs(runs) if named else [None], strict=True):
             if run in self.stored:
                 of_run = self.stored[run]

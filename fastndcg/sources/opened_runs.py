@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of, in_runs, plain, without_points
 from fastndcg.errors import Call, ColumnError, SourceError, Step
+from fastndcg.rankings.blame import Blame
 from fastndcg.sources import lines
 from fastndcg.sources.columns import Columns, Roles
 from fastndcg.sources.csv import CSV, CsvFiles
@@ -202,12 +203,9 @@ class RunFile(OpenedFiles):
         return texts
 
     def side_of(self, roles: Roles, table: pa.Table, numbers: int | Int64) -> Side:
-        def place(row: int) -> str:
-            number = row + numbers if isinstance(numbers, int) else int(numbers[row])
-            return f"{self.first}, line {self._line_of(number)}"
-
+        blame = Blame(numbers=numbers)
         side = side_of(self.first, table["query"], table["document"], array_of(table["score"]))
-        side = side._replace(place=place)
+        side = side._replace(place=lambda row: f"{self.first}, line {self._line_of(blame.number(row) or 0)}")
         return in_order(by_rank(side) if self.form is RANKED else side, "score", roles)
 
     def _line_of(self, row: int) -> int:

@@ -20,7 +20,7 @@ from fastndcg.sources.lines import RUN
 from fastndcg.sources.opened_runs import RunFile, open_run
 from fastndcg.sources.scan import FileStream, threads_ahead
 from fastndcg.sources.streams import NotGroupedError, ReadAgainError
-from fastndcg.sources.trec import check_options, file_side, names_of_both, with_intents
+from fastndcg.sources.trec import check_options, file_side, names_of_both, ranks_of, with_intents
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -208,8 +208,7 @@ class RunStream(FileStream):
         qrels, new = self._parts.of(self._codes)
         rankings = join_rows(qrels, run, new[of_queries][run.codes], self._ties, self._scoring_threads)
         self._meeting.add_documents(qrels, rankings)
-        changes = np.flatnonzero(np.diff(run.codes)) + 1
-        self._found.ranks = run.values, np.concatenate([[0], changes, [len(run.codes)]])
+        self._found.ranks = ranks_of(run)
         return rankings
 
 

@@ -345,11 +345,15 @@ def _examined(
 ) -> Rankings:
     """The rankings of both sides. Warns if they look wrong."""
     rankings = join(qrels, run, missing, ties, nan, threads, must_meet=True)
-    known = names_of_both(qrels, run)
-    # the join puts rows in order of their scores; ranks are known by the order in which they were given
+    return warn_of_oddities(rankings, names_of_both(qrels, run), ranks_of(run))
+
+
+def ranks_of(run: Side) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Scores and where queries begin, in the order in which they were given, by which ranks are known: the
+    join puts rows in order of their scores.
+    """
     changes = np.flatnonzero(np.diff(run.codes)) + 1
-    ranks = run.values, np.concatenate([[0], changes, [len(run.codes)]])
-    return warn_of_oddities(rankings, known, ranks)
+    return run.values, np.concatenate([[0], changes, [len(run.codes)]])
 
 
 def names_of_both(qrels: Side, run: Side) -> Names:
