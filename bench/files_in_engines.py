@@ -1,12 +1,14 @@
 """Compare the processor time of an engine that has its workers read files with `scan_parquet` in one process.
 
     python bench/files_in_engines.py [--rows 20e6] [--engines spark dask ray] [--rounds 3] [--engine-reads]
+    python bench/files_in_engines.py --cold
 
 Files are sorted by query, or in any order. The means of both are compared first, bit for bit. Then each engine
 summarises the files several times: processor time is that of the whole application, its JVM and all workers,
 while one call runs, without that of starting them. The base is the first `scan_parquet` of a process that has
 read nothing else, as a user of one machine has it, and a later one. `--engine-reads` adds `files=False`, where
-the engine passes the rows.
+the engine passes the rows. `--cold` starts Spark anew for each job, whose executors have compiled kernels, find
+them in a folder that came with the job, have an empty folder, or none that they can write to.
 
 Bias: one machine, so no shuffle uses a network; generated data; 111 documents a query on average; int64 ids;
 files in the page cache.
@@ -130,13 +132,54 @@ def scanned(path: str) -> dict[str, Any]:
     return dict(zip(("first", "later", "mean"), json.loads(done.stdout), strict=True))
 
 
+def cold(folder: Path, bases: dict[str, dict[str, Any]], rows: int) -> None:
+    """Print what the first job of a Spark application takes, by what its executors find of kernels."""
+    compile_ = [sys.executable, "-m", "fastndcg", "compile", "-m", MEASURE, "--data"]
+    generic = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
+    for order, base in bases.items():
+        data = str(folder / order)
+        kept, shipped, empty = (folder / f"{order}-{name}" for name in ("kept", "shipped", "empty"))
+        own = {"HOME": str(folder / "home"), "NUMBA_CACHE_DIR": str(kept)}
+        to_ship = ["--folder", str(shipped), "--cpu", "x86-64-v3"]
+        for command in ([*compile_, data], [*compile_, data, *to_ship]):
+            subprocess.run(command, env=os.environ | own, check=True, capture_output=True)
+        for kernels, settings in (
+            ("kept by an earlier job", own),
+            ("shipped with the job", own | generic | {"NUMBA_CACHE_DIR": str(shipped)}),
+            ("empty folder, first job", own | {"NUMBA_CACHE_DIR": str(empty)}),
+            ("the same, second job", own | {"NUMBA_CACHE_DIR": str(empty)}),
+            ("no folder to write to", own | {"NUMBA_CACHE_DIR": "/proc/no-folder"}),
+        ):
+            done = subprocess.run(
+                [sys.executable, __file__, "--job", data],
+                env=os.environ | settings, text=True, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            spent, clock, mean = json.loads(done.stdout)
+            if mean != base["mean"]:
+                raise SystemExit(f"{kernels}, {order}: the mean is {mean}; wanted that of scan_parquet")
+            print(f"{kernels:24} {order:9} {spent:6.1f} s of processors, {clock:5.1f} s", flush=True)
+
+
+def job(path: str) -> None:
+    """Print the seconds of processors and of the clock of one call in this new application, and the mean."""
+    run, _ = spark()
+    began, started = seconds_of_all(), time.perf_counter()
+    mean = run(path).rows[0]["mean"].hex()
+    print(json.dumps([seconds_of_all() - began, time.perf_counter() - started, mean]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=float, default=20e6)
     parser.add_argument("--engines", nargs="+", default=["spark", "dask", "ray"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--engine-reads", action="store_true")
+    parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.job:
+        job(options.job)
+        return
     rows = int(options.rows)
     with tempfile.TemporaryDirectory(prefix="fastndcg-bench-") as name:
         write(Path(name), rows)
@@ -146,6 +189,9 @@ def main() -> None:
         for order, base in bases.items():
             for when in ("first", "later"):
                 print(f"scan_parquet, {when:6} {order:9} {base[when] / rows * 1e9:6.1f} ns a row", flush=True)
+        if options.cold:
+            cold(Path(name), bases, rows)
+            return
         for engine in options.engines:
             ways = dict(zip(("files", "rows"), globals()[engine](), strict=True))
             for order, base in bases.items():
