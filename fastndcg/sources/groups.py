@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from contextlib import closing
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of, column_of, is_list
+from fastndcg.common.arrow_types import array_of, column_of, combine, has_wide_codes, is_list
 from fastndcg.errors import InputError, SourceError
 from fastndcg.kernels.reading.ids import _FIRST_BYTES
 from fastndcg.rankings.grouping import SECRET, runs_of, text_of
@@ -163,6 +163,13 @@ class SeenKeys:
 # ---- rows on disk ----
 
 
+class _Segment(NamedTuple):
+    """Rows of one part, in the file: a batch of rows, and one of the ids whose codes these have, if any."""
+
+    start: int
+    sizes: list[int]
+
+
 class Spill:
     """Rows of each part, as Arrow record batches in one temporary file.
 
@@ -171,8 +178,9 @@ class Spill:
 
     def __init__(self, n_parts: int, expected: int) -> None:
         self._expected = expected
-        self._segments: list[list[tuple[int, int]]] = [[] for _ in range(n_parts)]
+        self._segments: list[list[_Segment]] = [[] for _ in range(n_parts)]
         self._schema = pa.schema([])
+        self._coded: int | None = None  # the column that is a dictionary
         self._end = 0
         import tempfile  # here, as in `files`
 
@@ -193,22 +201,35 @@ class Spill:
             if kind is None:
                 raise
 
-    def add(self, table: pa.Table, parts: npt.NDArray[Any], numbers: int | Int64) -> None:
-        """Write rows to their parts, with their numbers, or the number of the first."""
+    def add(self, table: pa.Table, ids: pa.ChunkedArray, numbers: int | Int64) -> None:
+        """Write rows to the parts of their ids, with their numbers, or the number of the first.
+
+        A dictionary, of which there is at most one, holds these ids. It remains one, of which each part gets
+        its own ids, so that the text of an id is written once for many rows.
+        """
+        n_parts, own = len(self._segments), list[pa.Array]()
+        self._schema = table.schema.append(pa.field("", pa.int64()))
+        self._coded = next((at for at, kind in enumerate(table.schema.types) if has_wide_codes(kind)), None)
+        if self._coded is None:
+            parts = np.concatenate([parts_of(chunk, n_parts) for chunk in ids.chunks])
+        else:
+            parts, codes, own = _coded_by_part(combine(table.column(self._coded)), n_parts)
+            table = table.set_column(self._coded, table.column_names[self._coded], column_of(codes))
         order = np.argsort(parts, kind="stable")
         rows = column_of(order + numbers if isinstance(numbers, int) else numbers[order])
         table = pa.table([*table.take(column_of(order)).columns, rows], names=[*table.column_names, ""])
-        self._schema = table.schema
-        ends = np.cumsum(np.bincount(parts, minlength=len(self._segments)))
+        starts = _starts(parts, n_parts)
         try:
-            for part, (start, end) in enumerate(zip(np.append(0, ends), ends, strict=False)):
-                if start == end:
-                    continue
-                for batch in table.slice(int(start), int(end - start)).combine_chunks().to_batches():
-                    data = batch.serialize()
-                    self._file.write(data)
-                    self._segments[part].append((self._end, data.size))
-                    self._end += data.size
+            for part in np.flatnonzero(np.diff(starts)).tolist():
+                ids_of_part = [pa.record_batch([own[part]], [""])] if own else []
+                rows_of_part = table.slice(starts[part], starts[part + 1] - starts[part])
+                for batch in rows_of_part.combine_chunks().to_batches():
+                    pieces = [each.serialize() for each in (batch, *ids_of_part)]
+                    for piece in pieces:
+                        self._file.write(piece)
+                    sizes = [piece.size for piece in pieces]
+                    self._segments[part].append(_Segment(self._end, sizes))
+                    self._end += sum(sizes)
         except OSError as error:
             raise self._refusal(error) from None
 
@@ -223,13 +244,22 @@ class Spill:
             table, rows = self._joined(some)
             yield rows, table
 
-    def _joined(self, segments: list[tuple[int, int]]) -> tuple[pa.Table, Int64]:
-        batches = []
+    def _joined(self, segments: list[_Segment]) -> tuple[pa.Table, Int64]:
+        batches, stored = [], self._schema
+        if (place := self._coded) is not None:
+            coded = self._schema.field(place)
+            stored = self._schema.set(place, coded.with_type(pa.int32()))
+            of_ids = pa.schema([("", coded.type.value_type)])
         try:
-            for start, size in segments:
+            for start, sizes in segments:
                 self._file.seek(start)
-                data = pa.py_buffer(self._file.read(size))
-                batches.append(pa.ipc.read_record_batch(data, self._schema))
+                rows, *ids = [pa.py_buffer(self._file.read(size)) for size in sizes]
+                batch = pa.ipc.read_record_batch(rows, stored)
+                if place is not None:
+                    own = pa.ipc.read_record_batch(ids[0], of_ids).column(0)
+                    ids_of_rows = pa.DictionaryArray.from_arrays(batch.column(place), own)
+                    batch = batch.set_column(place, coded, ids_of_rows)
+                batches.append(batch)
         except (OSError, pa.ArrowException) as error:
             import tempfile
 
@@ -252,6 +282,24 @@ class Spill:
             "set aside there; free so much, set TMPDIR to a folder on another disk, "
             "or sort the rows by query."
         )
+
+
+def _coded_by_part(
+    ids: pa.DictionaryArray, n_parts: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32], list[pa.Array]]:
+    """The part of each row, its code among the ids of its part, and these ids for each part."""
+    of_ids, codes = parts_of(ids.dictionary, n_parts), array_of(ids.indices)
+    order, starts = np.argsort(of_ids, kind="stable"), _starts(of_ids, n_parts)
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order)) - np.repeat(starts[:-1], np.diff(starts))
+    values = ids.dictionary.take(column_of(order))
+    own = [values.slice(start, n) for start, n in zip(starts, np.diff(starts), strict=False)]
+    return of_ids[codes], places[codes], own
+
+
+def _starts(parts: npt.NDArray[Any], n_parts: int) -> Int64:
+    """Where each part begins once it stands together, and the end of the last."""
+    return np.append(0, np.cumsum(np.bincount(parts, minlength=n_parts)))
 
 
 # ---- keys ----

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list
+from fastndcg.common.arrow_types import has_wide_codes, is_list, plain
 from fastndcg.common.progress import Progress, advance
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import InputError, InputTypeError
@@ -18,7 +18,7 @@ from fastndcg.rankings.grouping import Grouped
 from fastndcg.rankings.oddities import Oddities
 from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.arrow import checked_ids, copied, grouped_rows, plain_table, rankings_from_table
-from fastndcg.sources.groups import Groups, Spill, parts_of
+from fastndcg.sources.groups import Groups, Spill
 from fastndcg.sources.opened import names_for
 from fastndcg.sources.opening import naming
 from fastndcg.sources.streams import NotGroupedError, RankingsStream, ReadAgainError, bytes_of
@@ -283,8 +283,7 @@ class FileStream(RankingsStream):
                 if len(table):
                     with naming(self._paths):
                         ids = checked_ids(table, self.columns, numbers + self._first_row)
-                    part_of_rows = np.concatenate([parts_of(chunk, n_parts) for chunk in ids.chunks])
-                    spill.add(plain_table(table), part_of_rows, numbers)
+                    spill.add(self._to_set_aside(table), ids, numbers)
                 done += len(table)
                 self._tell(done // 2)
             self.n_rows = done
@@ -293,6 +292,16 @@ class FileStream(RankingsStream):
                 stack.pop_all()
                 return spill, n_parts
             return self._set_aside(spill.tables(), n_parts * -(-needed // n_parts))
+
+    def _to_set_aside(self, table: pa.Table) -> pa.Table:
+        """The same rows without dictionaries but that of query ids, if its codes have room for any number."""
+        name = self.columns.query
+        coded = [each for each in table.column_names if each == name and has_wide_codes(table[each].type)]
+        rows = plain_table(table.drop_columns(coded))
+        for each in coded:
+            ids = plain(table[each])  # decoded, where the dictionary has a null
+            rows = rows.append_column(each, ids if has_wide_codes(ids.type) else ids.dictionary_encode())
+        return rows
 
     def _parts_of(self, n_rows: int) -> int:
         return 1 + int((self._per_row + _ORDERING) * n_rows // (self._memory // 2))

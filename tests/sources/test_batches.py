@@ -24,12 +24,28 @@ def _little_memory(monkeypatch):
     monkeypatch.setattr(streams, "_LEAST_MEMORY", 1)
 
 
-def rows(n_queries=60, *, text=False, mixed=False, seed=0):
+IDS = {
+    "numbers": pa.array,
+    "texts": lambda numbers: pa.array([f"q{number:05d}" for number in numbers]),
+    "few codes": lambda numbers: coded(IDS["texts"](numbers), pa.int8()),
+    "codes": lambda numbers: coded(IDS["texts"](numbers)),
+    "coded numbers": lambda numbers: coded(pa.array(numbers)),
+}
+
+
+def coded(values, codes=None, more=()):
+    """A dictionary, that has `more` values which do not occur."""
+    found = values.dictionary_encode()
+    known = pa.concat_arrays([found.dictionary, pa.array(more, values.type)])
+    return pa.DictionaryArray.from_arrays(found.indices.cast(codes or pa.int32()), known)
+
+
+def rows(n_queries=60, *, ids="numbers", mixed=False, seed=0):
     rng = np.random.default_rng(seed)
     numbers = np.repeat(rng.permutation(n_queries), rng.integers(1, 12, n_queries))
     n = len(numbers)
     columns = {
-        "qid": pa.array([f"q{number:05d}" for number in numbers]) if text else pa.array(numbers),
+        "qid": IDS[ids](numbers),
         "label": rng.integers(0, 5, n),
         "score": (rng.integers(0, 9, n) / 4).astype(np.float32),
         "lang": pa.array([("de", "en", None)[number % 3] for number in numbers]),
@@ -42,13 +58,16 @@ def rows(n_queries=60, *, text=False, mixed=False, seed=0):
 
 
 def cut(table, sizes):
-    """Batches of these numbers of rows, again and again; each has dictionaries of its own values."""
+    """Batches of these numbers of rows, again and again; each has dictionaries of its own values, and some
+    also a null that does not occur.
+    """
     place, start, batches = 0, 0, []
     while start < len(table):
         size = sizes[place % len(sizes)]
         part = table.slice(start, size).combine_chunks()
         for name in (name for name in table.column_names if pa.types.is_dictionary(table[name].type)):
-            own = part[name].cast(pa.string()).dictionary_encode().cast(part[name].type)
+            kind, more = part[name].type, [None] * (name == "qid" and place % 3 == 1)
+            own = coded(part[name].combine_chunks().cast(kind.value_type), kind.index_type, more)
             part = part.set_column(part.column_names.index(name), name, own)
         batches += part.to_batches() or [pa.RecordBatch.from_pylist([], part.schema)]
         place, start = place + 1, start + size
@@ -88,23 +107,24 @@ FORMS = {
 @pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "mixed"])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form(form, mixed):
-    table = rows(mixed=mixed)
-    keep = {} if form in ("pandas", "polars") else OPTIONS  # which know other texts than Arrow's
+    has_own_texts = form in ("pandas", "polars")  # which know other texts than Arrow's
+    table = rows(mixed=mixed, ids="numbers" if has_own_texts else "codes")
+    keep = {} if has_own_texts else OPTIONS
     stream = scan_arrow(FORMS[form](cut(table, [40, 0, 17])), memory=30_000, **keep)
     assert_same(stream, Rankings.from_arrow(table, **keep))
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     sizes=st.lists(st.sampled_from([0, 0, 1, 2, 5, 30, 400]), min_size=1, max_size=6).filter(any),
     form=st.sampled_from(["reader", "function", "iterator"]),
     memory=st.sampled_from([300, 4000, 30_000, None]),
-    text=st.booleans(),
+    ids=st.sampled_from([*IDS]),
     mixed=st.booleans(),
     seed=st.integers(0, 9),
 )
-def test_any_batches(sizes, form, memory, text, mixed, seed):
-    table = rows(40, text=text, mixed=mixed, seed=seed)
+def test_any_batches(sizes, form, memory, ids, mixed, seed):
+    table = rows(40, ids=ids, mixed=mixed, seed=seed)
     try:
         stream = scan_arrow(FORMS[form](cut(table, sizes)), memory=memory, **OPTIONS)
         assert_same(stream, Rankings.from_arrow(table, **OPTIONS))
@@ -153,7 +173,7 @@ def test_a_null_in_a_dictionary_and_views():
         None
     }
     views = pa.table({"qid": table["qid"].cast(pa.string()).cast(pa.string_view()), "label": table["label"], "score": table["score"]})  # fmt: skip
-    mixed = rows(text=True, mixed=True).select(["qid", "label", "score"])
+    mixed = rows(ids="texts", mixed=True).select(["qid", "label", "score"])
     for some in (views, mixed.set_column(0, "qid", mixed["qid"].cast(pa.string_view()))):
         for memory in (4000, None):
             assert_same(scan_arrow(reader(some.to_batches(50)), memory=memory), Rankings.from_arrow(some))
@@ -291,7 +311,7 @@ def lazy(name, table, folder):
 @pytest.mark.parametrize("mixed", [False, True], ids=["grouped", "mixed"])
 @pytest.mark.parametrize("name", ["polars", "duckdb", "dataset"])
 def test_lazy_tables_are_evaluated_batch_by_batch(name, mixed, tmp_path, monkeypatch):
-    table = rows(mixed=mixed, text=True).drop_columns("kind")
+    table = rows(mixed=mixed, ids="texts").drop_columns("kind")
     table = table.rename_columns(['a "name"' if each == "lang" else each for each in table.column_names])
     made, init = [], scan.FileStream.__init__
     monkeypatch.setattr(
@@ -378,7 +398,7 @@ def broken(column, place, value):
         (lambda: reader(cut(broken("qid", 130, None), [40])), InputError, 'column "qid" has 1 null.*row 130'),
         (lambda: reader(cut(broken("score", 250, float("nan")), [40])), InputError, 'column "score" has 1 NaN.*row 250'),
         (lambda: iter([rows()[:50], rows()[50:].rename_columns(["qid", "label", "points", *rows().column_names[3:]])]), InputError, 'a later table of data has no column "score"'),
-        (lambda: iter([rows()[:50], rows(text=True)[50:]]), InputTypeError, 'column "qid" is int64 in the first rows and string in later ones'),
+        (lambda: iter([rows()[:50], rows(ids="texts")[50:]]), InputTypeError, 'column "qid" is int64 in the first rows and string in later ones'),
         (lambda: iter([]), InputError, "data has no table"),
         (lambda: iter([{"qid": [1]}, {"qid": [1]}]), ColumnError, "no column has a usual name of the relevance"),
         (lambda: iter([1, 2]), InputTypeError, "data is a int; wanted a table"),
