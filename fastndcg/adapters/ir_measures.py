@@ -184,7 +184,7 @@ class Evaluator(providers.Evaluator):
         walk = Walk([*pools.queries], lists, [*pools.queries.values()], offsets, pools.offsets)
         scores: npt.NDArray[Any]
         try:
-            scores, grades = walk.look_up(pools.grades)
+            scores, grades = walk.look_up()
         except InputTypeError:
             return None
         if np.isnan(scores).any():

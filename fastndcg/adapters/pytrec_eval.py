@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, repeat
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,7 +144,7 @@ class RelevanceEvaluator:
         walk = Walk(queries, lists, [self._pools[query] for query in queries], offsets, pool_offsets)
         # look-ups take most of the time, so look up the shorter side; by_pool has to compute ranks from
         # scores, which costs more
-        grades = walk.by_run(pool) if 2 * len(pool) > offsets[-1] else walk.by_pool(pool)
+        grades = walk.by_run() if 2 * len(pool) > offsets[-1] else walk.by_pool(pool)
         if self._judged_only:
             judged = grades >= 0
             offsets, grades = offsets_from(judged)[offsets], grades[judged]
@@ -228,30 +229,16 @@ class Walk(NamedTuple):
     offsets: Int64
     pool_offsets: Int64
 
-    def by_run(self, pool_grades: Int64) -> Int64:
+    def by_run(self) -> Int64:
         """Return grades by rank: look up each document of the run in its pool."""
-        return self.rank(*self.look_up(pool_grades))[1]
+        return self.rank(*self.look_up())[1]
 
-    def look_up(self, pool_grades: Int64) -> tuple[Float64, Int64]:
-        """Return scores and grades in the order of the run. Nothing is looked up where a pool has the same
-        documents in the same order, as where a list is judged and then ranked anew.
-        """
-        scores, found = np.empty(int(self.offsets[-1])), np.empty(int(self.offsets[-1]), np.int64)
-        pool_starts = self.pool_offsets.tolist()
-        for (start, returned, pool), pool_start in zip(self._each(), pool_starts, strict=False):
-            n = len(returned)
-            scores[start : start + n] = _numbers(returned.values(), n)
-            if n == len(pool) and [*islice(returned, 8)] == [*islice(pool, 8)] and [*returned] == [*pool]:
-                found[start : start + n] = pool_grades[pool_start : pool_start + n]
-            else:
-                # refuses other ids, and look-ups then find texts in the cache, which saves more than it takes
-                try:
-                    "".join(returned)
-                except TypeError:
-                    _check_id("document", next(each for each in returned if not isinstance(each, str)))
-                looked_up = map(pool.get, returned, repeat(OUTSIDE))
-                found[start : start + n] = np.fromiter(looked_up, np.int64, n)
-        return scores, found
+    def look_up(self) -> tuple[Float64, Int64]:
+        """Return scores and grades in the order of the run."""
+        n = int(self.offsets[-1])
+        scores = _numbers(chain.from_iterable(returned.values() for returned in self.lists), n)
+        grades = (_grades(returned, pool) for _, returned, pool in self._each())
+        return scores, np.fromiter(chain.from_iterable(grades), np.int64, n)
 
     def rank(self, scores: Float64, found: Int64) -> tuple[Int64, Int64]:
         """Return an order by falling score, and grades in it; those of equal score are by falling id."""
@@ -331,6 +318,28 @@ class Walk(NamedTuple):
                 "drop them."
             )
         return _keys(scores, query)
+
+
+def _grades(returned: Mapping[str, float], pool: dict[str, int]) -> Iterable[int]:
+    """The grades of documents, in their order.
+
+    Nothing is looked up where a pool has the same documents in the same order, as where a list is judged and
+    then ranked anew.
+    """
+    n = len(returned)
+    if 0 < n == len(pool) and next(iter(returned)) == next(iter(pool)) and [*returned] == [*pool]:
+        return pool.values()
+    if 1 < n <= len(pool):
+        try:
+            return itemgetter(*returned)(pool)
+        except KeyError:  # of a document outside the pool
+            pass
+    # refuses other ids, and look-ups then find texts in the cache, which saves more than it takes
+    try:
+        "".join(returned)
+    except TypeError:
+        _check_id("document", next(each for each in returned if not isinstance(each, str)))
+    return map(pool.get, returned, repeat(OUTSIDE))
 
 
 def _keys(scores: Float64, query: Int64) -> Int64:

@@ -50,10 +50,10 @@ def _gains_of_documents(ranked: Ranked, named: Gains) -> Gained:
     of_pool = ranked.pool - UNJUDGED
     worth = gains[of_pool] > 0
     keys = np.sort(ranked.pool_query[worth] * len(levels) + of_grade[of_pool[worth]])
-    query, level = np.divmod(keys, len(levels))
-    sizes = np.bincount(query, minlength=ranked.n_queries)
-    offsets = offsets_from(sizes)
-    return Gained(gains[ranked.grades - UNJUDGED], -levels[level], query, offsets)
+    sizes = np.bincount(ranked.pool_query[worth], minlength=ranked.n_queries)
+    query = np.repeat(np.arange(ranked.n_queries), sizes)
+    ideal = -levels[keys - query * len(levels)]
+    return Gained(gains[ranked.grades - UNJUDGED], ideal, query, offsets_from(sizes))
 
 
 def _discount(gains: Float64, place: Int64) -> Float64:
@@ -67,12 +67,19 @@ class Terms(NamedTuple):
     place: Int64
     values: Float64
 
-    def total(self, ranked: Ranked, cutoff: int | None = None) -> Float64:
-        """Sum the terms of each query up to a cutoff."""
-        if cutoff is None:
-            return ranked.total(self.query, self.values)
-        kept = self.place < cutoff
-        return ranked.total(self.query[kept], self.values[kept])
+    def total(self, ranked: Ranked) -> Float64:
+        """Sum the terms of each query."""
+        return ranked.total(self.query, self.values)
+
+    def totals(self, ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
+        """Sum the terms of each query up to each cutoff."""
+        terms, sums = self, {}
+        for cutoff in sorted(cutoffs, reverse=True):  # so that a shorter one looks at fewer terms
+            kept = terms.place < cutoff
+            if not kept.all():
+                terms = Terms(terms.query[kept], terms.place[kept], terms.values[kept])
+            sums[cutoff] = terms.total(ranked)
+        return [sums[cutoff] for cutoff in cutoffs]
 
 
 @_once
@@ -103,7 +110,7 @@ def ndcg(ranked: Ranked, named: Gains) -> Float64:
 
 def ndcg_cut(ranked: Ranked, cutoffs: Sequence[int]) -> list[Float64]:
     gained, ideal = _discounted(ranked, {})
-    return [ratio(gained.total(ranked, cutoff), ideal.total(ranked, cutoff)) for cutoff in cutoffs]
+    return list(map(ratio, gained.totals(ranked, cutoffs), ideal.totals(ranked, cutoffs)))
 
 
 @_once
