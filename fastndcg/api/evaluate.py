@@ -112,7 +112,8 @@ def evaluate(
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     of_run : as `measures`, optional
         The measures, if judgments and a run are given in the first two places: each as dicts, a table or a
-        path, see `Rankings.from_qrels_run`.
+        path, see `Rankings.from_qrels_run`. A run in a file is read a part at a time if to join it at once
+        would need more than 1 GiB.
     cutoff : int or str, optional
         Cutoff of the measures that are given without one and can have one. The name of a kept column of whole
         numbers gives each query its own cutoff, for example where pages have different numbers of places:
@@ -191,11 +192,11 @@ def evaluate(
         rule = rule_of(convention)
         resolved = resolve_all(asked, rule)
     if of_run is not None:
-        from fastndcg.sources.trec import rankings_from_qrels_run
+        from fastndcg.sources.run_stream import rankings_or_stream_of_run
 
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
         of_intents = any(measure.way == "intents" for measure in asked)
-        rankings = rankings_from_qrels_run(rankings, measures, of_both, intents=of_intents)
+        rankings = rankings_or_stream_of_run(rankings, measures, of_both, intents=of_intents, threads=threads)
     elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.given import rankings_or_stream
 

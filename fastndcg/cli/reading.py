@@ -320,26 +320,22 @@ def read_qrels_runs(
         yield rankings, _columns_of_both(run, judged, scored, roles)
 
 
-def scan_run(
+def scan_large_runs(
     qrels: str,
-    run: str,
+    runs: list[str],
     roles: Roles,
     measures: Iterable[Measure],
     threads: int | None,
     missing: Missing,
     memory: str | None,
-) -> tuple[RunStream, Columns] | None:
-    """A run that takes too much memory to be read at once, as `scan_rankings`; None of another."""
-    from fastndcg.sources.given import IN_MEMORY
-    from fastndcg.sources.opened_runs import is_large
-    from fastndcg.sources.run_stream import stream_of_run
+) -> dict[str, tuple[RunStream, Columns]]:
+    """The runs that take too much memory to be read at once, as `scan_rankings`."""
+    from fastndcg.sources import run_stream
 
+    options: Any = {"intents": _are_of_intents(roles, measures), "threads": threads}
     budget = None if memory is None else _bytes_of(memory)
-    if not is_large(run, roles, IN_MEMORY if budget is None else budget):
-        return None
-    intents = _are_of_intents(roles, measures)
-    stream = stream_of_run(qrels, run, roles, missing, intents=intents, threads=threads, memory=budget)
-    return stream, _columns_of_both(run, *stream.taken, roles)
+    streams = run_stream.scan_large_runs(qrels, runs, roles, missing, memory=budget, **options)
+    return {run: (each, _columns_of_both(run, *each.taken, roles)) for run, each in streams.items()}
 
 
 def _are_of_intents(roles: Roles, measures: Iterable[Measure]) -> bool:

@@ -24,8 +24,8 @@ from fastndcg.cli.reading import (
     open_paths,
     read_qrels_runs,
     read_rankings,
+    scan_large_runs,
     scan_rankings,
-    scan_run,
 )
 from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError, about
@@ -262,12 +262,9 @@ class Inputs:
         runs, how = self._sources.runs, self._how
         qrels, roles = self._sources.qrels, self._roles
         new = [run for run in runs if run not in self.stored]
-        large = {
-            run: scan_run(qrels, run, roles, asked, how.threads, missing, how.memory)
-            for run in new
-            if in_parts
-        }
-        to_read = [run for run in new if large.get(run) is None]
+        to_scan = new if in_parts else []
+        large = scan_large_runs(qrels, to_scan, roles, asked, how.threads, missing, how.memory)
+        to_read = [run for run in new if run not in large]
         each = read_qrels_runs(qrels, to_read, roles, asked, how.threads, missing)
         for run, name in zip(runs, name_runs(runs) if named else [None], strict=True):
             if run in self.stored:

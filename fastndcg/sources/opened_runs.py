@@ -24,7 +24,6 @@ from fastndcg.sources.given import open_tables
 from fastndcg.sources.lines import RANKED, Block, Form
 from fastndcg.sources.opened import OfText, Opened, OpenedFiles
 from fastndcg.sources.opening import Held, path_of, reading
-from fastndcg.sources.scan import threads_ahead
 from fastndcg.sources.sides import Side, by_rank, find_columns, in_order, refuse_columns, side_of, table_side
 from fastndcg.sources.streams import ReadAgainError
 
@@ -86,18 +85,20 @@ def open_run(path: PathLike, roles: Roles, threads: int) -> Run:
     return Run(chosen, side, found.taken("score"))
 
 
-def is_large(path: str, roles: Roles, limit: int) -> bool:
-    """Whether to join a run at once takes more than `limit` bytes, so that it is better read in parts.
+def open_if_large(path: PathLike, roles: Roles, threads: int, limit: int) -> Run | None:
+    """Open a run if to join it at once takes more than `limit` bytes, so that it is better read in parts.
 
     A file of less text is not opened to find out, and what is in memory already is not large. Raises as
     `open_run` does.
     """
-    if isinstance(path, Held) or (Path(path).is_file() and Path(path).stat().st_size * _UNPACKED < limit):
-        return False
-    if format_of_side(path, has_rank=True) is NESTED:
-        return False
-    rows, per_row = open_run(path, roles, threads_ahead(None)).opened.size()
-    return rows * per_row * _JOINING > limit
+    name = path_of(path, "run")
+    if isinstance(name, Held) or (Path(name).is_file() and Path(name).stat().st_size * _UNPACKED < limit):
+        return None
+    if format_of_side(name, has_rank=True) is NESTED:
+        return None
+    run = open_run(name, roles, threads)
+    rows, per_row = run.opened.size()
+    return run if rows * per_row * _JOINING > limit else None
 
 
 def _pointed(opened: Opened) -> list[str]:

@@ -6,7 +6,8 @@ their queries there, whatever their order in the run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+import os
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +16,23 @@ from fastndcg.common.threads import check_threads
 from fastndcg.errors import SourceError
 from fastndcg.rankings.oddities import Oddities
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles_of_both
+from fastndcg.sources.given import IN_MEMORY
 from fastndcg.sources.joins import Meeting, Parts, join_rows, with_nan
 from fastndcg.sources.lines import RUN
-from fastndcg.sources.opened_runs import RunFile, open_run
+from fastndcg.sources.opened_runs import RunFile, open_if_large, open_run
 from fastndcg.sources.scan import FileStream, threads_ahead
 from fastndcg.sources.streams import NotGroupedError, ReadAgainError
-from fastndcg.sources.trec import check_options, file_side, names_of_both, ranks_of, with_intents
+from fastndcg.sources.trec import (
+    check_options,
+    file_side,
+    names_of_both,
+    rankings_from_qrels_run,
+    ranks_of,
+    with_intents,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
     from fastndcg.typing import Path as PathLike
 
 Int64 = npt.NDArray[np.int64]
+P = TypeVar("P", bound="PathLike")
 
 
 @with_roles_of_both
@@ -99,28 +109,65 @@ def scan_qrels_run(
     >>> scores["P@2"]
     array([0.5, 0. ])
     """
-    named = Roles.of(roles, "scan_qrels_run", OF_ONE_TABLE)
-    return stream_of_run(qrels, run, named, missing, ties, intents, threads, memory=memory, progress=progress)
+    named, workers = Roles.of(roles, "scan_qrels_run", OF_ONE_TABLE), threads_ahead(threads)
+    check_options(missing, ties)
+    opened = {run: open_run(run, with_intents(named, intents), workers)}
+    options = {"memory": memory, "progress": progress}
+    return _streams(qrels, opened, named, missing, ties, intents=intents, threads=threads, **options)[run]
 
 
-def stream_of_run(
+def rankings_or_stream_of_run(
+    qrels: Any, run: Any, roles: Roles, *, intents: bool = False, threads: int | None = None
+) -> Rankings | RunStream:
+    """What `Rankings.from_qrels_run` does; a stream if both are paths and the run is large."""
+    if isinstance(qrels, str | os.PathLike) and isinstance(run, str | os.PathLike):
+        for stream in scan_large_runs(qrels, [run], roles, intents=intents, threads=threads).values():
+            return stream
+    return rankings_from_qrels_run(qrels, run, roles, intents=intents)
+
+
+def scan_large_runs(
     qrels: PathLike,
-    run: PathLike,
+    runs: Iterable[P],
+    roles: Roles,
+    missing: Missing = "zero",
+    *,
+    intents: bool = False,
+    threads: int | None = None,
+    memory: int | None = None,
+) -> dict[P, RunStream]:
+    """Streams of the runs that take over `memory` bytes, 1 GiB by default, if they are read at once.
+
+    Raises as `scan_qrels_run` does.
+    """
+    limit = IN_MEMORY if memory is None else memory
+    each = {run: open_if_large(run, roles, threads_ahead(threads), limit) for run in runs}
+    large = {run: opened for run, opened in each.items() if opened is not None}
+    return _streams(qrels, large, roles, missing, intents=intents, threads=threads, memory=memory)
+
+
+def _streams(
+    qrels: PathLike,
+    runs: dict[P, Run],
     roles: Roles,
     missing: Missing,
     ties: TieOrder = "docid_desc",
-    intents: bool | str = False,
-    threads: int | None = None,
+    *,
+    intents: bool | str,
+    threads: int | None,
     **options: Any,
-) -> RunStream:
-    """What `scan_qrels_run` returns, of roles that are named. Raises as it does."""
-    check_options(missing, ties)
-    roles, workers = with_intents(roles, intents), threads_ahead(threads)
-    opened = open_run(run, roles, workers)
-    judged, of_judged = file_side(qrels, "relevance", roles, check_threads(threads), intents=bool(intents))
-    stream = RunStream(judged, opened, missing, ties, roles.nan, threads=workers, **options)
-    stream.taken = of_judged, opened.taken
-    return stream
+) -> dict[P, RunStream]:
+    """A stream of each run, of judgments that are read once."""
+    streams = dict[P, RunStream]()
+    if runs:
+        of_qrels = with_intents(roles, intents)
+        judged, taken = file_side(qrels, "relevance", of_qrels, check_threads(threads), intents=bool(intents))
+        for name, run in runs.items():
+            streams[name] = RunStream(
+                judged, run, missing, ties, roles.nan, threads=threads_ahead(threads), **options
+            )
+            streams[name].taken = taken, run.taken
+    return streams
 
 
 class RunStream(FileStream):

@@ -8,6 +8,7 @@ import warnings
 import commands
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +16,7 @@ from pyarrow import feather
 
 import fastndcg as fn
 from fastndcg.errors import FastndcgError, InputError, SourceError
-from fastndcg.sources import csv, opened_runs, streams
+from fastndcg.sources import csv, opened_runs, run_stream, streams
 
 MEASURES = ["nDCG@10", "AP", "RR", "Bpref", "infAP", "P(judged_only=True)@5"]
 MEMORY = 200_000
@@ -120,6 +121,35 @@ def test_values_and_their_order_are_those_of_what_is_read_whole(tmp_path, kind, 
         scores.queries[0].to_pylist()
     )
     assert [part.n_docs for part in stream] == [part.n_docs for part in parts]
+
+
+@pytest.mark.parametrize("kind", ["trec", "trec.gz", "parquet", "csv"])
+@pytest.mark.parametrize("order", ["grouped", "shuffled"])
+def test_evaluate_reads_a_large_run_in_parts(tmp_path, kind, order, monkeypatch):
+    qrels, run = _both(order, intents=True)
+    judged, path = tmp_path / "qrels", _write(tmp_path, kind, run)
+    judged.write_text(_lines(qrels, "query", "intent", "docid", "relevance"))
+    plain = qrels.filter(pc.equal(qrels["intent"], "0"))
+    (tmp_path / "plain").write_text(_lines(plain, "query", "intent", "docid", "relevance"))
+    calls = [
+        lambda: fn.evaluate(str(tmp_path / "plain"), path, MEASURES, threads=2),
+        lambda: fn.evaluate(tmp_path / "plain", str(path), ["nDCG"], cutoff=5, convention="trec_eval"),
+        lambda: fn.evaluate(judged, path, ["alpha_nDCG@10", "ERR_IA@10"]),
+        lambda: fn.evaluate(judged, path, ["nDCG@10"], keep="day"),
+    ]
+    whole = list(map(_told, calls))
+    monkeypatch.setattr(run_stream, "IN_MEMORY", 1 << 16)
+    monkeypatch.setattr(streams, "_MEMORY", MEMORY)
+    for (wanted, of_whole), (found, of_stream) in zip(whole, map(_told, calls), strict=True):
+        assert of_stream == of_whole
+        if isinstance(wanted, tuple):
+            assert found == wanted
+        else:
+            assert "_stream" in vars(found) and "_stream" not in vars(wanted)
+            assert found.queries.equals(wanted.queries)
+            assert found.values.tobytes() == wanted.values.tobytes()
+            assert found.mean() == wanted.mean()
+    assert sum(isinstance(wanted, tuple) for wanted, _ in whole) == 1  # no column of a TREC file can be kept
 
 
 @pytest.mark.parametrize("order", ["grouped", "shuffled"])
