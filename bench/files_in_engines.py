@@ -132,7 +132,7 @@ def scanned(path: str) -> dict[str, Any]:
     return dict(zip(("first", "later", "mean"), json.loads(done.stdout), strict=True))
 
 
-def cold(folder: Path, bases: dict[str, dict[str, Any]], rows: int) -> None:
+def cold(folder: Path, bases: dict[str, dict[str, Any]]) -> None:
     """Print what the first job of a Spark application takes, by what its executors find of kernels."""
     compile_ = [sys.executable, "-m", "fastndcg", "compile", "-m", MEASURE, "--data"]
     generic = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
@@ -190,7 +190,7 @@ def main() -> None:
             for when in ("first", "later"):
                 print(f"scan_parquet, {when:6} {order:9} {base[when] / rows * 1e9:6.1f} ns a row", flush=True)
         if options.cold:
-            cold(Path(name), bases, rows)
+            cold(Path(name), bases)
             return
         for engine in options.engines:
             ways = dict(zip(("files", "rows"), globals()[engine](), strict=True))
