@@ -196,13 +196,13 @@ def _each_run(path: str) -> list[str]:
 
 def read_once(path: str) -> str:
     """The path of a file. Standard input (`-`) and pipes are kept in memory: they can be read only once."""
-    from fastndcg.sources.opening import Held
+    from fastndcg.sources import opening
 
     if path == "-":
         if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
             refuse("- is standard input, and nothing is piped into it; wanted COMMAND | fastndcg ... -")
-        return Held(STDIN, sys.stdin.buffer.read)
-    return Held(path, Path(path).read_bytes) if Path(path).is_fifo() else path
+        return opening.Held(STDIN, sys.stdin.buffer.read)
+    return opening.read_once(path)
 
 
 def name_runs(paths: list[str]) -> list[str]:

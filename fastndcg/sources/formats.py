@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -90,8 +89,6 @@ def format_of_side(name: str, *, has_rank: bool) -> Format:
     if _is_many(name):
         return TABLE
     with unpacked(name) as stream:
-        if isinstance(stream, io.FileIO) and not stream.seekable():
-            return TREC  # a pipe, from which what is read is gone
         return format_of(name, bytes(stream.read(LOOK)), has_rank=has_rank)
 
 

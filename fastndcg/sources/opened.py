@@ -259,18 +259,24 @@ class OpenedFiles(Opened, ABC):
 
 
 def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> Reader:
-    """The same rows in tables of at most about `rows` rows and `size` bytes: small ones are put together."""
+    """The same rows in tables of `rows` rows, fewer in the last one and where they take more than about `size`
+    bytes.
+    """
     held: list[pa.Table] = []
     for table in chain(tables, [None]):
-        if table is not None:
-            held.append(table)
+        is_end = table is None
+        held += [] if is_end else [table]
+        del table  # which would keep it while the next one is read
         n_rows, n_bytes = sum(map(len, held)), sum(each.nbytes for each in held)
-        if held and (table is None or n_rows >= rows or n_bytes >= size):
-            joined = pa.concat_tables(held)
+        if held and (is_end or n_rows >= rows or n_bytes >= size):
+            joined, start = pa.concat_tables(held), 0
             most = max(1, min(rows, int(size * n_rows / n_bytes) if n_bytes > size else rows))
             held = []
-            for start in range(0, n_rows, most):
+            while start < n_rows if is_end else start + most <= n_rows:
                 yield joined.slice(start, most)
+                start += most
+            held = [joined.slice(start)] if start < n_rows else []
+            del joined
 
 
 def names_for(columns: Columns) -> Names:

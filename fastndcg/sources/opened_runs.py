@@ -23,7 +23,7 @@ from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_side
 from fastndcg.sources.given import open_tables
 from fastndcg.sources.lines import RANKED, Block, Form
 from fastndcg.sources.opened import OfText, Opened, OpenedFiles
-from fastndcg.sources.opening import Held, path_of, reading
+from fastndcg.sources.opening import Held, path_of, read_once, reading
 from fastndcg.sources.sides import Side, by_rank, find_columns, in_order, refuse_columns, side_of, table_side
 from fastndcg.sources.streams import ReadAgainError
 
@@ -53,11 +53,10 @@ class Run(NamedTuple):
 
 def open_run(path: PathLike, roles: Roles, threads: int) -> Run:
     """Open a TREC run, a run of MS MARCO, or a table. Raises as `read_qrels_run` does."""
-    name = path_of(path, "run")
-    is_pipe = not isinstance(name, Held) and "://" not in name and Path(name).is_fifo()
-    kind = NESTED if is_pipe else format_of_side(name, has_rank=True)
+    name = read_once(path_of(path, "run"))
+    kind = format_of_side(name, has_rank=True)
     if kind is NESTED:
-        what = "a pipe, which can be read only once" if is_pipe else "JSON by query, which is read whole"
+        what = "JSON by query, which is read whole"
         raise SourceError(f"{name} is {what}", Step("; pass it to ", Call("read_qrels_run")), ".")
     if kind is TREC:
         refuse_columns(name, "score", roles, "a run whose fields have no names")
@@ -88,10 +87,10 @@ def open_run(path: PathLike, roles: Roles, threads: int) -> Run:
 def open_if_large(path: PathLike, roles: Roles, threads: int, limit: int) -> Run | None:
     """Open a run if to join it at once takes more than `limit` bytes, so that it is better read in parts.
 
-    A file of less text is not opened to find out, and what is in memory already is not large. Raises as
+    A file of less text is not opened to find out, and what is read into memory is not large. Raises as
     `open_run` does.
     """
-    name = path_of(path, "run")
+    name = read_once(path_of(path, "run"))
     if isinstance(name, Held) or (Path(name).is_file() and Path(name).stat().st_size * _UNPACKED < limit):
         return None
     if format_of_side(name, has_rank=True) is NESTED:

@@ -70,6 +70,12 @@ def path_of(path: Any, name: str) -> str:
     return file_system(text)[1] if text.startswith("file:") else text
 
 
+def read_once(path: str) -> str:
+    """The path; of a pipe, which can be read only once, its name, and what it holds when that is read."""
+    is_pipe = not isinstance(path, Held) and "://" not in path and Path(path).is_fifo()
+    return Held(path, Path(path).read_bytes) if is_pipe else path
+
+
 def file_system(uri: str) -> tuple[Any, str]:
     """The file system of a URI, and the path in it."""
     from pyarrow import fs  # brings ssl

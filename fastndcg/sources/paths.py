@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
-from fastndcg.sources.opening import Held, reading, unpack
+from fastndcg.sources.opening import Held, read_once, reading, unpack
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -181,7 +181,7 @@ def _filesystem(text: str) -> tuple[fs.FileSystem, str]:
 def _expand(path: PathLike, kind: Format) -> list[File]:
     if not isinstance(path, str | os.PathLike):
         raise InputTypeError(f"path holds a {type(path).__name__}, {path!r}; wanted paths of files")
-    text = os.fspath(path)
+    text = read_once(os.fspath(path))
     if isinstance(text, Held):
         return [File(text, str(text))]
     if not text:

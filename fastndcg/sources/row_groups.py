@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import is_list, is_text
 from fastndcg.rankings.grouping import encode
+from fastndcg.sources.opened import in_tables
 from fastndcg.sources.opening import reading
 from fastndcg.sources.values import first_line
 
@@ -52,7 +53,7 @@ class How(NamedTuple):
 
 
 def read_steps(how: How, span: Span, names: list[str], most: int) -> Reader:
-    """The named columns of a span, in tables of limited rows.
+    """The named columns of a span, in tables of at most `most` rows.
 
     Raises `SourceError` where the file is no longer the file that was found.
     """
@@ -64,85 +65,68 @@ def read_steps(how: How, span: Span, names: list[str], most: int) -> Reader:
         part.file.filesystem.open_input_file(part.file.path) as source,
     ):
         stored = [name for name in names if part.type_of(name) is not None]
-        rows_of_file = _Steps(how, span, source, stored, most)
+        none = pa.table([pa.nulls(span.rows)], [""])  # where folders have all columns
+        tables = in_tables(_decode(how, span, source, stored, most) if stored else [none], most)
+        done = 0
 
-        def step(rows: int) -> pa.Table:
-            table = rows_of_file.read(rows) if stored else pa.table({})
+        def step(table: pa.Table) -> pa.Table:
+            nonlocal done
+            done += len(table)
             columns = {}
             for name in names:
                 if name in stored:
                     column = table[name]
                 else:
-                    column = _partition_column(part.file.partition[name], rows, how.types[name])
+                    column = _partition_column(part.file.partition[name], len(table), how.types[name])
                 columns[name] = _cast(column, how.types[name])
             return pa.table(columns)
 
-        for done in range(0, span.rows, most):
-            yield step(min(most, span.rows - done))  # which no name keeps while the next one is read
+        yield from map(step, tables)  # a loop would keep each table while the next one is read
+        if done != span.rows:
+            raise pa.ArrowInvalid(f"its columns have {done:,} rows where its footer says {span.rows:,}")
 
 
-class _Steps:
-    """Columns of a span in steps of any number of rows."""
+def _decode(how: How, span: Span, source: pa.NativeFile, names: list[str], most: int) -> Iterator[pa.Table]:
+    import pyarrow.parquet as pq
 
-    def __init__(self, how: How, span: Span, source: pa.NativeFile, names: list[str], most: int) -> None:
-        self._tables = self._decode(how, span, source, names, most)
-        self._left = pa.table({})
+    buffer = 0 if span.rows <= most else _BUFFER
 
-    def read(self, rows: int) -> pa.Table:
-        tables = [self._left] if len(self._left) else []
-        while sum(map(len, tables)) < rows:
-            table = next(self._tables, None)
-            if table is None:
-                raise pa.ArrowInvalid("a column has fewer rows than its footer says")
-            tables.append(table)
-        table = pa.concat_tables(tables)
-        self._left = table.slice(rows)
-        return table.slice(0, rows)
+    def open_file(encoded: Collection[str]) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            source,
+            metadata=span.part.footer.metadata,
+            read_dictionary=encoded,
+            pre_buffer=not (span.part.file.is_local or buffer),
+            buffer_size=buffer,
+            page_checksum_verification=True,  # where the writer left checksums
+        )
 
-    @staticmethod
-    def _decode(
-        how: How, span: Span, source: pa.NativeFile, names: list[str], most: int
-    ) -> Iterator[pa.Table]:
-        import pyarrow.parquet as pq
-
-        buffer = 0 if span.rows <= most else _BUFFER
-
-        def open_file(encoded: Collection[str]) -> pq.ParquetFile:
-            return pq.ParquetFile(
-                source,
-                metadata=span.part.footer.metadata,
-                read_dictionary=encoded,
-                pre_buffer=not (span.part.file.is_local or buffer),
-                buffer_size=buffer,
-                page_checksum_verification=True,  # where the writer left checksums
-            )
-
-        # of other encodings pyarrow makes no dictionary
-        encoded = {name for name in names if name in how.encoded and span.part.footer.is_coded(name)}
-        file, grown = open_file(encoded), set[str]()
-        if not buffer:
-            yield _checked(file.read_row_groups(list(span.groups), columns=names, use_threads=False))
-            return
-        for group in span.groups:
-            done, is_left = 0, True
-            while is_left:
-                read, is_left = 0, False
-                for batch in file.iter_batches(most, row_groups=[group], columns=names, use_threads=False):
-                    rows = batch.slice(min(max(done - read, 0), len(batch)))
-                    read += len(batch)
-                    if not len(rows):
-                        continue
-                    done, table = read, pa.Table.from_batches([rows])
-                    for place, name in enumerate(names):
-                        if name in grown:
-                            table = table.set_column(place, name, encode(table[name].chunk(0)))
-                    yield _checked(table)
-                    # pyarrow's dictionary has all ids of the group so far: one for each row took 3.3 us
-                    long = {name for name in encoded - grown if len(batch[name].dictionary) > len(batch)}
-                    if long:
-                        grown |= long
-                        file, is_left = open_file(encoded - grown), True
-                        break
+    # of other encodings pyarrow makes no dictionary
+    encoded = {name for name in names if name in how.encoded and span.part.footer.is_coded(name)}
+    file, grown = open_file(encoded), set[str]()
+    if not buffer:
+        yield _checked(file.read_row_groups(list(span.groups), columns=names, use_threads=False))
+        return
+    for group in span.groups:
+        done, is_left = 0, True
+        while is_left:
+            read, is_left = 0, False
+            for batch in file.iter_batches(most, row_groups=[group], columns=names, use_threads=False):
+                rows = batch.slice(min(max(done - read, 0), len(batch)))
+                read += len(batch)
+                if not len(rows):
+                    continue
+                done, table = read, pa.Table.from_batches([rows])
+                for place, name in enumerate(names):
+                    if name in grown:
+                        table = table.set_column(place, name, encode(table[name].chunk(0)))
+                yield _checked(table)
+                # pyarrow's dictionary has all ids of the group so far: one for each row took 3.3 us
+                long = {name for name in encoded - grown if len(batch[name].dictionary) > len(batch)}
+                if long:
+                    grown |= long
+                    file, is_left = open_file(encoded - grown), True
+                    break
 
 
 def _checked(table: pa.Table) -> pa.Table:

@@ -70,8 +70,8 @@ def scan_qrels_run(
     ----------
     qrels, run, missing, ties, intents, query, doc_id, relevance, score, keep, weight, rank, ascending
     nan, unjudged, grades, progress
-        As in `read_qrels_run`. A run that is one JSON object by query, or a pipe, cannot
-        be read in parts.
+        As in `read_qrels_run`. A run that is one JSON object by query cannot be read in
+        parts, and a pipe is read into memory.
     memory : int or str, optional
         Memory for rows of the run at a time, in bytes or as in "512 MB"; default 128 MiB. Each query must
         fit. Judgments and results need memory in addition.
@@ -89,8 +89,8 @@ def scan_qrels_run(
     Raises
     ------
     SourceError, ColumnError, InputError
-        As in `read_qrels_run`; some only while iterating. Also for a run that is JSON by query or a pipe, a
-        file that changes, and a full disk.
+        As in `read_qrels_run`; some only while iterating. Also for a run that is JSON by query, a file
+        that changes, and a full disk.
 
     See Also
     --------

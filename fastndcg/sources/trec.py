@@ -35,7 +35,7 @@ from fastndcg.sources.nested_sides import (
     text_of_file,
 )
 from fastndcg.sources.opened import OfText
-from fastndcg.sources.opening import path_of, reading, report_progress
+from fastndcg.sources.opening import path_of, read_once, reading, report_progress
 from fastndcg.sources.sides import (
     Role,
     Side,
@@ -276,7 +276,7 @@ def file_side(
     path: PathLike, role: Role, roles: Roles, threads: int | None, *, intents: bool = False
 ) -> tuple[Side, Taken | None]:
     """A side, and the columns that were taken of it; None of a TREC file, which has none."""
-    name = path_of(path, "qrels" if role == "relevance" else "run")
+    name = read_once(path_of(path, "qrels" if role == "relevance" else "run"))
     kind = format_of_side(name, has_rank=role == "score")
     if kind is TREC:
         return text_side(name, role, threads, roles, intents=intents), None

@@ -1,7 +1,13 @@
 """What `evaluate` takes in place of rankings: tables of every kind, and paths."""
 
+import json
+import os
+import threading
+import time
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -244,3 +250,75 @@ def test_a_stream_of_every_format_has_the_bits_of_what_is_read_whole(tmp_path, e
     assert found.values.tobytes() == expected.values.tobytes()
     assert found.queries.to_pydict() == expected.queries.to_pydict()
     assert stream.n_rows == len(table)
+
+
+# ---- pipes, which can be read only once ----
+
+
+def columns_of_runs(n_queries=900):
+    """Columns whose text takes more than a pipe holds."""
+    random = np.random.default_rng(0)
+    query = np.repeat(np.arange(n_queries), 20)
+    documents = [f"D{number}" for number in np.tile(np.arange(20), n_queries)]
+    scores = random.permutation(len(query)) / 64
+    return {"query": query, "docid": documents, "label": random.integers(0, 4, len(query)), "score": scores}
+
+
+def content(form, folder):
+    rows = columns_of_runs()
+    if form == "parquet":
+        pq.write_table(pa.table(rows), folder / form)
+    elif form == "csv":
+        pa_csv.write_csv(pa.table(rows), folder / form)
+    elif form == "jsonl":
+        (folder / form).write_text("\n".join(map(json.dumps, pa.table(rows).to_pylist())))
+    elif form == "letor":
+        lines = map("{} qid:{} 1:0.5 # {}".format, rows["label"], rows["query"], rows["docid"])
+        (folder / form).write_text("\n".join(lines))
+    else:
+        forms = {"qrels": "{0} 0 {1} {2}", "run": "{0} Q0 {1} 1 {3} me", "nested": '"{0}": {{"{1}": {3}}}'}
+        found = map(forms[form].format, *rows.values())
+        lines = "\n".join(found) if form != "nested" else f"{{{', '.join([*found][::20])}}}"
+        (folder / form).write_text(lines)
+    return (folder / form).read_bytes()
+
+
+PIPED = {
+    "evaluate": (["parquet", "csv", "jsonl"], lambda path, other: path),
+    "read_parquet": (["parquet"], lambda path, other: fn.read_parquet(path)),
+    "read_csv": (["csv"], lambda path, other: fn.read_csv(path)),
+    "scan_parquet": (["parquet"], lambda path, other: fn.scan_parquet(path, memory="1 MB")),
+    "scan_csv": (["csv"], lambda path, other: fn.scan_csv(path, memory="1 MB")),
+    "read_ltr": (["letor"], lambda path, other: fn.read_ltr(path, scores=columns_of_runs()["score"])),
+    "read_trec, run": (["run"], lambda path, other: fn.read_trec(other("qrels"), path)),
+    "read_trec, qrels": (["qrels"], lambda path, other: fn.read_trec(path, other("run"))),
+    "read_qrels_run, run": (["run", "csv", "parquet", "nested"], lambda path, other: fn.read_qrels_run(other("qrels"), path)),
+    "read_qrels_run, qrels": (["qrels", "csv", "jsonl"], lambda path, other: fn.read_qrels_run(path, other("run"))),
+    "scan_qrels_run": (["run", "csv", "parquet"], lambda path, other: fn.scan_qrels_run(other("qrels"), path, memory="1 MB")),
+    "from_qrels_run": (["run", "csv"], lambda path, other: fn.Rankings.from_qrels_run(other("qrels"), path)),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
+@pytest.mark.parametrize(
+    ("form", "reader"), [(form, reader) for reader, (forms, _) in PIPED.items() for form in forms]
+)
+def test_pipes_are_read_once(form, reader, tmp_path):
+    data, pipe, found = content(form, tmp_path), tmp_path / "pipe", []
+
+    def other(name):
+        content(name, tmp_path)
+        return tmp_path / name
+
+    def read(path):
+        found.append(fn.evaluate(PIPED[reader][1](path, other), ["nDCG@10", "AP"]).mean())
+
+    assert len(data) > 1 << 16 or form in ("nested", "parquet")  # bytes that a pipe holds
+    os.mkfifo(pipe)
+    for each in (lambda: pipe.write_bytes(data), lambda: read(pipe)):
+        threading.Thread(target=each, daemon=True).start()
+    deadline = time.monotonic() + 60
+    while not found and time.monotonic() < deadline:
+        time.sleep(0.01)
+    read(tmp_path / form)
+    assert found[0] == found[1]
