@@ -75,6 +75,7 @@ class GivenTable(Opened):
         tables = (
             pa.table([self._plain(table, name) for name in names], names=list(names))
             for table in self.open(list(names))
+            if len(table)  # others may have columns of no type
         )
         yield iter([in_tables(tables, _ROWS, most * sum(_width(self.types[name]) for name in names))])
 
