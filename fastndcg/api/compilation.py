@@ -181,7 +181,7 @@ def _compile_all(types: Sequence[str], measures: Sequence[str], share: int, shar
     def read() -> None:
         for grades in (whole, whole + 0.5):
             for kind in types:
-                for ids in (numbers, texts):
+                for ids in (numbers, numbers << 40, texts):  # near one another, far apart
                     Rankings.from_query_ids(ids, grades, scores[kind])
         columns = {"query_id": texts, "doc_id": np.arange(n).astype(str)}
         pairs = {
@@ -213,7 +213,8 @@ def _compile_for(paths: list[str], measures: Sequence[str], roles: dict[str, Any
     if table is None:
         return
     order = pa.array(np.random.default_rng(1).permutation(len(table)))
-    for rows in (table, plain_table(table), plain_table(table).take(order)):
+    plain = plain_table(table)
+    for rows in (table, plain, plain.take(order), table.take(order)):  # as rows come, or are set aside
         rankings = rankings_from_table(rows, opened.columns)
         for measure in measures:
             evaluate(rankings, measure, threads=1)

@@ -27,7 +27,27 @@ progress.tell = told.append
 scores = np.arange(200_000, dtype=np.float32)[::-1].copy()
 for grades in (np.arange(200_000) % 3, np.arange(200_000) % 3 + 0.5):
     fn.evaluate(fn.Rankings.from_groups([100] * 2000, grades, scores), "nDCG@10")
-print(told)
+"""
+
+# files with ids of all kinds, in both orders, whole and as streams that set rows aside
+READ = """
+import os
+import tempfile
+import pyarrow as pa
+import pyarrow.parquet as pq
+numbers = np.arange(200_000) // 100
+ids = {"near": pa.array(numbers), "far": pa.array(numbers << 40)}
+ids["texts"] = pa.array([f"query {number}" for number in numbers])
+order = pa.array(np.random.default_rng(0).permutation(200_000))
+with tempfile.TemporaryDirectory() as folder:
+    for each in ids.values():
+        table = pa.table({"qid": each, "label": (np.arange(200_000) % 3).astype(np.int8), "score": scores})
+        for rows in (table, table.take(order)):
+            for plain in (True, False):
+                path = os.path.join(folder, "a.parquet")
+                pq.write_table(rows, path, use_dictionary=not plain)
+                for data in (path, fn.scan_parquet(path), fn.scan_parquet(path, memory="2 MB")):
+                    fn.evaluate(data, "nDCG@10")
 """
 
 
@@ -74,7 +94,8 @@ def test_a_folder_is_shipped(made, tmp_path):
     for path in [shipped, *shipped.rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
     before = sorted(shipped.rglob("*"))
-    finished = run(USE, **made.environment | {"NUMBA_CACHE_DIR": str(shipped), "HOME": "/nonexistent"})
+    code = f"{USE}{READ}print(told)"
+    finished = run(code, **made.environment | {"NUMBA_CACHE_DIR": str(shipped), "HOME": "/nonexistent"})
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.strip() == "[]"
     assert sorted(shipped.rglob("*")) == before
