@@ -142,7 +142,7 @@ def compile_kernels(
     # there is work for each type with two kinds of grades, and for readers
     shares = 1 if paths is not None else min(processors(), 2 * len(types) + 1)
     with Task("Compiling kernels"):
-        ended = in_threads(compile_share, range(shares))
+        ended = list(in_threads(compile_share, range(shares)))
     for done in (each for each in ended if each.returncode):
         lines = done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"]
         if cpu is not None and lines[-1].startswith("LLVM ERROR"):

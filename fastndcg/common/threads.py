@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
 from typing import TypeVar
 
@@ -31,11 +31,22 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_threads(task: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
-    """The results of a task for each part: each in a thread of its own, a single one in this thread."""
+def in_threads(
+    task: Callable[[Part], Result], parts: Sequence[Part], threads: int | None = None
+) -> Iterator[Result]:
+    """Yield the results of a task for each part, in order, while threads compute the next ones.
+
+    The threads, one a part by default, are of this call: pyarrow's pool belongs to the whole process. One
+    thread is the caller's.
+    """
+    n = min(threads or len(parts), len(parts))
+    if n <= 1:
+        yield from map(task, parts)
+        return
     from concurrent.futures import ThreadPoolExecutor
 
-    if len(parts) == 1:
-        return [task(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(task, parts))
+    pool = ThreadPoolExecutor(n, "fastndcg")
+    try:
+        yield from pool.map(task, parts)
+    finally:
+        pool.shutdown(cancel_futures=True)

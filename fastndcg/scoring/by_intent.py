@@ -96,12 +96,12 @@ def _score(
     table = _rows(measures, worths, longest)
     out = np.empty((len(measures), rankings.n_queries))
     rest = (keys, documents, judged, ordered, *chances, table, out)
-    in_threads(
-        lambda part: worlds.run(
-            "flow.intent_folds.score_intents", rankings.n_docs * len(measures), *part, *rest
-        ),
-        _parts(documents, judged, launch.threads_of(threads)),
-    )
+
+    def score(part: tuple[int, int]) -> None:
+        worlds.run("flow.intent_folds.score_intents", rankings.n_docs * len(measures), *part, *rest)
+
+    for _ in in_threads(score, _parts(documents, judged, launch.threads_of(threads))):
+        pass
     return out
 
 

@@ -261,7 +261,7 @@ def each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | Non
     wanted = np.array([rows * part // n_parts for part in range(1, n_parts)], np.int64)
     cuts = np.unique([0, *np.searchsorted(offsets, wanted), len(offsets) - 1]).tolist()
     parts = [slice(start, stop + 1) for start, stop in pairwise(cuts)]
-    return in_threads(kernel, parts if len(parts) > 1 else [slice(None)])
+    return list(in_threads(kernel, parts if len(parts) > 1 else [slice(None)]))
 
 
 # ---- whether ids meet ----

@@ -259,8 +259,8 @@ class OpenedFiles(Opened, ABC):
 
 
 def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> Reader:
-    """The same rows in tables of `rows` rows, fewer in the last one and where they take more than about `size`
-    bytes.
+    """The same rows in tables of `rows` rows, and of fewer where these take more than about `size` bytes, and
+    at the end.
     """
     held: list[pa.Table] = []
     for table in chain(tables, [None]):

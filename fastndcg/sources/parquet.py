@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of, is_list, is_number, is_text, without_views
 from fastndcg.common.progress import Task
+from fastndcg.common.threads import in_threads
 from fastndcg.errors import SourceError
 from fastndcg.sources.footers import BYTES, PLACES, VALUES, read_footer
 from fastndcg.sources.joined import common_type
@@ -20,16 +20,13 @@ from fastndcg.sources.opening import Format, naming, reading
 from fastndcg.sources.row_groups import How, Part, Span, read_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.columns import Columns
     from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 # row groups read by one task: enough of them for all threads, but long, since what is read at once needs no
 # joining (a column of one file read whole costs 20 to 25 % less than in pieces)
@@ -38,7 +35,7 @@ _FEWEST_ROWS, _MOST_ROWS = 1 << 20, 1 << 26
 
 def open_files(paths: list[PathLike], files: list[File], threads: int) -> ParquetFiles:
     """Read the footer of each file, once. Raises as `read_parquet` does."""
-    parts = list(in_order(_part_of, files, threads))
+    parts = list(in_threads(_part_of, files, threads))
     schema = parts[0].footer.schema
     keys = [key for key in files[0].partition if key not in schema.names]  # only in the names of folders
     ends = np.cumsum([part.footer.n_rows for part in parts]).tolist()
@@ -200,7 +197,7 @@ class ParquetFiles(Opened):
         done = 0
         with Task("Reading", "rows", progress) as task:
             task.advance(0, total)
-            for (_, span, columns), arrays in zip(tasks, in_order(_read, tasks, self.threads), strict=True):
+            for (_, span, columns), arrays in zip(tasks, in_threads(_read, tasks, self.threads), strict=True):
                 for name, column in zip(columns, arrays, strict=True):
                     chunks[name].extend(column.chunks)
                 done += span.rows * len(columns)
@@ -223,7 +220,7 @@ class ParquetFiles(Opened):
         def copy(place: int) -> None:
             values[ends[place] - len(chunks[place]) : ends[place]] = array_of(chunks[place])
 
-        list(in_order(copy, range(len(chunks)), self.threads))
+        list(in_threads(copy, range(len(chunks)), self.threads))
         return [pa.Array.from_buffers(kind, int(ends[-1]), [None, memory])]
 
     def rows_of(self, name: str, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
@@ -236,7 +233,7 @@ class ParquetFiles(Opened):
             if first < stop:
                 tasks.append((how, span, [name]))
                 taken.append(pa.array(rows[first:stop] - start))
-        columns = in_order(_read, tasks, self.threads)
+        columns = in_threads(_read, tasks, self.threads)
         found = [column.take(places) for (column,), places in zip(columns, taken, strict=True)]
         return pa.chunked_array([chunk for each in found for chunk in each.chunks], how.types[name])
 
@@ -252,15 +249,3 @@ def _partition_type(values: Iterable[str | None]) -> pa.DataType:
         return text.removeprefix("-").isdecimal() and str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
     return pa.int64() if all(value is None or is_integer(value) for value in values) else pa.string()
-
-
-def in_order(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
-    """`map` on threads of its own: pyarrow's pool belongs to the whole process."""
-    if threads == 1 or len(items) < 2:
-        yield from map(function, items)
-        return
-    pool = ThreadPoolExecutor(min(threads, len(items)), "fastndcg-parquet")
-    try:
-        yield from pool.map(function, items)
-    finally:
-        pool.shutdown(cancel_futures=True)
