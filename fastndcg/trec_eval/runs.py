@@ -16,7 +16,7 @@ from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import TABLE, TREC, format_of_side
 from fastndcg.sources.joins import join
 from fastndcg.sources.lines import INTENTS, PREFERENCES, read_lines
-from fastndcg.sources.opening import path_of, report_progress
+from fastndcg.sources.opening import path_of, read_once, report_progress
 from fastndcg.sources.sides import Side, check_values, name_of, plain_ids, text_side
 from fastndcg.sources.values import whole
 from fastndcg.trec_eval.preferred import Preferences
@@ -71,6 +71,8 @@ def read(
     """
     notes: list[str] = []
     preferences = None
+    if form == "qrels_jg" and not isinstance(qrels, Side):
+        qrels = _text_file(qrels, False)  # which is read twice, also where it is a pipe
     with report_progress(progress, *([] if isinstance(qrels, Side) else [qrels]), run):
         if isinstance(qrels, Side):
             judged = qrels
@@ -205,7 +207,7 @@ def side_of_path(path: PathLike, has_rank: bool, threads: int | None) -> Side:
 
 
 def _text_file(path: PathLike, has_rank: bool) -> str:
-    name = "/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels")
+    name = read_once("/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels"))
     kind = format_of_side(name, has_rank=has_rank)
     if kind not in (TREC, TABLE, CSV):  # the reader of lines reports what is wrong with text
         raise SourceError(

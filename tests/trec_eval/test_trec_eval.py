@@ -1,6 +1,7 @@
 """trec_eval's output, byte for byte: its own files, pytrec_eval to the last bit, and slow loops for what that lacks."""
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -489,6 +490,22 @@ def test_standard_input(both):
         check=True,
     )
     assert finished.stdout == f"{'num_ret':<22}\tall\t3\n".encode()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
+@pytest.mark.parametrize("form", ["qrels", "qrels_jg", "qrels_prefs"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_pipes(both, form, packed):
+    paths = [str(path) for path in both(QRELS, RUN)]
+    measure = {"qrels": "map", "qrels_jg": "qrels_jg", "qrels_prefs": "prefs_simp"}[form]
+    asked = [sys.executable, "-m", "fastndcg", "trec_eval", "-R", form, "-m", measure]
+    plain = subprocess.run([*asked, *paths], capture_output=True, check=True)
+    by = f"{'gzip -c' if packed else 'cat'} "
+    words = " ".join(f'<({by} "{path}")' for path in paths)
+    piped = subprocess.run(
+        ["/bin/bash", "-c", f'"$@" {words}', "bash", *asked], check=False, capture_output=True, timeout=60
+    )
+    assert (piped.returncode, piped.stdout) == (0, plain.stdout) != (0, b""), piped.stderr
 
 
 @pytest.mark.compiled
