@@ -265,17 +265,17 @@ def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> 
     held: list[pa.Table] = []
     for table in chain(tables, [None]):
         is_end = table is None
-        held += [] if is_end else [table]
+        if not is_end:
+            held.append(table)
         del table  # which would keep it while the next one is read
         n_rows, n_bytes = sum(map(len, held)), sum(each.nbytes for each in held)
         if held and (is_end or n_rows >= rows or n_bytes >= size):
-            joined, start = pa.concat_tables(held), 0
+            joined = pa.concat_tables(held)
             most = max(1, min(rows, int(size * n_rows / n_bytes) if n_bytes > size else rows))
-            held = []
-            while start < n_rows if is_end else start + most <= n_rows:
+            end = n_rows if is_end else n_rows - n_rows % most
+            held = [joined.slice(end)] if end < n_rows else []
+            for start in range(0, end, most):
                 yield joined.slice(start, most)
-                start += most
-            held = [joined.slice(start)] if start < n_rows else []
             del joined
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from fastndcg.sources.ahead import Reader
+    from fastndcg.sources.opening import Format
     from fastndcg.sources.sides import Taken
     from fastndcg.typing import Path as PathLike
 
@@ -56,8 +57,29 @@ def open_run(path: PathLike, roles: Roles, threads: int) -> Run:
     name = read_once(path_of(path, "run"))
     kind = format_of_side(name, has_rank=True)
     if kind is NESTED:
-        what = "JSON by query, which is read whole"
-        raise SourceError(f"{name} is {what}", Step("; pass it to ", Call("read_qrels_run")), ".")
+        said = f"{name} is JSON by query, which is read whole"
+        raise SourceError(said, Step("; pass it to ", Call("read_qrels_run")), ".")
+    return _open(name, kind, roles, threads)
+
+
+def open_if_large(path: PathLike, roles: Roles, threads: int, limit: int) -> Run | None:
+    """Open a run if to join it at once takes more than `limit` bytes, so that it is better read in parts.
+
+    A file of less text is not opened to find out, and what is read into memory is not large. Raises as
+    `open_run` does.
+    """
+    name = read_once(path_of(path, "run"))
+    if isinstance(name, Held) or (Path(name).is_file() and Path(name).stat().st_size * _UNPACKED < limit):
+        return None
+    kind = format_of_side(name, has_rank=True)
+    if kind is NESTED:
+        return None
+    run = _open(name, kind, roles, threads)
+    rows, per_row = run.opened.size()
+    return run if rows * per_row * _JOINING > limit else None
+
+
+def _open(name: str, kind: Format, roles: Roles, threads: int) -> Run:
     if kind is TREC:
         refuse_columns(name, "score", roles, "a run whose fields have no names")
         run = _open_lines(name, threads)
@@ -82,22 +104,6 @@ def open_run(path: PathLike, roles: Roles, threads: int) -> Run:
         return table_side(name, table, found, "score", numbers + opened.first_row)
 
     return Run(chosen, side, found.taken("score"))
-
-
-def open_if_large(path: PathLike, roles: Roles, threads: int, limit: int) -> Run | None:
-    """Open a run if to join it at once takes more than `limit` bytes, so that it is better read in parts.
-
-    A file of less text is not opened to find out, and what is read into memory is not large. Raises as
-    `open_run` does.
-    """
-    name = read_once(path_of(path, "run"))
-    if isinstance(name, Held) or (Path(name).is_file() and Path(name).stat().st_size * _UNPACKED < limit):
-        return None
-    if format_of_side(name, has_rank=True) is NESTED:
-        return None
-    run = open_run(name, roles, threads)
-    rows, per_row = run.opened.size()
-    return run if rows * per_row * _JOINING > limit else None
 
 
 def _pointed(opened: Opened) -> list[str]:

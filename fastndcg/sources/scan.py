@@ -296,12 +296,11 @@ class FileStream(RankingsStream):
     def _to_set_aside(self, table: pa.Table) -> pa.Table:
         """The same rows without dictionaries but that of query ids, if its codes have room for any number."""
         name = self.columns.query
-        coded = [each for each in table.column_names if each == name and has_wide_codes(table[each].type)]
-        rows = plain_table(table.drop_columns(coded))
-        for each in coded:
-            ids = plain(table[each])  # decoded, where the dictionary has a null
-            rows = rows.append_column(each, ids if has_wide_codes(ids.type) else ids.dictionary_encode())
-        return rows
+        if name not in table.column_names or not has_wide_codes(table[name].type):
+            return plain_table(table)
+        ids = plain(table[name])  # decoded, where the dictionary has a null
+        ids = ids if has_wide_codes(ids.type) else ids.dictionary_encode()
+        return plain_table(table.drop_columns([name])).append_column(name, ids)
 
     def _parts_of(self, n_rows: int) -> int:
         return 1 + int((self._per_row + _ORDERING) * n_rows // (self._memory // 2))
