@@ -1,6 +1,7 @@
 """Settings of the test run: markers, hypothesis profiles, where the real data lies."""
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -53,6 +54,13 @@ def _has_tests_of(marker, path):
     return f"mark.{marker}" in path.read_text(encoding="utf-8")
 
 
+@cache
+def _scope_of(path):
+    """A file of hosts is its own, files of a group are the group's; else None."""
+    group = re.search(r'mark\.xdist_group\("(\w+)"\)', path.read_text(encoding="utf-8"))
+    return group[1] if group else (str(path) if _has_tests_of("host", path) else None)
+
+
 def pytest_collection_modifyitems(config, items):
     """With `-m pure` a test of a `pure` file that is `compiled` itself does not run without a compiler."""
     if "pure" in config.option.markexpr and worlds.world() == "plain":
@@ -65,18 +73,17 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Each file of hosts is a worker's, so that an engine is started once; other tests are balanced one by one.
+    """What is costly to start is started by one worker; other tests are balanced one by one.
 
-    Groups of pytest-xdist 3.8 do not reach the names of tests in pytest 9.2, and each worker started every engine.
+    Groups of pytest-xdist 3.8 do not reach the names of tests in pytest 9.2: each worker started every engine.
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByHost(LoadScopeScheduling):
+    class ByStart(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            path = nodeid.partition("::")[0]
-            return path if _has_tests_of("host", config.rootpath / path) else nodeid
+            return _scope_of(config.rootpath / nodeid.partition("::")[0]) or nodeid
 
-    return ByHost(config, log)
+    return ByStart(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
