@@ -45,8 +45,8 @@ def demo(
     size = queries * _BYTES_OF_QUERY / 1e6
     note(f"writing about {queries * 110:,} documents, {size:,.1f} MB, to {out}")
     times = [perf_counter()]
-    with Task("Writing the sample", "queries") as task:
-        documents = write_sample(out, queries, seed, progress=task.advance)
+    with Task("Writing the sample", "queries"):
+        documents = write_sample(out, queries, seed)
     times.append(perf_counter())
     chosen = choose_columns(open_paths([str(out)], threads), Roles())
     rankings, columns = read_rankings(chosen), chosen.columns.taken

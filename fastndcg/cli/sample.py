@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.files import whole_file
+from fastndcg.common.progress import advance
 from fastndcg.errors import InputError
 
 QUERIES = 91_000  # about 10 million documents
@@ -33,13 +33,7 @@ _COUNTRIES = ("US", "IN", "DE", "BR", "JP", "FR", "GB", "TR")
 _COUNTRY_SHARES = (0.34, 0.19, 0.12, 0.1, 0.08, 0.07, 0.06, 0.04)
 
 
-def write_sample(
-    path: str | os.PathLike[str],
-    queries: int = QUERIES,
-    seed: int = 0,
-    *,
-    progress: Callable[[int, int], Any] | None = None,
-) -> int:
+def write_sample(path: str | os.PathLike[str], queries: int = QUERIES, seed: int = 0) -> int:
     """Write a sample as Parquet, a row for each document, sorted by query.
 
     Lists are of lognormal length (1 to 2,000, about 110 on average), grades 0 to 4 are skewed, a few queries
@@ -47,9 +41,8 @@ def write_sample(
     on some devices than on others. A second system, `rerank`, is better on desktops and phones, and worse on
     tablets. The same seed and number of queries give the same values.
 
-    `progress` is called with the queries done and `queries`. Returns the number of documents. Raises
-    `InputError` for fewer queries than one, and `SourceError` for a path that cannot be written, which is
-    written whole or not at all.
+    Returns the number of documents. Raises `InputError` for fewer queries than one, and `SourceError` for a
+    path that cannot be written, which is written whole or not at all.
 
     The columns are query_id (int64), label (uint8), score (float32), rerank (float32), country and device
     (strings, one value for a query).
@@ -58,24 +51,15 @@ def write_sample(
 
     if queries < 1:
         raise InputError(f"queries={queries} leaves nothing to write; wanted a whole number from 1")
-    documents = 0
-    with whole_file(path) as draft:
-        writer = None
-        try:
-            for first in range(0, queries, _BATCH):
-                table = _batch(first, min(first + _BATCH, queries), seed)
-                if writer is None:
-                    # only columns of few values gain from a dictionary
-                    writer = pq.ParquetWriter(
-                        draft, table.schema, use_dictionary=["query_id", "label", "country", "device"]
-                    )
-                writer.write_table(table)
-                documents += len(table)
-                if progress is not None:
-                    progress(min(first + _BATCH, queries), queries)
-        finally:
-            if writer is not None:
-                writer.close()
+    documents, schema = 0, _batch(0, 1, seed).schema
+    few = ["query_id", "label", "country", "device"]  # columns of few values, which gain from a dictionary
+    with whole_file(path) as draft, pq.ParquetWriter(draft, schema, use_dictionary=few) as writer:
+        for first in range(0, queries, _BATCH):
+            stop = min(first + _BATCH, queries)
+            table = _batch(first, stop, seed)
+            writer.write_table(table)
+            documents += len(table)
+            advance(stop, queries)
     return documents
 
 

@@ -62,10 +62,8 @@ def plain(column: pa.Array | pa.ChunkedArray) -> Any:
         import pyarrow.compute as pc
 
         return plain(pc.run_end_decode(column))
-    if types.is_string_view(kind):
-        return column.cast(pa.large_string())
-    if types.is_binary_view(kind):
-        return column.cast(pa.large_binary())
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return column.cast(without_views(kind))
     if not types.is_dictionary(kind):
         return column
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -74,8 +72,7 @@ def plain(column: pa.Array | pa.ChunkedArray) -> Any:
             pa.DictionaryArray.from_arrays(chunk.indices, plain(chunk.dictionary), ordered=kind.ordered)
             for chunk in chunks
         ]
-        values = pa.large_string() if types.is_string_view(kind.value_type) else pa.large_binary()
-        kind = pa.dictionary(kind.index_type, values, kind.ordered)
+        kind = without_views(kind)
         column = pa.chunked_array(chunks, kind) if isinstance(column, pa.ChunkedArray) else chunks[0]
     if types.is_null(kind.value_type) or any(chunk.dictionary.null_count for chunk in chunks):
         return decode(column)  # so that a null is a null wherever it is counted

@@ -134,15 +134,12 @@ class _Shown:
         self._lock = threading.Lock()  # of stderr
 
     def begin(self, task: Task, *, visible: bool) -> None:
-        if not self.tasks:
-            if not (is_watched() if visible else _in_main_thread()):
-                return
-            if visible:
-                self._ended = threading.Event()
-                self._thread = threading.Thread(target=self._show, name="fastndcg-progress", daemon=True)
-                self._thread.start()
-        elif not _in_main_thread():
+        if not _in_main_thread() or not (self.tasks or not visible or is_watched()):
             return
+        if not self.tasks and visible:
+            self._ended = threading.Event()
+            self._thread = threading.Thread(target=self._show, name="fastndcg-progress", daemon=True)
+            self._thread.start()
         self.tasks.append(task)
 
     def end(self, task: Task) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,20 +27,14 @@ class Means(dict[str, float]):
     """
 
     def __missing__(self, name: object) -> float:
-        try:
+        with suppress(FastndcgError):
             found = str(as_measure(name))
-        except FastndcgError:
-            found = None
-        if found is None or not dict.__contains__(self, found):
-            raise KeyError(name)
-        return dict.__getitem__(self, found)
+            if dict.__contains__(self, found):
+                return dict.__getitem__(self, found)
+        raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        try:
-            self[name]  # type: ignore[index]
-        except KeyError:
-            return False
-        return True
+        return self.get(name) is not None
 
     def get(self, name: Any, default: Any = None) -> Any:
         try:
