@@ -1,4 +1,4 @@
-"""What a page shows: the results of each system, and what its data has: documents, queries, grades, ties."""
+"""What a page shows: the results of each system, and how many of its documents are tied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from fastndcg.errors import Argument, InputError, about, check_system
 from fastndcg.look.blocks import LONGEST
 from fastndcg.look.looks import by_name, check_rankings
 from fastndcg.look.mean_charts import CUTOFFS
-from fastndcg.look.rank_charts import grade_counts
 from fastndcg.measures import Measure, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import column_names
@@ -22,32 +21,6 @@ from fastndcg.scores.slices import column_names
 if TYPE_CHECKING:
     from fastndcg.decide.comparison import Comparison
     from fastndcg.rankings.rankings import Rankings
-
-
-class Facts(NamedTuple):
-    """Counts of the data of one system."""
-
-    queries: int
-    documents: int
-    longest: int  # documents of the longest list
-    without_documents: int  # queries without documents
-    tied: int  # documents whose score equals that of another document of their query
-    unjudged: int | None  # documents; None if the data do not say which are judged
-    judged: int | None  # documents of the pool; None if the returned documents are the pool
-    grades: list[tuple[str, int]]  # judged documents of each grade, or each range of grades
-
-
-def facts_of(rankings: Rankings) -> Facts:
-    return Facts(
-        rankings.n_queries,
-        rankings.n_docs,
-        int(rankings.lengths.max(initial=0)),
-        int((rankings.lengths == 0).sum()),
-        tied_documents(rankings.offsets, rankings.scores),
-        None if rankings.is_judged is None else int((~rankings.is_judged).sum()),
-        None if rankings.judged is None else len(rankings.judged.relevance),
-        grade_counts(rankings),
-    )
 
 
 def tied_documents(offsets: npt.NDArray[np.int64], scores: npt.NDArray[Any]) -> int:
@@ -68,7 +41,7 @@ class Found(NamedTuple):
     """The results that a page shows."""
 
     rankings: dict[str, Rankings]
-    facts: dict[str, Facts]
+    tied: dict[str, int]  # documents whose score equals that of another document of their query
     scores: dict[str, Scores]  # of the chosen measures
     curves: dict[str, Scores]  # of the first measure at several cutoffs; empty if it has no cutoff
     comparison: Comparison | None  # of two or more systems
@@ -119,7 +92,7 @@ def find(
         compared = compare(scores, baseline or next(iter(scores)), confidence=confidence, missing=missing)
     return Found(
         rankings,
-        {name: facts_of(each) for name, each in rankings.items()},
+        {name: tied_documents(each.offsets, each.scores) for name, each in rankings.items()},
         scores,
         {name: only(each, curve) for name, each in every.items()} if curve else {},
         compared,

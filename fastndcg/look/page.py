@@ -110,7 +110,7 @@ def report(
     found = find(systems, measures, baseline, by, confidence, missing, sources, threads)
     names = list(found.rankings)
     named = " and ".join(names) if len(names) < 4 else count_of(len(names), "system")
-    queries = count_of(max(facts.queries for facts in found.facts.values()), "query")
+    queries = count_of(max(each.n_queries for each in found.rankings.values()), "query")
     sections = list(sections_of(found, command, items, train))
     missing_pictures = draw(sections)
     subtitle = f"{queries}; {', '.join(map(str, found.measures))}; made {_now()}"

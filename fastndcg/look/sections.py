@@ -29,6 +29,7 @@ from fastndcg.look.blocks import (
     table_of,
 )
 from fastndcg.look.facts import Found, only
+from fastndcg.look.rank_charts import grade_counts
 from fastndcg.measures import Measure, table
 from fastndcg.measures.by_tool import conventions
 from fastndcg.scoring.discounts import discount_of
@@ -87,29 +88,34 @@ def _evaluated_section(found: Found) -> list[Any]:
     of_systems = {
         name: {
             "source": found.sources.get(name, "given in Python"),
-            "queries": facts.queries,
-            "documents": facts.documents,
-            "documents of the longest list": facts.longest,
-            "queries without documents": facts.without_documents,
-            "documents with the score of another document of the query": _share(facts.tied, facts.documents),
-            "unjudged documents": _share(facts.unjudged, facts.documents),
-            "judged documents in the pool": facts.judged,
+            "queries": each.n_queries,
+            "documents": each.n_docs,
+            "documents of the longest list": int(each.lengths.max(initial=0)),
+            "queries without documents": int((each.lengths == 0).sum()),
+            "documents with the score of another document of the query": _share(
+                found.tied[name], each.n_docs
+            ),
+            "unjudged documents": "not known"
+            if each.is_judged is None
+            else _share(int((~each.is_judged).sum()), each.n_docs),
+            "judged documents in the pool": None if each.judged is None else len(each.judged.relevance),
         }
-        for name, facts in found.facts.items()
+        for name, each in found.rankings.items()
     }
     names = list(next(iter(of_systems.values())))
     cells = [[cell_of(name), *(cell_of(facts[name]) for facts in of_systems.values())] for name in names]
     blocks: list[Any] = [Table("Systems", ["", *of_systems], cells, sorts=False)]
-    if all(facts.unjudged is None for facts in found.facts.values()):
+    if all(each.is_judged is None for each in found.rankings.values()):
         unknown = "The data do not say which documents were judged, so every document counts as judged."
         blocks.append(Text(unknown))
-    same = len({tuple(facts.grades) for facts in found.facts.values()}) == 1
+    counts = {name: grade_counts(each) for name, each in found.rankings.items()}
+    same = len(set(map(tuple, counts.values()))) == 1
     grades = [
         {"system": name, "grade": grade, "documents": count}
-        for name, facts in list(found.facts.items())[: 1 if same else None]
-        for grade, count in facts.grades
+        for name, of_system in list(counts.items())[: 1 if same else None]
+        for grade, count in of_system
     ]
-    for_all = ", the same for all systems" if same and len(found.facts) > 1 else ""
+    for_all = ", the same for all systems" if same and len(counts) > 1 else ""
     return [*blocks, picture_of(plot.grades(grades, f"judged documents of each grade{for_all}"))]
 
 
@@ -182,7 +188,7 @@ def _anchors(found: Found) -> list[Any]:
 
 
 def _ties(found: Found) -> list[Any]:
-    if not any(facts.tied for facts in found.facts.values()):
+    if not any(found.tied.values()):
         return [Text("No two documents of a query have the same score, so there are no ties.")]
     tied = partial(tie_range, measures=found.measures, threads=found.threads)
     of = {name: tied(each) for name, each in found.rankings.items()}
@@ -268,8 +274,8 @@ def _made_section(found: Found, command: str) -> list[Any]:
 # ---- parts ----
 
 
-def _share(count: int | None, of: int) -> str:
-    return "not known" if count is None else f"{count:,} ({100 * count / max(of, 1):.1f} %)"
+def _share(count: int, of: int) -> str:
+    return f"{count:,} ({100 * count / max(of, 1):.1f} %)"
 
 
 def _each_measure(found: Found, make: Callable[[Measure], list[Any]]) -> list[Any]:

@@ -65,7 +65,12 @@ class Signed(AsFrame):
 
     def _signature_at(self, row: int) -> str:
         stored = (self._signatures or {}).get(str(self.measures[row]))
-        return self._signature_of(row) if stored is None else stored
+        if stored is not None:
+            return stored
+        convention = getattr(self, "convention", None)
+        measure: Measure = getattr(self, "resolved", self.measures)[row]
+        name = None if convention is None else convention.name
+        return signature_of(measure, self._digests, name, weighted=self._weight is not None)
 
     def _known(self) -> Signed:
         """Scores whose signatures are known without reading a stream again: its judgments are unknown."""
@@ -89,7 +94,8 @@ class Signed(AsFrame):
 
     def _digests_in(self, threads: int | None = None) -> Digests:
         if self._rankings is None:
-            return digests_of_ids(self.queries[0])
+            ids = self.queries[0]
+            return Digests("unknown", False, len(ids), _sum(hashes_of_ids(ids)))
         return digests_of(self._rankings, getattr(self._source, "rows", None), threads)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,13 +109,6 @@ class Signed(AsFrame):
         table = self._frame()
         metadata = (table.schema.metadata or {}) | metadata_of(self._all_signatures())
         return table.replace_schema_metadata(metadata)
-
-    def _signature_of(self, row: int) -> str:
-        """The signature of one measure, from what is known."""
-        convention = getattr(self, "convention", None)
-        measure: Measure = getattr(self, "resolved", self.measures)[row]
-        name = None if convention is None else convention.name
-        return signature_of(measure, self._digests, name, weighted=self._weight is not None)
 
 
 def signature_of(measure: Measure, found: Digests, convention: str | None, *, weighted: bool) -> str:
@@ -201,11 +200,6 @@ class Digests(NamedTuple):
 
 
 _ALL = (1 << 64) - 1
-
-
-def digests_of_ids(ids: Any) -> Digests:
-    """What is known of results alone: their queries."""
-    return Digests("unknown", False, len(ids), _sum(hashes_of_ids(ids)))
 
 
 def digests_of(

@@ -16,6 +16,8 @@ import fastndcg as fn
 from fastndcg import plot
 from fastndcg.look import drawing, facts
 from fastndcg.look.page import check_extra
+from fastndcg.look.rank_charts import grade_counts
+from fastndcg.look.sections import sections_of
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -214,11 +216,14 @@ def test_tied_documents_are_counted():
 
 def test_grades_are_counted_where_judged():
     rankings = fn.Rankings.from_lists([[3, 0, 1], [1]], is_judged=[True, True, True, False])
-    found = facts.facts_of(rankings)
-    assert found.grades == [("0", 1), ("1", 1), ("3", 1)]
-    assert found.unjudged == 1 and found.judged is None and found.longest == 3
+    assert grade_counts(rankings) == [("0", 1), ("1", 1), ("3", 1)]
+    found = facts.find(rankings, "nDCG@10", None, (), 0.95, "refuse", None, None)
+    table = next(sections_of(found, "")).blocks[0]
+    texts = {row[0].text: row[1].text for row in table.rows}
+    assert texts["unjudged documents"] == "1 (25.0 %)"
+    assert texts["judged documents in the pool"] == "" and texts["documents of the longest list"] == "3"
     many = fn.Rankings.from_lists([np.linspace(0, 1, 50).tolist()])
-    assert len(facts.facts_of(many).grades) == 20
+    assert len(grade_counts(many)) == 20
 
 
 # ---- command line ----
