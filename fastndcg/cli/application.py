@@ -19,7 +19,7 @@ from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType, NoneType
-from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -50,11 +50,8 @@ app = typer.Typer(
 
 def main() -> int:
     """Run the command line; returns its exit code."""
-
-    def terminate(*_: object) -> NoReturn:
-        sys.exit(143)  # an exception, unlike the signal itself, removes drafts on its way
-
-    signal.signal(signal.SIGTERM, terminate)
+    # an exception, unlike the signal itself, removes drafts on its way
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     arguments = sys.argv[1:]
     run, name = typer.main.get_command(app), "fastndcg"
     if arguments and arguments[0] in COMMANDS:  # by itself: the group would import pydantic

@@ -291,8 +291,9 @@ class ConventionScores(Scores):
         rules = tuple(convention.on(measure) for measure in measures)
         self.__dict__.update(convention=convention, resolved=resolved, rules=rules, _reported=reported)
 
-    def _of(self, queries: pa.Table) -> ConventionScores:
-        return self._again(self._reported, queries, self.weight)
+    def _of(self, queries: pa.Table, order: Int64 | slice = slice(None)) -> ConventionScores:
+        weight = None if self.weight is None else self.weight[order]
+        return self._again([each.part(order) for each in self._reported], queries, weight)
 
     @staticmethod
     def _join(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> ConventionScores:
@@ -308,9 +309,6 @@ class ConventionScores(Scores):
             f"weights={weights!r} and the convention {self.convention.name} are both given, which has "
             "weights of its own; take the mean without weights, or evaluate without convention"
         )
-
-    def _reorder(self, order: Int64, queries: pa.Table, weight: Float64 | None) -> ConventionScores:
-        return self._again([each.part(order) for each in self._reported], queries, weight)
 
     def _again(
         self, reported: Sequence[Reported], queries: pa.Table, weight: Float64 | None

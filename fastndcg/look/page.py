@@ -128,10 +128,9 @@ def history_page(
     history: History,
     path: str | os.PathLike[str],
     *,
-    confidence: float = 0.95,
-    threshold: float | None = None,
-    title: str | None = None,
-    command: str = "fastndcg.look.page.history_page(...) in Python",
+    confidence: float,
+    threshold: float | None,
+    command: str,
 ) -> None:
     """Write an HTML page of all measures of a history by date: a picture and a table each.
 
@@ -160,7 +159,7 @@ def history_page(
         sections.append(Section(f"measure-{number}", measure, blocks))
     draw(sections)
     subtitle = f"{count_of(len({row['at'] for row in every}), 'run')}; made {_now()} by {command}"
-    _write(path, jinja, title=title or "Measures by date", subtitle=subtitle, sections=sections)
+    _write(path, jinja, title="Measures by date", subtitle=subtitle, sections=sections)
 
 
 def check_extra() -> Any:

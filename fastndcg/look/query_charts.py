@@ -84,14 +84,11 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
         for low, high, count in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True):
             bars.append({"system": name, "from": low, "to": high, "queries": count})
         # the share of values up to each distinct one, at most `STEPS` of them
-        ordered = np.sort(each)
-        is_last = np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]  # of equal values
-        last = np.flatnonzero(is_last)
-        if len(last) > STEPS:
-            last = last[np.linspace(0, len(last) - 1, STEPS).astype(np.int64)]
-        curve.append({"system": name, "value": float(every.min()), "share": 0.0})
-        shares = (last + 1) / max(len(ordered), 1)
-        for value, share in zip(ordered[last].tolist(), shares.tolist(), strict=True):
+        distinct, of_each = np.unique(each, return_counts=True)
+        steps = np.array([distinct, np.cumsum(of_each) / max(len(each), 1)])
+        if len(distinct) > STEPS:
+            steps = steps[:, np.linspace(0, len(distinct) - 1, STEPS).astype(np.int64)]
+        for value, share in [(float(every.min()), 0.0), *steps.T.tolist()]:
             curve.append({"system": name, "value": value, "share": share})
         without = len(values[name]) - len(each)
         facts.append(
@@ -109,14 +106,14 @@ def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: 
         histogram = histogram.mark_line(interpolate="step-after").encode(dashes_of(names))
     else:
         histogram = histogram.mark_bar().encode(alt.X2("to:Q"), y2=alt.Y2Datum(0))
-    steps = chart_of(curve).mark_line(interpolate="step-after")
-    steps = steps.encode(
+    shares = chart_of(curve).mark_line(interpolate="step-after")
+    shares = shares.encode(
         alt.X("value:Q", title=title, scale=alt.Scale(zero=False)),
         alt.Y("share:Q", title="share of queries up to it"),
         colours_of(names),
         dashes_of(names),
     )
-    chart = alt.vconcat(*(each.properties(width=WIDTH, height=HEIGHT // 2) for each in (histogram, steps)))
+    chart = alt.vconcat(*(each.properties(width=WIDTH, height=HEIGHT // 2) for each in (histogram, shares)))
     said = "; ".join(facts)
     return add_looks(chart, f"{asked} of queries", said, f"How {asked} is distributed. {said}.", height=None)
 

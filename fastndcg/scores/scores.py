@@ -99,9 +99,10 @@ class Scores(Signed):
 
     # ---- parts ----
 
-    def _of(self, queries: pa.Table) -> Scores:
-        """The same scores with another table of their queries."""
-        return Scores(self.measures, self.values, self._empty, queries, self.weight)
+    def _of(self, queries: pa.Table, order: npt.NDArray[np.int64] | slice = slice(None)) -> Scores:
+        """The same scores with another table of their queries, and in its order."""
+        weight = None if self.weight is None else self.weight[order]
+        return Scores(self.measures, self.values[:, order], self._empty[:, order], queries, weight)
 
     @staticmethod
     def _join(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> Scores:
@@ -112,10 +113,6 @@ class Scores(Signed):
 
     def _weighted_by(self, weights: str | None) -> Scores:
         return Scores(self.measures, self.values, self._empty, self._source, weights_by(self, weights))
-
-    def _reorder(self, order: npt.NDArray[np.int64], queries: pa.Table, weight: Float64 | None) -> Scores:
-        """The same queries in another order."""
-        return Scores(self.measures, self.values[:, order], self._empty[:, order], queries, weight)
 
     @cached_property
     def queries(self) -> pa.Table:

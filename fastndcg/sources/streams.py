@@ -152,8 +152,7 @@ def _evaluate(
     scores = _join(parts) if parts else score(stream._nothing())
     if not is_grouped:
         order = np.argsort(np.concatenate(first_rows))
-        weight = None if scores.weight is None else scores.weight[order]
-        scores = scores._reorder(order, scores.queries.take(column_of(order)), weight)
+        scores = scores._of(scores.queries.take(column_of(order)), order)
     if sink is not None and not (is_grouped and parts):
         sink.write(scores._frame())
     # scores know what they were computed of, or the stream that tells
