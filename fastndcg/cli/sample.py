@@ -36,16 +36,11 @@ _COUNTRY_SHARES = (0.34, 0.19, 0.12, 0.1, 0.08, 0.07, 0.06, 0.04)
 def write_sample(path: str | os.PathLike[str], queries: int = QUERIES, seed: int = 0) -> int:
     """Write a sample as Parquet, a row for each document, sorted by query.
 
-    Lists are of lognormal length (1 to 2,000, about 110 on average), grades 0 to 4 are skewed, a few queries
-    have no relevant document, a fifth of them have coarse and therefore tied scores, and scores rank better
-    on some devices than on others. A second system, `rerank`, is better on desktops and phones, and worse on
-    tablets. The same seed and number of queries give the same values.
+    Lists are of lognormal length, about 110 on average, and a second system, `rerank`, is better on desktops
+    and phones, and worse on tablets. The same seed and number of queries give the same values.
 
     Returns the number of documents. Raises `InputError` for fewer queries than one, and `SourceError` for a
     path that cannot be written, which is written whole or not at all.
-
-    The columns are query_id (int64), label (uint8), score (float32), rerank (float32), country and device
-    (strings, one value for a query).
     """
     import pyarrow.parquet as pq
 

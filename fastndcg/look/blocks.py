@@ -1,4 +1,4 @@
-"""The blocks of a page, for its template: text, tables, pictures, and blocks that open on a click."""
+"""The blocks of a page, for its template: texts, tables, pictures, and blocks that open on a click."""
 
 from __future__ import annotations
 
@@ -50,11 +50,6 @@ class Picture:
     width: int = 0
     missing: str = ""  # the reason why there is no image
     kind: str = "picture"
-
-
-class Text(NamedTuple):
-    text: str
-    kind: str = "text"
 
 
 class Folded(NamedTuple):

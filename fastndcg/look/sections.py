@@ -18,16 +18,7 @@ from fastndcg.decide.exposure import catalogue
 from fastndcg.decide.ranges import tie_range
 from fastndcg.decide.texts import RANKS
 from fastndcg.errors import InputError, MeasureError, count_of
-from fastndcg.look.blocks import (
-    Folded,
-    Section,
-    Table,
-    Text,
-    cell_of,
-    id_cells,
-    picture_of,
-    table_of,
-)
+from fastndcg.look.blocks import Folded, Section, Table, cell_of, id_cells, picture_of, table_of
 from fastndcg.look.facts import Found, only
 from fastndcg.look.rank_charts import grade_counts
 from fastndcg.measures import Measure, table
@@ -78,7 +69,7 @@ def _or_message(make: Callable[[], list[Any]]) -> list[Any]:
     try:
         return make()
     except (InputError, MeasureError) as error:
-        return [Text(str(error))]
+        return [str(error)]
 
 
 # ---- sections ----
@@ -107,7 +98,7 @@ def _evaluated_section(found: Found) -> list[Any]:
     blocks: list[Any] = [Table("Systems", ["", *of_systems], cells, sorts=False)]
     if all(each.is_judged is None for each in found.rankings.values()):
         unknown = "The data do not say which documents were judged, so every document counts as judged."
-        blocks.append(Text(unknown))
+        blocks.append(unknown)
     counts = {name: grade_counts(each) for name, each in found.rankings.items()}
     same = len(set(map(tuple, counts.values()))) == 1
     grades = [
@@ -126,17 +117,17 @@ def _summary(found: Found) -> list[Any]:
         f"Intervals of {100 * found.confidence:g} %, low to high, by Student's t. "
         f"A query is empty if the measure is undefined for it.{' Means are weighted.' * weighted}"
     )
-    return [Text(note), table_of("Means over all queries", rows)]
+    return [note, table_of("Means over all queries", rows)]
 
 
 def _comparison(found: Found, comparison: Comparison) -> list[Any]:
     hidden = ("effect_low", "effect_high", "nonzero")
     rows = [{name: value for name, value in row.items() if name not in hidden} for row in comparison.rows]
-    blocks: list[Any] = [Text(comparison.heading())]
-    blocks += [Text(f"Caution: {caution}") for caution in comparison.cautions]
+    blocks: list[Any] = [comparison.heading()]
+    blocks += [f"Caution: {caution}" for caution in comparison.cautions]
     blocks += [table_of("Differences of means", rows), picture_of(comparison.plot.effects())]
     if len(comparison.systems) > 2:
-        blocks.append(Text(f"Ranks: {RANKS}; p_best: the share of draws of queries in which it is best."))
+        blocks.append(f"Ranks: {RANKS}; p_best: the share of draws of queries in which it is best.")
         blocks.append(table_of("Ranks of systems", comparison.ranks().to_pylist()))
 
     def of(measure: Measure) -> list[Any]:
@@ -164,9 +155,7 @@ def _slices(found: Found) -> list[Any]:
 
 def _shown(found: Found, items: Any, train: Any) -> list[Any]:
     k, by = found.main.cutoff or _SHOWN, list(found.by)
-    blocks: list[Any] = [
-        Text(f"Items on the first {k} ranks, however relevant they are; see fastndcg.catalogue.")
-    ]
+    blocks: list[Any] = [f"Items on the first {k} ranks, however relevant they are; see fastndcg.catalogue."]
     for names in ([], by) if by else ([],):
         shown = partial(catalogue, items=items, train=train, k=k, by=names, confidence=found.confidence)
         of = {name: shown(each) for name, each in found.rankings.items()}
@@ -184,12 +173,12 @@ def _anchors(found: Found) -> list[Any]:
         "ceiling is the share of the possible value that the best order reaches; "
         "quality is the actual mean over the best."
     )
-    return [Text(note), picture_of(plot.anchors(of)), table_of("Means of each order", rows)]
+    return [note, picture_of(plot.anchors(of)), table_of("Means of each order", rows)]
 
 
 def _ties(found: Found) -> list[Any]:
     if not any(found.tied.values()):
-        return [Text("No two documents of a query have the same score, so there are no ties.")]
+        return ["No two documents of a query have the same score, so there are no ties."]
     tied = partial(tie_range, measures=found.measures, threads=found.threads)
     of = {name: tied(each) for name, each in found.rankings.items()}
     rows = _of_systems(of, lambda each: each.summary().to_pylist())
@@ -197,7 +186,7 @@ def _ties(found: Found) -> list[Any]:
         "Means over the worst, all, and the best orders of tied documents. "
         "moves: the worst and best differ by more than 0.001."
     )
-    return [Text(note), picture_of(plot.ties(of)), table_of("Means over orders of ties", rows)]
+    return [note, picture_of(plot.ties(of)), table_of("Means over orders of ties", rows)]
 
 
 def _worst(found: Found) -> list[Any]:
@@ -207,7 +196,7 @@ def _worst(found: Found) -> list[Any]:
         undefined = int(scores._empty[0].sum())
         if undefined:
             left_out = count_of(undefined, "query")
-            blocks.append(Text(f"{name}, without {left_out} where {found.main} is undefined:"))
+            blocks.append(f"{name}, without {left_out} where {found.main} is undefined:")
         blocks.append(table_of(f"Lowest {found.main} of {name}", _rows(queries, 1)))
         blocks += _explained_section(found, [name], queries)
     return blocks
@@ -218,7 +207,7 @@ def _movers(found: Found, comparison: Comparison) -> list[Any]:
     for system, baseline in _pairs(comparison):
         queries = comparison.movers(found.main, system, _WORST, baseline=baseline)
         if not len(queries):
-            blocks.append(Text(f"No query differs between {system} and {baseline}."))
+            blocks.append(f"No query differs between {system} and {baseline}.")
             continue
         names = {"baseline": baseline, "system": system} if baseline != system else {}
         blocks.append(table_of(f"{found.main}, {system} against {baseline}", _rows(queries, 3), names))
@@ -308,7 +297,7 @@ def _explained_section(found: Found, systems: list[str], queries: pa.Table) -> I
         try:
             explanations = explain(rankings, found.main, query)
         except MeasureError as error:
-            yield Folded(f"query {query}", [Text(str(error))])
+            yield Folded(f"query {query}", [str(error)])
             continue
         blocks: list[Any] = []
         for name, explained in explanations.items():
@@ -317,6 +306,6 @@ def _explained_section(found: Found, systems: list[str], queries: pa.Table) -> I
             rows = id_cells(shown.select(kept).to_pylist(), ["doc_id"])
             blocks.append(table_of((f"{name}: " if len(rankings) > 1 else "") + explained.heading(), rows))
             more = len(explained.to_arrow()) - len(shown)
-            blocks += [Text(f"... and {more:,} more")] if more > 0 else []
-            blocks += [Text(note) for note in explained.notes()]
+            blocks += [f"... and {more:,} more"] if more > 0 else []
+            blocks += explained.notes()
         yield Folded(f"query {query}: why", blocks)

@@ -92,10 +92,8 @@ class Scores(Signed):
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         # a pickle forgets that arrays are read-only
-        values, weight = state["values"], state["weight"]
-        self.__dict__.update(
-            state, values=read_only(values), weight=None if weight is None else read_only(weight)
-        )
+        arrays = {name: state[name] for name in ("values", "weight") if state[name] is not None}
+        self.__dict__.update(state, **{name: read_only(array) for name, array in arrays.items()})
 
     # ---- parts ----
 
