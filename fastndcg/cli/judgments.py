@@ -58,9 +58,7 @@ def judges(
     verdicts = []
     for row in rows if fail_under is not None else ():
         of = "all" if row["group"] == "all" else f"{row['group']} {row['name']}"
-        name, verdict = f"alpha of {of}", FAILS
-        if row["alpha"] >= fail_under:
-            verdict = HOLDS
+        name, verdict = f"alpha of {of}", HOLDS if row["alpha"] >= fail_under else FAILS
         why = f"{name} is {row['alpha']:.6g}, not {fail_under:g} or more"
         verdicts.append(Verdict("--fail-under", name, verdict, why, row))
     hold(verdicts)

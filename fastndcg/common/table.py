@@ -17,10 +17,8 @@ from typing import Any
 from fastndcg.common.arrow_types import is_text
 from fastndcg.common.exports import AsFrame
 from fastndcg.common.later import pa
-from fastndcg.common.markup import html_table
+from fastndcg.common.markup import Texts, html_table
 from fastndcg.errors import visible
-
-Texts = list[list[str]]  # the first row is the header
 
 _NARROW = 40  # columns that a text needs beside its name
 _ROWS = 40  # rows that are shown of a longer table

@@ -30,7 +30,6 @@ class Table(NamedTuple):
     header: list[str]
     rows: list[list[Cell]]
     sorts: bool = True
-    kind: str = "table"
 
     @property
     def numeric(self) -> list[bool]:
@@ -49,18 +48,11 @@ class Picture:
     uri: str = ""  # the image, as a data URI
     width: int = 0
     missing: str = ""  # the reason why there is no image
-    kind: str = "picture"
-
-
-class Folded(NamedTuple):
-    """Blocks that are hidden until the reader opens them."""
-
-    title: str
-    blocks: list[Any]
-    kind: str = "folded"
 
 
 class Section(NamedTuple):
+    """Blocks under a title. Those within a section have no id, and are hidden until the reader opens them."""
+
     id: str
     title: str
     blocks: list[Any]
@@ -131,5 +123,5 @@ def _pictures_in(blocks: Iterable[Any]) -> Iterator[Picture]:
     for block in blocks:
         if isinstance(block, Picture):
             yield block
-        elif isinstance(block, Folded | Section):
+        elif isinstance(block, Section):
             yield from _pictures_in(block.blocks)

@@ -18,7 +18,7 @@ from fastndcg.decide.exposure import catalogue
 from fastndcg.decide.ranges import tie_range
 from fastndcg.decide.texts import RANKS
 from fastndcg.errors import InputError, MeasureError, count_of
-from fastndcg.look.blocks import Folded, Section, Table, cell_of, id_cells, picture_of, table_of
+from fastndcg.look.blocks import Section, Table, cell_of, id_cells, picture_of, table_of
 from fastndcg.look.facts import Found, only
 from fastndcg.look.rank_charts import grade_counts
 from fastndcg.measures import Measure, table
@@ -271,7 +271,7 @@ def _each_measure(found: Found, make: Callable[[Measure], list[Any]]) -> list[An
     """Return the blocks of the first measure, and closed blocks of the others, which open on a click."""
     first, *others = (_or_message(partial(make, measure)) for measure in found.measures)
     closed = zip(map(str, found.measures[1:]), others, strict=True)
-    return [*first, *(Folded(title, blocks) for title, blocks in closed)]
+    return [*first, *(Section("", title, blocks) for title, blocks in closed)]
 
 
 def _of_systems(
@@ -290,14 +290,14 @@ def _rows(queries: pa.Table, numbers: int) -> list[dict[str, Any]]:
     return id_cells(queries.to_pylist(), queries.column_names[:-numbers])
 
 
-def _explained_section(found: Found, systems: list[str], queries: pa.Table) -> Iterator[Folded]:
+def _explained_section(found: Found, systems: list[str], queries: pa.Table) -> Iterator[Section]:
     """Yield the first queries rank by rank, for each system."""
     rankings = {name: found.rankings[name] for name in systems}
     for query in queries[0][:_EXPLAINED].to_pylist():
         try:
             explanations = explain(rankings, found.main, query)
         except MeasureError as error:
-            yield Folded(f"query {query}", [str(error)])
+            yield Section("", f"query {query}", [str(error)])
             continue
         blocks: list[Any] = []
         for name, explained in explanations.items():
@@ -308,4 +308,4 @@ def _explained_section(found: Found, systems: list[str], queries: pa.Table) -> I
             more = len(explained.to_arrow()) - len(shown)
             blocks += [f"... and {more:,} more"] if more > 0 else []
             blocks += explained.notes()
-        yield Folded(f"query {query}: why", blocks)
+        yield Section("", f"query {query}: why", blocks)
