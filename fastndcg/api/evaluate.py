@@ -208,7 +208,7 @@ def evaluate(
             Argument(next(iter(roles))),
             f" is for tables and paths; {type(rankings).__name__} already has its columns",
         )
-    score = scoring_by(convention)
+    score = ways.score if rule is None else scoring_by(convention)
     reach = Reach(resolved)
     if isinstance(rankings, RankingsStream):
         threads = rankings._scoring_threads if threads is None else threads
