@@ -23,6 +23,7 @@ from fastndcg.errors import (
 )
 
 Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 

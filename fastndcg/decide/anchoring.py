@@ -11,10 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import offsets_of
+from fastndcg.common.arrays import Float64, offsets_of
 from fastndcg.common.exports import AsFrame
 from fastndcg.errors import MeasureError, count_of
 from fastndcg.measures import Measure, as_measures, find_measure
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measures
     from fastndcg.typing import Chart, Ties
 
-Float64 = npt.NDArray[np.float64]
-
 
 class OfOrders:
     """Values and means of measures for several orders."""
@@ -46,7 +43,7 @@ class OfOrders:
     def queries(self) -> pa.Table:
         return self._scores.queries
 
-    def _values(self, measure: object) -> npt.NDArray[np.float64]:
+    def _values(self, measure: object) -> Float64:
         """The values of a measure, (n_orders, n_queries). Raises `MeasureError` for one not asked for."""
         row = self.measures.index(find_measure(measure, self.measures, "was not asked for"))
         return self._scores.values[row :: len(self.measures)]

@@ -15,18 +15,17 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import array_of
 from fastndcg.common.exports import without_nan
 from fastndcg.common.table import Table
-from fastndcg.decide.contrasts import COLUMNS, KEYS, Contrasts, Options
-from fastndcg.decide.matching import MatchedSamples, missing_text
+from fastndcg.decide.contrasts import COLUMNS, KEYS
+from fastndcg.decide.matching import MatchedSamples
 from fastndcg.decide.standings import ComparisonStandings
 from fastndcg.decide.texts import relative
 from fastndcg.errors import ColumnError, InputError, check_system
-from fastndcg.measures import Measure, find_measure
+from fastndcg.measures import find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics import exact_sums
 from fastndcg.statistics.intervals import check_share
 
 if TYPE_CHECKING:
-    from fastndcg.decide.anchoring import Anchors
     from fastndcg.plot import ComparisonPlots
 
 
@@ -48,21 +47,6 @@ class Comparison(ComparisonStandings):
     anchors : dict of str to Anchors
         Maps each system to its anchors; empty unless `anchors=True`.
     """
-
-    def __init__(
-        self,
-        measures: Sequence[Measure],
-        matched: MatchedSamples,
-        options: Options,
-        found: Contrasts | None = None,
-    ) -> None:
-        self.measures, self.systems, self.missing = tuple(measures), tuple(matched.samples), matched.missing
-        self._samples, self._options = matched.samples, options
-        self.anchors: dict[str, Anchors] = {}
-        found = found or Contrasts(self.measures, matched.samples, options)
-        self.means, self._pairs, self._numbers = found.means, found.pairs, found.rows
-        self._differences = found.differences
-        self.cautions = [missing_text(self.missing)] * bool(self.missing) + found.cautions
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:

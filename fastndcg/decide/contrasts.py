@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from fastndcg.decide.matching import pairs_of
 from fastndcg.scores.summary import check_unit, is_unit
 from fastndcg.statistics import exact_sums
 from fastndcg.statistics.exact_sums import ROUNDING
@@ -19,7 +18,8 @@ from fastndcg.statistics.paired import CORRECTIONS, Difference, Spread, directio
 from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips, tukey
 
 if TYPE_CHECKING:
-    from fastndcg.decide.matching import Bools, Float64, Int64, Sample
+    from fastndcg.common.arrays import Array, Flags, Float64, Int64
+    from fastndcg.decide.matching import Sample
     from fastndcg.measures import Measure
 
 KEYS = ("measure", "system", "baseline")
@@ -60,9 +60,7 @@ class Contrasts:
     def __init__(self, measures: Sequence[Measure], samples: dict[str, Sample], options: Options) -> None:
         self._measures, self._samples, self._options = measures, samples, options
         self.means = self._means_of_systems()
-        self.pairs = [(system, baseline) for baseline, system in combinations(samples, 2)]
-        if options.baseline is not None:
-            self.pairs = [(name, options.baseline) for name in samples if name != options.baseline]
+        self.pairs = pairs_of([*samples], options.baseline)
         self.rows: list[dict[str, Any]] = []
         self.differences: dict[tuple[str, str, str], Difference] = {}
         self.cautions: list[str] = []
@@ -218,7 +216,7 @@ class Contrasts:
         return {"low": low, "high": high}
 
 
-def that_count(counts: Bools, *columns: npt.NDArray[Any] | None) -> list[Any]:
+def that_count(counts: Flags, *columns: Array | None) -> list[Any]:
     """What enters the mean of columns, which are not copied if all does."""
     whole = counts.all()
     return [column if column is None or whole else column[counts] for column in columns]

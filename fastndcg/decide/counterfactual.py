@@ -22,11 +22,9 @@ from fastndcg.sources.given import open_any
 from fastndcg.statistics.intervals import check_confidence, t_interval
 from fastndcg.statistics.paired import Controlled, Spread, controlled
 
-Float64 = npt.NDArray[np.float64]
-
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64
     from fastndcg.sources.streams import RankingsStream
-
 
 _COLUMNS = {
     **dict.fromkeys(("measure", "system", "baseline"), pa.string()),

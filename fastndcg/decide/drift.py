@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import decode
@@ -19,11 +18,9 @@ from fastndcg.statistics.exact_sums import mean as mean_of
 from fastndcg.statistics.intervals import check_confidence, t_interval
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64, Int64
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 _NUMBERS = {
     **dict.fromkeys(("old_queries", "new_queries"), pa.int64()),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import combine
@@ -17,10 +16,8 @@ from fastndcg.scoring import laid_out, ways, worths
 from fastndcg.scoring.ranks import Ranks, ranks_of, tie_numbers
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Array, Float64, Int64
     from fastndcg.measures import Measure
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 ROUNDING = 1e-12
 _MOST_EXCHANGED = 4_000_000  # documents that `swaps` evaluates together: a list for each exchange
@@ -63,7 +60,7 @@ class Explained:
         rows = np.arange(n)
         is_document, is_ranked = rows < len(order), rows < self._n_ranked
 
-        def pad(values: npt.NDArray[Any], by: float = math.nan) -> Float64:
+        def pad(values: Array, by: float = math.nan) -> Float64:
             return np.append(values[:n], np.full(max(n - len(values), 0), by))
 
         def null_where_nan(values: Float64) -> pa.Array:

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg import statistics
-from fastndcg.common.arrays import offsets_from, runs_of
+from fastndcg.common.arrays import Array, Float64, Int64, offsets_from, runs_of
 from fastndcg.common.table import Table
 from fastndcg.decide.item_facts import Facts, Known, Lists, read_lists, whole
 from fastndcg.errors import Argument, InputError, InputTypeError
@@ -21,9 +20,6 @@ from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.sources.streams import RankingsStream
 from fastndcg.statistics.intervals import check_confidence, normal_quantile
 from fastndcg.statistics.resampling import bootstrap_interval, check_resamples
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 OF_ALL = ("coverage", "gini", "entropy", "personalisation")
 
@@ -274,7 +270,7 @@ class Shown(NamedTuple):
         return {name: float(np.nanstd([draw[name] for draw in draws], ddof=1)) for name in OF_ALL}
 
 
-def tally_of(lengths: Int64, codes: Int64, times: npt.NDArray[Any]) -> Tally:
+def tally_of(lengths: Int64, codes: Int64, times: Array) -> Tally:
     """Of how often lists of some length have some item, each an entry."""
     n, by_length = int(codes.max(initial=-1)) + 1, dict[int, Float64]()
     for length in np.unique(lengths).tolist():

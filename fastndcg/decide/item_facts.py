@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg import statistics
-from fastndcg.common.arrays import offsets_from
+from fastndcg.common.arrays import Flags, Float64, Int64, offsets_from
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.table import name_of
 from fastndcg.errors import Argument, ColumnError, InputError, count_of
@@ -22,10 +21,6 @@ from fastndcg.sources.given import is_path, read_columns, usual_columns
 
 if TYPE_CHECKING:
     from fastndcg.sources.streams import RankingsStream
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # names by which columns are found, without case and separators
 _NAMES = {
@@ -154,10 +149,10 @@ class Facts(NamedTuple):
 
     codes: Int64  # of the items of lists
     n_items: int
-    own: Bools  # (n_known,): whether an item is of the catalogue, which may have more
+    own: Flags  # (n_known,): whether an item is of the catalogue, which may have more
     counts: Float64 | None  # (n_known,): users or interactions in training
     total: float
-    had: Bools | None  # whether the user of each entry of `codes` had the item in training
+    had: Flags | None  # whether the user of each entry of `codes` had the item in training
     sets: Float64 | None  # (n_known, n_categories): 1 where an item has a category
     vectors: Float64 | None  # (n_known, width), of length 1
 
@@ -271,7 +266,7 @@ def _of_train(train: Any) -> dict[str, pa.ChunkedArray]:
 
 def _seen(
     seen: Mapping[str, pa.ChunkedArray], items: Int64, codes: Int64, n_known: int, lists: Lists
-) -> tuple[Float64, float, Bools | None]:
+) -> tuple[Float64, float, Flags | None]:
     """Counts of items in training, what they are a part of, and whether each user had each item."""
     if "count" in seen:
         given = array_of(seen["count"].cast(pa.float64())).astype(np.float64)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,8 +21,8 @@ from fastndcg.statistics.agreement import METRICS, alpha_of_pairs, cohen_kappa, 
 from fastndcg.statistics.intervals import check_confidence, t_interval
 from fastndcg.statistics.paired import Difference, Spread
 
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64, Int64
 
 # names by which columns are found, without case and separators
 _NAMES = {

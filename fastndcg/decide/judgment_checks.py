@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api.evaluate import evaluate
-from fastndcg.common.arrays import arrow_column, runs_of
+from fastndcg.common.arrays import Array, Int64, arrow_column, runs_of
 from fastndcg.common.arrow_types import array_of, column_of, combine, plain, whole_ids
 from fastndcg.common.table import Table, name_of
 from fastndcg.errors import InputError, InputTypeError, SourceError
@@ -33,9 +32,6 @@ from fastndcg.sources.trec import given_side, has_columns
 if TYPE_CHECKING:
     from fastndcg.sources.sides import Side
     from fastndcg.typing import JoinKeywords
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 HOLDS, CAUTION, FAILS = "holds", "caution", "fails"
 _EXAMPLES = 3

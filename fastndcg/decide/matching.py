@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,16 +29,15 @@ from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept
 from fastndcg.scoring import ways
 
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Flags, Float64, Int64
 
 
 class Sample(NamedTuple):
     """The values of one system, for the matched queries of all systems or for its own queries."""
 
     values: Float64  # (n_measures, n_queries)
-    counts: Bools  # of the same shape: whether a value enters the mean
+    counts: Flags  # of the same shape: whether a value enters the mean
     weight: Float64 | None
     clusters: Int64 | None
     queries: pa.Table
@@ -71,7 +69,7 @@ def scores_of(name: object, given: Any, measures: Any) -> Scores:
     return given
 
 
-def pairs_of(systems: Sequence[str], baseline: str | None) -> list[tuple[str, ...]]:
+def pairs_of(systems: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
     """Each system and its baseline: the one that is named, or every earlier one."""
     if baseline is None:
         return [(system, earlier) for earlier, system in combinations(systems, 2)]
@@ -143,7 +141,7 @@ def caution_of_shares(
     return [text]
 
 
-def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Bools]:
+def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Flags]:
     """The values of some measures, and whether each value enters the mean."""
     rows = [scores.measures.index(measure) for measure in measures]
     counts = np.ones((len(rows), scores.n_queries), np.bool_)

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.api.evaluate import evaluate
@@ -17,10 +16,8 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.statistics.intervals import check_confidence, t_interval
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64, Int64
     from fastndcg.measures import Measure
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 _EACH = 200  # ranks beyond the cutoff that are looked at one by one; the others in steps of 1 %
 _ROUNDS = 30  # of the estimate of ranks: more follow the noise

@@ -20,6 +20,7 @@ from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import check_confidence, t_interval
+from fastndcg.statistics.paired import Difference, Spread
 
 if TYPE_CHECKING:
     from fastndcg.typing import Chart
@@ -348,7 +349,8 @@ def numbers_of(
         raise InputError(
             f"there is no run up to {since:%Y-%m-%d %H:%M} UTC; the first is at {first:%Y-%m-%d %H:%M}"
         )
-    means = np.array([row["mean"] for row in series])
+    spreads = [Spread(row["queries"], row["mean"], math.nan, row["error"], row["freedom"]) for row in series]
+    means = np.array([spread.mean for spread in spreads])
     centre = limit = math.nan
     if len(series) > 2:
         centre, limit = float(means.mean()), _RANGES * float(np.abs(np.diff(means)).mean())
@@ -357,13 +359,10 @@ def numbers_of(
         numbers: dict[str, Any] = {"mean": row["mean"], "low": low, "high": high, "sure": False}
         if place > base:
             change, after = row["mean"] - reference["mean"], place - base
-            squares = [each["error"] ** 2 for each in (reference, row)]
-            error, freedom = math.sqrt(sum(squares)), min(reference["freedom"], row["freedom"])
-            if sum(squares) > 0 and freedom > 0:  # Welch's degrees of freedom
-                below = squares[0] ** 2 / reference["freedom"] + squares[1] ** 2 / row["freedom"]
-                freedom = sum(squares) ** 2 / below
-            ends = t_interval(change, error, freedom, confidence)
-            strict = t_interval(change, error, freedom, 1 - (1 - confidence) * 6 / (math.pi * after) ** 2)
+            found = Difference.independent(spreads[place], spreads[base])
+            ends = t_interval(change, found.error, found.freedom, confidence)
+            outside = (1 - confidence) * 6 / (math.pi * after) ** 2
+            strict = t_interval(change, found.error, found.freedom, 1 - outside)
             numbers |= {"change": change, "change_low": ends.low, "change_high": ends.high}
             numbers["sure"] = strict.low > 0 or strict.high < 0
         if not math.isnan(centre):

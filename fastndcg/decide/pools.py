@@ -6,10 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import falling_keys, offsets_from, offsets_of, parts_of, runs_of
+from fastndcg.common.arrays import (
+    Array,
+    Flags,
+    Float64,
+    Int64,
+    falling_keys,
+    offsets_from,
+    offsets_of,
+    parts_of,
+    runs_of,
+)
 from fastndcg.common.arrow_types import array_of, column_of, places_of, plain
 from fastndcg.common.table import Table
 from fastndcg.errors import InputError, InputTypeError, MeasureError, check_whole, warn
@@ -20,11 +29,6 @@ from fastndcg.scoring import ways, worths
 from fastndcg.scoring.discounts import discount_of, discount_table
 from fastndcg.scoring.unjudged import grades_of_scale, unjudged_of
 from fastndcg.sources.sides import plain_ids
-
-Array = npt.NDArray[Any]
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _SAME = 12  # decimals by which changes of a query are told apart: others are rounding
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,9 +15,8 @@ from fastndcg.sources.columns import find_column, fitting
 from fastndcg.sources.given import read_columns, usual_columns
 from fastndcg.statistics.intervals import check_confidence, t_quantile
 
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Flags, Float64, Int64
 
 # names by which columns are found, without case and separators
 _NAMES = {
@@ -259,9 +257,9 @@ def _cross(keys: Int64, ranks: Int64, left: Float64, right: Float64, n_ranks: in
     return found.reshape(n_ranks, n_ranks)
 
 
-def _reached(edges: Bools) -> Bools:
+def _reached(edges: Flags) -> Flags:
     """Which ranks edges lead to from the first."""
-    reached: Bools = np.arange(len(edges)) == 0
+    reached: Flags = np.arange(len(edges)) == 0
     while (further := reached | edges[reached].any(axis=0)).sum() > reached.sum():
         reached = further
     return reached

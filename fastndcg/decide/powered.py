@@ -20,7 +20,7 @@ from fastndcg.statistics.intervals import check_confidence, check_size
 from fastndcg.statistics.paired import controlled
 
 if TYPE_CHECKING:
-    from fastndcg.decide.matching import Bools, Int64
+    from fastndcg.common.arrays import Flags, Int64
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
 
@@ -195,7 +195,7 @@ def _estimate(
     measure: str,
     people: list[Sample],
     machine: list[Sample],
-    labelled: Bools,
+    labelled: Flags,
     rows: Int64,
     confidence: float,
 ) -> dict[str, Any]:

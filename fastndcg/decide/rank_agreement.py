@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.common.arrays import as_array
+from fastndcg.common.arrays import Float64, as_array
 from fastndcg.common.arrow_types import array_of, decode, is_text
 from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, InputError, InputTypeError, check_choice, check_length
@@ -138,9 +138,6 @@ def _agreement(a: _Scores, b: _Scores, method: str, p: float) -> float:
         ranks = {score: float(rank) for rank, score in enumerate(sorted(set(side.values())))}
         codes.append(np.array([ranks[side[item]] for item in a]))
     return (tau_b if method == "tau_b" else tau_ap)(*codes)
-
-
-Float64 = npt.NDArray[np.float64]
 
 
 def online_agreement(offline: Any, online: Any, *, confidence: float = 0.95) -> Table:

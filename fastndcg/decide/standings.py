@@ -20,8 +20,6 @@ from fastndcg.statistics.paired import CORRECTIONS
 from fastndcg.statistics.resampling import shares_best
 
 if TYPE_CHECKING:
-    from fastndcg.decide.matching import Sample
-    from fastndcg.measures import Measure
     from fastndcg.statistics.paired import Difference
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
@@ -36,10 +34,6 @@ _OF_VERDICTS = {
 
 class ComparisonStandings(ComparisonTexts):
     """Ranks of the systems of a comparison, and gates on their differences."""
-
-    measures: tuple[Measure, ...]
-    _samples: dict[str, Sample]
-    _differences: dict[tuple[str, str, str], Difference]
 
     def ranks(self) -> Table:
         """The rank of each system by its mean, and how sure it is; the best first.

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.exports import AsFrame
 from fastndcg.common.markup import html_table, html_text, markdown_table, markdown_text
 from fastndcg.common.table import digits, fit, terminal_width
+from fastndcg.decide.contrasts import Contrasts
+from fastndcg.decide.matching import missing_text
 from fastndcg.errors import visible
 
 if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors
     from fastndcg.decide.contrasts import Options
-
+    from fastndcg.decide.matching import MatchedSamples
+    from fastndcg.measures import Measure
 
 _TESTS = {
     "t": "paired t-test",
@@ -44,15 +47,24 @@ _DROPS_OF_ANCHORS = (("ceiling", "quality"), ("worst",))
 
 
 class ComparisonTexts(AsFrame):
-    """A comparison as text, HTML, Markdown and LaTeX, from its numbers."""
+    """The numbers of a comparison, and these as text, HTML, Markdown and LaTeX."""
 
-    systems: tuple[str, ...]
-    means: dict[str, dict[str, float]]
-    cautions: list[str]
-    anchors: dict[str, Anchors]
-    _options: Options
-    _numbers: list[dict[str, Any]]
     _rank_rows: Callable[[], list[dict[str, Any]]]
+
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        matched: MatchedSamples,
+        options: Options,
+        found: Contrasts | None = None,
+    ) -> None:
+        self.measures, self.systems, self.missing = tuple(measures), tuple(matched.samples), matched.missing
+        self._samples, self._options = matched.samples, options
+        self.anchors: dict[str, Anchors] = {}
+        found = found or Contrasts(self.measures, matched.samples, options)
+        self.means, self._pairs, self._numbers = found.means, found.pairs, found.rows
+        self._differences = found.differences
+        self.cautions = [missing_text(self.missing)] * bool(self.missing) + found.cautions
 
     def heading(self) -> str:
         """How many systems and queries there are, and how p and intervals are computed."""

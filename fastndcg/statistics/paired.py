@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastndcg.statistics import intervals
 from fastndcg.statistics.agreement import tau_b
 from fastndcg.statistics.exact_sums import (
     ROUNDING,
+    Float64,
+    Int64,
     differences_of,
     exact_sum,
     exact_sum_of_products,
@@ -23,9 +24,6 @@ from fastndcg.statistics.exact_sums import (
     scaled,
 )
 from fastndcg.statistics.intervals import Interval, normal_quantile, t_interval, t_quantile, t_two_sided
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 
 class Centre(NamedTuple):

@@ -12,16 +12,22 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from fastndcg.common.progress import Task
+from fastndcg.common.threads import in_threads
 from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.kernels.compile import worlds
-from fastndcg.statistics.exact_sums import ROUNDING, differences_of, is_constant, mean, ranks_of, scaled
+from fastndcg.statistics.exact_sums import (
+    ROUNDING,
+    Float64,
+    Int64,
+    differences_of,
+    is_constant,
+    mean,
+    ranks_of,
+    scaled,
+)
 from fastndcg.statistics.intervals import Interval, normal_distribution
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 METHODS = ("percentile", "bca", "studentised")
 
@@ -311,20 +317,15 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
     # equally many for each thread: of 100,000 resamples in runs of _SUMS, one of four threads got a third
     runs_of_each = -(-resamples // (_SUMS * threads))
     size = -(-resamples // (runs_of_each * threads))
-    runs = [(first, found[first : first + size]) for first in range(0, resamples, size)]
-    arguments = [(name, work * resamples, seed, first, values, part) for first, part in runs]
-    with Task("Resampling", "resamples") as task:
-        if threads == 1:
-            for (first, _), each in zip(runs, arguments, strict=True):
-                task.advance(first, resamples)
-                worlds.run(*each)
-            return found
-        from concurrent.futures import ThreadPoolExecutor
 
+    def run(first: int) -> int:
+        part = found[first : first + size]
+        worlds.run(name, work * resamples, seed, first, values, part)
+        return first + len(part)
+
+    with Task("Resampling", "resamples") as task:
+        task.advance(0, resamples)
         # threads of Python: safe in every host, and kernels release the GIL
-        with ThreadPoolExecutor(threads) as pool:
-            running = [pool.submit(worlds.run, *each) for each in arguments]
-            for (first, part), future in zip(runs, running, strict=True):
-                future.result()
-                task.advance(first + len(part), resamples)
+        for done in in_threads(run, range(0, resamples, size), threads):
+            task.advance(done, resamples)
     return found

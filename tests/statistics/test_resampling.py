@@ -270,4 +270,4 @@ def test_resampling_says_how_far_it_is(threads, monkeypatch):
     monkeypatch.setattr(resampling, "_SUMS", 100)
     resampling._run("flip_signs", np.arange(1, 40), 5.0, 1000, 0, threads)
     assert {(name, total) for name, _, total in advanced} == {("Resampling", 1000)}
-    assert [done for _, done, _ in advanced] == [100 * part + 100 * (threads == 2) for part in range(10)]
+    assert [done for _, done, _ in advanced] == [100 * part for part in range(11)]
