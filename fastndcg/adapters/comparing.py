@@ -25,7 +25,7 @@ from fastndcg.decide.matching import MatchedSamples, caution_of_shares, pairs_of
 from fastndcg.errors import InputError, check_choice
 from fastndcg.statistics.exact_sums import Moments, differences_of
 from fastndcg.statistics.intervals import check_confidence, check_size, scipy
-from fastndcg.statistics.paired import CORRECTIONS, Centre, Difference, Spread
+from fastndcg.statistics.paired import CORRECTIONS, Centre, Spread
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
@@ -227,7 +227,7 @@ class OfSums(Contrasts):
             for row, measure in enumerate(self._measures)
         }
 
-    def _paired(self, place: int, system: str, baseline: str) -> tuple[Difference, dict[str, Any]]:
+    def _paired(self, place: int, system: str, baseline: str) -> tuple[Spread, dict[str, Any]]:
         key = place, (system, baseline)
         pair: Paired = self._first.get(key, Paired())
         of_pair, n, queries = pair.differences, pair.differences.n_values, pair.own.n_values
@@ -238,9 +238,9 @@ class OfSums(Contrasts):
                     of_pair.weights / _TWO**power,
                     of_pair.weight_squares / _TWO ** (2 * power),
                 )
-            found = Difference(*Spread.of_sums(n, centre, whole, of_weights, *self._second[key]))
+            found = Spread.of_sums(n, centre, whole, of_weights, *self._second[key])
         else:
-            found = Difference(n, of_pair.mean(weighted=self._weighted), math.nan, math.nan, math.nan)
+            found = Spread(n, of_pair.mean(weighted=self._weighted), math.nan, math.nan, math.nan)
         self._caution_of_few(place, system, baseline, pair.nonzero, queries)
         ends: dict[str, float] = {}
         if self._options.interval == "logit":

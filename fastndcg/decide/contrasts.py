@@ -14,7 +14,7 @@ from fastndcg.scores.summary import check_unit, is_unit
 from fastndcg.statistics import exact_sums
 from fastndcg.statistics.exact_sums import ROUNDING
 from fastndcg.statistics.intervals import SMALL, Interval, logit_interval
-from fastndcg.statistics.paired import CORRECTIONS, Difference, Spread, direction, wilcoxon
+from fastndcg.statistics.paired import CORRECTIONS, Spread, direction, wilcoxon
 from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips, tukey
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Contrasts:
         self.means = self._means_of_systems()
         self.pairs = pairs_of([*samples], options.baseline)
         self.rows: list[dict[str, Any]] = []
-        self.differences: dict[tuple[str, str, str], Difference] = {}
+        self.differences: dict[tuple[str, str, str], Spread] = {}
         self.cautions: list[str] = []
         self._beyond = False  # whether a caution says that an interval leaves the measure's range
         for place in range(len(measures)):
@@ -84,7 +84,7 @@ class Contrasts:
             found, numbers = (self._paired if options.paired else self._independent)(place, *pair)
             key = str(measure), *pair
             self.differences[key] = found
-            of_both = {"difference": found.difference, **found.numbers(options.confidence)}
+            of_both = {"difference": found.mean, **found.numbers(options.confidence)}
             rows.append(dict(zip(KEYS, key, strict=True)) | of_both | numbers)
         if options.test == "tukey":
             values, weight, clusters = matched_values([*self._samples.values()], place)
@@ -111,7 +111,7 @@ class Contrasts:
                 )
         return rows
 
-    def _paired(self, place: int, system: str, baseline: str) -> tuple[Difference, dict[str, Any]]:
+    def _paired(self, place: int, system: str, baseline: str) -> tuple[Spread, dict[str, Any]]:
         one, other, options = self._samples[system], self._samples[baseline], self._options
         counts = one.counts[place] & other.counts[place]
         own, theirs, weight, clusters = that_count(
@@ -119,11 +119,11 @@ class Contrasts:
         )
         differences = exact_sums.differences_of(own, theirs)
         size = max(float(np.abs(each).max(initial=0.0)) for each in (own, theirs))
-        found = Difference(*Spread.of(differences, weight, clusters, size))
+        found = Spread.of(differences, weight, clusters, size)
         nonzero = int(np.count_nonzero(differences))
         wins, losses = (int((sign * differences > options.tolerance).sum()) for sign in (1, -1))
         self._caution_of_few(place, system, baseline, nonzero, len(own))
-        if options.test == "t" or math.isnan(found.difference):
+        if options.test == "t" or math.isnan(found.mean):
             p = found.p()
         elif options.test == "wilcoxon":
             p = wilcoxon(differences, size)
@@ -140,7 +140,7 @@ class Contrasts:
         if options.interval == "logit":
             ends = self._bounded(place, found, own, theirs)._asdict()
         elif options.interval != "t":
-            ends = self._bootstrap(differences, weight, clusters, found.difference, size)
+            ends = self._bootstrap(differences, weight, clusters, found.mean, size)
         means = []  # over the queries that enter the means of both systems
         for name, values in ((system, own), (baseline, theirs)):
             whole = int(np.count_nonzero(self._samples[name].counts[place])) == len(values)
@@ -158,13 +158,13 @@ class Contrasts:
             "queries": len(own),
         }
 
-    def _independent(self, place: int, system: str, baseline: str) -> tuple[Difference, dict[str, Any]]:
+    def _independent(self, place: int, system: str, baseline: str) -> tuple[Spread, dict[str, Any]]:
         samples = [
             that_count(each.counts[place], each.values[place], each.weight, each.clusters)
             for each in (self._samples[system], self._samples[baseline])
         ]
         spreads = [Spread.of(*sample) for sample in samples]
-        found = Difference.independent(*spreads)
+        found = Spread.independent(*spreads)
         ends: dict[str, float] = {}
         if self._options.interval == "logit":
             ends = self._bounded(place, found, *(values for values, *_ in samples))._asdict()
@@ -174,7 +174,7 @@ class Contrasts:
             "p": found.p(),
             **ends,
             **dict.fromkeys(("wins", "ties", "losses", "nonzero")),
-            "queries": found.queries,
+            "queries": found.n,
         }
 
     def _caution_of_few(self, place: int, system: str, baseline: str, nonzero: int, n: int) -> None:
@@ -186,11 +186,11 @@ class Contrasts:
                 f'Take more queries, or test="randomisation"{exact}.'
             )
 
-    def _bounded(self, place: int, found: Difference, *values: Float64) -> Interval:
+    def _bounded(self, place: int, found: Spread, *values: Float64) -> Interval:
         """The interval within the differences that a measure can have."""
         least = min(float(each.min(initial=0.0)) for each in values)
         check_unit(self._measures[place], least, max(float(each.max(initial=1.0)) for each in values))
-        numbers = found.difference, found.error, found.freedom, self._options.confidence
+        numbers = found.mean, found.error, found.freedom, self._options.confidence
         return logit_interval(*numbers, -1.0, 1.0)
 
     def _bootstrap(

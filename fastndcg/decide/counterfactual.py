@@ -19,7 +19,7 @@ from fastndcg.measures import CG, Measure, Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.given import open_any
-from fastndcg.statistics.intervals import check_confidence, t_interval
+from fastndcg.statistics.intervals import check_confidence
 from fastndcg.statistics.paired import Controlled, Spread, controlled
 
 if TYPE_CHECKING:
@@ -259,8 +259,8 @@ def compare_clicks(
                 spread = Spread.of(ratio / np.where(total > 0, total, 1.0), total)
             else:
                 spread = Spread.of(apart - variate, first.weight)
-            ends = t_interval(spread.mean, spread.error, spread.freedom, confidence)
             part = spread.weight if isinstance(spread, Controlled) else None
+            ends = spread.interval(confidence)
             row = str(own), *pair, spread.mean, *ends, part, first.n_queries, _effective(total)
             rows.append(dict(zip(_COLUMNS, row, strict=True)))
     return Table(pa.Table.from_pylist(rows, pa.schema(_COLUMNS)), 3)

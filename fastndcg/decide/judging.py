@@ -18,8 +18,8 @@ from fastndcg.sources.columns import check_column, find_column
 from fastndcg.sources.given import open_any, read_columns, usual_columns
 from fastndcg.sources.opened import OfText
 from fastndcg.statistics.agreement import METRICS, alpha_of_pairs, cohen_kappa, fleiss_kappa
-from fastndcg.statistics.intervals import check_confidence, t_interval
-from fastndcg.statistics.paired import Difference, Spread
+from fastndcg.statistics.intervals import check_confidence
+from fastndcg.statistics.paired import Spread
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
@@ -166,9 +166,7 @@ def check_judges(
         row["gold"] = len(own)
         if len(own):
             row["gold_kappa"] = cohen_kappa(grades[own], known[own], "quadratic")
-            spread = Spread.of(grades[own] - known[own])
-            ends = t_interval(spread.mean, spread.error, spread.freedom, confidence)
-            row |= {"bias": spread.mean, "bias_low": ends.low, "bias_high": ends.high}
+            row |= _with_interval("bias", Spread.of(grades[own] - known[own]), confidence)
         found.append(row)
     return Table(pa.Table.from_pylist(found, pa.schema(_KINDS)), 2)
 
@@ -217,9 +215,13 @@ def _drift(moments: Float64, apart: Float64, confidence: float) -> dict[str, flo
     late = moments > np.sort(moments)[(len(moments) - 1) // 2 :][:1]
     if not 1 < late.sum() < len(late) - 1:
         return {}
-    found = Difference.independent(Spread.of(apart[late]), Spread.of(apart[~late]))
-    ends = t_interval(found.difference, found.error, found.freedom, confidence)
-    return {"drift": found.difference, "drift_low": ends.low, "drift_high": ends.high}
+    found = Spread.independent(Spread.of(apart[late]), Spread.of(apart[~late]))
+    return _with_interval("drift", found, confidence)
+
+
+def _with_interval(name: str, spread: Spread, confidence: float) -> dict[str, float]:
+    low, high = spread.interval(confidence)
+    return {name: spread.mean, f"{name}_low": low, f"{name}_high": high}
 
 
 def sample_queries(

@@ -20,7 +20,7 @@ from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics.exact_sums import Moments
 from fastndcg.statistics.intervals import check_confidence, t_interval
-from fastndcg.statistics.paired import Difference, Spread
+from fastndcg.statistics.paired import Spread
 
 if TYPE_CHECKING:
     from fastndcg.typing import Chart
@@ -343,7 +343,6 @@ def numbers_of(
 ) -> Iterator[dict[str, Any]]:
     """The rows of a table of one series."""
     base = 0 if since is None else sum(row["at"] <= since for row in series) - 1
-    reference = series[base]
     if base < 0:
         first = series[0]["at"]
         raise InputError(
@@ -354,18 +353,17 @@ def numbers_of(
     centre = limit = math.nan
     if len(series) > 2:
         centre, limit = float(means.mean()), _RANGES * float(np.abs(np.diff(means)).mean())
-    for place, row in enumerate(series):
-        low, high = t_interval(row["mean"], row["error"], row["freedom"], confidence)
-        numbers: dict[str, Any] = {"mean": row["mean"], "low": low, "high": high, "sure": False}
+    for place, (row, spread) in enumerate(zip(series, spreads, strict=True)):
+        low, high = spread.interval(confidence)
+        numbers: dict[str, Any] = {"mean": spread.mean, "low": low, "high": high, "sure": False}
         if place > base:
-            change, after = row["mean"] - reference["mean"], place - base
-            found = Difference.independent(spreads[place], spreads[base])
-            ends = t_interval(change, found.error, found.freedom, confidence)
-            outside = (1 - confidence) * 6 / (math.pi * after) ** 2
-            strict = t_interval(change, found.error, found.freedom, 1 - outside)
+            change, after = spread.mean - spreads[base].mean, place - base
+            found = Spread.independent(spread, spreads[base])._replace(mean=change)
+            ends = found.interval(confidence)
+            strict = found.interval(1 - (1 - confidence) * 6 / (math.pi * after) ** 2)
             numbers |= {"change": change, "change_low": ends.low, "change_high": ends.high}
             numbers["sure"] = strict.low > 0 or strict.high < 0
         if not math.isnan(centre):
             numbers |= {"centre": centre, "limit_low": centre - limit, "limit_high": centre + limit}
-            numbers["outside"] = abs(row["mean"] - centre) > limit
+            numbers["outside"] = abs(spread.mean - centre) > limit
         yield {key: row[key] for key in _SHOWN} | numbers

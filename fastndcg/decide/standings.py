@@ -20,7 +20,7 @@ from fastndcg.statistics.paired import CORRECTIONS
 from fastndcg.statistics.resampling import shares_best
 
 if TYPE_CHECKING:
-    from fastndcg.statistics.paired import Difference
+    from fastndcg.statistics.paired import Spread
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 _OF_RANKS = {"system": pa.string(), **dict.fromkeys(("rank", "low", "high"), pa.int64())}
@@ -212,23 +212,20 @@ class ComparisonStandings(ComparisonTexts):
             if baseline not in pair or system not in (None, pair[pair[0] == baseline]):
                 continue
             low, high, is_sure = row["low"], row["high"], True
-            found, difference, nonzero = (
-                self._differences[row["measure"], *pair],
-                row["difference"],
-                row["nonzero"],
-            )
+            found = self._differences[row["measure"], *pair]
+            difference, nonzero = row["difference"], row["nonzero"]
             needed = None
             if sequential and not nonzero:
-                low, high, is_sure = found.difference, found.difference, False
+                low, high, is_sure = found.mean, found.mean, False
                 if margin > 1e-15 and all(
                     is_unit(one) for one in self.measures if str(one) == row["measure"]
                 ):  # of which a share of `margin` would have to differ
                     equal = math.log1p(-min(margin, 1 - 1e-15))
                     needed = math.ceil(math.log(1 - self._options.confidence) / equal)
-                    is_sure = found.queries >= needed
+                    is_sure = found.n >= needed
             elif sequential:
                 half = self._sequence_half(found, nonzero)
-                low, high = found.difference - half, found.difference + half
+                low, high = found.mean - half, found.mean + half
                 is_sure = nonzero >= SMALL
             if pair[0] == baseline:
                 pair, difference, low, high = pair[::-1], -difference, -high, -low
@@ -246,7 +243,7 @@ class ComparisonStandings(ComparisonTexts):
             )
         return rows
 
-    def _sequence_half(self, found: Difference, nonzero: int, share: float = 1.0) -> float:
+    def _sequence_half(self, found: Spread, nonzero: int, share: float = 1.0) -> float:
         """Half of the interval of a confidence sequence of `share` times as many queries; as wide as that of
         those alone that differ, since their number is what a mean of few of them is as normal by.
         """

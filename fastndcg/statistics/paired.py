@@ -52,7 +52,7 @@ class Centre(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A mean and its standard error."""
+    """A mean, or the difference of two, and its standard error."""
 
     n: int
     mean: float
@@ -116,31 +116,11 @@ class Spread(NamedTuple):
         error = math.ldexp(math.sqrt(squares[1] * n / (n - 1) / whole**2), centre.power)
         return cls(n, middle, std, error, float(whole**2 / of_weights - 1))
 
-
-def direction(middle: float, values: Float64, least: float = 0.0) -> float:
-    """1 or -1, and the opposite for the negated values: the sign of the mean, if it is larger than `least`. 0
-    for values that are symmetrical up to that.
-    """
-    if abs(middle) > least:
-        return math.copysign(1.0, middle)
-    ascending = np.sort(values)
-    turned = ascending + ascending[::-1]
-    far = turned[np.abs(turned) > least]
-    return math.copysign(1.0, far[0]) if len(far) else 0.0
-
-
-class Difference(NamedTuple):
-    """The difference of the means of two samples."""
-
-    queries: int
-    difference: float
-    std: float  # what effect sizes are measured in
-    error: float
-    freedom: float
-
     @classmethod
-    def independent(cls, sample: Spread, baseline: Spread) -> Difference:
-        """Of two samples that share no query, by Welch; degrees of freedom are Satterthwaite's."""
+    def independent(cls, sample: Spread, baseline: Spread) -> Spread:
+        """Of the difference of two samples that share no query, by Welch; degrees of freedom are
+        Satterthwaite's.
+        """
         power = max(math.frexp(each)[1] for each in (sample.std, baseline.std, 0.0))
         (e, std), (e0, std0) = (
             [math.ldexp(each, -power) for each in (one.error, one.std)] for one in (sample, baseline)
@@ -154,16 +134,19 @@ class Difference(NamedTuple):
         std = math.ldexp(math.sqrt(pooled / (n - 2)), power) if n > 2 else math.nan
         return cls(n, float(differences_of(sample.mean, baseline.mean)), std, error, freedom)
 
+    def interval(self, confidence: float) -> Interval:
+        return t_interval(self.mean, self.error, self.freedom, confidence)
+
     def p(self) -> float:
         """The p-value of the t-test; never 0."""
         if not self.error:
-            return t_two_sided(math.inf, 1) if self.difference else 1.0
-        return t_two_sided(self.difference / self.error, self.freedom)
+            return t_two_sided(math.inf, 1) if self.mean else 1.0
+        return t_two_sided(self.mean / self.error, self.freedom)
 
     def numbers(self, confidence: float) -> dict[str, float]:
         """Interval, effect size, and the difference detected with a power of 0.8."""
         return {
-            **t_interval(self.difference, self.error, self.freedom, confidence)._asdict(),
+            **self.interval(confidence)._asdict(),
             "effect": self.effect,
             "detectable": self.error
             and self.error * intervals.shift_to_detect(self.freedom, confidence, 0.8),
@@ -176,15 +159,15 @@ class Difference(NamedTuple):
 
     @property
     def effect(self) -> float:
-        """The difference in standard deviations, corrected."""
-        return self._correction * self.difference / self.std if self.std > 0 else math.nan
+        """The mean in standard deviations, corrected."""
+        return self._correction * self.mean / self.std if self.std > 0 else math.nan
 
     def effect_interval(self, confidence: float) -> Interval:
         """The interval of the effect, widened to contain it, which it may not if confidence is low."""
         effect, corrected = self.effect, self._correction
         if math.isnan(effect) or not self.error:  # without an error the means of all clusters are equal
             return Interval(effect, effect)
-        ends = intervals.noncentralities(self.difference / self.error, self.freedom, confidence)
+        ends = intervals.noncentralities(self.mean / self.error, self.freedom, confidence)
         scale = self.error / self.std
         return Interval(min(effect, corrected * ends.low * scale), max(effect, corrected * ends.high * scale))
 
@@ -192,8 +175,20 @@ class Difference(NamedTuple):
         """Queries that a test needs to detect this difference with this power; None if values do not vary."""
         if not self.std > 0 or not self.error > 0:
             return None
-        std = self.error * math.sqrt(self.queries)
+        std = self.error * math.sqrt(self.n)
         return intervals.queries_needed(abs(difference) / std, confidence, power)
+
+
+def direction(middle: float, values: Float64, least: float = 0.0) -> float:
+    """1 or -1, and the opposite for the negated values: the sign of the mean, if it is larger than `least`. 0
+    for values that are symmetrical up to that.
+    """
+    if abs(middle) > least:
+        return math.copysign(1.0, middle)
+    ascending = np.sort(values)
+    turned = ascending + ascending[::-1]
+    far = turned[np.abs(turned) > least]
+    return math.copysign(1.0, far[0]) if len(far) else 0.0
 
 
 def wilcoxon(differences: Float64, size: float) -> float:
