@@ -128,10 +128,9 @@ def check_judges(
     nameless = array_of(columns["judge"].is_null(nan_is_null=True)).sum()
     if nameless:
         raise InputError(f"{count_of(int(nameless), 'grade')} without a judge; name the judge of each")
-    (judges, judge_names), (queries, _) = _codes(columns["judge"]), _codes(columns["query"])
-    documents, each_document = _codes(columns["doc_id"])
-    items = np.unique(queries * len(each_document) + documents, return_inverse=True)[1]
-    _, last = np.unique((items * len(judge_names) + judges)[::-1], return_index=True)
+    judges, queries, documents = (_codes(columns[role]) for role in ("judge", "query", "doc_id"))
+    items = np.unique(queries * (documents.max() + 1) + documents, return_inverse=True)[1]
+    _, last = np.unique((items * (judges.max() + 1) + judges)[::-1], return_index=True)
     counts = np.zeros(len(grades), np.bool_)
     counts[len(grades) - 1 - last] = True
     known, moments = np.full((2, len(grades)), math.nan)
@@ -139,15 +138,15 @@ def check_judges(
         known = _numbers("gold", columns["gold"])
     if "time" in columns:
         is_null = array_of(columns["time"].is_null(nan_is_null=True))
-        moments = np.where(is_null, math.nan, _codes(columns["time"])[0])
+        moments = np.where(is_null, math.nan, _codes(columns["time"]))
     with np.errstate(divide="ignore", invalid="ignore"):
         sums, others = np.bincount(items[counts], grades[counts]), np.bincount(items[counts]) - 1
         beside_others = grades - (sums[items] - grades) / others[items]
     groups = [("all", "all", np.arange(len(grades)))]
     for role in ("batch", "judge"):
-        codes, names = _codes(columns[role]) if role in columns else (np.zeros(0, np.int64), [])
-        parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-        groups += [(role, name, rows) for name, rows in zip(names, parts, strict=False)]
+        if role in columns:
+            (values,), parts = groups_of([columns[role]])
+            groups += [(role, name_of(each.as_py()), rows) for each, rows in zip(values, parts, strict=True)]
     of_judges = iter(alpha_of_pairs(items[counts], judges[counts], grades[counts], metric)[1].tolist())
     found = []
     for group, name, rows in groups:
@@ -190,12 +189,10 @@ def _numbers(role: str, column: pa.ChunkedArray, above: float | None = None) -> 
     return numbers
 
 
-def _codes(column: pa.ChunkedArray) -> tuple[Int64, list[str]]:
-    """The number of each value, in rising order, and their names."""
+def _codes(column: pa.ChunkedArray) -> Int64:
+    """The number of each value, in rising order."""
     found = pa.chunked_array(column).combine_chunks().dictionary_encode(null_encoding="encode")
-    places = places_of(found.dictionary)
-    names = [name_of(value) for value in found.dictionary.take(pa.array(np.argsort(places))).to_pylist()]
-    return places[array_of(found.indices)], names
+    return places_of(found.dictionary)[array_of(found.indices)]
 
 
 def _fleiss(items: Int64, grades: Float64) -> float | None:

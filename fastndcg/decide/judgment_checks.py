@@ -368,7 +368,7 @@ def _of_run(judged: Side, run: Side, by: list[str], cutoffs: list[int], least: f
     pairs = _Pairs(run)
     repeated = np.bincount(pairs.number, minlength=len(pairs.first)) > 1
     yield pairs.found("documents twice in the run", np.sort(pairs.first[repeated]), len(pairs.first))
-    is_nan = np.isnan(run.values) if run.values.dtype.kind == "f" else np.zeros(len(run.values), np.bool_)
+    is_nan = np.isnan(run.values)
     yield pairs.found("scores that are NaN", np.flatnonzero(is_nan), len(run.values))
     finite = run.values[~is_nan]
     swapped = len(finite) > 0 and are_swapped(judged.values, finite)

@@ -141,9 +141,9 @@ def _sampled_ranks(rankings: Rankings, items: int) -> tuple[Int64, Int64, Int64]
     relevant = np.flatnonzero(rankings.relevance > 0)
     counts = np.bincount(queries[relevant], minlength=rankings.n_queries)
     if not rankings.n_queries or (counts != 1).any():
-        wrong = int(np.argmax(counts != 1)) if rankings.n_queries else 0
         said = "there is no query"
         if rankings.n_queries:
+            wrong = int(np.argmax(counts != 1))
             said = f"query {rankings._name_of(wrong)} has {counts[wrong]}"
         raise InputError(
             f"{said}, and sampled lists hold one relevant document each. "

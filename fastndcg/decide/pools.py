@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.arrays import (
-    Array,
     Flags,
     Float64,
     Int64,
@@ -364,7 +363,7 @@ def _first(rankings: Rankings, measure: Measure) -> tuple[Rankings, Int64]:
     return cut, np.where(shown, np.cumsum(shown) - 1, -1)
 
 
-def _of(rankings: Rankings, rows: Int64, offsets: Int64, judged: Any, **changed: Array) -> Rankings:
+def _of(rankings: Rankings, rows: Int64, offsets: Int64, judged: Any, **changed: Any) -> Rankings:
     """Some documents of queries."""
     columns: dict[str, Any] = {
         name: None if (column := getattr(rankings, name)) is None else column[rows]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastndcg.common.arrays import Flags, Float64, Int64, offsets_from, runs_of
 from fastndcg.common.arrow_types import array_of, combine, is_number
 from fastndcg.common.table import Table
 from fastndcg.errors import InputError, InputTypeError, check_choice
 from fastndcg.sources.columns import find_column, fitting
 from fastndcg.sources.given import read_columns, usual_columns
 from fastndcg.statistics.intervals import check_confidence, t_quantile
-
-if TYPE_CHECKING:
-    from fastndcg.common.arrays import Flags, Float64, Int64
 
 # names by which columns are found, without case and separators
 _NAMES = {
@@ -311,11 +309,9 @@ class _Fit:
         n_groups = int(self.groups.max()) + 1
         pairs, of_rows = np.unique(clusters * n_groups + self.groups[cells], return_inverse=True)
         sums, order = _sums(of_rows, rest), np.argsort(self.groups, kind="stable")
-        size = np.bincount(self.groups)
-        each = np.repeat(np.arange(len(pairs)), size[pairs % n_groups])
-        first = np.cumsum(size) - size
-        within = np.arange(len(each)) - np.searchsorted(each, each)
-        of_group = order[first[pairs[each] % n_groups] + within]
+        size, group = np.bincount(self.groups), pairs % n_groups
+        each = np.repeat(np.arange(len(pairs)), size[group])
+        of_group = order[runs_of(offsets_from(size)[group], size[group])]
         owners = np.concatenate([clusters, pairs[each] // n_groups])
         ranks = np.concatenate([self.ranks[cells], self.ranks[of_group]])
         places, where = np.unique(owners * self.n_ranks + ranks, return_inverse=True)

@@ -113,7 +113,9 @@ class ComparisonTexts(AsFrame):
 
         `see` and `see_anchors` show what a narrow terminal leaves out.
         """
-        width, drops = terminal_width(), [*_DROPS, *self._one_baseline()]
+        width, drops = terminal_width(), list(_DROPS)
+        if len({row["baseline"] for row in self._numbers}) == 1:
+            drops.append(("baseline",))
         lines = [self.heading(), fit(self._texts(), 3, drops, width, see)]
         lines += [f"caution: {visible(caution)}" for caution in self.cautions]
         if self.anchors:
@@ -127,10 +129,6 @@ class ComparisonTexts(AsFrame):
         notes = "".join(f"<p>{html_text(note)}</p>" for note in self.cautions)
         anchors = html_table(self._texts_of_anchors(), 2) if self.anchors else ""
         return f"<p>{html_text(self.heading())}</p>{html_table(self._texts(), 3)}{notes}{anchors}"
-
-    def _one_baseline(self) -> list[tuple[str]]:
-        """The column of baselines, to be left out where each row has the same."""
-        return [("baseline",)] if len({row["baseline"] for row in self._numbers}) == 1 else []
 
     def _texts(self) -> list[list[str]]:
         """The main numbers as strings; the first row is the header."""
