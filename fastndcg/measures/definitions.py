@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fastndcg.measures import parameters as p
-from fastndcg.measures import spellings
 
 
 class Definition(NamedTuple):
@@ -41,10 +40,6 @@ class Definition(NamedTuple):
 
 _JARVELIN = "Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 20(4), 2002"
 _RIJSBERGEN = "van Rijsbergen, Information Retrieval, 2nd edition, Butterworths, 1979"
-_BUCKLEY = (
-    "Buckley and Voorhees, Retrieval System Evaluation, "
-    "in TREC: Experiment and Evaluation in IR, MIT Press, 2005"
-)
 _MOFFAT = (
     "Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 27(1), 2008"
 )
@@ -53,7 +48,6 @@ _CLARKE = (
     "Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher and MacKinnon, "
     "Novelty and diversity in information retrieval evaluation, SIGIR 2008"
 )
-_AGRAWAL = "Agrawal, Gollapudi, Halverson and Ieong, Diversifying search results, WSDM 2009"
 _CHAPELLE = "Chapelle, Metlzer, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009"
 _GAINS_OF_ALL = (p.TIES, p.EMPTY, p.JUDGED_ONLY, p.REL, p.UNJUDGED)
 _BINARY = (p.RELEVANT, p.TIES, p.EMPTY, p.JUDGED_ONLY, p.UNJUDGED)
@@ -148,7 +142,8 @@ DEFINITIONS: dict[str, Definition] = {
             "Rprec", "relevant", "relevant", "no relevant", _BINARY, fold="count", cut="relevant",
             summary="precision at rank n_relevant",
             formula="relevant documents on the ranks i <= n_relevant / n_relevant",
-            source=_BUCKLEY,
+            source="Buckley and Voorhees, Retrieval System Evaluation, in TREC: Experiment and Evaluation in "
+                "IR, MIT Press, 2005",
         ),
         Definition(
             "Success", "relevant", "nothing", "no relevant", _BINARY, fold="reached",
@@ -316,7 +311,7 @@ DEFINITIONS: dict[str, Definition] = {
             formula="sum over intents of P(intent) * nDCG@k of its grades",
             range="0 to 1 for gains >= 0 and falling discounts; 1 only if one ranking is ideal for every "
                 "intent",
-            source=_AGRAWAL,
+            source="Agrawal, Gollapudi, Halverson and Ieong, Diversifying search results, WSDM 2009",
         ),
         Definition(
             "StRecall", "first of intent", "intents", "no relevant", (p.RELEVANT, p.TIES_OF_INTENTS, p.EMPTY),
@@ -327,5 +322,3 @@ DEFINITIONS: dict[str, Definition] = {
         ),
     )
 }  # fmt: skip
-
-NAMES = {spellings.key(name): name for name in DEFINITIONS}

@@ -13,7 +13,7 @@ from fastndcg.common.later import pa
 from fastndcg.errors import MeasureError, suggest
 from fastndcg.measures import spellings
 from fastndcg.measures.accepted import MOST_CUTOFF, Function, as_str, show_number, show_value
-from fastndcg.measures.definitions import DEFINITIONS, NAMES, Definition
+from fastndcg.measures.definitions import DEFINITIONS, Definition
 from fastndcg.measures.parameters import RECALL, read_spellings, spelling_of
 from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
@@ -287,8 +287,8 @@ _MEASURES = {
 
 def measure_named(name: str) -> Measure:
     if name not in _MEASURES:
-        nearest = spellings.nearest(name, NAMES)
-        raise MeasureError(f'no measure is called "{name}".{nearest} There are: {", ".join(DEFINITIONS)}.')
+        hint, known = spellings.nearest(name), ", ".join(DEFINITIONS)
+        raise MeasureError(f'no measure is called "{name}".{hint} There are: {known}.')
     return _MEASURES[name]
 
 

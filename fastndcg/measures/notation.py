@@ -10,7 +10,6 @@ from typing import Any
 from fastndcg.errors import InputTypeError, MeasureError, suggest
 from fastndcg.measures import spellings
 from fastndcg.measures.accepted import Function
-from fastndcg.measures.definitions import NAMES
 from fastndcg.measures.measure import Measure, measure_named, with_label
 
 _SHOWN = 200  # characters of a faulty text that a message quotes
@@ -96,7 +95,7 @@ def parse(text: str) -> Measure:
 def _read_notation(text: str) -> tuple[Measure, ...]:
     found = list[Measure]()
     asked = [element.strip() for element in spellings.elements(text)]
-    spelt = [spellings.canonical(element, NAMES) for element in asked]
+    spelt = [spellings.canonical(element) for element in asked]
     try:
         tree = ast.parse(",".join(spelt), mode="eval").body
         ast.unparse(tree)  # raises RecursionError if values are nested too deeply to be read

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from fastndcg.measures.definitions import DEFINITIONS
+
 # the names that others use for a notation, compared without case and separators; measures' own need no entry
 _NAMES = {
     "nDCG": "NormalizedDCG NormalisedDCG ndcg_cut ndcg_score",
@@ -48,24 +50,20 @@ def key(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
-_BY_KEY = {key(name): notation for name, notation in ALIASES.items()}
+_BY_KEY = {key(alias): notation for alias, notation in ALIASES.items()}
+_BY_KEY |= {key(name): name for name in DEFINITIONS}
 
 
-def notation_of(name: str, known: dict[str, str]) -> str | None:
-    """The notation that a name stands for, or None. `known` has the measures' own names by key."""
-    return known.get(key(name)) or _BY_KEY.get(key(name))
-
-
-def canonical(element: str, known: dict[str, str]) -> str:
+def canonical(element: str) -> str:
     """Return one element of a notation with the measure's own name, or unchanged if the name is unknown.
 
-    >>> canonical("ndcg_cut_10", {}), canonical("Recall(rel=2)@5", {}), canonical("num_rel_ret@5", {})
+    >>> canonical("ndcg_cut_10"), canonical("Recall(rel=2)@5"), canonical("num_rel_ret@5")
     ('nDCG@10', 'R(rel=2)@5', 'NumRet(rel=1)@5')
     """
     match = _WORDS.fullmatch(element)
-    if match is None or (match[1] in known.values() and not match[2].startswith(".")):
+    if match is None or (match[1] in DEFINITIONS and not match[2].startswith(".")):
         return element
-    notation = notation_of(match[1], known)
+    notation = _BY_KEY.get(key(match[1]))
     if notation is not None:
         # join the parameters of the alias and those that are written
         if notation.endswith(")") and match[2].startswith("("):
@@ -73,10 +71,10 @@ def canonical(element: str, known: dict[str, str]) -> str:
         if not match[2].startswith("."):
             return notation + match[2]
     tail = _TAILS.fullmatch(element.strip())
-    notation = None if tail is None else notation_of(tail[1], known)
-    if tail is None or notation is None or notation in _NO_RANKS:
+    if tail is None:
         return element
-    return f"{notation}@{tail[2]}"
+    notation = _BY_KEY.get(key(tail[1]))
+    return element if notation in (None, *_NO_RANKS) else f"{notation}@{tail[2]}"
 
 
 def with_cutoff(element: str, cutoff: object) -> str:
@@ -119,20 +117,20 @@ def elements(text: str) -> list[str]:
     return [text[start + 1 : end] for start, end in zip(ends, [*ends[1:], len(text)], strict=True)]
 
 
-def nearest(name: str, known: dict[str, str]) -> str:
+def nearest(name: str) -> str:
     """Return a question that proposes the nearest spelling, with its name here; empty if none is near.
 
-    >>> nearest("recal", {}), nearest("nDGC", {"ndcg": "nDCG"}), nearest("xyz", {})
+    >>> nearest("recal"), nearest("nDGC"), nearest("xyz")
     (' Did you mean "Recall", which is R here?', ' Did you mean "nDCG"?', '')
     """
     import difflib
 
     tail = _TAILS.fullmatch(name) or re.fullmatch(r"(.*?)([0-9]+)", name)
-    if tail is not None and notation_of(tail[1], known):
-        return f' Did you mean "{notation_of(tail[1], known)}@{tail[2]}"?'
-    spelt = {**known, **{key(alias): alias for alias in reversed(ALIASES) if key(alias) not in known}}
+    if tail is not None and key(tail[1]) in _BY_KEY:
+        return f' Did you mean "{_BY_KEY[key(tail[1])]}@{tail[2]}"?'
+    spelt = {key(known): known for known in (*reversed(ALIASES), *DEFINITIONS)}
     near = difflib.get_close_matches(key(name), spelt, n=1, cutoff=0.5)
     if not near:
         return ""
-    found, own = spelt[near[0]], notation_of(near[0], known)
+    found, own = spelt[near[0]], _BY_KEY[near[0]]
     return f' Did you mean "{found}"?' if found == own else f' Did you mean "{found}", which is {own} here?'
