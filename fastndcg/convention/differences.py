@@ -15,10 +15,7 @@ from fastndcg.convention.evaluation import (
     Reported,
     alike,
     check_rankings,
-    prepare,
-    report,
-    undefined,
-    values_of,
+    report_alike,
 )
 from fastndcg.errors import ConventionError, InputError, MeasureError
 from fastndcg.measures import DEFINITIONS, Measure, MeasureLike, as_measure
@@ -27,12 +24,7 @@ from fastndcg.measures.by_tool import Convention, as_convention, conventions
 from fastndcg.measures.measure import measure_named, resolve
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from fastndcg.rankings.rankings import Rankings
-
-    Float64 = npt.NDArray[np.float64]
 
 _PARAMETERS = ("rel", "gain", "discount", "ideal")  # those that several measures share; the order of steps
 _RECALL = "rounding of recall"
@@ -59,9 +51,6 @@ def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tupl
         "weights": ("weights",),
         "rounding": ("rounding",),
     }
-
-
-CHOICES = choices_of("nDCG")
 
 
 def asked_for(measure: MeasureLike | int | None, k: int | Literal["as given"] | None) -> Measure:
@@ -106,34 +95,18 @@ def reports_of(
     """What each convention reports, and its mean, or why it has none; those that rank alike share a pass."""
     check_threads(threads)  # here, since errors below are returned as reasons
     reports: dict[Convention, tuple[Reported, float] | str] = {}
-    for group in alike(rules):
-        measures = {rule: resolve(measure, rule) for rule in group}
+    for group in alike((rule, resolve(measure, rule)) for rule in rules):
         try:
-            prepared = prepare(rankings, group[0], list(measures.values()))
+            found = report_alike(rankings, group, threads)
         except (InputError, MeasureError) as error:
-            if len(group) > 1:  # find those that it is about
-                for rule in group:
+            if len(group) == 1:
+                reports[group[0][0]] = str(error)
+            else:  # find those that it is about
+                for rule, _ in group:
                     reports |= reports_of(rankings, [rule], measure, threads)
-                continue
-            parts = list(map(str, error.parts))  # the first part is the convention's name
-            reports[group[0]] = "".join([group[0].name, *parts[1:]] if len(parts) > 1 else parts)
             continue
-        values: dict[Measure, Float64 | str] = {}
-        try:
-            values |= values_of(prepared, measures.values(), threads)
-        except (InputError, MeasureError):  # find the measures that are not defined for this data
-            for each in measures.values():
-                try:
-                    values |= values_of(prepared, [each], threads)
-                except (InputError, MeasureError) as error:
-                    values[undefined(each)] = str(error)
-        for rule, each in measures.items():
-            found = values[undefined(each)]
-            if isinstance(found, str):
-                reports[rule] = found
-                continue
+        for (rule, _), reported in found.items():
             try:
-                reported = report(rule, each, found, rankings)
                 reports[rule] = reported, MeanSums.of(rule, reported, rankings.weight).mean(rule)
             except MeasureError as error:
                 reports[rule] = str(error)
@@ -143,20 +116,12 @@ def reports_of(
 def _means(
     rankings: Rankings, rules: Iterable[Convention], measure: Measure, threads: int | None
 ) -> dict[Convention, float | str]:
+    """Means, moved by at most 1e-16 below 1 to a binary grid on which their differences are exact."""
     reports = reports_of(rankings, rules, measure, threads)
-    return {rule: found if isinstance(found, str) else found[1] for rule, found in reports.items()}
-
-
-def _has_value(mean: float | str) -> bool:
-    """Whether there is a mean to compare with: no reason, and not NaN."""
-    return not isinstance(mean, str) and not math.isnan(mean)
-
-
-def _on_grid(numbers: Iterable[float]) -> dict[float, float]:
-    """Round numbers to a binary grid on which their differences are exact; by at most 1e-16 below 1."""
-    numbers = [number for number in numbers if math.isfinite(number)]
-    grid = 2.0 ** (math.frexp(max(map(abs, numbers), default=1.0))[1] - 53)
-    return {number: round(number / grid) * grid for number in numbers}
+    means = {rule: found if isinstance(found, str) else found[1] for rule, found in reports.items()}
+    finite = {rule: mean for rule, mean in means.items() if isinstance(mean, float) and math.isfinite(mean)}
+    grid = 2.0 ** (math.frexp(max(map(abs, finite.values()), default=1.0))[1] - 53)
+    return means | {rule: round(mean / grid) * grid for rule, mean in finite.items()}
 
 
 def compare_conventions(
@@ -215,7 +180,8 @@ def compare_conventions(
     # a measure that no tool has is refused by the first one
     rules = [as_convention(name).on(asked) for name in (known or ["sklearn"] if names is None else names)]
     if names is None:  # the first with a value here is what others are compared with
-        valued = (rule for rule in rules if _has_value(_means(rankings, [rule], asked, 1)[rule]))
+        alone = ((rule, _means(rankings, [rule], asked, 1)[rule]) for rule in rules)
+        valued = (rule for rule, mean in alone if isinstance(mean, float) and not math.isnan(mean))
         rules = list(dict.fromkeys([next(valued, rules[0]), *rules]))
     if not rules:
         raise ConventionError(
@@ -227,21 +193,16 @@ def compare_conventions(
     choices = choices_of(asked.name, rules)
     if isinstance(means[rules[0]], str):
         raise ConventionError(f"{rules[0].name} has no value here to compare with: {means[rules[0]]}")
-    placed = _on_grid(mean for mean in means.values() if not isinstance(mean, str))
-
-    def value_of(rule: Convention) -> float:
-        mean = means[rule]
-        return math.nan if isinstance(mean, str) else placed.get(mean, mean)
-
-    rows, first = [], value_of(rules[0])
+    values = {rule: mean if isinstance(mean, float) else math.nan for rule, mean in means.items()}
+    rows, first = [], values[rules[0]]
     for rule in rules:
         if isinstance(means[rule], str):
             rows.append({"name": rule.name, "refused": means[rule]})
             continue
         effects, at = dict.fromkeys(choices, 0.0), first
         for choice, step in walks[rule]:
-            effects[choice], at = value_of(step) - at, value_of(step)
-        value = value_of(rule)
+            effects[choice], at = values[step] - at, values[step]
+        value = values[rule]
         rows.append({"name": rule.name, "value": value, "difference": value - first, **effects})
     numbers = dict.fromkeys(("value", "difference", *choices), pa.float64())
     types = {"name": pa.string(), **numbers, "refused": pa.string()}
@@ -305,17 +266,16 @@ def explain_conventions(
             raise ConventionError(
                 f"there is no way from {start.name} to {end.name} on this data: {means[rule]}"
             )
-    numbers = {rule: mean for rule, mean in means.items() if not isinstance(mean, str)}
-    placed = _on_grid(numbers.values())
-    at, value = start, placed.get(numbers[start], numbers[start])
-    rows = [{"choice": start.name, "before": None, "after": None, "effect": None, "value": value}]
+    values = {rule: mean for rule, mean in means.items() if isinstance(mean, float)}
+    at, value = start, values[start]
+    rows: list[dict[str, Any]] = [
+        {"choice": start.name, "before": None, "after": None, "effect": None, "value": value}
+    ]
     for choice, step in walk:
-        reached = placed.get(numbers[step], numbers[step])
         before, after = (text_of(rule, choice) for rule in (at, step))
-        rows.append(
-            {"choice": choice, "before": before, "after": after, "effect": reached - value, "value": reached}
-        )
-        at, value = step, reached
+        row = {"choice": choice, "before": before, "after": after, "effect": values[step] - value}
+        rows.append(row | {"value": values[step]})
+        at, value = step, values[step]
     types = dict.fromkeys(rows[0], pa.string()) | {"effect": pa.float64(), "value": pa.float64()}
     return Table(pa.Table.from_pylist(rows, pa.schema(types)))
 

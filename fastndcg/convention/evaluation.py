@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
+Pair = tuple[Convention, Measure]  # a convention for one measure, and this with its parameters
 
 
 # ---- data, as a tool ranks it ----
@@ -46,12 +47,11 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
         query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
         falling = np.empty(rankings.n_docs, np.int64)
         falling[np.lexsort((falling_keys(grades), query))] = np.arange(rankings.n_docs)
-        distinct = {"relevance": read_only(rankings.offsets[1:][query] - 1 - falling)}
-        rankings = rankings._of(**rankings.__getstate__() | distinct | {"is_judged": None, "judged": None})
+        distinct = read_only(rankings.offsets[1:][query] - 1 - falling)
+        rankings = rankings._with(relevance=distinct, is_judged=None, judged=None)
     if convention.score_dtype == "float32" and rankings.scores.dtype != np.float32:
         with np.errstate(over="ignore"):  # the tools overflow to infinity too
-            scores = read_only(rankings.scores.astype(np.float32))
-            rankings = rankings._of(**rankings.__getstate__() | {"scores": scores})
+            rankings = rankings._with(scores=read_only(rankings.scores.astype(np.float32)))
     if convention.ties in OF_MEASURE:
         return rankings
     if convention.ties == "numba_argsort":
@@ -61,11 +61,8 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
         scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
         rows = worlds.run("reading.rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows)
-    if convention.ties in ("input_to_16", "unspecified"):
+    if convention.ties in ("input_to_16", "unspecified") or rankings.doc_ids is None:
         _refuse_ties(rankings, convention, measures, 16 if convention.ties == "input_to_16" else 0)
-        return rankings
-    if rankings.doc_ids is None:
-        _refuse_ties(rankings, convention, measures, 0)
         return rankings
     import pyarrow.compute as pc
 
@@ -83,7 +80,7 @@ def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
         return rankings._with_pooled or rankings
     if convention.pool == "judged" or rankings.judged is None:
         return rankings
-    return rankings._of(**rankings.__getstate__() | {"judged": None})
+    return rankings._with(judged=None)
 
 
 def _with_rows(rankings: Rankings, rows: Int64) -> Rankings:
@@ -203,35 +200,32 @@ class MeanSums(NamedTuple):
     """
 
     undefined: int  # number of NaN values, which the sums leave out
-    # of queries with an ideal gain, and of empty ones: those of a weight above 0, where there are weights
-    queries: int
-    empty: int
-    total: Fraction
-    empty_total: Fraction
-    weightless: Fraction  # sum of empty queries of weight 0
+    total: Fraction  # of values times their weights
     weights: Fraction
-    empty_weights: Fraction
-    weighted: Fraction
-    empty_weighted: Fraction
+    queries: int  # of a weight above 0
+    # those without an ideal gain, if their weight is only known of the whole; the sums above leave them out
+    empty: int
+    empty_total: Fraction
 
     @classmethod
     def of(cls, convention: Convention, reported: Reported, weight: Float64 | None) -> MeanSums:
         if convention.weights in BY_COUNT:
             weight = reported.share
-        elif convention.weights == "ignored":
-            weight = None
+        elif convention.weights == "ignored" or weight is None:
+            weight = np.ones(len(reported.values))
         values, empty = reported.averaged, reported.empty
         counted = reported.counted & ~np.isnan(values)
-        weighs = counted if weight is None else counted & (weight > 0)
-        sides = weighs & ~empty, weighs & empty
-        sizes: list[Any] = [int(np.count_nonzero(side)) for side in sides]
-        sums = [statistics.exact_sum(values[rows]) for rows in (*sides, counted & empty & ~weighs)]
-        weights, weighted = [Fraction(size) for size in sizes], sums[:2]
-        if weight is not None:
-            weights = [statistics.exact_sum(weight[side]) for side in sides]
-            weighted = [statistics.exact_sum_of_products(values[side], weight[side]) for side in sides]
-        undefined = int(np.count_nonzero(reported.counted)) - int(np.count_nonzero(counted))
-        return cls(undefined, *sizes, *sums, *weights, *weighted)
+        later = counted & empty & (convention.weights == "tf_ranking")
+        now, later = counted & ~later, later & (weight > 0)
+        factors = np.where(empty, 1.0, weight) if convention.weights in ("lightgbm", "xgboost") else weight
+        return cls(
+            int(np.count_nonzero(reported.counted)) - int(np.count_nonzero(counted)),
+            statistics.exact_sum_of_products(values[now], factors[now]),
+            statistics.exact_sum(weight[now]),
+            int(np.count_nonzero(weight[now])),
+            int(np.count_nonzero(later)),
+            statistics.exact_sum(values[later]),
+        )
 
     def merge(self, other: MeanSums) -> MeanSums:
         """Return the sums over the queries of both."""
@@ -239,13 +233,9 @@ class MeanSums(NamedTuple):
 
     def mean(self, convention: Convention) -> float:
         """Return the mean as the tool computes it. Raise `ConventionError` if the tool would fail."""
-        total, divisor = self.weighted + self.empty_weighted, self.weights + self.empty_weights
-        if convention.weights == "tf_ranking":
-            # the tool holds the mean weight as a float64
-            usual = Fraction(float(self.weights / self.queries)) if self.queries else Fraction(1)
-            total, divisor = self.weighted + usual * self.empty_total, self.weights + usual * self.empty
-        elif convention.weights in ("lightgbm", "xgboost"):
-            total = self.weighted + self.empty_total + self.weightless
+        # TF-Ranking holds the mean weight, which is that of empty queries, as a float64
+        usual = Fraction(float(self.weights / self.queries)) if self.queries else Fraction(1)
+        total, divisor = self.total + usual * self.empty_total, self.weights + usual * self.empty
         mean = float(total / divisor) if divisor and not self.undefined else math.nan
         if convention.weights == "xgboost" and mean > 1:
             if mean > 1 + 1e-6:
@@ -360,13 +350,11 @@ def evaluate_by_convention(
     asked = as_measures(measures)
     resolved = resolve_all(asked, rule)
     check_rankings(rankings)
-    rules = {measure: rule.on(measure) for measure in resolved}
-    values: dict[Measure, Float64] = {}
-    for group in alike(rules.values()):
-        some = [measure for measure in resolved if rules[measure] in group]
-        values |= values_of(prepare(rankings, group[0], some), some, threads)
-    reported = [report(rules[measure], measure, values[undefined(measure)], rankings) for measure in resolved]
-    return ConventionScores(rule, asked, resolved, reported, rankings, rankings.weight)
+    pairs = [(rule.on(measure), measure) for measure in resolved]
+    found: dict[Pair, Reported] = {}
+    for group in alike(pairs):
+        found |= report_alike(rankings, group, threads)
+    return ConventionScores(rule, asked, resolved, [found[pair] for pair in pairs], rankings, rankings.weight)
 
 
 def check_rankings(rankings: object) -> Rankings:
@@ -378,13 +366,21 @@ def check_rankings(rankings: object) -> Rankings:
     )
 
 
-def alike(rules: Iterable[Convention]) -> Iterable[list[Convention]]:
-    """Groups of rules that prepare rankings alike, so that one pass ranks for all measures of a group."""
-    groups: dict[tuple[str | None, ...], list[Convention]] = {}
-    for rule in dict.fromkeys(rules):
+def alike(pairs: Iterable[Pair]) -> Iterable[list[Pair]]:
+    """Groups of pairs that prepare rankings alike, so that one pass ranks for all measures of a group."""
+    groups: dict[tuple[str | None, ...], list[Pair]] = {}
+    for pair in dict.fromkeys(pairs):
+        rule, _ = pair
         ordering = "" if rule.ties in OF_MEASURE else rule.ties
-        groups.setdefault((rule.score_dtype, ordering, rule.pool, rule.grades), []).append(rule)
+        groups.setdefault((rule.score_dtype, ordering, rule.pool, rule.grades), []).append(pair)
     return groups.values()
+
+
+def report_alike(rankings: Rankings, pairs: Sequence[Pair], threads: int | None) -> dict[Pair, Reported]:
+    """What is reported for each pair of a group of `alike`."""
+    measures = [measure for _, measure in pairs]
+    values = values_of(prepare(rankings, pairs[0][0], measures), measures, threads)
+    return {pair: report(*pair, values[undefined(pair[1])], rankings) for pair in pairs}
 
 
 def undefined(measure: Measure) -> Measure:

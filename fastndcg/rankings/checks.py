@@ -86,8 +86,7 @@ def cast_columns(
     ends = _cast_offsets("offsets", offsets, n_docs, "relevance")
     n_queries = len(ends) - 1
     if is_judged is not None:
-        flags = _cast_column("is_judged", is_judged, "b", "True and False", n_docs, "document")
-        flags = read_only(np.ascontiguousarray(flags, dtype=np.bool_))
+        flags = _cast_column("is_judged", is_judged, np.bool_, "True and False", n_docs, "document")
     if unjudged == "null":
         grades, flags = split_unjudged(grades, flags)
     if queries is not None:
@@ -121,8 +120,7 @@ def cast_columns(
     if any(each is not None for each in of_intents.values()):
         fields |= _checked_intents(n_docs, pool, blame, of_intents)
     if propensity is not None:
-        array = _cast_column("propensity", propensity, "buif", "probabilities", n_docs, "document")
-        array = np.ascontiguousarray(array, dtype=np.float64)
+        array = _cast_column("propensity", propensity, np.float64, "probabilities", n_docs, "document")
         fields["propensity"] = checked_propensity("propensity", array, blame)
     return fields
 
@@ -197,13 +195,13 @@ def _cast_pool(judged: tuple[npt.ArrayLike, npt.ArrayLike], n_queries: int) -> J
     return JudgedPool(offsets, grades)
 
 
-def _cast_column(name: str, values: npt.ArrayLike, kinds: str, wanted: str, rows: int, of: str) -> Array:
-    """An array with an entry for each query or document. Its dtype must be of one of these kinds."""
+def _cast_column(name: str, values: npt.ArrayLike, dtype: type, wanted: str, rows: int, of: str) -> Array:
+    """An array with an entry for each query or document."""
     array = as_array(name, values)
-    if array.dtype.kind not in kinds and len(array):
+    if array.dtype.kind not in ("b" if dtype is np.bool_ else "buif") and len(array):
         raise _kind_error(name, array, wanted)
     check_length(name, len(array), rows, of)
-    return array
+    return read_only(np.ascontiguousarray(array, dtype=dtype))
 
 
 def _cast_queries(queries: Any, n_queries: int) -> pa.Table:
@@ -244,8 +242,7 @@ def checked_columns(
     n_queries = len(offsets) - 1
     kept = None if queries is None else _cast_queries(queries, n_queries)
     if weight is not None:
-        weight = _cast_column("weight", weight, "buif", "numbers", n_queries, "query")
-        weight = read_only(np.ascontiguousarray(weight, dtype=np.float64))
+        weight = _cast_column("weight", weight, np.float64, "numbers", n_queries, "query")
         bad = ~(np.isfinite(weight) & (weight >= 0))
         if bad.any():
             first = int(np.argmax(bad))

@@ -40,25 +40,12 @@ class IntentGrades(NamedTuple):
         entries = runs_of(self.offsets[:-1][rows] if len(lengths) else 0, lengths)
         return IntentGrades(*map(read_only, (offsets, self.numbers[entries], self.grades[entries])))
 
-    def part(self, first: int, last: int) -> IntentGrades:
-        """Entries of consecutive documents, without a copy."""
-        start, stop = self.offsets[first], self.offsets[last]
-        return IntentGrades(
-            read_only(self.offsets[first : last + 1] - start),
-            self.numbers[start:stop],
-            self.grades[start:stop],
-        )
-
 
 class IntentProbabilities(NamedTuple):
     """Query `q` owns `values[offsets[q]:offsets[q + 1]]`: the probabilities of its intents, in order."""
 
     offsets: Int64  # (n_queries + 1,)
     values: npt.NDArray[np.float64]
-
-    def part(self, first: int, last: int) -> IntentProbabilities:
-        start, stop = self.offsets[first], self.offsets[last]
-        return IntentProbabilities(read_only(self.offsets[first : last + 1] - start), self.values[start:stop])
 
 
 def intent_grades(name: str, values: Any, rows: int) -> IntentGrades:

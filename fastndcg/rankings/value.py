@@ -85,7 +85,7 @@ class Value:
 
     def _with(self, **fields: Any) -> Self:
         """The same rankings with other values of these fields, which are not checked."""
-        return self._of(**self.__dict__ | fields)
+        return self._of(**self.__getstate__() | fields)
 
     # ---- views ----
 
@@ -156,7 +156,7 @@ class Value:
         pooled = (self.relevance < 0) & ~self.is_judged
         if not pooled.any():
             return None
-        return self._of(**self.__getstate__() | {"is_judged": read_only(self.is_judged | pooled)})
+        return self._with(is_judged=read_only(self.is_judged | pooled))
 
     def _judged_grades(self) -> tuple[Array, ...]:
         """Grades of judged documents; `relevance` of unjudged documents is never used."""
@@ -187,16 +187,10 @@ class Value:
         for names, rows in ((_OF_QUERIES, slice(start, stop)), (_OF_DOCUMENTS, slice(first, last))):
             fields |= {name: fields[name][rows] for name in names if fields[name] is not None}
         fields["offsets"] = read_only(self.offsets[start : stop + 1] - first)
-        if self.intents is not None:
-            fields["intents"] = self.intents.part(first, last)
-        if self.intent_probabilities is not None:
-            fields["intent_probabilities"] = self.intent_probabilities.part(start, stop)
-        if self.judged is not None:
-            pool_first, pool_last = (int(self.judged.offsets[query]) for query in (start, stop))
-            offsets = read_only(self.judged.offsets[start : stop + 1] - pool_first)
-            fields["judged"] = JudgedPool(offsets, self.judged.relevance[pool_first:pool_last])
-            if self.judged_intents is not None:
-                fields["judged_intents"] = self.judged_intents.part(pool_first, pool_last)
+        pooled = () if self.judged is None else self.judged.offsets[[start, stop]]
+        ends: dict[str, Any] = {"judged": (start, stop), "intent_probabilities": (start, stop)}
+        ends |= {"intents": (first, last), "judged_intents": pooled}
+        fields |= {name: _part(fields[name], *of) for name, of in ends.items() if fields[name] is not None}
         return self._of(**fields)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -261,6 +255,14 @@ class Value:
     def _name_of(self, query: int) -> str:
         """The id of a query for messages."""
         return self._blame.name_of(query)
+
+
+def _part(ragged: Any, first: int, last: int) -> Any:
+    """A `JudgedPool`, `IntentGrades` or `IntentProbabilities` of consecutive parts, without a copy."""
+    offsets, *columns = ragged
+    start, stop = offsets[first], offsets[last]
+    offsets = read_only(offsets[first : last + 1] - start)
+    return type(ragged)(offsets, *(column[start:stop] for column in columns))
 
 
 # attributes that a pickle holds: those that the class declares, and four more. `_first_row` is the number of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rivals import Query, random_queries
 
 import fastndcg as fn
-from fastndcg.convention.differences import CHOICES, choices_of
+from fastndcg.convention.differences import choices_of
 from fastndcg.errors import ConventionError
 from fastndcg.measures.rules import Rounding
 
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.compiled
 GOLDEN_QUERY = Query(
     "q", cases.GOLDEN_GRADES, cases.GOLDEN_SCORES, [f"d{i}" for i in range(1, 7)], cases.GOLDEN_POOL[6:]
 )
+CHOICES = choices_of("nDCG")
 NAMES = [
     "sklearn", "trec_eval", "trec_eval9", "pytrec_eval", "gdeval", "ir_measures", "ranx", "ranx_burges",
     "lightgbm", "xgboost", "xgboost-", "catboost", "catboost_exp", "catboost_position",
