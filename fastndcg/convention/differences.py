@@ -107,7 +107,7 @@ def reports_of(
             continue
         for (rule, _), reported in found.items():
             try:
-                reports[rule] = reported, MeanSums.of(rule, reported, rankings.weight).mean(rule)
+                reports[rule] = reported, MeanSums.of(rule, reported).mean(rule)
             except MeasureError as error:
                 reports[rule] = str(error)
     return reports

@@ -133,7 +133,7 @@ class Reported(NamedTuple):
     averaged: Float64  # the values that the mean is computed from
     empty: Bools  # whether the query has no ideal gain
     counted: Bools  # whether the query counts in the mean
-    share: Float64  # the weight of the query where the tool counts documents, and otherwise 1
+    weight: Float64  # of the query, as the tool weighs it
 
     def part(self, part: Any) -> Reported:
         return Reported(*(column[part] for column in self))
@@ -155,7 +155,7 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
         left_out |= ~judged
     left_out |= rankings.lengths < convention.shortest
     empty = np.isnan(values)
-    given = measure.params.get("empty", 0.0)
+    given = measure.empty
     instead = math.nan if isinstance(given, str) else given
     values = np.where(empty, instead, values)
     if convention.only_relevant is not None and empty.any():
@@ -170,13 +170,15 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
     if convention.rounding is not None:
         shown = np.array([_round(value, convention.rounding) for value in values.tolist()], dtype=np.float64)
     stored = convention.rounding is not None and convention.rounding.when == "stored"
-    share = np.ones(len(values))
+    weight = np.ones(len(values))
     if convention.weights in BY_COUNT:
-        known = undefined(NumRel(rel=measure.rel))
-        share = np.nan_to_num(values_of(without_pool(rankings, convention), [known], None)[known])
+        known = NumRel(rel=measure.rel)
+        weight = np.nan_to_num(values_of(without_pool(rankings, convention), [known], None)[known])
         if measure.cutoff is not None and convention.weights != "n_relevant":
-            share = np.minimum(share, measure.cutoff)
-    return Reported(shown, shown if stored else values, empty & ~left_out, counted, share)
+            weight = np.minimum(weight, measure.cutoff)
+    elif convention.weights != "ignored" and rankings.weight is not None:
+        weight = rankings.weight
+    return Reported(shown, shown if stored else values, empty & ~left_out, counted, weight)
 
 
 def _round(value: float, rounding: Rounding) -> float:
@@ -208,12 +210,8 @@ class MeanSums(NamedTuple):
     empty_total: Fraction
 
     @classmethod
-    def of(cls, convention: Convention, reported: Reported, weight: Float64 | None) -> MeanSums:
-        if convention.weights in BY_COUNT:
-            weight = reported.share
-        elif convention.weights == "ignored" or weight is None:
-            weight = np.ones(len(reported.values))
-        values, empty = reported.averaged, reported.empty
+    def of(cls, convention: Convention, reported: Reported) -> MeanSums:
+        values, empty, weight = reported.averaged, reported.empty, reported.weight
         counted = reported.counted & ~np.isnan(values)
         later = counted & empty & (convention.weights == "tf_ranking")
         now, later = counted & ~later, later & (weight > 0)
@@ -328,8 +326,7 @@ class ConventionScores(Scores):
 
     def _mean_sums(self, row: int, part: Any = slice(None)) -> MeanSums:
         """Return the sums for the mean of a measure over all queries or a part of them."""
-        weight = None if self.weight is None else self.weight[part]
-        return MeanSums.of(self.rules[row], self._reported[row].part(part), weight)
+        return MeanSums.of(self.rules[row], self._reported[row].part(part))
 
     def __repr__(self) -> str:
         queries = count_of(self.n_queries, "query")
@@ -380,14 +377,12 @@ def report_alike(rankings: Rankings, pairs: Sequence[Pair], threads: int | None)
     """What is reported for each pair of a group of `alike`."""
     measures = [measure for _, measure in pairs]
     values = values_of(prepare(rankings, pairs[0][0], measures), measures, threads)
-    return {pair: report(*pair, values[undefined(pair[1])], rankings) for pair in pairs}
-
-
-def undefined(measure: Measure) -> Measure:
-    """The measure with NaN where it is undefined; NumRel and NumRet are always defined."""
-    return measure(empty="nan") if "empty" in measure.params else measure
+    return {pair: report(*pair, values[pair[1]], rankings) for pair in pairs}
 
 
 def values_of(rankings: Rankings, measures: Iterable[Measure], threads: int | None) -> dict[Measure, Float64]:
-    asked = tuple(dict.fromkeys(map(undefined, measures)))
-    return dict(zip(asked, ways.score(asked, rankings, threads).values, strict=True))
+    """Values of measures, NaN where they are undefined."""
+    asked = {measure: measure(empty="nan") for measure in measures}
+    distinct = tuple(dict.fromkeys(asked.values()))
+    values = dict(zip(distinct, ways.score(distinct, rankings, threads).values, strict=True))
+    return {measure: values[each] for measure, each in asked.items()}

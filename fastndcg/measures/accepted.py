@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Set
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
@@ -43,7 +42,7 @@ class Function:
     """A function as a parameter, equal only to itself; printed by name, and by number if names are equal."""
 
     __slots__ = ("__weakref__", "_answers", "_holders", "call", "name", "number")
-    _alive: ClassVar[dict[str, weakref.WeakValueDictionary[int, Function]]] = {}
+    _alive: ClassVar[weakref.WeakValueDictionary[tuple[str, int], Function]] = weakref.WeakValueDictionary()
 
     def __init__(self, call: Callable[[Any], Any], name: str, number: int) -> None:
         self.call, self.name, self.number = call, name, number
@@ -54,18 +53,17 @@ class Function:
     def of(cls, call: Callable[[Any], Any]) -> Function:
         named = call if hasattr(call, "__qualname__") else type(call)
         name = f"{named.__module__}.{named.__qualname__}"
-        alive = cls._alive.setdefault(name, weakref.WeakValueDictionary())
-        for function in alive.values():
+        namesakes = [function for function in cls._alive.values() if function.name == name]
+        for function in namesakes:
             if function.call is call:
                 return function
-        new = cls(call, name, max(alive, default=0) + 1)
-        alive[new.number] = new
+        new = cls(call, name, max((function.number for function in namesakes), default=0) + 1)
+        cls._alive[name, new.number] = new
         return new
 
     @classmethod
     def function_named(cls, name: str, number: int = 1) -> Function:
-        known = cls._alive.get(name)
-        function = None if known is None else known.get(number)
+        function = cls._alive.get((name, number))
         if function is None:
             raise MeasureError(
                 f"no function {name!r} is known here: pass the function itself, as in nDCG(gain=function)"
@@ -79,20 +77,15 @@ class Function:
         return self._answers[argument]
 
     def forget(self) -> None:
-        """Discard the values, which may differ in a later call; do nothing within `keep_answers`."""
+        """Discard the values, which may differ in a later call, unless they are held."""
         if not self._holders:
             self._answers.clear()
 
-    @contextmanager
-    def keep_answers(self) -> Iterator[None]:
-        """Keep the values within this context, in which one call evaluates its parts."""
+    def hold(self, holders: int) -> None:
+        """Keep the values for one holder more, 1, or one fewer, -1: a call that evaluates its parts."""
         self.forget()
-        self._holders += 1
-        try:
-            yield
-        finally:
-            self._holders -= 1
-            self.forget()
+        self._holders += holders
+        self.forget()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Function.of, (self.call,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
@@ -51,9 +51,8 @@ class Measure:
         self,
         definition: Definition,
         values: tuple[Any, ...],
-        cutoff: int | None = None,
+        cutoff: int | str | None = None,
         label: str | None = None,
-        cutoff_column: str | None = None,
     ) -> None:
         definition, changes = DEFINITIONS[definition.name], dict[str, Any]()
         for parameter, value in zip(definition.parameters, values, strict=True):
@@ -63,12 +62,12 @@ class Measure:
         for name, field in {
             "definition": definition._replace(**changes) if changes else definition,
             "params": MappingProxyType(dict(zip(names, values, strict=True))),
-            "cutoff": cutoff,
-            "cutoff_column": cutoff_column,
+            "cutoff": None if isinstance(cutoff, str) else cutoff,
+            "cutoff_column": cutoff if isinstance(cutoff, str) else None,
             "_label": label,
             "_like": None,
             "_values": values,
-            "_hash": hash((definition.name, values, cutoff, cutoff_column)),
+            "_hash": hash((definition.name, values, cutoff)),
         }.items():
             object.__setattr__(self, name, field)
 
@@ -137,9 +136,7 @@ class Measure:
             values[name] = parameter.read(value)
         if values.get("gain") == "binary" and values["rel"] == 1:
             values["rel"] = None  # 1 is what "binary" means when no threshold is named
-        changed = Measure(
-            self.definition, tuple(values.values()), self.cutoff, cutoff_column=self.cutoff_column
-        )
+        changed = Measure(self.definition, tuple(values.values()), self._at)
         if self._like is not None:
             object.__setattr__(changed, "_like", (self._like[0], {**self._like[1], **parameters}))
         return changed
@@ -163,7 +160,7 @@ class Measure:
                 f"{self.name} has no cutoff: it looks at all documents; wanted {self}, got {self}@{cutoff}"
             )
         if isinstance(cutoff, str) and cutoff.isidentifier() and not iskeyword(cutoff) and cutoff != "all":
-            return Measure(self.definition, self._values, cutoff_column=as_str(cutoff))
+            return Measure(self.definition, self._values, as_str(cutoff))
         try:
             number = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
@@ -276,7 +273,7 @@ def _restore(
 def with_label(measure: Measure, label: str | None) -> Measure:
     if not label:
         return measure
-    return Measure(measure.definition, measure._values, measure.cutoff, label, measure.cutoff_column)
+    return Measure(measure.definition, measure._values, measure._at, label)
 
 
 _MEASURES = {
@@ -365,9 +362,12 @@ def table() -> Table:
 @contextmanager
 def hold_functions(measures: Iterable[Measure]) -> Iterator[None]:
     """Within this context, call the functions of these measures only once for each grade and rank."""
-    with ExitStack() as stack:
-        for measure in measures:
-            for value in measure.params.values():
-                if isinstance(value, Function):
-                    stack.enter_context(value.keep_answers())
+    values = [value for measure in measures for value in measure.params.values()]
+    functions = [value for value in values if isinstance(value, Function)]
+    for function in functions:
+        function.hold(1)
+    try:
         yield
+    finally:
+        for function in functions:
+            function.hold(-1)

@@ -236,11 +236,7 @@ def as_measures(measures: Any) -> tuple[Measure, ...]:
     >>> as_measures(["nDCG@1,3", CG @ 3, "nDCG@3"])
     (nDCG@1, nDCG@3, CG@3)
     """
-    if (
-        isinstance(measures, str | Measure)
-        or not isinstance(measures, Iterable)
-        or type(measures).__module__.startswith("ir_measures")
-    ):
+    if isinstance(measures, str) or not isinstance(measures, Iterable):
         measures = (measures,)
     several = [
         read

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastndcg.measures.rules import Rule, has, have
 from fastndcg.measures.tools_of_evaluation import SKLEARN
 
@@ -39,24 +41,20 @@ _XGBOOST = _LIGHTGBM.replace(
             caveats=("with groups, each pair of rows counts: of equal labels the first should be higher",)),
     ),
 )  # fmt: skip
-_UNWEIGHTED = "weights of queries change nothing, also with use_weights=true"
+_UNWEIGHTED: dict[str, Any] = {
+    "weights": "ignored",
+    "caveats": ("weights of queries change nothing, also with use_weights=true",),
+}
 _CATBOOST = Rule(
     "catboost", ideal="scored", ties="worst", empty=1.0, weights="weighted",
     tool="CatBoost 1.2.10", source="catboost/libs/metrics/dcg.cpp, doc_comparator.h",
     caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32",
         "tied documents are ordered by rising target"),
     others=(
-        has(
-            "AP", "MAP:top", rel=ABOVE_HALF, denominator="cutoff", weights="ignored", caveats=(_UNWEIGHTED,)
-            ),
-        has(
-            "R", "RecallAt:top", rel=ABOVE_HALF, empty=1.0, weights="ignored", caveats=(_UNWEIGHTED,)
-            ),
+        has("AP", "MAP:top", rel=ABOVE_HALF, denominator="cutoff", **_UNWEIGHTED),
+        has("R", "RecallAt:top", rel=ABOVE_HALF, empty=1.0, **_UNWEIGHTED),
         has("RR", "MRR:top", rel=ABOVE_HALF),
-        has(
-            "P", "PrecisionAt:top", rel=ABOVE_HALF, denominator="returned", weights="ignored",
-            caveats=(_UNWEIGHTED,),
-            ),
+        has("P", "PrecisionAt:top", rel=ABOVE_HALF, denominator="returned", **_UNWEIGHTED),
         has(
             "AUC", "QueryAUC:type=Ranking", cut=False, pairs="graded", ties="average",
             weights="ignored",
