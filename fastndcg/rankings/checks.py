@@ -233,14 +233,13 @@ def checked_columns(
     doc_ids: pa.Array | pa.ChunkedArray | None = None,
     query_ids: pa.Array | pa.ChunkedArray | None = None,
     query_name: str = "query_id",
-    queries: Any = None,
+    queries: pa.Table | None = None,
     weight: npt.ArrayLike | None = None,
     nan: NaN = "refuse",
     **of_documents: Any,
 ) -> dict[str, Any]:
     """The fields of `Rankings` from columns of the right types and lengths, whose values are checked."""
     n_queries = len(offsets) - 1
-    kept = None if queries is None else _cast_queries(queries, n_queries)
     if weight is not None:
         weight = _cast_column("weight", weight, np.float64, "numbers", n_queries, "query")
         bad = ~(np.isfinite(weight) & (weight >= 0))
@@ -266,7 +265,7 @@ def checked_columns(
         "weight": weight,
         "_query_ids": query_ids,
         "_query_name": query_name,
-        "_kept": kept,
+        "_kept": queries,
         "_first_row": blame.numbers if isinstance(blame.numbers, int) and blame.grouped is None else None,
         **dict.fromkeys(("intents", "judged_intents", "intent_probabilities", "propensity")),
         **of_documents,

@@ -73,11 +73,9 @@ class Oddities:
             grades, scores = rankings.relevance if pool is None else pool.relevance, rankings.scores
             if not self._documents:
                 self._score = scores[0]
-            tied, irrelevant = self._tied, self._irrelevant
             for rows in (slice(_FIRST), slice(_FIRST, None)):  # the first ones are tested first
-                tied = tied and bool((scores[rows] == self._score).all())
-                irrelevant = irrelevant and bool((grades[rows] <= 0).all())
-            self._tied, self._irrelevant = tied, irrelevant
+                self._tied = self._tied and bool((scores[rows] == self._score).all())
+                self._irrelevant = self._irrelevant and bool((grades[rows] <= 0).all())
             self._swapped = self._swapped and are_swapped(grades[:_FIRST], scores[:_FIRST])
             self._ranks = self._ranks and are_ranks(*(ranks or (scores, rankings.offsets)))
             judged = rankings.is_judged

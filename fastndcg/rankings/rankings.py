@@ -188,12 +188,7 @@ class Rankings(Value):
         >>> shuffled.queries["query_id"].to_pylist(), shuffled.relevance
         (['b', 'a'], array([1, 0, 2]))
         """
-        grouped = group_by_query(query_ids)
-        if grouped.codes is None:
-            return cls.from_offsets(
-                grouped.offsets, relevance, scores, query_ids=grouped.query_ids, **columns
-            )
-        flat, given = in_query_order(grouped, relevance, scores, columns)
+        flat, given = in_query_order(group_by_query(query_ids), relevance, scores, columns)
         return examined(cls._from_offsets(*flat, **given), columns)
 
     @classmethod

@@ -12,7 +12,7 @@ from fastndcg.common.arrays import arrow_column, as_array, offsets_from, unmask
 from fastndcg.common.arrow_types import array_of, combine
 from fastndcg.common.later import pa
 from fastndcg.errors import InputError, InputTypeError, check_length, count_of
-from fastndcg.rankings.blame import Blame
+from fastndcg.rankings.blame import BY_ROW, Blame
 from fastndcg.rankings.checks import cast_grades, cast_integers
 from fastndcg.rankings.intents import intent_grades
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
-Flat = tuple[Int64, Array, Array, Blame]  # offsets, relevance, scores; how documents are called
+# offsets, relevance, scores; how documents are called
+Flat = tuple[Int64, npt.ArrayLike, npt.ArrayLike, Blame]
 
 
 def offsets_of_groups(group: npt.ArrayLike, relevance: npt.ArrayLike, unjudged: Unjudged) -> Int64:
@@ -128,8 +129,11 @@ def _flatten(name: str, lists: Any, unjudged: str = "refuse") -> tuple[Int64, Ar
 def in_query_order(
     grouped: Grouped, relevance: npt.ArrayLike, scores: npt.ArrayLike, columns: Columns
 ) -> tuple[Flat, dict[str, Any]]:
-    """Columns of scattered rows in the order of their queries, and the ids of these."""
-    n_rows, rows = len(grouped.codes), grouped.rows  # type: ignore[arg-type]
+    """Columns of rows in the order of their queries, and the ids of these."""
+    given: dict[str, Any] = {**columns, "query_ids": grouped.query_ids}
+    if grouped.codes is None:
+        return (grouped.offsets, relevance, scores, BY_ROW), given
+    n_rows, rows = len(grouped.codes), grouped.rows
 
     def of_rows(name: str, values: Any) -> Array:
         array = as_array(name, values)
@@ -138,7 +142,6 @@ def in_query_order(
 
     grades = cast_grades("relevance", relevance, columns.get("unjudged", "refuse"))
     ordered = grouped.in_order(of_rows("relevance", grades), of_rows("scores", scores))
-    given: dict[str, Any] = {**columns, "query_ids": grouped.query_ids}
     for name in ("is_judged", "propensity"):
         if given.get(name) is not None:
             given[name] = of_rows(name, given[name])[rows]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import read_only
 from fastndcg.common.later import pa
-from fastndcg.errors import At, InputTypeError, check_length, count_of
+from fastndcg.errors import InputTypeError, check_length, count_of
 from fastndcg.rankings.blame import BY_ROW, Blame
 from fastndcg.rankings.checks import JudgedPool, cast_columns, cast_scores, checked_scores
 from fastndcg.rankings.intents import IntentGrades, IntentProbabilities
@@ -184,13 +184,11 @@ class Value:
         fields = self.__getstate__() | {"_query_ids": self.query_ids}
         if fields["_first_row"] is not None:
             fields["_first_row"] += first
-        for names, rows in ((_OF_QUERIES, slice(start, stop)), (_OF_DOCUMENTS, slice(first, last))):
-            fields |= {name: fields[name][rows] for name in names if fields[name] is not None}
-        fields["offsets"] = read_only(self.offsets[start : stop + 1] - first)
-        pooled = () if self.judged is None else self.judged.offsets[[start, stop]]
-        ends: dict[str, Any] = {"judged": (start, stop), "intent_probabilities": (start, stop)}
-        ends |= {"intents": (first, last), "judged_intents": pooled}
+        ends = dict.fromkeys(_OF_QUERIES, (start, stop)) | dict.fromkeys(_OF_DOCUMENTS, (first, last))
+        if self.judged is not None:
+            ends["judged_intents"] = int(self.judged.offsets[start]), int(self.judged.offsets[stop])
         fields |= {name: _part(fields[name], *of) for name, of in ends.items() if fields[name] is not None}
+        fields["offsets"] = read_only(self.offsets[start : stop + 1] - first)
         return self._of(**fields)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -241,33 +239,26 @@ class Value:
 
     @property
     def _blame(self) -> Blame:
+        """How documents and queries are called in messages."""
         return Blame(self.offsets, self.__dict__["_query_ids"], self.__dict__["_first_row"])
-
-    def _at(self, row: int) -> At:
-        """Row and query of a document, for messages.
-
-        >>> from fastndcg import Rankings
-        >>> str(Rankings.from_groups([2, 1], [1, 0, 2], [0.5, 0.1, 0.9], query_ids=["a", "b"])._at(2))
-        ' at row 2, query "b"'
-        """
-        return self._blame.at(row)
 
     def _name_of(self, query: int) -> str:
         """The id of a query for messages."""
         return self._blame.name_of(query)
 
 
-def _part(ragged: Any, first: int, last: int) -> Any:
-    """A `JudgedPool`, `IntentGrades` or `IntentProbabilities` of consecutive parts, without a copy."""
-    offsets, *columns = ragged
+def _part(column: Any, first: int, last: int) -> Any:
+    """Consecutive entries without a copy; a tuple, such as `JudgedPool`, has columns behind its offsets."""
+    if not isinstance(column, tuple):
+        return column[first:last]
+    offsets, *columns = column
     start, stop = offsets[first], offsets[last]
-    offsets = read_only(offsets[first : last + 1] - start)
-    return type(ragged)(offsets, *(column[start:stop] for column in columns))
+    return type(column)(read_only(offsets[first : last + 1] - start), *(each[start:stop] for each in columns))
 
 
 # attributes that a pickle holds: those that the class declares, and four more. `_first_row` is the number of
 # the first row in the user's data, for messages; None where that has another order of rows
 _STATE = (*Value.__annotations__, "_query_ids", "_query_name", "_kept", "_first_row")
 # those with an entry for each query, and for each document
-_OF_QUERIES = ("_query_ids", "_kept", "weight")
-_OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity")
+_OF_QUERIES = ("_query_ids", "_kept", "weight", "judged", "intent_probabilities")
+_OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity", "intents")

@@ -118,7 +118,7 @@ def _weighted_gains(measure: Measure, rankings: Rankings) -> Float64:
         row = int(np.argmax(np.abs(gains)))
         raise InputError(
             f"the propensity {propensity[row]:g}",
-            rankings._at(row),
+            rankings._blame.at(row),
             f" makes a gain of {gains[row]:g} in {measure}, beside which "
             "all others vanish; bound it, as in clip=0.001",
         )

@@ -161,7 +161,7 @@ def check_gains(
         if why:
             there = rankings.relevance == grade
             rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
-            at = rankings._at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
+            at = rankings._blame.at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
             raise InputError(what or f"{measure} is not defined for grade {shown}, which occurs", at, why)
         most = max(most, (abs(gain), shown))
     check_sum(measure, most[0], f"grade {most[1]}", rankings._longest)
