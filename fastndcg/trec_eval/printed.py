@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastndcg.common.arrays import offsets_from
 from fastndcg.trec_eval.asked import Asked, read_names
 from fastndcg.trec_eval.binary import LEAST
 from fastndcg.trec_eval.preferred import Counts, count_preferences
-from fastndcg.trec_eval.ranked import Form, Ranked, Release, rows_of
 from fastndcg.trec_eval.runs import Run, read
 
 if TYPE_CHECKING:
     from fastndcg.sources.sides import Side
     from fastndcg.trec_eval.declared import Declared
+    from fastndcg.trec_eval.ranked import Form, Ranked, Release
     from fastndcg.typing import Path as PathLike
 
 _BLOCK = 1000  # queries that are printed at a time
@@ -46,7 +45,7 @@ def compute_values(each: Asked, ranked: Ranked | Counts, release: Release) -> li
     return values if each.declared.takes in ("cutoffs", "shares") else [values]
 
 
-def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> list[_Column]:
+def _columns(run: Run, wanted: list[Asked], release: Release) -> list[_Column]:
     ranked: Ranked | Counts = run.ranked
     if run.preferences is not None:
         ranked = count_preferences(run.ranked, run.preferences)
@@ -64,26 +63,24 @@ def _columns(run: Run, wanted: list[Asked], n_judged: int, release: Release) -> 
                     values = [text if is_returned else "" for text, is_returned in kept]  # noqa: PLW2901
                 else:
                     values = np.where(run.is_returned, values, 0)  # noqa: PLW2901
-            columns.append(
-                _Column(each.declared, name, values, _overall(each.declared, values, run, n_judged))
-            )
+            columns.append(_Column(each.declared, name, values, _overall(each.declared, values, run)))
     return columns
 
 
-def _overall(declared: Declared, values: Any, run: Run, n_judged: int) -> str | None:
+def _overall(declared: Declared, values: Any, run: Run) -> str | None:
     if declared.name == "runid":
         return run.name
     if declared.name == "num_q":
-        return str(n_judged)
+        return str(run.n_judged)
     if declared.summed == "none":
         return None
     if declared.summed == "sum":
         return str(int(values.sum()))
     total = float(np.cumsum(values)[-1])
     if declared.summed == "geometric":
-        total += (n_judged - len(values)) * math.log(LEAST)
-        return _print_value(math.exp(total / n_judged))
-    return _print_value(total / n_judged)
+        total += (run.n_judged - len(values)) * math.log(LEAST)
+        return _print_value(math.exp(total / run.n_judged))
+    return _print_value(total / run.n_judged)
 
 
 def _print_value(value: float) -> str:
@@ -122,11 +119,7 @@ def report(
     scored = read(qrels, run, complete=complete, release=release, form=form, **options)
     for text in (*notes, *scored.notes):
         note(text)
-    # release 9 does not show queries that the run lacks, but its means count them
-    n_judged = len(scored.queries)
-    if release == 9:
-        scored = _run_of_returned(scored)
-    columns = _columns(scored, wanted, n_judged, release)
+    columns = _columns(scored, wanted, release)
     if per_query:
         shown = [column for column in columns if column.declared.is_shown_for_queries]
         for start in range(0, len(scored.queries), _BLOCK):
@@ -135,23 +128,6 @@ def report(
         yield "".join(
             f"{column.name:<22}\tall\t{column.overall}\n" for column in columns if column.overall is not None
         )
-
-
-def _run_of_returned(run: Run) -> Run:
-    if run.is_returned.all():
-        return run
-    ranked, kept, groups = run.ranked, np.flatnonzero(run.is_returned), run.groups
-    of_ranked = kept if groups is None else np.flatnonzero(np.repeat(run.is_returned, groups))
-    rows, sizes = rows_of(ranked.offsets, of_ranked, None)
-    pool_rows, pool_sizes = rows_of(ranked.pool_offsets, of_ranked, None)
-    offsets, pool_offsets = offsets_from(sizes), offsets_from(pool_sizes)
-    grades, pool = ranked.grades[rows], ranked.pool[pool_rows]
-    return run._replace(
-        queries=[run.queries[at] for at in kept.tolist()],
-        is_returned=run.is_returned[kept],
-        ranked=Ranked(offsets, grades, pool_offsets, pool, ranked.level, ranked.collection),
-        groups=None if groups is None else groups[kept],
-    )
 
 
 def _lines_of_queries(columns: list[_Column], queries: list[str], start: int) -> str:

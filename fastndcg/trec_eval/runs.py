@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from fastndcg.common.arrays import offsets_from, runs_of
 from fastndcg.common.arrow_types import array_of, column_of, places_of
 from fastndcg.errors import InputError, SourceError
+from fastndcg.sources import sides
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import TABLE, TREC, format_of_side
 from fastndcg.sources.joins import join
@@ -36,13 +38,14 @@ class Run(NamedTuple):
     is_returned: Bools
     ranked: Ranked
     notes: list[str]
+    n_judged: int  # queries, with those that release 9 leaves out as the run lacks them
     groups: Int64 | None = None  # of judges of each query; each is a query of `ranked`
     preferences: Preferences | None = None  # of documents, of which grades are numbers
 
 
 def read_judgments(qrels: PathLike, threads: int | None = None) -> Side:
     """Read judgments once for several runs. `read` and `report` accept the result in place of a path."""
-    return side_of_path(qrels, False, threads)
+    return text_side(_text_file(qrels, False), "relevance", threads)
 
 
 def read(
@@ -71,18 +74,16 @@ def read(
     """
     notes: list[str] = []
     preferences = None
-    if form == "qrels_jg" and not isinstance(qrels, Side):
-        qrels = _text_file(qrels, False)  # which is read twice, also where it is a pipe
     with report_progress(progress, *([] if isinstance(qrels, Side) else [qrels]), run):
-        if isinstance(qrels, Side):
-            judged = qrels
-        elif form in ("prefs", "qrels_prefs"):
-            judged, preferences = _read_preferences(qrels, form, release, threads, notes)
+        if form == "qrels":
+            judged = qrels if isinstance(qrels, Side) else read_judgments(qrels, threads)
         else:
-            judged = side_of_path(qrels, False, threads)
-        scored = side_of_path(run, True, threads)
+            judged, judges = _read_by_judges(qrels, form, threads)
+            if form != "qrels_jg":
+                judged, preferences = _numbered(judged, judges, release, notes)
+        scored = text_side(_text_file(run, True), "score", threads)
     if form == "qrels_jg":
-        judged, scored = _by_group(path_of(qrels, "qrels"), scored, threads)
+        judged, scored = _by_group(judged, judges, scored)
     missing = np.isnan(scored.values)
     if missing.any():
         row = int(np.argmax(missing))
@@ -105,7 +106,12 @@ def read(
     rankings = join(judged, scored, "zero" if complete else "skip", ties, "refuse", threads)
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
-    queries = [name.decode("utf-8", "backslashreplace") for name in names.take(column_of(order)).to_pylist()]
+    is_returned = np.diff(rankings.offsets)[order] > 0
+    ids = [name.partition(b"\0")[0] for name in names.take(column_of(order)).to_pylist()]
+    n_judged = len(set(ids))
+    if release == 9:  # it does not show queries that the run lacks, but its means count them
+        order, ids = order[is_returned], [*compress(ids, is_returned.tolist())]
+        is_returned = is_returned[is_returned]
     grades = rankings.relevance.astype(np.int64)
     if rankings.is_judged is not None:
         grades = np.where(rankings.is_judged, grades, np.where(grades < 0, UNJUDGED, OUTSIDE))
@@ -122,59 +128,49 @@ def read(
     pool_rows, pool_sizes = rows_of(pool_offsets, order, None)
     pool = pool[pool_rows].astype(np.int64)
     ranked = Ranked(offsets_from(sizes), grades, offsets_from(pool_sizes), pool, level, collection)
-    is_returned = np.diff(rankings.offsets)[order] > 0
-    if form != "qrels_jg":
-        return Run(scored.tag, queries, is_returned, ranked, notes, preferences=preferences)
-    names_of = [name.partition("\0")[0] for name in queries]
-    queries = list(dict.fromkeys(names_of))
-    counts = np.array([*Counter(names_of).values()], np.int64)
-    return Run(scored.tag, queries, is_returned[np.cumsum(counts) - 1], ranked, notes, counts)
+    groups = None
+    if form == "qrels_jg":
+        groups = np.array([*Counter(ids).values()], np.int64)
+        is_returned = is_returned[np.cumsum(groups) - 1]
+    queries = [name.decode("utf-8", "backslashreplace") for name in dict.fromkeys(ids)]
+    return Run(scored.tag, queries, is_returned, ranked, notes, n_judged, groups, preferences)
 
 
-def _by_group(qrels: str, scored: Side, threads: int | None) -> tuple[Side, Side]:
+def _read_by_judges(path: PathLike | Side, form: Form, threads: int | None) -> tuple[Side, pa.Array]:
+    """Judgments or preferences, and the group of judges of each, for preferences group and subgroup."""
+    name, of_lines = _text_file(path, False), PREFERENCES if form == "prefs" else INTENTS
+    lines = read_lines(name, of_lines, threads=threads)
+    if not len(lines.values):
+        what = "judgments" if form == "qrels_jg" else "preferences"
+        raise SourceError(f"{name} has no {what}; wanted at least one: {of_lines.wanted}")
+    side = Side(
+        name, lines.queries, lines.query_codes.astype(np.int64), lines.docs, lines.values,
+        lambda row: f"{name}, line {lines.line_of(row)}",
+    )  # fmt: skip
+    return side, lines.intents
+
+
+def _by_group(judged: Side, judges: pa.Array, scored: Side) -> tuple[Side, Side]:
     """Judgments and a run of each group of judges of a query, with ids of both around a zero byte."""
-    lines = read_lines(qrels, INTENTS, threads=threads)
-    names = lines.intents.dictionary_encode()
-    width = max(1, len(names.dictionary))
-    keys, codes = np.unique(
-        lines.query_codes.astype(np.int64) * width + array_of(names.indices), return_inverse=True
-    )
-    ids, groups = lines.queries.cast(pa.large_binary()).to_pylist(), names.dictionary.to_pylist()
+    names = judges.dictionary_encode()
+    width = len(names.dictionary)
+    keys, codes = np.unique(judged.codes * width + array_of(names.indices), return_inverse=True)
+    ids, groups = judged.queries.cast(pa.large_binary()).to_pylist(), names.dictionary.to_pylist()
     queries = pa.array([ids[key // width] + b"\0" + groups[key % width] for key in keys], pa.large_binary())
-    judged = Side(
-        qrels,
-        queries,
-        codes,
-        lines.docs,
-        whole(lines.values),
-        lambda row: f"{qrels}, line {lines.line_of(row)}",
-    )
     place = {name: at for at, name in enumerate(scored.queries.cast(pa.large_binary()).to_pylist())}
     of_run = np.array([place.get(ids[key // width], -1) for key in keys], np.int64)
     sizes = np.append(np.bincount(scored.codes, minlength=len(place)), 0)
     by_query = np.argsort(scored.codes, kind="stable")
     rows = by_query[runs_of((np.cumsum(sizes) - sizes)[of_run], sizes[of_run])]
-    return judged, scored._replace(
-        queries=queries,
-        codes=np.repeat(np.arange(len(keys)), sizes[of_run]),
-        docs=scored.docs.take(column_of(rows)),
-        values=scored.values[rows],
-        place=lambda row: scored.place(int(rows[row])),
+    returned = np.repeat(np.arange(len(keys)), sizes[of_run])
+    return (
+        judged._replace(queries=queries, codes=codes, values=whole(judged.values)),
+        sides.rows_of(scored, rows)._replace(queries=queries, codes=returned),
     )
 
 
-def _read_preferences(
-    path: PathLike, form: Form, release: Release, threads: int | None, notes: list[str]
-) -> tuple[Side, Preferences]:
+def _numbered(levels: Side, judges: pa.Array, release: Release, notes: list[str]) -> tuple[Side, Preferences]:
     """Judgments whose grades are numbers of documents, and the lines, whose documents have these numbers."""
-    name, of_lines = _text_file(path, False), PREFERENCES if form == "prefs" else INTENTS
-    lines = read_lines(name, of_lines, threads=threads)
-    if not len(lines.values):
-        raise SourceError(f"{name} has no preferences; wanted at least one: {of_lines.wanted}")
-    levels = Side(
-        name, lines.queries, lines.query_codes.astype(np.int64), lines.docs, lines.values,
-        lambda row: f"{name}, line {lines.line_of(row)}",
-    )  # fmt: skip
     check_values(levels, "grade")
     below = np.flatnonzero(levels.values < 0)
     if len(below):
@@ -183,7 +179,7 @@ def _read_preferences(
             "Where the lowest level of a group has fewer documents than are relevant, prefs_avgjg_Rnonrel of "
             "trec_eval reads what happens to be in memory; here these documents count"
         )
-    ids = plain_ids(lines.docs).dictionary_encode()
+    ids = plain_ids(levels.docs).dictionary_encode()
     places = places_of(ids.dictionary)
     names = ids.dictionary.take(column_of(np.argsort(places)))
     code, document = np.unique(levels.codes * len(names) + places[array_of(ids.indices)], return_inverse=True)
@@ -192,21 +188,16 @@ def _read_preferences(
     if release == 9:
         with np.errstate(over="ignore"):
             levels = levels._replace(values=levels.values.astype(np.float32))
-    groups = lines.intents.dictionary_encode()
-    of_names = [tuple(each.split(b" ")) for each in groups.dictionary.to_pylist()]
+    groups = judges.dictionary_encode()
+    of_names = [name.split(b" ") for name in groups.dictionary.to_pylist()]
     group, subgroup = (
-        np.unique(np.array(each, object), return_inverse=True)[1][array_of(groups.indices)]
-        for each in ([names[0] for names in of_names], [names[-1] for names in of_names])
+        np.unique(np.array([each[at] for each in of_names], object), return_inverse=True)[1] for at in (0, -1)
     )
-    return judged, Preferences(levels, document, group, subgroup)
+    codes = array_of(groups.indices)
+    return judged, Preferences(levels, document, group[codes], subgroup[codes])
 
 
-def side_of_path(path: PathLike, has_rank: bool, threads: int | None) -> Side:
-    name = _text_file(path, has_rank)
-    return text_side(name, "score" if has_rank else "relevance", threads)
-
-
-def _text_file(path: PathLike, has_rank: bool) -> str:
+def _text_file(path: PathLike | Side, has_rank: bool) -> str:
     name = read_once("/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels"))
     kind = format_of_side(name, has_rank=has_rank)
     if kind not in (TREC, TABLE, CSV):  # the reader of lines reports what is wrong with text

@@ -150,7 +150,7 @@ def test_every_bit_of_pytrec_eval(both, grades, level, judged_only):
         )
         wanted = peer.evaluate(run)
         read = read_both(*paths, release=9, level=level, judged_only=judged_only)
-        columns = output._columns(read, read_names(names, 9)[0], len(read.queries), 9)
+        columns = output._columns(read, read_names(names, 9)[0], 9)
         compared = 0
         for column in columns:
             if column.name in ("runid", "num_q", "relstring"):
@@ -376,7 +376,7 @@ def test_the_measures_of_this_package_are_the_same(both, level, judged_only):
             for measure in fn.parse_many(ours)
         ]
         values = fn.evaluate(rankings, measures).values[:, at]
-        columns = output._columns(read, read_names([theirs])[0], len(read.queries), 10)
+        columns = output._columns(read, read_names([theirs])[0], 10)
         for mine, column in zip(values, columns, strict=True):
             np.testing.assert_allclose(mine, column.values, rtol=0, atol=1e-12, err_msg=theirs)
 
