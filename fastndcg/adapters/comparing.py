@@ -10,14 +10,15 @@ of queries twice. Rows are read, shuffled and scored once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from operator import add
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
+from fastndcg.adapters.totals import merged
 from fastndcg.common.arrow_types import array_of
 from fastndcg.decide.comparison import Comparison
 from fastndcg.decide.contrasts import Contrasts, Options, that_count
@@ -28,9 +29,9 @@ from fastndcg.statistics.intervals import check_confidence, check_size, scipy
 from fastndcg.statistics.paired import CORRECTIONS, Centre, Spread
 
 if TYPE_CHECKING:
+    from fastndcg.adapters.parts import Task
     from fastndcg.measures import Measure
     from fastndcg.scores.scores import Scores
-    from fastndcg.sources.columns import Columns
 
 _TWO, _NOTHING = Fraction(2), Moments.of(np.empty(0))
 
@@ -88,19 +89,14 @@ def check_compared(
     return Asked(measures, tuple(systems), tuple(pairs_of(systems, baseline)), tolerance), options
 
 
-def shares_of(measures: Sequence[Measure], columns: Columns) -> dict[Measure, list[Measure]]:
+def shares_of(measures: Sequence[Measure], task: Task) -> dict[Measure, list[Measure]]:
     """Shares of judged documents that are looked at, and the measures that may differ for them alone."""
-    says = columns.is_judged is not None or columns.unjudged != "refuse"
-    return shares_that_matter(measures) if says else {}
+    says = task.columns.is_judged is not None or task.columns.unjudged != "refuse"
+    return shares_that_matter(measures) if says and task.convention is None else {}
 
 
-def merged(
-    parts: Iterable[Sums], merge: Callable[[Any, Any], Any] = lambda one, other: one.merge(other)
-) -> Sums:
-    total: Sums = {}
-    for part in parts:
-        total |= {key: merge(total[key], each) if key in total else each for key, each in part.items()}
-    return total
+def added(parts: Iterable[Sums]) -> Sums:
+    return reduce(merged, parts, {})
 
 
 # ---- in a worker ----
@@ -109,10 +105,9 @@ def merged(
 def values_of(found: Sequence[Scores]) -> pa.Table:
     """A row for each query: values by each system and measure, whether they count, and the weight."""
     columns: list[Any] = [values for scores in found for values in scores.values]
-    for scores in found:
-        for row in range(len(scores.measures)):
-            counts = scores._counts(row)
-            columns.append(np.ones(scores.n_queries, np.bool_) if counts is None else counts)
+    counts = (scores._counts(row) for scores in found for row in range(len(scores.measures)))
+    all_queries = np.ones(found[0].n_queries, np.bool_)
+    columns += [all_queries if each is None else each for each in counts]
     if found[0]._weight is not None:
         columns.append(found[0]._weight)
     return pa.table([pa.array(column) for column in columns], names=list(map(str, range(len(columns)))))
@@ -153,7 +148,7 @@ def first_sums(asked: Asked, tables: Iterable[pa.Table]) -> Sums:
             int(np.count_nonzero(differences)),
         )
 
-    return merged({key: of(*columns) for key, columns in _pairs(asked, table)} for table in tables)
+    return added({key: of(*columns) for key, columns in _pairs(asked, table)} for table in tables)
 
 
 def second_sums(asked: Asked, centres: Centres, tables: Iterable[pa.Table]) -> Sums:
@@ -166,27 +161,10 @@ def second_sums(asked: Asked, centres: Centres, tables: Iterable[pa.Table]) -> S
         return np.array(centre.squares(differences, weight), object)
 
     of_tables = (((key, each) for key, each in _pairs(asked, table) if key in centres) for table in tables)
-    return merged(({key: of(*centres[key], *each) for key, each in pairs} for pairs in of_tables), add)
+    return added({key: of(*centres[key], *each) for key, each in pairs} for pairs in of_tables)
 
 
 # ---- in the driver ----
-
-
-def cautions_of(
-    asked: Asked,
-    shares: Mapping[Measure, list[Measure]],
-    first: Sums,
-    baseline: str | None,
-    *,
-    weighted: bool,
-) -> list[str]:
-    """Cautions about shares of judged documents, which are among the measures."""
-    cautions = []
-    for judged, measures in shares.items():
-        row = asked.measures.index(judged)
-        means = {name: first.get((row, name), _NOTHING).mean(weighted=weighted) for name in asked.systems}
-        cautions += caution_of_shares(judged, measures, means, baseline)
-    return cautions
 
 
 def centres_of(first: Sums, n_measures: int, *, weighted: bool) -> Centres:
@@ -213,19 +191,22 @@ class OfSums(Contrasts):
         self._first, self._centres, self._second, self._weighted = first, centres, second, weighted
         super().__init__(asked.measures, Elsewhere(asked.systems), options)
 
-    def comparison(self) -> Comparison:
-        """The result of `fastndcg.compare`, without the values of queries."""
-        return Comparison(self._measures, MatchedSamples(self._samples, {}), self._options, self)
+    def comparison(self, looked_at: Asked, shares: Mapping[Measure, list[Measure]]) -> Comparison:
+        """The result of `fastndcg.compare`, without the values of queries. Shares of judged documents, of
+        which there are cautions, are among the measures that were looked at.
+        """
+        found = Comparison(self._measures, MatchedSamples(self._samples, {}), self._options, self)
+        for judged, measures in shares.items():
+            means = self._means_of(looked_at.measures.index(judged))
+            found.cautions += caution_of_shares(judged, measures, means, self._options.baseline)
+        return found
 
     def _means_of_systems(self) -> dict[str, dict[str, float]]:
-        def mean(row: int, name: str) -> float:
-            moments: Moments = self._first.get((row, name), _NOTHING)
-            return moments.mean(weighted=self._weighted)
+        return {str(measure): self._means_of(row) for row, measure in enumerate(self._measures)}
 
-        return {
-            str(measure): {name: mean(row, name) for name in self._samples}
-            for row, measure in enumerate(self._measures)
-        }
+    def _means_of(self, row: int) -> dict[str, float]:
+        moments = {name: self._first.get((row, name), _NOTHING) for name in self._samples}
+        return {name: each.mean(weighted=self._weighted) for name, each in moments.items()}
 
     def _paired(self, place: int, system: str, baseline: str) -> tuple[Spread, dict[str, Any]]:
         key = place, (system, baseline)

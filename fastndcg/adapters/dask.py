@@ -102,14 +102,12 @@ class Dask(Engine["DataFrame"]):
             return f"{paths[0]} is not in a file system of this machine"
         kinds = df.dtypes
 
-        def has_columns(types: dict[str, pa.DataType]) -> bool:
-            return all(
-                isinstance(kinds[name], pd.StringDtype) if is_text(kind)
-                else (is_number(kind) and kinds[name] == kind.to_pandas_dtype())
-                for name, kind in types.items()
-            )  # fmt: skip
+        def is_read_so(name: str, kind: pa.DataType) -> bool:
+            if is_text(kind):
+                return isinstance(kinds[name], pd.StringDtype)
+            return is_number(kind) and kinds[name] == kind.to_pandas_dtype()
 
-        return paths, has_columns
+        return paths, is_read_so
 
     def _of_rows(
         self,

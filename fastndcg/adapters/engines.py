@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
-from operator import add
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from fastndcg.adapters import comparing, parcels, showing, totals
-from fastndcg.adapters.parts import Keywords, Options
+from fastndcg.adapters.parts import Keywords, Options, make_task_of_lists
 from fastndcg.adapters.protocol import Flow, Frame, pickled_each
 from fastndcg.decide.item_facts import Known, whole
 from fastndcg.errors import Argument, InputError, InputTypeError
@@ -128,7 +127,7 @@ class Engine(Flow[Frame]):
         asked = Options.of({**options, "keep": ()}, "summary_files")
         with self.plain_errors():
             plan = self._plan_of_files(paths, measures, asked, sums=True, values=quartiles)
-            return self._summary(plan, None, quartiles=quartiles, confidence=confidence)
+            return self._summary(plan, None, confidence)
 
     @_with_options
     def summary(
@@ -162,7 +161,7 @@ class Engine(Flow[Frame]):
         asked, engine = Options.of({**options, "keep": ()}, "summary"), self._of_table(df)
         with self.plain_errors():
             plan = engine._plan(df, measures, asked, sums=True, values=quartiles)
-            return engine._summary(plan, df, quartiles=quartiles, confidence=confidence)
+            return engine._summary(plan, df, confidence)
 
     def means(
         self,
@@ -262,19 +261,17 @@ class Engine(Flow[Frame]):
         with self.plain_errors():
             plan = engine._plan(df, measures, asked, systems=what.systems)
             weighted = plan.job.task.columns.weight is not None
-            task = plan.job.task
-            shares = {} if task.convention else comparing.shares_of(known, task.columns)
+            shares = comparing.shares_of(known, plan.job.task)
             looked_at = what._replace(measures=tuple(dict.fromkeys([*known, *shares])))
             if len(looked_at.measures) > len(known):
                 plan = engine._plan(df, looked_at.measures, asked, systems=what.systems)
             with engine._kept(engine._run(plan, df)) as values:
-                first = comparing.merged(engine._of_each(values, partial(comparing.first_sums, looked_at)))
+                first = comparing.added(engine._of_each(values, partial(comparing.first_sums, looked_at)))
                 centres = comparing.centres_of(first, len(known), weighted=weighted)
                 squares = partial(comparing.second_sums, looked_at, centres)
-                second = comparing.merged(engine._of_each(values, squares), add)
-        found = comparing.OfSums(what, how, first, centres, second, weighted=weighted).comparison()
-        found.cautions += comparing.cautions_of(looked_at, shares, first, baseline, weighted=weighted)
-        return found
+                second = comparing.added(engine._of_each(values, squares))
+        sums = comparing.OfSums(what, how, first, centres, second, weighted=weighted)
+        return sums.comparison(looked_at, shares)
 
     @_with_options
     def anchors(self, df: Frame, measures: Measures, **options: Unpack[Keywords]) -> Summary:
@@ -351,7 +348,8 @@ class Engine(Flow[Frame]):
         options, engine = Options.of({**roles, **where, "keep": by or ()}, "catalogue"), self._of_table(df)
         known = Known.read(items, train, category, vector)
         with self.plain_errors():
-            plan = engine._plan_of_lists(df, options, whole("k", k), everything=items is None)
+            make, everything = make_task_of_lists, items is None
+            plan = engine._plan(df, whole("k", k), options, make=make, everything=everything)
             asked = showing.Asked.of(known, plan.job.task, engine._schema(df), tail, unseen)
             with engine._kept(engine._run(plan, df)) as lists:
                 count = partial(showing.counted, asked.by, plan.job.blocks)

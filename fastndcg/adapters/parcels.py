@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import reduce
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,6 +43,7 @@ _PLACES = 1 << 32  # of tables in a share
 
 # a table, and its rows by query where they are known
 Rows = tuple[pa.Table, Grouped | None]
+Parcel = tuple[int, int, int, pa.Table]  # block, place, kind, and rows
 
 
 class Job(NamedTuple):
@@ -78,12 +80,12 @@ def scattered(job: Job, tables: Iterable[pa.Table], number: int) -> Iterator[pa.
         with parts.without_rows():
             ids = checked_ids(table, job.task.columns)
         blocks = _blocks_of(ids.chunks, job.blocks)
-        yield divided(plain_table(table), blocks, number * _PLACES + place, _DOCUMENTS)
+        yield packed(divided(plain_table(table), blocks, number * _PLACES + place, _DOCUMENTS))
 
 
 def together(job: Job, tables: Iterable[Rows], share: Share) -> Iterator[pa.Table]:
     """Yield parcels of tables of whole queries, no two of which have rows of one query."""
-    found: list[tuple[int, int, int, pa.Table]] = []
+    found: list[Parcel] = []
     sums: list[totals.Sums] = []
     ids: list[pa.Array] = []
     place, own = share.number * _PLACES + share.begins, share.number % job.blocks
@@ -97,11 +99,10 @@ def together(job: Job, tables: Iterable[Rows], share: Share) -> Iterator[pa.Tabl
             at_edge = _at_edge(grouped, share.edges, begins=begins, ends=following is None)
             whole = (table, grouped)
             if at_edge.any():
-                sent = _pick(table, grouped, at_edge)
-                blocks = _blocks_of(_chunks(sent[1].query_ids), job.blocks)
-                for block in np.unique(blocks).tolist():
-                    rows = _pick(*sent, blocks == block)[0]
-                    found.append((block, place, _DOCUMENTS, plain_table(rows)))
+                rows, sent = _pick(table, grouped, at_edge)
+                blocks = _blocks_of(_chunks(sent.query_ids), job.blocks)
+                of_rows = np.repeat(blocks, np.diff(sent.offsets))
+                found += divided(plain_table(rows), of_rows, place, _DOCUMENTS)
                 whole = _pick(table, grouped, ~at_edge)
         place += 1
         if not len(whole[0]):
@@ -114,11 +115,10 @@ def together(job: Job, tables: Iterable[Rows], share: Share) -> Iterator[pa.Tabl
         if job.compares:
             ids += _chunks(decode(queries[0]))
     if sums:
-        found.append((own, place, _SUMS, totals.pickle_row(totals.Sums.total(len(sums[0].moments), sums))))
+        found.append((own, place, _SUMS, totals.pickle_row(reduce(totals.merged, sums))))
     if ids:
-        table, blocks = pa.table([pa.chunked_array(ids)], ["id"]), _blocks_of(ids, job.blocks)
-        of_blocks = ((block, table.filter(pa.array(blocks == block))) for block in np.unique(blocks).tolist())
-        found += ((block, place, _IDS, rows) for block, rows in of_blocks)
+        scored = pa.table([pa.chunked_array(ids)], ["id"])
+        found += divided(scored, _blocks_of(ids, job.blocks), place, _IDS)
     if found:
         yield packed(found)
 
@@ -145,21 +145,16 @@ def joined(job: Job, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             else:
                 yield made
     if sums:
-        total = totals.Sums.total(len(sums[0].moments), sums)
+        total = reduce(totals.merged, sums)
         row = totals.pickle_row(total._replace(values=None), unkept)
         if total.values is None:
             yield row
             return
-        of_measures = [
-            (
-                place % job.blocks,
-                place,
-                RESULTS,
-                pa.table([np.full(len(values), place), values], ["row", "value"]),
-            )
-            for place, values in enumerate(total.values)
-        ]
-        yield packed([(0, 0, _SUMS, row), *of_measures])
+        found = [(0, 0, _SUMS, row)]
+        for place, values in enumerate(map(np.concatenate, total.values)):
+            of_measure = pa.table({"row": np.full(len(values), place), "value": values})
+            found.append((place % job.blocks, place, RESULTS, of_measure))
+        yield packed(found)
 
 
 def quartiled(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -175,18 +170,16 @@ def quartiled(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def groups_of_tables(asked: totals.Means, blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield parcels of the sums of each group in a part of results; of results themselves for quartiles."""
     for table in parts.larger(tables):
-        groups = None if asked.quartiles else totals.sums_by(asked, table)
-        by = [table[name] for name in asked.by] if groups is None else groups.by
-        of_rows = totals.blocks_of(by, len(table) if groups is None else len(groups.queries), blocks)
-        found = []
-        for block in np.unique(of_rows).tolist():
-            rows = np.flatnonzero(of_rows == block)
-            if groups is None:
-                found.append((block, 0, RESULTS, plain_table(table).take(pa.array(rows))))
-            else:
-                found.append((block, 0, _SUMS, totals.pickle_row(groups.of(rows))))
-        if found:
-            yield packed(found)
+        if asked.quartiles:
+            of_rows = totals.blocks_of([table[name] for name in asked.by], len(table), blocks)
+            yield packed(divided(plain_table(table), of_rows, 0, RESULTS))
+            continue
+        groups = totals.sums_by(asked, table)
+        of_groups = totals.blocks_of(groups.by, len(groups.queries), blocks)
+        yield packed(
+            (block, 0, _SUMS, totals.pickle_row(groups.of(np.flatnonzero(of_groups == block))))
+            for block in np.unique(of_groups).tolist()
+        )
 
 
 def merged(
@@ -277,21 +270,19 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def divided(table: pa.Table, blocks: npt.NDArray[Any], place: int, kind: int) -> pa.Table:
+def divided(table: pa.Table, blocks: npt.NDArray[Any], place: int, kind: int) -> Iterator[Parcel]:
     """Parcels of the rows of each block; `blocks` are those of the rows."""
     rows = table.take(pa.array(np.argsort(blocks, kind="stable"))).combine_chunks()
     ends = np.cumsum(np.bincount(blocks)).tolist()
-    return packed(
-        (block, place, kind, rows.slice(start, end - start))
-        for block, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
-        if end > start
-    )
+    for block, (start, end) in enumerate(pairwise([0, *ends])):
+        if end > start:
+            yield block, place, kind, rows.slice(start, end - start)
 
 
-def packed(rows: Iterable[tuple[int, int, int, pa.Table]]) -> pa.Table:
+def packed(parcels: Iterable[Parcel]) -> pa.Table:
     """A row for each block, place, kind and table, which is packed as Arrow's stream."""
     sink, ends, numbers = pa.BufferOutputStream(), [0], list[tuple[int, int, int]]()
-    for block, place, kind, table in rows:
+    for block, place, kind, table in parcels:
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
         ends.append(sink.tell())

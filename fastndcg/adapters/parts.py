@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from fastndcg.adapters.comparing import values_of
 from fastndcg.api.evaluate import scoring_by
 from fastndcg.common.arrays import JOINED
-from fastndcg.common.arrow_types import decode, is_list, plain
+from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import resolve_all
 from fastndcg.decide.anchoring import scores_of_orders
 from fastndcg.decide.item_facts import Lists, columns_of_lists, first_rows, read_lists
@@ -29,7 +29,7 @@ from fastndcg.errors import At, ColumnError, FastndcgError, InputError, MeasureE
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.rankings.blame import shown
-from fastndcg.sources.arrow import checked_ids, grouped_rows, rankings_from_table
+from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, check_column, find_columns, named_columns
 from fastndcg.typing import RoleKeywords
 
@@ -149,7 +149,7 @@ def make_task(
     return task
 
 
-def make_task_of_lists(schema: pa.Schema, options: Options, k: int, *, everything: bool) -> Task:
+def make_task_of_lists(schema: pa.Schema, k: int, options: Options, *, everything: bool) -> Task:
     """Make the task of finding the first documents of each query, and check it against the columns."""
     given = {role: getattr(options, role) for role in ("query", "doc_id", "score", "rank")}
     found = columns_of_lists(schema.names, given)
@@ -203,23 +203,19 @@ def score(task: Task, table: pa.Table, grouped: Grouped | None = None) -> list[S
 
 def results(task: Task, found: list[Scores], schema: pa.Schema) -> pa.Table:
     """A row for each query: id, kept columns, weight, and values; or what systems are compared by."""
-    table = values_of(found) if task.systems else found[0]._frame().rename_columns(task.results)
+    table = _table_of(task, found)
     columns = [decode(column).cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
     return pa.table(columns, schema=schema)
 
 
 def schema_of_results(task: Task, schema: pa.Schema) -> pa.Schema:
     """The types of results, from those of the data."""
-    table = schema.empty_table().select(task.names)
-    found = score(task, pa.table([decode(plain(column)) for column in table.columns], names=task.names))
-    if task.systems:
-        return values_of(found).schema
-    return pa.schema(
-        [
-            (name, decode(column).type)
-            for name, column in zip(task.results, found[0]._frame().columns, strict=True)
-        ]
-    )
+    found = score(task, plain_table(schema.empty_table().select(task.names)))
+    return plain_table(_table_of(task, found)).schema
+
+
+def _table_of(task: Task, found: list[Scores]) -> pa.Table:
+    return values_of(found) if task.systems else found[0]._frame().rename_columns(task.results)
 
 
 def larger(tables: Iterable[pa.Table], at_once: int = _ROWS) -> Iterator[pa.Table]:

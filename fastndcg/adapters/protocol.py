@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
@@ -21,7 +22,7 @@ import pyarrow as pa
 
 from fastndcg import errors
 from fastndcg.adapters import parcels, totals
-from fastndcg.adapters.parts import Options, Task, make_task, make_task_of_lists, schema_of_results
+from fastndcg.adapters.parts import Options, Task, make_task, schema_of_results
 from fastndcg.adapters.shares import Plan, open_files, plan_of
 from fastndcg.common.progress import tell
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError
@@ -38,7 +39,7 @@ Frame = TypeVar("Frame")
 Parts = Any  # what an engine calls lazy tables of Arrow, in parts
 Tables = Iterable[pa.Table]
 Make = Callable[[Any], Tables]  # what a task calls with its part
-Files = tuple[list[str], Callable[[dict[str, pa.DataType]], bool]]
+Files = tuple[list[str], Callable[[str, pa.DataType], bool]]  # paths, and whether a column is read as it is
 _told: list[str] = []  # once a process, that workers read files
 
 
@@ -119,36 +120,24 @@ class Flow(ABC, Generic[Frame]):
     def _plan(
         self,
         df: Frame,
-        measures: Measures,
+        measures: Any,
         asked: Options,
         *,
+        make: Callable[..., Task] = make_task,
         sums: bool = False,
         values: bool = False,
-        systems: tuple[str, ...] = (),
-        anchors: bool = False,
+        **of_task: Any,
     ) -> Plan:
-        """What is done with a table: results of queries are computed, or their sums."""
+        """What is done with a table: results of queries are computed, or their sums. `make` makes the task,
+        of lists of so many ranks in place of measures.
+        """
         self._check("df", df)
         schema = self._schema(df)
         try:
-            task = make_task(schema, measures, asked, systems=systems, anchors=anchors)
+            task = make(schema, measures, asked, **of_task)
         except ColumnError as error:
             raise error.within("", self._hint(df)) from None
-        results = None if sums else self._types(schema_of_results(task, schema))
-        return self._plan_of_task(df, task, results, asked, values=values)
-
-    def _plan_of_lists(self, df: Frame, asked: Options, k: int, *, everything: bool) -> Plan:
-        """How the first k documents of each query are found, with all others if `everything` is wanted."""
-        self._check("df", df)
-        try:
-            task = make_task_of_lists(self._schema(df), asked, k, everything=everything)
-        except ColumnError as error:
-            raise error.within("", self._hint(df)) from None
-        return self._plan_of_task(df, task, totals.FOUND, asked)
-
-    def _plan_of_task(
-        self, df: Frame, task: Task, results: pa.Schema | None, asked: Options, *, values: bool = False
-    ) -> Plan:
+        results = self._results_of(task, schema, sums=sums)
         if asked.files is not False:
             plan = self._plan_of_own_files(df, task, results, asked, values)
             if isinstance(plan, Plan):
@@ -177,15 +166,15 @@ class Flow(ABC, Generic[Frame]):
         found = self._files_of(df, task.names)
         if isinstance(found, str):
             return found
-        paths, has_columns = found
+        paths, is_read_so = found
         try:
             opened = open_path(PARQUET, paths, None)
-            if not has_columns(opened.types_of(task.names)):
+            if not all(is_read_so(*column) for column in opened.types_of(task.names).items()):
                 return "the engine reads columns of other types than those of the files"
-            return plan_of(
-                opened, asked, lambda *_: (task, results), workers=self._workers(), run=self._of_shares,
-                columns=task.columns, names=task.names, values=values,
-            )  # fmt: skip
+            others = [name for name in task.names if name not in task.columns.names]
+            opened = opened.with_columns(replace(task.columns, keep=(*task.columns.keep, *others)))
+            made = task, results
+            return plan_of(opened, asked, lambda *_: made, self._workers(), self._of_shares, values=values)
         except (FastndcgError, OSError) as error:
             if type(error) is InputError:  # of what is in the files
                 raise
@@ -202,27 +191,31 @@ class Flow(ABC, Generic[Frame]):
     ) -> Plan:
         def make(schema: pa.Schema, columns: Columns) -> tuple[Task, pa.Schema | None]:
             task = make_task(schema, measures, asked, columns)
-            return task, None if sums else self._types(schema_of_results(task, schema))
+            return task, self._results_of(task, schema, sums=sums)
 
-        return plan_of(
-            open_files(paths, asked), asked, make, workers=self._workers(), run=self._of_shares, values=values
-        )
+        opened = open_files(paths, asked)
+        return plan_of(opened, asked, make, self._workers(), self._of_shares, values=values)
+
+    def _results_of(self, task: Task, schema: pa.Schema, *, sums: bool) -> pa.Schema | None:
+        """The types of results, None for sums."""
+        if task.k:
+            return totals.FOUND
+        return None if sums else self._types(schema_of_results(task, schema))
 
     def _run(self, plan: Plan, df: Frame | None = None) -> Parts:
         """Results of all queries, or rows with their sums."""
         job = plan.job
         last = parcels.SCHEMA if job.values else job.results or totals.FOUND
-
-        def read(function: Make, schema: pa.Schema) -> Parts:
-            if plan.shares is not None:
-                return self._of_items(plan.shares, function, schema)
-            return self._of_rows(df, job.task.names, function, schema)
-
+        read: Make = plan.read
         if plan.is_local:
-            parts = read(partial(_alone, job, plan.read), last)
+            read = partial(_alone, job, plan.read)
+        schema = last if plan.is_local else parcels.SCHEMA
+        if plan.shares is None:
+            parts = self._of_rows(df, job.task.names, read, schema)
         else:
-            blocks = self._exchanged(read(plan.read, parcels.SCHEMA), job.blocks)
-            parts = self._then(blocks, partial(parcels.joined, job), last)
+            parts = self._of_items(plan.shares, read, schema)
+        if not plan.is_local:
+            parts = self._then(self._exchanged(parts, job.blocks), partial(parcels.joined, job), last)
         if job.values:
             n = min(job.blocks, len(job.task.measures))
             parts = self._then(self._exchanged(parts, n), parcels.quartiled, totals.FOUND)
@@ -231,11 +224,9 @@ class Flow(ABC, Generic[Frame]):
     def _results(self, plan: Plan, df: Frame | None = None) -> Frame:
         return self._frame(self._run(plan, df), plan.job.results or pa.schema([]), df)
 
-    def _summary(
-        self, plan: Plan, df: Frame | None, *, quartiles: bool = False, confidence: float | None = None
-    ) -> Summary:
+    def _summary(self, plan: Plan, df: Frame | None, confidence: float | None = None) -> Summary:
         found = self._collected(self._run(plan, df))
-        return totals.summary_of(plan.job.task, found, values=quartiles, confidence=confidence)
+        return totals.summary_of(plan.job.task, found, values=plan.job.values, confidence=confidence)
 
     def _groups(
         self, scores: Frame, measures: Measures, **options: Any

@@ -149,7 +149,7 @@ class RelevanceEvaluator:
             judged = grades >= 0
             offsets, grades = offsets_from(judged)[offsets], grades[judged]
         judged = pool >= 0
-        return Ranked(offsets, grades, offsets_from(judged)[pool_offsets], pool[judged], self._level, 0)
+        return Ranked(offsets, grades, offsets_from(judged)[pool_offsets], pool[judged], self._level, 0, 9)
 
 
 # ---- measures ----
@@ -186,7 +186,7 @@ def _values(each: Asked, ranked: Ranked) -> list[Float64]:
         return [np.ones(ranked.n_queries)]
     if each.declared.summed == "none":  # a text, for which pytrec_eval returns 0
         return [np.zeros(ranked.n_queries)]
-    return [values.astype(np.float64) for values in compute_values(each, ranked, 9)]
+    return [values.astype(np.float64) for values in compute_values(each, ranked)]
 
 
 # ---- judgments ----

@@ -80,7 +80,7 @@ class Ray(Engine["Dataset"]):
         schema, paths = self._schema(df), _paths_of(read)
         if paths is None or not set(names) <= set(schema.names):
             return "it has filters or options, or other files than Parquet in file systems of this machine"
-        return paths, lambda types: all(schema.field(name).type == kind for name, kind in types.items())
+        return paths, lambda name, kind: schema.field(name).type == kind
 
     def _of_rows(self, df: Dataset | None, names: list[str], function: Make, schema: pa.Schema) -> Dataset:
         rows: Any = df

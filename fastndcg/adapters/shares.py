@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,19 +96,14 @@ def plan_of(
     opened: Opened,
     asked: Options,
     make: Callable[[pa.Schema, Columns], tuple[Task, pa.Schema | None]],
-    *,
     workers: int,
     run: Callable[[Callable[[Share], Any], list[Share]], list[Any]],
-    columns: Columns | None = None,
-    names: Sequence[str] = (),
-    values: bool = False,
+    *,
+    values: bool,
 ) -> Plan:
     """Divide files among workers. `make` makes the task and the types of its results, None for sums; `run`
-    calls a function for each share. `columns`, and `names` to read, are known where files are of a table.
+    calls a function for each share.
     """
-    columns = columns or opened.columns
-    others = (name for name in names if name not in columns.names)
-    opened = opened.with_columns(replace(columns, keep=(*columns.keep, *others)))
     rows, bytes_of_row = opened.size()
     n_bytes = rows * bytes_of_row
     shares = _divide(opened, min(n_bytes / workers, _BYTES) / max(n_bytes, 1), workers)
@@ -123,7 +117,7 @@ def plan_of(
         widest = {name: max((each[name] for each in found), key=_WIDER.index) for name in before}
         files = files._replace(types=widest)
     _refuse_copies(opened)
-    task, results = make(pa.schema(list(files.types.items())), columns)
+    task, results = make(pa.schema(list(files.types.items())), opened.columns)
     edges = None if task.lists else _edges(opened, task.columns, shares)
     if edges is None and len(shares) == 1:
         edges = [pa.array([])]

@@ -7,9 +7,8 @@ rows -> the first ranks of each user, kept by the workers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -65,10 +64,8 @@ class Block(NamedTuple):
 def counted(by: Sequence[str], blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield parcels of how often lists of each group and length have an item; of length 0, other items."""
     for lists in _lists(tables):
-        columns, parts = groups_by([lists.queries[name] for name in by], len(lists.lengths))
-        group, longest = np.zeros(len(lists.lengths), np.int64), int(lists.lengths.max(initial=0)) + 1
-        for number, users in enumerate(parts):
-            group[users] = number
+        columns, group, _ = totals.numbered_groups([lists.queries[name] for name in by], len(lists.lengths))
+        longest = int(lists.lengths.max(initial=0)) + 1
         (codes, *_), ids = numbered([lists.ids, *([] if lists.others is None else [lists.others])])
         of_entries = np.repeat(group * longest + lists.lengths, lists.lengths)
         found, times = np.unique(of_entries * len(ids) + codes, return_counts=True)
@@ -83,17 +80,16 @@ def counted(by: Sequence[str], blocks: int, tables: Iterable[pa.Table]) -> Itera
             zeros = np.zeros(len(ids), np.int64)
             others = pa.table({"item": ids, "length": zeros, "times": zeros})
             table = pa.concat_tables([table, others], promote_options="default")
-        yield parcels.divided(table, parts_of(table["item"].combine_chunks(), blocks), 0, parcels.RESULTS)
+        of_rows = parts_of(table["item"].combine_chunks(), blocks)
+        yield parcels.packed(parcels.divided(table, of_rows, 0, parcels.RESULTS))
 
 
 def tallied(asked: Asked, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the tallies of blocks, from all their parcels."""
     for opened in parcels.opened_blocks(tables):
         found = opened[parcels.RESULTS]
-        (codes, *given), ids = numbered([found["item"], *asked.known.ids])
-        is_given = np.zeros(len(ids), np.bool_)
-        for each in given:
-            is_given[each] = True
+        (codes, *given), _ = numbered([found["item"], *asked.known.ids])
+        strange = np.setdiff1d(codes, np.concatenate([codes[:0], *given]))
         lengths, times = (array_of(found[name]) for name in ("length", "times"))
         of_lists = np.flatnonzero(lengths)
         columns = [found[f"by {name}"].take(pa.array(of_lists)) for name in asked.by]
@@ -101,7 +97,7 @@ def tallied(asked: Asked, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         rows = [of_lists[part] for part in parts]
         tallies = [tally_of(lengths[each], codes[each], times[each]) for each in rows]
         shown = len(np.unique(codes[of_lists]))
-        yield totals.pickle_row(Block((by, tallies), shown, int((~is_given).sum())))
+        yield totals.pickle_row(Block((by, tallies), shown, len(strange)))
 
 
 def summed(asked: Asked, tables: Iterable[pa.Table]) -> list[Groups]:
@@ -115,7 +111,7 @@ def summed(asked: Asked, tables: Iterable[pa.Table]) -> list[Groups]:
             for users in parts
         ]
         found.append((by, sums))
-    return [_merged(asked, found, _both)]
+    return [_merged(asked, found)]
 
 
 def _lists(tables: Iterable[pa.Table]) -> Iterator[Lists]:
@@ -123,11 +119,7 @@ def _lists(tables: Iterable[pa.Table]) -> Iterator[Lists]:
         yield from totals.unpickle(table.to_pylist())[0]
 
 
-def _both(one: dict[str, Moments], other: dict[str, Moments]) -> dict[str, Moments]:
-    return {name: moments.merge(other[name]) for name, moments in one.items()}
-
-
-def _merged(asked: Asked, parts: Sequence[Groups], merge: Callable[[Any, Any], Any]) -> Groups:
+def _merged(asked: Asked, parts: Sequence[Groups]) -> Groups:
     """The groups of all parts, in order."""
     columns = [
         pa.chunked_array([by[place].cast(kind) for by, _ in parts], kind)
@@ -135,7 +127,7 @@ def _merged(asked: Asked, parts: Sequence[Groups], merge: Callable[[Any, Any], A
     ]
     found = [each for _, groups in parts for each in groups]
     by, rows = groups_by(columns, len(found))
-    return by, [reduce(merge, (found[row] for row in each.tolist())) for each in rows]
+    return by, [reduce(totals.merged, (found[row] for row in each.tolist())) for each in rows]
 
 
 # ---- in the driver ----
@@ -157,8 +149,8 @@ def with_all_items(asked: Asked, blocks: Sequence[Block]) -> tuple[Asked, int]:
 
 def table(asked: Asked, n_items: int, blocks: Sequence[Block], sums: Sequence[Groups]) -> Table:
     nothing: Groups = ([pa.array([], kind) for kind in asked.kinds], [] if asked.by else [Tally.of({})])
-    by, tallies = _merged(asked, [nothing, *(block.groups for block in blocks)], add)
-    of_users = _merged(asked, sums, _both)[1] if asked.known.ids else [{}] * len(tallies)
+    by, tallies = _merged(asked, [nothing, *(block.groups for block in blocks)])
+    of_users = _merged(asked, sums)[1] if asked.known.ids else [{}] * len(tallies)
     rows = [
         (place, name, value)
         for place, (tally, moments) in enumerate(zip(tallies, of_users, strict=True))

@@ -72,9 +72,8 @@ class Spark(Engine["DataFrame"]):
         return pa.schema([_arrow_field(field) for field in schema_of(schema).fields])
 
     def _keeps_order(self, df: DataFrame) -> bool:  # noqa: ARG002
-        return (
-            False  # batches cut queries anywhere, and to shuffle packed rows costs little beside reading them
-        )
+        # batches cut queries anywhere, and to shuffle packed rows costs little beside reading them
+        return False
 
     def _workers(self) -> int:
         try:
@@ -111,8 +110,7 @@ class Spark(Engine["DataFrame"]):
         packed = df.groupBy(*keys).agg(*lists)
         if plan.job.blocks != self._blocks():  # to move lists again takes less than to move rows
             packed = packed.repartition(plan.job.blocks, *keys)
-        job = plan.job._replace(scattered=False)
-        return super()._run(Plan(job, partial(_of_lists, job), is_local=True), packed)
+        return super()._run(Plan(plan.job, partial(_of_lists, plan.job), is_local=True), packed)
 
     def _can_list(self, df: DataFrame, ids: Sequence[str]) -> bool:
         """Whether rows become lists of each query: not where Spark takes ids as equal that are not."""
@@ -229,10 +227,9 @@ def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse")
     """
     asked = parts.one_measure(measure)
 
-    def arrow(relevance: pa.Array, score: pa.Array, query: pa.Array | None = None) -> pa.Array:
-        return pa.array(parts.values_of_lists(asked, relevance, score, query, nan), from_pandas=True)
-
-    def pandas(relevance: Any, score: Any, query: Any = None) -> Any:
+    def column(relevance: Any, score: Any, query: Any = None) -> Any:
+        if isinstance(relevance, pa.Array):
+            return pa.array(parts.values_of_lists(asked, relevance, score, query, nan), from_pandas=True)
         import pandas as pd
 
         ids = None if query is None else pa.Array.from_pandas(query)
@@ -240,7 +237,7 @@ def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse")
         lists = pa.array(list(relevance)), pa.array(list(score))
         return pd.Series(parts.values_of_lists(asked, *lists, ids, nan))
 
-    return _user_defined_function(pandas if _form(form) == "pandas" else arrow, form, "column")
+    return _user_defined_function(column, form, "column")
 
 
 def _form(form: str | None) -> str:

@@ -98,10 +98,9 @@ def _files_of(df: DataFrame, names: set[str]) -> Files | str:
         return "its columns are renamed, or it has filters on other columns than partitions"
     paths = _paths(df, location, filters)
 
-    def has_columns(types: dict[str, pa.DataType]) -> bool:
-        return all(_reads(df.schema[name], kind, name in of_folders) for name, kind in types.items())
-
-    return (paths, has_columns) if isinstance(paths, list) else paths
+    if isinstance(paths, str):
+        return paths
+    return paths, lambda name, kind: _reads(df.schema[name], kind, name in of_folders)
 
 
 def _each(sequence: Any) -> Iterator[Any]:

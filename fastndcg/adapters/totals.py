@@ -22,12 +22,13 @@ import pyarrow.compute as pc
 from fastndcg.common.arrow_types import combine, decode, is_binary
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.decide.anchoring import ORDERS, summary_of_orders
+from fastndcg.decide.exposure import groups_by
 from fastndcg.errors import warn
 from fastndcg.kernels.compile import caching
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import Digests, signature_of
-from fastndcg.scores.slices import COUNTS, columns_of_means, groups_of
+from fastndcg.scores.slices import COUNTS, columns_of_means
 from fastndcg.scores.summary import Summary, interval_of
 from fastndcg.sources.columns import check_column
 from fastndcg.sources.groups import parts_of
@@ -43,13 +44,26 @@ Int64 = npt.NDArray[np.int64]
 QUARTILES = ("q25", "median", "q75")
 
 
+def merged(one: Any, other: Any) -> Any:
+    """The sums of two parts: by key and field, of numbers, arrays and lists; None has nothing to add."""
+    if one is None or other is None:
+        return other if one is None else one
+    if hasattr(one, "merge"):
+        return one.merge(other)
+    if type(one) is dict:
+        return one | {key: merged(one.get(key), each) for key, each in other.items()}
+    if isinstance(one, tuple):
+        return getattr(one, "_make", tuple)(map(merged, one, other))
+    return one + other
+
+
 class Sums(NamedTuple):
     """Sums over the queries of a part. The sums of all parts add up to exactly those of the whole."""
 
     queries: int
     empty: tuple[int, ...]  # for each measure, the number of queries without a value
     moments: tuple[Moments, ...]
-    values: tuple[Float64, ...] | None  # for each measure; None if quartiles are not computed
+    values: tuple[list[Float64], ...] | None  # for each measure; None if quartiles are not computed
     means: tuple[MeanSums, ...] | None  # for each measure; None without a convention
     digests: Digests  # of the queries and their judgments
 
@@ -61,28 +75,13 @@ class Sums(NamedTuple):
             scores.n_queries,
             tuple(scores._empty.sum(axis=1).tolist()),
             tuple(Moments.of(*each) for each in counted),
-            tuple(each[0] for each in counted) if values else None,
+            tuple([each[0]] for each in counted) if values else None,
             tuple(map(scores._mean_sums, rows)) if isinstance(scores, ConventionScores) else None,
             scores._digests_in(threads=1),
         )
 
-    @classmethod
-    def total(cls, measures: int, parts: Sequence[Sums], *, knows_unjudged: bool = False) -> Sums:
-        """The sums over all parts; there may be no part."""
-        digests = Digests("returned", knows_unjudged, 0, 0)
-        if not parts:
-            return cls(0, (0,) * measures, (Moments.of(np.empty(0)),) * measures, None, None, digests)
-        queries, empty, moments, values, means, of_parts = zip(*parts, strict=True)
-        return cls(
-            sum(queries),
-            tuple(map(sum, zip(*empty, strict=True))),
-            tuple(reduce(Moments.merge, each) for each in zip(*moments, strict=True)),
-            None if values[0] is None else tuple(map(np.concatenate, zip(*values, strict=True))),
-            None
-            if means[0] is None
-            else tuple(reduce(MeanSums.merge, each) for each in zip(*means, strict=True)),
-            sum(of_parts, digests),
-        )
+    def merge(self, other: Sums) -> Sums:
+        return Sums._make([*map(merged, self[:-1], other[:-1]), self.digests + other.digests])
 
 
 def summary_of(
@@ -90,33 +89,35 @@ def summary_of(
 ) -> Summary:
     """`Scores.summary`, or `Anchors.summary`, from sums, and for `values` quartiles by row of measures."""
     of_measures = {row: ends for each in found if isinstance(each, dict) for row, ends in each.items()}
-    orders = len(ORDERS) if task.anchors else 1
-    parts = [each for each in found if not isinstance(each, dict)]
-    sums = Sums.total(orders * len(task.measures), parts, knows_unjudged=task.columns.is_judged is not None)
-    weighted, rows = task.columns.weight is not None, list[dict[str, Any]]()
+    tool, weighted, n = task.convention, task.columns.weight is not None, len(task.measures)
+    of_each = n * len(ORDERS) if task.anchors else n
+    no_digests = Digests("returned", task.columns.is_judged is not None, 0, 0)
+    nothing = Sums(0, (0,) * of_each, (Moments.of(np.empty(0)),) * of_each, None, None, no_digests)
+    sums: Sums = reduce(merged, (each for each in found if not isinstance(each, dict)), nothing)
     if task.anchors:
         means = [moments.mean(weighted=weighted) for moments in sums.moments]
-        n = len(task.measures)
         by_order = {name: means[row::n] for row, name in enumerate(task.notations)}
         return summary_of_orders(by_order, sums.empty[2 * n :], sums.queries)
-    tool, signatures = task.convention, {}
     rules = [None if tool is None else tool.on(each) for each in task.measures]
-    weighs = weighted and any(rule is None or rule.weights != "ignored" for rule in rules)
-    for row, (column, measure, rule) in enumerate(zip(task.notations, task.measures, rules, strict=True)):
+    heeds = [weighted and (rule is None or rule.weights != "ignored") for rule in rules]
+    rows = []
+    for row, (column, rule) in enumerate(zip(task.notations, rules, strict=True)):
         moments = sums.moments[row]
         numbers: dict[str, Any] = {"measure": column, "mean": moments.mean(weighted=weighted)}
-        heeds = weighted and (rule is None or rule.weights != "ignored")
         if rule is not None and sums.means is not None:
             numbers["mean"] = sums.means[row].mean(rule)
         if confidence is not None:
-            numbers |= interval_of(numbers["mean"], moments, confidence, weighted=heeds)
+            numbers |= interval_of(numbers["mean"], moments, confidence, weighted=heeds[row])
         numbers["std"] = moments.std()
         numbers["min"], numbers["max"] = moments.range()
         if values:
             numbers |= zip(QUARTILES, of_measures.get(row, quartiles(np.empty(0))), strict=True)
         rows.append({**numbers, "queries": sums.queries, "empty": sums.empty[row]})
-        resolved, name = (measure, None) if tool is None else (resolve_all([measure], tool)[0], tool.name)
-        signatures[str(measure)] = signature_of(resolved, sums.digests, name, weighted=weighs)
+    resolved, name = (task.measures, None) if tool is None else (resolve_all(task.measures, tool), tool.name)
+    signatures = {
+        str(measure): signature_of(each, sums.digests, name, weighted=any(heeds))
+        for measure, each in zip(task.measures, resolved, strict=True)
+    }
     return Summary(rows, signatures)
 
 
@@ -230,8 +231,7 @@ class Groups(NamedTuple):
             pa.chunked_array([part.by[place].cast(kind) for part in parts])
             for place, kind in enumerate(kinds)
         ]
-        by, codes = _numbered(columns, sum(len(part.queries) for part in parts))
-        n = len(by[0]) if by else 1
+        by, codes, n = numbered_groups(columns, sum(len(part.queries) for part in parts))
 
         def added(counts: Sequence[Int64]) -> Int64:
             found = np.zeros(n, np.int64)
@@ -262,8 +262,8 @@ class Groups(NamedTuple):
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
     """Return the sums of each group in a part of the results; one group without columns to group by."""
-    by, codes = _numbered([table[name] for name in means.by], len(table))
-    n, needed = len(by[0]) if by else 1, ["total"] if means.weight is None else ["weights", "weighted"]
+    by, codes, n = numbered_groups([table[name] for name in means.by], len(table))
+    needed = ["total"] if means.weight is None else ["weights", "weighted"]
     if means.confidence is not None:
         needed = list(_FACTORS)[:2] if means.weight is None else list(_FACTORS)[2:]
     counts, sums = {}, {}
@@ -291,15 +291,13 @@ def _that_count(means: Means, table: pa.Table, codes: Int64) -> Iterator[tuple[I
         yield codes if of_row is None else codes[of_row], *scores._values_that_count(row)
 
 
-def _numbered(columns: Sequence[pa.ChunkedArray], n: int) -> tuple[list[pa.Array], Int64]:
-    """The values of each group, and the number of the group of each row, (n,)."""
+def numbered_groups(columns: Sequence[pa.ChunkedArray], n: int) -> tuple[list[pa.Array], Int64, int]:
+    """The values of each group, the number of the group of each row, (n,), and how many groups there are."""
+    by, rows = groups_by(columns, n)
     codes = np.zeros(n, np.int64)
-    if not columns:
-        return [], codes
-    by, rows = groups_of(columns)
     if rows:
         codes[np.concatenate(rows)] = np.repeat(np.arange(len(rows)), list(map(len, rows)))
-    return by, codes
+    return by, codes, len(rows)
 
 
 def blocks_of(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int, n: int) -> npt.NDArray[Any]:
@@ -338,7 +336,7 @@ def means_of(
     if means.confidence is not None:
         columns["small"] = pa.array(found.queries < SMALL)
     weighted, n = means.weight is not None, len(found.queries)
-    codes = _numbered([rows[name] for name in means.by], len(rows))[1]
+    codes = numbered_groups([rows[name] for name in means.by], len(rows))[1]
     counted = list(_that_count(means, rows, codes))
     for row, column in enumerate(means.notations):
         moments = found.moments(row)

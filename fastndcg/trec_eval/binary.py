@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fastndcg.trec_eval.ranked import UNJUDGED, Float64, Ranked, Release, log, log2, ratio
+from fastndcg.trec_eval.ranked import UNJUDGED, Float64, Ranked, log, log2, ratio
 
 _SHARE = 0.00001  # trec_eval's INFAP_EPSILON
 LEAST = 0.00001  # smaller values are raised to this for geometric means
@@ -58,7 +58,7 @@ def inferred(ranked: Ranked) -> Float64:
     return np.where(ranked.relevant > 0, ratio(total, ranked.relevant), total)
 
 
-def interpolated(ranked: Ranked, shares: Sequence[float], release: Release) -> list[Float64]:
+def interpolated(ranked: Ranked, shares: Sequence[float]) -> list[Float64]:
     """Return the highest precision from each recall level on, for levels from the last to the first.
 
     A level above the one that comes after it, which only 11pt_avg accepts, counts as recall 0.
@@ -75,7 +75,7 @@ def interpolated(ranked: Ranked, shares: Sequence[float], release: Release) -> l
         # the hits that a level needs: release 10 rounds, release 9 adds 0.9 and truncates
         wanted = share * ranked.relevant
         rounded = np.trunc(wanted) + (wanted - np.trunc(wanted) >= 0.5)
-        needed = (wanted + 0.9 if release == 9 else rounded).astype(np.int64)
+        needed = (wanted + 0.9 if ranked.release == 9 else rounded).astype(np.int64)
         beyond = is_first & (needed > ranked.found)
         is_first &= beyond
         is_met &= beyond | ((needed >= 1) & (needed <= reached))
@@ -86,8 +86,8 @@ def interpolated(ranked: Ranked, shares: Sequence[float], release: Release) -> l
     return values
 
 
-def eleven_points(ranked: Ranked, shares: Sequence[float], release: Release) -> Float64:
-    return sum(interpolated(ranked, shares, release), np.zeros(ranked.n_queries)) / float(len(shares))
+def eleven_points(ranked: Ranked, shares: Sequence[float]) -> Float64:
+    return sum(interpolated(ranked, shares), np.zeros(ranked.n_queries)) / float(len(shares))
 
 
 def rprec_mult(ranked: Ranked, multiples: Sequence[float]) -> list[Float64]:

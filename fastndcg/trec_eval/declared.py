@@ -43,13 +43,8 @@ class Declared(NamedTuple):
     default: tuple[float, ...] = ()
     summed: Summed = "mean"
     since: Release = 9
-    differs: bool = False  # whether releases compute it differently
     is_standard: bool = True  # one of all_trec
     form: Form | None = "qrels"  # of judgments, as `FORMS` has it; None for any
-
-    @property
-    def is_shown_for_queries(self) -> bool:
-        return self.summed != "geometric" and self.name not in ("runid", "num_q")
 
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -79,7 +74,7 @@ DECLARED = {
         Declared("bpref", "binary preference", preference),
         Declared("recip_rank", "reciprocal rank of the first relevant document", reciprocal_rank),
         Declared("iprec_at_recall", "interpolated precision at levels of recall",
-            lambda *arguments: interpolated(*arguments)[::-1], "shares", _TENTHS, differs=True),
+            lambda ranked, shares: interpolated(ranked, shares)[::-1], "shares", _TENTHS),
         Declared("P", "precision at cutoffs",
             lambda ranked, cutoffs: [ranked.hits_before(k) / k for k in cutoffs], "cutoffs", _CUTOFFS),
         Declared("relstring", "grades of the first documents, for each query", relstring, "numbers", (10,),
@@ -95,7 +90,7 @@ DECLARED = {
         Declared("utility", "worth of documents returned and relevant, returned, relevant, neither", utility,
             "numbers", (1.0, -1.0, 0.0, 0.0)),
         Declared("11pt_avg", "interpolated precision averaged over levels of recall", eleven_points,
-            "numbers", _TENTHS, differs=True),
+            "numbers", _TENTHS),
         Declared("binG", "gain discounted by what is not relevant above", bin_g),
         Declared("G", "graded gain discounted by what was missed above", graded.graded_gain, "gains"),
         Declared("dcg", "discounted cumulative gain", graded.dcg, "gains", since=10, is_standard=False),

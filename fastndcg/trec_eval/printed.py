@@ -36,22 +36,20 @@ class _Column(NamedTuple):
     overall: str | None
 
 
-def compute_values(each: Asked, ranked: Ranked | Counts, release: Release) -> list[Any]:
+def compute_values(each: Asked, ranked: Ranked | Counts) -> list[Any]:
     """Return the values of all queries for each name of a measure: arrays, strings, or None."""
-    arguments: list[Any] = [] if each.declared.takes == "nothing" else [each.parameters]
-    if each.declared.differs:
-        arguments.append(release)
+    arguments = () if each.declared.takes == "nothing" else (each.parameters,)
     values = each.declared.compute(ranked, *arguments)
     return values if each.declared.takes in ("cutoffs", "shares") else [values]
 
 
-def _columns(run: Run, wanted: list[Asked], release: Release) -> list[_Column]:
+def _columns(run: Run, wanted: list[Asked]) -> list[_Column]:
     ranked: Ranked | Counts = run.ranked
     if run.preferences is not None:
         ranked = count_preferences(run.ranked, run.preferences)
     columns = []
     for each in wanted:
-        for name, values in zip(each.names, compute_values(each, ranked, release), strict=True):
+        for name, values in zip(each.names, compute_values(each, ranked), strict=True):
             if run.groups is not None and values is not None:
                 of_query = np.repeat(np.arange(len(run.groups)), run.groups)
                 values = np.bincount(of_query, values) / run.groups  # noqa: PLW2901
@@ -119,9 +117,9 @@ def report(
     scored = read(qrels, run, complete=complete, release=release, form=form, **options)
     for text in (*notes, *scored.notes):
         note(text)
-    columns = _columns(scored, wanted, release)
+    columns = _columns(scored, wanted)
     if per_query:
-        shown = [column for column in columns if column.declared.is_shown_for_queries]
+        shown = [each for each in columns if each.values is not None and each.declared.summed != "geometric"]
         for start in range(0, len(scored.queries), _BLOCK):
             yield _lines_of_queries(shown, scored.queries[start : start + _BLOCK], start)
     if summary:

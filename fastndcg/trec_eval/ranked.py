@@ -24,10 +24,17 @@ class Ranked:
     """Ranked documents of all queries, as arrays over documents and arrays over queries."""
 
     def __init__(
-        self, offsets: Int64, grades: Int64, pool_offsets: Int64, pool: Int64, level: int, collection: int
+        self,
+        offsets: Int64,
+        grades: Int64,
+        pool_offsets: Int64,
+        pool: Int64,
+        level: int,
+        collection: int,
+        release: Release,
     ) -> None:
-        self.offsets, self.grades, self.pool_offsets, self.pool = offsets, grades, pool_offsets, pool
-        self.level, self.collection = level, collection
+        self.offsets, self.grades, self.pool = offsets, grades, pool
+        self.level, self.collection, self.release = level, collection, release
         self.n_queries = len(offsets) - 1
         self.returned = np.diff(offsets)
         self.query = np.repeat(np.arange(self.n_queries), self.returned)
@@ -37,9 +44,8 @@ class Ranked:
         self.hit_query, self.hit_place = self.query[self.is_hit], self.place[self.is_hit]
         self.found = np.bincount(self.hit_query, minlength=self.n_queries)
         self.hit_offsets = offsets_from(self.found)
-        pool_query = np.repeat(np.arange(self.n_queries), np.diff(pool_offsets))
-        self.pool_query = pool_query
-        self.relevant = np.bincount(pool_query[pool >= level], minlength=self.n_queries)
+        self.pool_query = np.repeat(np.arange(self.n_queries), np.diff(pool_offsets))
+        self.relevant = np.bincount(self.pool_query[pool >= level], minlength=self.n_queries)
         self.known: dict[tuple[Any, ...], Any] = {}  # values that several measures use, see `_once`
 
     @cached_property

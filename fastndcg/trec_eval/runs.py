@@ -127,7 +127,8 @@ def read(
     pool_offsets, pool = rankings.judged if rankings.judged is not None else (rankings.offsets, grades[:0])
     pool_rows, pool_sizes = rows_of(pool_offsets, order, None)
     pool = pool[pool_rows].astype(np.int64)
-    ranked = Ranked(offsets_from(sizes), grades, offsets_from(pool_sizes), pool, level, collection)
+    ends, pool_ends = offsets_from(sizes), offsets_from(pool_sizes)
+    ranked = Ranked(ends, grades, pool_ends, pool, level, collection, release)
     groups = None
     if form == "qrels_jg":
         groups = np.array([*Counter(ids).values()], np.int64)

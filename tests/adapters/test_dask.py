@@ -274,7 +274,10 @@ def test_which_frames_are_read_as_files(tmp_path, filesystem):
 
     def files(df):
         found = fnd.evaluate.__self__._files_of(df, names)
-        return not isinstance(found, str) and found[1](open_path(PARQUET, found[0], None).types_of(names))
+        if isinstance(found, str):
+            return False
+        paths, is_read_so = found
+        return all(is_read_so(*each) for each in open_path(PARQUET, paths, None).types_of(names).items())
 
     assert files(rows) and files(rows[[*names, "country"]])
     for other in (

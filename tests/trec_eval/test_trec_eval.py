@@ -150,7 +150,7 @@ def test_every_bit_of_pytrec_eval(both, grades, level, judged_only):
         )
         wanted = peer.evaluate(run)
         read = read_both(*paths, release=9, level=level, judged_only=judged_only)
-        columns = output._columns(read, read_names(names, 9)[0], 9)
+        columns = output._columns(read, read_names(names, 9)[0])
         compared = 0
         for column in columns:
             if column.name in ("runid", "num_q", "relstring"):
@@ -376,7 +376,7 @@ def test_the_measures_of_this_package_are_the_same(both, level, judged_only):
             for measure in fn.parse_many(ours)
         ]
         values = fn.evaluate(rankings, measures).values[:, at]
-        columns = output._columns(read, read_names([theirs])[0], 10)
+        columns = output._columns(read, read_names([theirs])[0])
         for mine, column in zip(values, columns, strict=True):
             np.testing.assert_allclose(mine, column.values, rtol=0, atol=1e-12, err_msg=theirs)
 
@@ -390,8 +390,8 @@ def test_recall_levels_in_any_order(lists, shares):
     offsets = np.cumsum([0, *map(len, lists)])
     grades = np.array([grade for each in lists for grade in each], np.int64)
     pool = np.where(grades < 0, 0, grades)
-    ranked = Ranked(offsets, grades, offsets, pool, 1, 0)
-    got = binary.eleven_points(ranked, shares, 9)
+    ranked = Ranked(offsets, grades, offsets, pool, 1, 0, 9)
+    got = binary.eleven_points(ranked, shares)
     for query, each in enumerate(lists):
         relevant = found = sum(grade >= 1 for grade in each)
         cuts = [int(share * relevant + 0.9) for share in shares]
