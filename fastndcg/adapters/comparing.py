@@ -16,7 +16,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
-import pyarrow as pa
 
 from fastndcg.adapters.totals import merged
 from fastndcg.common.arrow_types import array_of
@@ -29,9 +28,10 @@ from fastndcg.statistics.intervals import check_confidence, check_size, scipy
 from fastndcg.statistics.paired import CORRECTIONS, Centre, Spread
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fastndcg.adapters.parts import Task
     from fastndcg.measures import Measure
-    from fastndcg.scores.scores import Scores
 
 _TWO, _NOTHING = Fraction(2), Moments.of(np.empty(0))
 
@@ -100,17 +100,6 @@ def added(parts: Iterable[Sums]) -> Sums:
 
 
 # ---- in a worker ----
-
-
-def values_of(found: Sequence[Scores]) -> pa.Table:
-    """A row for each query: values by each system and measure, whether they count, and the weight."""
-    columns: list[Any] = [values for scores in found for values in scores.values]
-    counts = (scores._counts(row) for scores in found for row in range(len(scores.measures)))
-    all_queries = np.ones(found[0].n_queries, np.bool_)
-    columns += [all_queries if each is None else each for each in counts]
-    if found[0]._weight is not None:
-        columns.append(found[0]._weight)
-    return pa.table([pa.array(column) for column in columns], names=list(map(str, range(len(columns)))))
 
 
 def _pairs(asked: Asked, table: pa.Table) -> Iterator[tuple[tuple[int, Any], tuple[Any, ...]]]:

@@ -142,8 +142,7 @@ class Dask(Engine["DataFrame"]):
             return from_delayed(frames, meta=_as_frame([], schema, dtypes), verify_meta=False)
 
     def _rows(self, parts: list[Any]) -> Iterable[Any]:
-        tables = [table for part in dask.compute(*parts) for table in part]
-        return (row for table in tables for row in table.to_pylist())
+        return [row for part in dask.compute(*parts) for table in part for row in table.to_pylist()]
 
 
 _dask = Dask()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fastndcg.adapters import comparing, parcels, showing, totals
 from fastndcg.adapters.parts import Keywords, Options, make_task_of_lists
-from fastndcg.adapters.protocol import Flow, Frame, pickled_each
+from fastndcg.adapters.protocol import Flow, Frame
 from fastndcg.decide.item_facts import Known, whole
 from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.measures import as_measures
@@ -205,7 +205,7 @@ class Engine(Flow[Frame]):
         with self.plain_errors():
             options = {"by": by, "weight": weight, "confidence": confidence, "quartiles": quartiles}
             engine, asked, merge, schema, packed = self._groups(scores, measures, **options)
-            found = engine._collected(engine._then(packed, partial(pickled_each, merge), totals.FOUND))
+            found = [*chain.from_iterable(engine._of_each(packed, lambda part: [*merge(part)]))]
         table = pa.concat_tables(found or [schema.empty_table()], promote_options="permissive")
         if asked.by:
             return table.sort_by([(name, "ascending") for name in asked.by])

@@ -50,7 +50,7 @@ class Job(NamedTuple):
     """What all workers are told."""
 
     task: Task
-    blocks: int
+    blocks: int  # of parcels
     results: pa.Schema | None  # of results; None for sums
     values: bool = False  # whether quartiles are computed, too
     scattered: bool = False  # whether the rows of a query may be anywhere

@@ -18,7 +18,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.adapters.comparing import values_of
 from fastndcg.api.evaluate import scoring_by
 from fastndcg.common.arrays import JOINED
 from fastndcg.common.arrow_types import decode, is_list
@@ -215,7 +214,16 @@ def schema_of_results(task: Task, schema: pa.Schema) -> pa.Schema:
 
 
 def _table_of(task: Task, found: list[Scores]) -> pa.Table:
-    return values_of(found) if task.systems else found[0]._frame().rename_columns(task.results)
+    """A row for each query; of systems values by each and measure, whether they count, and the weight."""
+    if not task.systems:
+        return found[0]._frame().rename_columns(task.results)
+    columns: list[Any] = [values for scores in found for values in scores.values]
+    counts = (scores._counts(row) for scores in found for row in range(len(scores.measures)))
+    all_queries = np.ones(found[0].n_queries, np.bool_)
+    columns += [all_queries if each is None else each for each in counts]
+    if found[0]._weight is not None:
+        columns.append(found[0]._weight)
+    return pa.table([pa.array(column) for column in columns], names=list(map(str, range(len(columns)))))
 
 
 def larger(tables: Iterable[pa.Table], at_once: int = _ROWS) -> Iterator[pa.Table]:

@@ -137,9 +137,9 @@ class Flow(ABC, Generic[Frame]):
             task = make(schema, measures, asked, **of_task)
         except ColumnError as error:
             raise error.within("", self._hint(df)) from None
-        results = self._results_of(task, schema, sums=sums)
+        job = self._job(task, schema, sums=sums, values=values)
         if asked.files is not False:
-            plan = self._plan_of_own_files(df, task, results, asked, values)
+            plan = self._plan_of_own_files(df, job, asked)
             if isinstance(plan, Plan):
                 if not _told:
                     _told.append(self.table)
@@ -156,25 +156,23 @@ class Flow(ABC, Generic[Frame]):
         grouped = asked.grouped and self._keeps_order(df) and not task.lists
         scattered = not (grouped or task.lists)
         blocks = asked.partitions or self._blocks(df)
-        job = parcels.Job(task, blocks, results, values, scattered, compares=grouped)
+        job = job._replace(blocks=blocks, scattered=scattered, compares=grouped)
         return Plan(job, partial(parcels.of_tables, job), is_local=task.lists)
 
-    def _plan_of_own_files(
-        self, df: Frame, task: Task, results: pa.Schema | None, asked: Options, values: bool
-    ) -> Plan | str:
+    def _plan_of_own_files(self, df: Frame, job: parcels.Job, asked: Options) -> Plan | str:
         """How workers read the files of a table themselves; or why that is not certain to give its rows."""
-        found = self._files_of(df, task.names)
+        names, columns = job.task.names, job.task.columns
+        found = self._files_of(df, names)
         if isinstance(found, str):
             return found
         paths, is_read_so = found
         try:
             opened = open_path(PARQUET, paths, None)
-            if not all(is_read_so(*column) for column in opened.types_of(task.names).items()):
+            if not all(is_read_so(*column) for column in opened.types_of(names).items()):
                 return "the engine reads columns of other types than those of the files"
-            others = [name for name in task.names if name not in task.columns.names]
-            opened = opened.with_columns(replace(task.columns, keep=(*task.columns.keep, *others)))
-            made = task, results
-            return plan_of(opened, asked, lambda *_: made, self._workers(), self._of_shares, values=values)
+            others = [name for name in names if name not in columns.names]
+            opened = opened.with_columns(replace(columns, keep=(*columns.keep, *others)))
+            return plan_of(opened, asked, lambda *_: job, self._workers(), self._of_shares)
         except (FastndcgError, OSError) as error:
             if type(error) is InputError:  # of what is in the files
                 raise
@@ -189,18 +187,17 @@ class Flow(ABC, Generic[Frame]):
         sums: bool = False,
         values: bool = False,
     ) -> Plan:
-        def make(schema: pa.Schema, columns: Columns) -> tuple[Task, pa.Schema | None]:
+        def make(schema: pa.Schema, columns: Columns) -> parcels.Job:
             task = make_task(schema, measures, asked, columns)
-            return task, self._results_of(task, schema, sums=sums)
+            return self._job(task, schema, sums=sums, values=values)
 
-        opened = open_files(paths, asked)
-        return plan_of(opened, asked, make, self._workers(), self._of_shares, values=values)
+        return plan_of(open_files(paths, asked), asked, make, self._workers(), self._of_shares)
 
-    def _results_of(self, task: Task, schema: pa.Schema, *, sums: bool) -> pa.Schema | None:
-        """The types of results, None for sums."""
-        if task.k:
-            return totals.FOUND
-        return None if sums else self._types(schema_of_results(task, schema))
+    def _job(self, task: Task, schema: pa.Schema, *, sums: bool, values: bool) -> parcels.Job:
+        results = totals.FOUND if task.k else None
+        if not (task.k or sums):
+            results = self._types(schema_of_results(task, schema))
+        return parcels.Job(task, 0, results, values)
 
     def _run(self, plan: Plan, df: Frame | None = None) -> Parts:
         """Results of all queries, or rows with their sums."""
@@ -288,10 +285,6 @@ def _alone(job: parcels.Job, read: Make, part: Any) -> Tables:
 def _pickled(function: Callable[[Any], Any], part: Any) -> Iterator[pa.Table]:
     with totals.telling_the_driver():
         yield totals.pickle_row(function(part))
-
-
-def pickled_each(function: Make, part: Any) -> Iterator[pa.Table]:
-    return map(totals.pickle_row, function(part))
 
 
 def _of_worker(report: str) -> errors.FastndcgError | None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_from
+from fastndcg.common.arrays import offsets_from, offsets_of
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError, suggest
 from fastndcg.trec_eval.asked import Asked, read_names
 from fastndcg.trec_eval.declared import DECLARED, SETS
@@ -147,9 +147,9 @@ class RelevanceEvaluator:
         grades = walk.by_run() if 2 * len(pool) > offsets[-1] else walk.by_pool(pool)
         if self._judged_only:
             judged = grades >= 0
-            offsets, grades = offsets_from(judged)[offsets], grades[judged]
+            offsets, grades = offsets_of(judged, offsets), grades[judged]
         judged = pool >= 0
-        return Ranked(offsets, grades, offsets_from(judged)[pool_offsets], pool[judged], self._level, 0, 9)
+        return Ranked(offsets, grades, offsets_of(judged, pool_offsets), pool[judged], self._level, 0, 9)
 
 
 # ---- measures ----

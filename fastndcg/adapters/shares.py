@@ -33,7 +33,7 @@ from fastndcg.sources.scan import FileStream
 from fastndcg.sources.streams import NotGroupedError, ReadAgainError
 
 if TYPE_CHECKING:
-    from fastndcg.adapters.parts import Options, Task
+    from fastndcg.adapters.parts import Options
     from fastndcg.sources.columns import Columns
     from fastndcg.sources.opened import Opened
     from fastndcg.sources.opening import Format
@@ -95,14 +95,12 @@ def _all(opened: Opened) -> list[tuple[File, Stamp]]:
 def plan_of(
     opened: Opened,
     asked: Options,
-    make: Callable[[pa.Schema, Columns], tuple[Task, pa.Schema | None]],
+    make: Callable[[pa.Schema, Columns], parcels.Job],
     workers: int,
     run: Callable[[Callable[[Share], Any], list[Share]], list[Any]],
-    *,
-    values: bool,
 ) -> Plan:
-    """Divide files among workers. `make` makes the task and the types of its results, None for sums; `run`
-    calls a function for each share.
+    """Divide files among workers. `make` makes the job but for its blocks; `run` calls what is done for each
+    share.
     """
     rows, bytes_of_row = opened.size()
     n_bytes = rows * bytes_of_row
@@ -117,16 +115,17 @@ def plan_of(
         widest = {name: max((each[name] for each in found), key=_WIDER.index) for name in before}
         files = files._replace(types=widest)
     _refuse_copies(opened)
-    task, results = make(pa.schema(list(files.types.items())), opened.columns)
+    job = make(pa.schema(list(files.types.items())), opened.columns)
+    task = job.task
     edges = None if task.lists else _edges(opened, task.columns, shares)
     if edges is None and len(shares) == 1:
         edges = [pa.array([])]
     scattered = edges is None and not (asked.grouped or task.lists)
     blocks = max(workers, math.ceil(n_bytes / _BYTES))
     if not scattered:
-        blocks = min(workers, len(shares)) if results else math.ceil(len(shares) / _SUMS)
+        blocks = min(workers, len(shares)) if job.results else math.ceil(len(shares) / _SUMS)
     compares = edges is None and not scattered and not task.lists
-    job = parcels.Job(task, asked.partitions or blocks, results, values, scattered, compares)
+    job = job._replace(blocks=asked.partitions or blocks, scattered=scattered, compares=compares)
     is_local = task.lists or (edges is not None and not any(map(len, edges)))
     if edges is not None:
         shares = [share._replace(edges=ids) for share, ids in zip(shares, edges, strict=True)]

@@ -240,26 +240,22 @@ def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse")
     return _user_defined_function(column, form, "column")
 
 
-def _form(form: str | None) -> str:
-    has_arrow = hasattr(F, "arrow_udf")
-    if form is None:
-        return "arrow" if has_arrow else "pandas"
-    check_choice("form", form, ("arrow", "pandas"))
-    if form == "arrow" and not has_arrow:
-        raise InputError('this PySpark has no Arrow functions, which came with 4.1; pass form="pandas"')
-    return form
-
-
 def _user_defined_function(
     function: Callable[..., Any], form: str | None, returns: str
 ) -> Callable[..., Any]:
     """Make a user-defined function. Spark derives its kind from the annotations."""
-    if _form(form) == "arrow":
-        column, make = pa.Array, F.arrow_udf
-    else:
+    has_arrow = hasattr(F, "arrow_udf")
+    if form is None:
+        form = "arrow" if has_arrow else "pandas"
+    check_choice("form", form, ("arrow", "pandas"))
+    if form == "pandas":
         import pandas as pd
 
         column, make = pd.Series, F.pandas_udf
+    elif has_arrow:
+        column, make = pa.Array, F.arrow_udf
+    else:
+        raise InputError('this PySpark has no Arrow functions, which came with 4.1; pass form="pandas"')
     function.__annotations__ = dict.fromkeys(("relevance", "score", "query"), column)
     function.__annotations__["return"] = float if returns == "value" else column
     return make(function, "double")

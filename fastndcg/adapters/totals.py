@@ -323,10 +323,7 @@ def means_of(
 
     Empty queries are not counted, since an empty query has the same value as a query of value 0.
     """
-    kinds = [
-        kind.value_type if pa.types.is_dictionary(kind) else kind
-        for kind in kinds or [pa.null()] * len(means.by)
-    ]
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
     nothing = dict.fromkeys(means.names, pa.array([], pa.float64()))
     nothing |= {name: pa.array([], kind) for name, kind in zip(means.by, kinds, strict=True)}
     rows = pa.table(nothing) if rows is None else rows

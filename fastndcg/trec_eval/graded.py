@@ -158,7 +158,7 @@ def rndcg(ranked: Ranked, named: Gains) -> Float64:
     to_the_end = np.flatnonzero((wanted > 0) & (wanted + 1 < ranked.returned))
     query = np.concatenate([gained.ideal_query[changes], ends, to_the_end])
     ranks = np.concatenate([gained.ideal_place[changes] + 1, wanted[ends], ranked.returned[to_the_end]])
-    order = np.lexsort((np.arange(len(query)), query))
+    order = np.argsort(query, kind="stable")
     query, ranks = query[order], ranks[order]
     best = _dcg_at(ideal, gained.ideal_offsets, query, np.minimum(ranks, wanted[query]))
     ndcg = _dcg_at(dcg, ranked.offsets, query, ranks) / best

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.common.arrays import offsets_from, runs_of
+from fastndcg.common.arrays import offsets_from, offsets_of, runs_of
 from fastndcg.common.arrow_types import array_of, column_of, places_of
 from fastndcg.errors import InputError, SourceError
 from fastndcg.sources import sides
@@ -121,14 +121,13 @@ def read(
         # if the run lacks a query, release 10 adds a document that is not in the pool
         grades = np.insert(grades, offsets_from(sizes)[:-1][sizes == 0], OUTSIDE)
         sizes = np.maximum(sizes, 1)
+    offsets = offsets_from(sizes)
     if judged_only:
-        query = np.repeat(np.arange(len(sizes)), sizes)[grades >= 0]
-        grades, sizes = grades[grades >= 0], np.bincount(query, minlength=len(sizes))
+        offsets, grades = offsets_of(grades >= 0, offsets), grades[grades >= 0]
     pool_offsets, pool = rankings.judged if rankings.judged is not None else (rankings.offsets, grades[:0])
     pool_rows, pool_sizes = rows_of(pool_offsets, order, None)
     pool = pool[pool_rows].astype(np.int64)
-    ends, pool_ends = offsets_from(sizes), offsets_from(pool_sizes)
-    ranked = Ranked(ends, grades, pool_ends, pool, level, collection, release)
+    ranked = Ranked(offsets, grades, offsets_from(pool_sizes), pool, level, collection, release)
     groups = None
     if form == "qrels_jg":
         groups = np.array([*Counter(ids).values()], np.int64)
