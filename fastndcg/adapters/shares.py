@@ -88,7 +88,7 @@ def _all(opened: Opened) -> list[tuple[File, Stamp]]:
     if isinstance(opened, ParquetFiles):
         return [(part.file, part.stamp) for part in opened.parts]
     if isinstance(opened, CsvFiles):
-        return [(file, header.stamp) for file, header in zip(opened.files, opened.headers, strict=True)]
+        return list(zip(opened.files, opened.stamps, strict=True))
     return []
 
 

@@ -221,13 +221,6 @@ def _disguised(ids: pa.Array) -> pa.Array:
     return ids
 
 
-def id_column(query_ids: Any) -> pa.Array:
-    """Return query ids as one Arrow array without nulls; strings as dictionaries, to compare integers."""
-    ids = _plain_ids(query_ids)
-    is_coded = pa.types.is_integer(ids.type) or pa.types.is_dictionary(ids.type)
-    return ids if is_coded else encode(ids)
-
-
 def _plain_ids(query_ids: Any) -> pa.Array:
     """Return query ids as one Arrow array without nulls, string views and repeated dictionary entries."""
     column = whole_ids(arrow_column("query_ids", query_ids))
@@ -307,7 +300,7 @@ def changes_of(column: pa.ChunkedArray, most: int) -> Int64 | None:
         if pa.types.is_dictionary(kind) or is_number(kind):
             values = array_of(chunk.indices if pa.types.is_dictionary(kind) else chunk)
             differs = values[1:] != values[:-1]
-        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        elif has_offsets(kind):
             import pyarrow.compute as pc
 
             # 3.4 ns a row, where encoding as a dictionary takes 14

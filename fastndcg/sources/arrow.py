@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import combine_flags
+from fastndcg.common.arrays import combine_flags, offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, is_number, plain
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.rankings.blame import Blame, shown
@@ -23,7 +23,6 @@ from fastndcg.sources.values import (
     flags_in,
     grades_in,
     ids_in,
-    join_arrays,
     joined_ids,
     nulls_in,
     numbers_in,
@@ -206,7 +205,7 @@ def _of_queries(
             changes = changes[:0]
     if changes is None or len(changes):  # places in query order of rows that differ from the one before
         encoded = decode(column).dictionary_encode(null_encoding="encode")
-        codes = join_arrays([array_of(chunk.indices) for chunk in encoded.chunks], np.int32)
+        codes = np.concatenate([array_of(each.indices) for each in encoded.chunks] or [np.empty(0, int)])
         codes = codes if rows is None else codes[rows]
         differs = codes[1:] != codes[:-1]
         differs[starts[1:] - 1] = False
@@ -292,19 +291,7 @@ def _split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int6
         )
     if column.null_count:
         raise nulls_in(name, column, blame, ". Give a query without documents an empty list.")
-    ends, values, total = [np.zeros(1, np.int64)], [], 0
-    for chunk in column.chunks:
-        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            offsets = array_of(chunk.offsets)
-            values.append(chunk.values.slice(offsets[0], offsets[-1] - offsets[0]))
-            if column.num_chunks == 1 and offsets[0] == 0:
-                return offsets.astype(np.int64, copy=False), pa.chunked_array(values)
-            ends.append(offsets[1:] + (total - int(offsets[0])))
-        elif pa.types.is_fixed_size_list(kind):
-            values.append(chunk.flatten())
-            ends.append(total + kind.list_size * np.arange(1, len(chunk) + 1, dtype=np.int64))
-        else:
-            values.append(chunk.flatten())
-            ends.append(total + np.cumsum(array_of(chunk.sizes), dtype=np.int64))
-        total += len(values[-1])
-    return np.concatenate(ends, dtype=np.int64), pa.chunked_array(values, kind.value_type)
+    import pyarrow.compute as pc
+
+    values = pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type)
+    return offsets_from(array_of(pc.list_value_length(column))), values

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.columns import Roles
-    from fastndcg.sources.paths import File, Stamp
+    from fastndcg.sources.paths import File
     from fastndcg.typing import Path as PathLike
 
 _DELIMITERS = ",\t;"
@@ -51,7 +51,6 @@ class Header(NamedTuple):
     names: list[str]
     delimiter: str
     text: str
-    stamp: Stamp  # of the file, taken before the header was read
 
     @property
     def block(self) -> int:
@@ -61,14 +60,19 @@ class Header(NamedTuple):
 
 def open_files(paths: list[PathLike], files: list[File], threads: int) -> CsvFiles:
     """Read the header of each file, once."""
-    headers = [_header_of(file) for file in files]
+    stamps, headers = [], []
+    for file in files:
+        with reading(file.path, "CSV"):
+            stamps.append(file.stamp())
+            headers.append(_header_of(file))
     return CsvFiles(
         format=CSV,
         paths=paths,
         threads=threads,
+        first_row=2 if len(files) == 1 else 0,  # after the header
         schema=pa.schema([(name, pa.null()) for name in headers[0].names]),
         files=files,
-        stamps=[header.stamp for header in headers],
+        stamps=stamps,
         schemas=[],
         headers=headers,
     )
@@ -81,34 +85,33 @@ def _header_of(file: File) -> Header:
     """Read the names of the columns and their delimiter."""
     import pyarrow.csv as pa_csv
 
-    with reading(file.path, "CSV"):
-        stamp, pieces = file.stamp(), list[bytes]()
-        with file.open_unpacking() as stream:
-            while more := stream.read(1 << 16):
-                line, *rest = re.split(rb"[\r\n]", more, maxsplit=1)  # of Unix, Windows or classic Mac OS
-                pieces.append(line)
-                if rest:
-                    break
-                if sum(map(len, pieces)) > _LONGEST:
-                    raise SourceError(
-                        f"{file.path} begins with a line of more than {_LONGEST:,} bytes; "
-                        f'is it a text file? Wanted the names of columns there, as in "{_EXAMPLE}"'
-                    )
-        text = b"".join(pieces).decode("utf-8-sig", "backslashreplace")
-        if not text.strip():
-            raise SourceError(
-                f"{file.path} is empty, or begins with an empty line; "
-                f'wanted the names of columns there, as in "{_EXAMPLE}"'
-            )
-        delimiter = max(_DELIMITERS, key=text.count)  # a comma if there is no delimiter
-        buffer = pa.py_buffer(f"{text}\n".encode())
-        # by the parser that reads the rows, since parsers differ in how they read quotes
-        names = pa_csv.read_csv(
-            pa.BufferReader(buffer),
-            read_options=pa_csv.ReadOptions(use_threads=False, block_size=buffer.size),
-            parse_options=pa_csv.ParseOptions(delimiter=delimiter),
-        ).column_names
-    return Header(names, delimiter, text, stamp)
+    pieces = list[bytes]()
+    with file.open_unpacking() as stream:
+        while more := stream.read(1 << 16):
+            line, *rest = re.split(rb"[\r\n]", more, maxsplit=1)  # of Unix, Windows or classic Mac OS
+            pieces.append(line)
+            if rest:
+                break
+            if sum(map(len, pieces)) > _LONGEST:
+                raise SourceError(
+                    f"{file.path} begins with a line of more than {_LONGEST:,} bytes; "
+                    f'is it a text file? Wanted the names of columns there, as in "{_EXAMPLE}"'
+                )
+    text = b"".join(pieces).decode("utf-8-sig", "backslashreplace")
+    if not text.strip():
+        raise SourceError(
+            f"{file.path} is empty, or begins with an empty line; "
+            f'wanted the names of columns there, as in "{_EXAMPLE}"'
+        )
+    delimiter = max(_DELIMITERS, key=text.count)  # a comma if there is no delimiter
+    buffer = pa.py_buffer(f"{text}\n".encode())
+    # by the parser that reads the rows, since parsers differ in how they read quotes
+    names = pa_csv.read_csv(
+        pa.BufferReader(buffer),
+        read_options=pa_csv.ReadOptions(use_threads=False, block_size=buffer.size),
+        parse_options=pa_csv.ParseOptions(delimiter=delimiter),
+    ).column_names
+    return Header(names, delimiter, text)
 
 
 def is_number(text: str | bytes) -> bool:
@@ -138,11 +141,6 @@ class CsvFiles(OpenedFiles):
 
     def type_of(self, name: str) -> pa.DataType:  # noqa: ARG002 - a name may stand there twice
         return pa.null()
-
-    @property
-    def first_row(self) -> int:  # type: ignore[override]
-        """2 after the header of one file, 0 for several files."""
-        return 2 if len(self.files) == 1 else 0
 
     @property
     def _ids(self) -> set[str]:
@@ -212,7 +210,7 @@ class CsvFiles(OpenedFiles):
             elif self.types[name] == pa.null() != kind:
                 self.types[name] = kind if kind in tried else tried[-1]
         times = file.unpacks_to()
-        parsed = times * (header.stamp.size or 1) if is_all else header.block
+        parsed = times * (self.stamps[0].size or 1) if is_all else header.block
         return int(len(batch) * times * self.n_bytes / parsed), batch.nbytes / len(batch) + 4
 
     def _tried(self, name: str) -> tuple[pa.DataType, ...]:
@@ -282,7 +280,7 @@ class CsvFiles(OpenedFiles):
                 quoted_strings_can_be_null=False,
             ),
         )
-        with reading(file.path, "CSV"), file.unchanged(header.stamp):
+        with reading(file.path, "CSV"), file.unchanged(self.stamps[number]):
             try:
                 # not closed here: after an error pyarrow's threads may still read ahead of it, and would
                 # then read from the file that the system opens next under its number

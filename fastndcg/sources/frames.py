@@ -44,7 +44,6 @@ class GivenTable(Opened):
     hint: str = ""  # the end of the message about a missing column
     is_stream: bool = False
     can_be_read_again: bool = True
-    decoders: int = 1
 
     @property
     def is_small(self) -> bool:  # type: ignore[override]

@@ -115,7 +115,7 @@ class Files:
             cut = np.asarray(inside) - numbers
             found = np.unique(np.searchsorted(grouped.offsets, cut[~np.isin(cut, grouped.offsets)]) - 1)
         else:
-            codes = _codes_of(grouped)
+            codes = codes_of(grouped)
             if isinstance(numbers, int):
                 cuts = [0, *(end - numbers for end in inside), len(ids)]
                 file = np.repeat(np.arange(len(cuts) - 1, dtype=np.int32), np.diff(cuts))
@@ -127,14 +127,14 @@ class Files:
             return
         is_wanted = np.zeros(len(grouped.offsets) - 1, np.bool_)
         is_wanted[found] = True
-        wanted = np.flatnonzero(is_wanted[_codes_of(grouped)])
+        wanted = np.flatnonzero(is_wanted[codes_of(grouped)])
         self.left -= len(wanted)
         places = wanted + numbers if isinstance(numbers, int) else numbers[wanted]
         try:
             coded = combine(decode(self.read(np.sort(places))).dictionary_encode())
         except ColumnError:
             return  # not all files have it
-        codes, query = array_of(coded.indices, -1), _codes_of(grouped)[wanted[np.argsort(places)]]
+        codes, query = array_of(coded.indices, -1), codes_of(grouped)[wanted[np.argsort(places)]]
         keys = np.sort((query.astype(np.int64) * len(coded.dictionary) + codes)[codes >= 0])
         twice = keys[1:][keys[1:] == keys[:-1]]
         if len(twice):
@@ -148,7 +148,7 @@ class Files:
             )
 
 
-def _codes_of(grouped: Grouped) -> npt.NDArray[Any]:
+def codes_of(grouped: Grouped) -> npt.NDArray[Any]:
     """The number of each row's query."""
     if grouped.codes is not None:
         return grouped.codes

@@ -21,7 +21,7 @@ from fastndcg.common.progress import Task
 from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.joined import permissive_type
 from fastndcg.sources.lines import whole_lines
-from fastndcg.sources.opened import OpenedFiles
+from fastndcg.sources.opened import OpenedFiles, in_tables
 from fastndcg.sources.opening import Format, reading
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def open_files(paths: list[PathLike], files: list[File], threads: int) -> JsonFi
         format=JSON,
         paths=paths,
         threads=threads,
+        decoders=threads,
         schema=seen[0].schema,
         files=files,
         stamps=stamps,
@@ -88,10 +89,6 @@ class JsonFiles(OpenedFiles):
 
     is_exact = True
 
-    @property
-    def decoders(self) -> int:  # type: ignore[override]
-        return self.threads
-
     def size(self) -> tuple[int, float]:
         rows = self.ends[-1]
         return rows, sum(each.sizes[name] for each in self.seen for name in self.types) / max(rows, 1) + 4
@@ -100,7 +97,7 @@ class JsonFiles(OpenedFiles):
         file, stamp, seen = self.files[number], self.stamps[number], self.seen[number]
         schema = pa.schema([(name, self.types[name]) for name in names])
         if seen.tables and all(seen.schema.field(name).type == self.types[name] for name in names):
-            return iter([_parts_of(table.select(names), most) for table in seen.tables])
+            return iter([in_tables([table.select(names)], most) for table in seen.tables])
         size = min(_BLOCK, most * (1 + (stamp.size or 1) // max(seen.rows, 1)))
         return (_reader(file, block, schema, most) for block in _blocks(file, stamp, seen.lines, size))
 
@@ -109,12 +106,7 @@ def _reader(file: File, block: bytes, schema: pa.Schema, most: int) -> Reader:
     with reading(file.path, JSON.name):
         table = _parse(block, explicit_schema=schema, unexpected_field_behavior="ignore").select(schema.names)
         table.validate(full=True)
-    yield from _parts_of(table, most)
-
-
-def _parts_of(table: pa.Table, most: int) -> Reader:
-    for start in range(0, len(table), most):
-        yield table.slice(start, most)
+    yield from in_tables([table], most)
 
 
 def _look_through(file: File, stamp: Stamp, threads: int) -> Seen:

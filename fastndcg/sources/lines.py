@@ -22,7 +22,7 @@ from fastndcg.common.threads import processors
 from fastndcg.errors import SourceError
 from fastndcg.rankings.grouping import encode
 from fastndcg.sources.ahead import decoded_ahead
-from fastndcg.sources.opening import cannot_read, meter_of_call, open_unpacking, path_of
+from fastndcg.sources.opening import cannot_read, open_unpacking, path_of, tell_of_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -77,7 +77,7 @@ class Lines(NamedTuple):
 
     def line_of(self, row: int) -> int:
         """Line of a row in the file, from 1."""
-        return _line_of(self.skipped, row)
+        return line_of(self.skipped, row)
 
 
 class Block(NamedTuple):
@@ -90,12 +90,9 @@ class Block(NamedTuple):
     intents: pa.Array
     skipped: Array
 
-    def line_of(self, row: int) -> int:
-        """Line of a row in the block, from 1."""
-        return _line_of(self.skipped, row)
 
-
-def _line_of(skipped: Array, row: int) -> int:
+def line_of(skipped: Array, row: int) -> int:
+    """Line of a row, from 1, where lines before these rows were skipped."""
     return row + 1 + int(np.searchsorted(skipped, row, side="right"))
 
 
@@ -128,17 +125,16 @@ def read_lines(
         yield parse(block, form), block
 
     blocks, lines, last = list[Block](), 0, b""
-    meter, told = meter_of_call.get(), 0
+    tell, told = tell_of_bytes.get(), 0
     try:
         with stream, closing(decoded_ahead(readers(), threads or processors())) as found:
             for block, text in found:
                 blocks.append(block)
                 lines += len(block.values) + len(block.skipped)
                 last = text if len(block.values) else last
-                if meter is not None:
-                    now = told + len(text) if packed is None else packed.tell()
-                    meter.add(now - told)
-                    told = now
+                now = told + len(text) if packed is None else packed.tell()
+                tell(now - told)
+                told = now
     except (MalformedError, OverflowError) as error:
         raise refusal(path, form, error, lines) from None
     except OSError as error:
@@ -353,7 +349,7 @@ def _block(
                     raise ValueError
                 values[row] = float(number)
             except ValueError:
-                line = row + int((before <= row).sum())
+                line = line_of(before, row) - 1
                 reason = f'"{shown(number)}" is not a number'
                 raise MalformedError(line, data.split(b"\n")[line], reason) from None
     return Block(*_runs_of(of_queries), of_docs, values, of_intents, before)

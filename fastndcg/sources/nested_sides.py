@@ -206,8 +206,7 @@ def side_of_tuples(name: str, data: Iterable[Any], role: Role, *, intents: bool 
             f"{name} holds {type(error.obj).__name__} without {error.name}; "
             f"wanted tuples with query_id, doc_id and {role}"
         ) from None
-    side = side_of(name, _ids(name, "query", query), _ids(name, "document", doc), _numbers(name, value))
-    return side if intent is None else by_document(side, _ids(name, "intent", intent))
+    return _side_of_rows(name, query, doc, value, intent)
 
 
 def _side_of_intent_dicts(name: str, queries: Iterable[tuple[Any, Any]]) -> Side:
@@ -219,10 +218,16 @@ def _side_of_intent_dicts(name: str, queries: Iterable[tuple[Any, Any]]) -> Side
                     f"{name}[{query!r}][{document!r}] is a {type(grades).__name__}; "
                     "wanted a dict from intent to number"
                 )
-            rows += [(query, document, intent, grade) for intent, grade in grades.items()]
-    ids, documents, intents, grades = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
-    side = side_of(name, _ids(name, "query", ids), _ids(name, "document", documents), _numbers(name, grades))
-    return by_document(side, _ids(name, "intent", intents))
+            rows += [(query, document, grade, intent) for intent, grade in grades.items()]
+    return _side_of_rows(name, *(map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])))
+
+
+def _side_of_rows(
+    name: str, queries: list[Any], documents: list[Any], values: list[Any], intents: list[Any] | None
+) -> Side:
+    ids = _ids(name, "query", queries), _ids(name, "document", documents)
+    side = side_of(name, *ids, _numbers(name, values))
+    return side if intents is None else by_document(side, _ids(name, "intent", intents))
 
 
 def _ids(name: str, of: str, values: list[Any]) -> pa.Array:

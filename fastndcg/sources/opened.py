@@ -59,6 +59,8 @@ class Opened:
     format: Format
     paths: list[PathLike]  # as they were given, for messages
     threads: int
+    decoders: int = 1  # threads that decode several readers at once; with 0 the caller's does
+    first_row: int = 0  # the number of the first row in messages
     schema: pa.Schema  # names and types of columns; null where rows decide the type
     keys: Sequence[str] = ()  # columns that play a role only if no other fits
     columns: Columns = field(default_factory=Columns)
@@ -74,8 +76,6 @@ class Opened:
     can_be_read_again = True
     can_be_streamed = True
     n_files = 1
-    decoders = 1  # threads that decode several readers at once
-    first_row = 0  # the number of the first row in messages
 
     # ---- what a format says: `table`, or how large it is and its readers ----
 
@@ -169,12 +169,9 @@ class Opened:
                 rows.append(0)
                 yield from (counted(reader, file) for reader in each)
 
-        with Task("Reading", progress=progress):
-            if self.decoders <= 1:
-                tables = list(chain.from_iterable(readers()))
-            else:
-                with closing(decoded_ahead(readers(), self.decoders)) as decoded:
-                    tables = list(decoded)
+        threads = self.decoders if self.decoders > 1 else 0
+        with Task("Reading", progress=progress), closing(decoded_ahead(readers(), threads)) as decoded:
+            tables = list(decoded)
         self.ends[:] = np.cumsum(rows).tolist()
         schema = pa.schema([(name, self.types[name]) for name in names])
         return pa.concat_tables(tables) if tables else schema.empty_table()

@@ -129,6 +129,7 @@ def _open_lines(name: str, threads: int) -> RunFile:
         format=TREC,
         paths=[name],
         threads=threads,
+        decoders=threads,
         schema=pa.schema(types),
         columns=Columns(query="query", doc_id="document", relevance="score", score="score"),
         types=types,
@@ -144,10 +145,6 @@ class RunFile(OpenedFiles):
     """The lines of a run, as a table of ids and scores, or ranks."""
 
     form: Form
-
-    @property
-    def decoders(self) -> int:  # type: ignore[override]
-        return self.threads
 
     def size(self) -> tuple[int, float]:
         """Estimated from the first block."""
@@ -221,7 +218,7 @@ class RunFile(OpenedFiles):
             for block in blocks:
                 parsed = lines.parse(block, self.form)
                 if row < rows_before + len(parsed.values):
-                    return lines_before + parsed.line_of(row - rows_before)
+                    return lines_before + lines.line_of(parsed.skipped, row - rows_before)
                 rows_before += len(parsed.values)
                 lines_before += len(parsed.values) + len(parsed.skipped)
         return lines_before

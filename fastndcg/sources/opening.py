@@ -235,34 +235,27 @@ def naming(paths: Sequence[PathLike]) -> Iterator[None]:
 # ---- how far reading is ----
 
 
-class Meter:
-    """Bytes of files that have been read, as they lie on disk."""
-
-    def __init__(self, task: Task, paths: tuple[Any, ...]) -> None:
-        self._task, self.done, self.total = task, 0, 0
-        for path in paths:
-            with suppress(OSError, TypeError):  # reading it will say what is wrong
-                self.total += Path(path).stat().st_size
-
-    def add(self, size: int) -> None:
-        self.done = min(self.done + size, self.total)
-        self._task.advance(self.done, self.total)
-
-
-meter_of_call: ContextVar[Meter | None] = ContextVar("meter_of_call", default=None)
+# what to call with the bytes that were read of a file, as they lie on disk
+tell_of_bytes: ContextVar[Callable[[int], None]] = ContextVar("tell_of_bytes", default=lambda _: None)
 
 
 @contextmanager
 def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
     """Show how many bytes of these files are read, or call a function with them."""
+    done = total = 0
+    for path in paths:
+        with suppress(OSError, TypeError):  # reading it will say what is wrong
+            total += Path(path).stat().st_size
+
+    def tell(size: int) -> None:
+        nonlocal done
+        done = min(done + size, total)
+        task.advance(done, total)
+
     with Task("Reading", "bytes", progress) as task:
-        if not task.is_observed:
-            yield
-            return
-        meter = Meter(task, paths)
-        token = meter_of_call.set(meter)
+        token = tell_of_bytes.set(tell)
         try:
             yield
-            meter.add(meter.total)
+            tell(total)
         finally:
-            meter_of_call.reset(token)
+            tell_of_bytes.reset(token)

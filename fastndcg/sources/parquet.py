@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -17,10 +17,11 @@ from fastndcg.sources.footers import BYTES, PLACES, VALUES, read_footer
 from fastndcg.sources.joined import common_type
 from fastndcg.sources.opened import OfText, Opened
 from fastndcg.sources.opening import Format, naming, reading
-from fastndcg.sources.row_groups import How, Part, Span, read_steps
+from fastndcg.sources.row_groups import Part, Span, read_steps
+from fastndcg.sources.values import integers_if_written_so
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fastndcg.common.progress import Progress
     from fastndcg.sources.ahead import Reader
@@ -40,8 +41,9 @@ def open_files(paths: list[PathLike], files: list[File], threads: int) -> Parque
     keys = [key for key in files[0].partition if key not in schema.names]  # only in the names of folders
     ends = np.cumsum([part.footer.n_rows for part in parts]).tolist()
     return ParquetFiles(
-        format=PARQUET, paths=paths, threads=threads, schema=schema, keys=keys, parts=parts, ends=ends
-    )
+        format=PARQUET, paths=paths, threads=threads, decoders=threads, schema=schema, keys=keys, parts=parts,
+        ends=ends,
+    )  # fmt: skip
 
 
 def _part_of(file: File) -> Part:
@@ -59,16 +61,11 @@ PARQUET = Format("Parquet", (".parquet", ".parq", ".pq"), _BEGINS, _BEGINS, open
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetFiles(Opened):
-    """Parquet files and their footers; once columns are chosen, how to read these."""
+    """Parquet files and their footers."""
 
     parts: list[Part]
-    how: How = field(default_factory=lambda: How({}, frozenset()))
 
     is_exact = True
-
-    @property
-    def decoders(self) -> int:  # type: ignore[override]
-        return self.threads
 
     @property
     def n_files(self) -> int:  # type: ignore[override]
@@ -110,9 +107,10 @@ class ParquetFiles(Opened):
                     "write it in one way"
                 )
             if own:
-                types[name] = without_views(own[0][1] if len(own) == 1 else common_type(name, own))
+                types[name] = without_views(common_type(name, own))
             else:
-                types[name] = _partition_type(part.file.partition[name] for part in self.parts)
+                values = pa.array([part.file.partition[name] for part in self.parts], pa.string())
+                types[name] = integers_if_written_so(values).type
         return types
 
     def only(self, groups: Sequence[range]) -> Self:
@@ -130,9 +128,8 @@ class ParquetFiles(Opened):
         repeated = () if in_lists else (*columns.id_columns, *columns.keep, *words)
         encoded = {name for name in repeated if name is not None and is_text(types[name])}
         encoded |= {name for name in types if name in self.keys}
-        kinds = {name: pa.dictionary(pa.int32(), types[name]) for name in encoded}
-        how = How(types | kinds, frozenset(encoded))
-        return replace(self, columns=columns, types=how.types, encoded=how.encoded, how=how)
+        types |= {name: pa.dictionary(pa.int32(), types[name]) for name in encoded}
+        return replace(self, columns=columns, types=types, encoded=frozenset(encoded))
 
     def size(self) -> tuple[int, float]:
         """The size of a row is estimated from the first row groups."""
@@ -166,7 +163,7 @@ class ParquetFiles(Opened):
                 yield Span(part, range(start, part.groups.stop), rows)
 
     def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
-        yield (read_steps(self.how, span, list(names), most) for span in self._spans(most))
+        yield (read_steps(self.types, span, list(names), most) for span in self._spans(most))
 
     def table(
         self,
@@ -175,24 +172,23 @@ class ParquetFiles(Opened):
         progress: Progress = None,
     ) -> pa.Table:
         """The named columns of all files: spans, or columns of spans, are tasks of several threads."""
-        how = self.how
-        if list(how.types) != list(names):
+        types = self.types
+        if list(types) != list(names):
             types = self.types_of(names)
-            texts = {name for name in names[:1] if is_text(types[name])}
-            kinds = {name: pa.dictionary(pa.int32(), types[name]) for name in texts}
-            how = How(types | kinds, frozenset(texts))
+            types |= {
+                name: pa.dictionary(pa.int32(), types[name]) for name in names[:1] if is_text(types[name])
+            }
+        coded = {name for name, kind in types.items() if pa.types.is_dictionary(kind)}
         total = self.ends[-1]
         share = total // self.threads
         most, shorter = (min(max(n, _FEWEST_ROWS), _MOST_ROWS) for n in (share * len(names), share))
         spans = list(self._spans(most))
         if len(spans) >= 2 * self.threads:
-            tasks = [(how, span, list(names)) for span in spans]
+            tasks = [(types, span, list(names)) for span in spans]
         else:
             # columns are separate tasks if spans would leave threads idle; texts take as long as the others
-            short = list(self._spans(shorter)) if how.encoded else []
-            tasks = [
-                (how, span, [name]) for name in names for span in (short if name in how.encoded else spans)
-            ]
+            short = list(self._spans(shorter)) if coded else []
+            tasks = [(types, span, [name]) for name in names for span in (short if name in coded else spans)]
         chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
         done = 0
         with Task("Reading", "rows", progress) as task:
@@ -204,7 +200,7 @@ class ParquetFiles(Opened):
                 task.advance(done // len(names), total)
         for name in {*self.columns.id_columns, self.columns.relevance, self.columns.score} & {*names}:
             chunks[name] = self._joined(chunks[name])
-        return pa.table({name: pa.chunked_array(chunks[name], how.types[name]) for name in names})
+        return pa.table({name: pa.chunked_array(chunks[name], types[name]) for name in names})
 
     def _joined(self, chunks: list[pa.Array]) -> list[pa.Array]:
         """Numbers in one chunk, as scoring takes them, copied by all threads: one thread, for which it is new
@@ -225,27 +221,20 @@ class ParquetFiles(Opened):
 
     def rows_of(self, name: str, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
         """Ascending rows of a column; only row groups that have some of them are read."""
-        how = How(self.types_of([name]), frozenset())
+        types = self.types_of([name])
         tasks, taken, end = [], [], 0
         for span in self._spans(1):
             start, end = end, end + span.rows
             first, stop = np.searchsorted(rows, (start, end))
             if first < stop:
-                tasks.append((how, span, [name]))
+                tasks.append((types, span, [name]))
                 taken.append(pa.array(rows[first:stop] - start))
         columns = in_threads(_read, tasks, self.threads)
         found = [column.take(places) for (column,), places in zip(columns, taken, strict=True)]
-        return pa.chunked_array([chunk for each in found for chunk in each.chunks], how.types[name])
+        return pa.chunked_array([chunk for each in found for chunk in each.chunks], types[name])
 
 
-def _read(task: tuple[How, Span, list[str]]) -> list[pa.ChunkedArray]:
+def _read(task: tuple[Mapping[str, pa.DataType], Span, list[str]]) -> list[pa.ChunkedArray]:
     """The named columns of a span."""
     (table,) = read_steps(*task, task[1].rows)  # to its end, where the file is looked at again
     return list(table.columns)
-
-
-def _partition_type(values: Iterable[str | None]) -> pa.DataType:
-    def is_integer(text: str) -> bool:
-        return text.removeprefix("-").isdecimal() and str(int(text)) == text and -(2**63) <= int(text) < 2**63
-
-    return pa.int64() if all(value is None or is_integer(value) for value in values) else pa.string()

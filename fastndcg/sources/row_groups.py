@@ -14,7 +14,7 @@ from fastndcg.sources.opening import reading
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.footers import Footer
@@ -45,15 +45,8 @@ class Span(NamedTuple):
     rows: int
 
 
-class How(NamedTuple):
-    """How columns are read."""
-
-    types: dict[str, pa.DataType]  # dictionaries included
-    encoded: frozenset[str]  # columns read as dictionaries though they are none
-
-
-def read_steps(how: How, span: Span, names: list[str], most: int) -> Reader:
-    """The named columns of a span, in tables of at most `most` rows.
+def read_steps(types: Mapping[str, pa.DataType], span: Span, names: list[str], most: int) -> Reader:
+    """The named columns of a span, as these types, in tables of at most `most` rows.
 
     Raises `SourceError` where the file is no longer the file that was found.
     """
@@ -66,7 +59,7 @@ def read_steps(how: How, span: Span, names: list[str], most: int) -> Reader:
     ):
         stored = [name for name in names if part.type_of(name) is not None]
         none = pa.table([pa.nulls(span.rows)], [""])  # where folders have all columns
-        tables = in_tables(_decode(how, span, source, stored, most) if stored else [none], most)
+        tables = in_tables(_decode(types, span, source, stored, most) if stored else [none], most)
         done = 0
 
         def step(table: pa.Table) -> pa.Table:
@@ -77,8 +70,8 @@ def read_steps(how: How, span: Span, names: list[str], most: int) -> Reader:
                 if name in stored:
                     column = table[name]
                 else:
-                    column = _partition_column(part.file.partition[name], len(table), how.types[name])
-                columns[name] = _cast(column, how.types[name])
+                    column = _partition_column(part.file.partition[name], len(table), types[name])
+                columns[name] = _cast(column, types[name])
             return pa.table(columns)
 
         yield from map(step, tables)  # a loop would keep each table while the next one is read
@@ -86,23 +79,29 @@ def read_steps(how: How, span: Span, names: list[str], most: int) -> Reader:
             raise pa.ArrowInvalid(f"its columns have {done:,} rows where its footer says {span.rows:,}")
 
 
-def _decode(how: How, span: Span, source: pa.NativeFile, names: list[str], most: int) -> Iterator[pa.Table]:
+def _decode(
+    types: Mapping[str, pa.DataType], span: Span, source: pa.NativeFile, names: list[str], most: int
+) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq
 
-    buffer = 0 if span.rows <= most else _BUFFER
+    part, buffer = span.part, 0 if span.rows <= most else _BUFFER
 
     def open_file(encoded: Collection[str]) -> pq.ParquetFile:
         return pq.ParquetFile(
             source,
-            metadata=span.part.footer.metadata,
+            metadata=part.footer.metadata,
             read_dictionary=encoded,
-            pre_buffer=not (span.part.file.is_local or buffer),
+            pre_buffer=not (part.file.is_local or buffer),
             buffer_size=buffer,
             page_checksum_verification=True,  # where the writer left checksums
         )
 
+    of_texts = {
+        name for name in names
+        if pa.types.is_dictionary(types[name]) and not pa.types.is_dictionary(part.type_of(name))
+    }  # fmt: skip
     # of other encodings pyarrow makes no dictionary
-    encoded = {name for name in names if name in how.encoded and span.part.footer.is_coded(name)}
+    encoded = {name for name in of_texts if part.footer.is_coded(name)}
     file, grown = open_file(encoded), set[str]()
     if not buffer:
         yield _checked(file.read_row_groups(list(span.groups), columns=names, use_threads=False))
@@ -142,19 +141,9 @@ def _checked(table: pa.Table) -> pa.Table:
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    if column.type == kind:
-        return column
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
         return column.cast(kind.value_type).dictionary_encode()
-    if pa.types.is_dictionary(kind):
-        chunks = [
-            pa.DictionaryArray.from_arrays(
-                chunk.indices.cast(kind.index_type), chunk.dictionary.cast(kind.value_type)
-            )
-            for chunk in column.chunks
-        ]
-        return pa.chunked_array(chunks, kind)
-    return column.cast(kind)
+    return column if column.type == kind else column.cast(kind)
 
 
 def _partition_column(value: str | None, rows: int, kind: pa.DataType) -> pa.ChunkedArray:

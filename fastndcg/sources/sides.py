@@ -14,7 +14,6 @@ from fastndcg.common.arrow_types import (
     column_of,
     combine,
     decode,
-    has_offsets,
     is_binary,
     places_of,
     plain,
@@ -32,7 +31,7 @@ from fastndcg.errors import (
     Step,
 )
 from fastndcg.rankings.blame import BY_ROW, Blame, shown
-from fastndcg.rankings.grouping import encode, id_column, numbers_of
+from fastndcg.rankings.grouping import group_rows
 from fastndcg.rankings.intents import IntentGrades
 from fastndcg.sources.arrow import columns_of_queries
 from fastndcg.sources.columns import (
@@ -45,6 +44,7 @@ from fastndcg.sources.columns import (
     named_columns,
     normalised,
 )
+from fastndcg.sources.joined import codes_of
 from fastndcg.sources.lines import INTENTS, QRELS, RANKED, RUN, read_lines
 from fastndcg.sources.opening import path_of
 from fastndcg.sources.values import grades_in, integers_if_written_so, nulls_in, numbers_in, scores_in, whole
@@ -125,22 +125,9 @@ def side_of(
     values: Array,
     numbers: int | Array = 0,
 ) -> Side:
-    """A side from columns. Where rows of a query stand together, only the first of each run is looked up."""
-    import pyarrow.compute as pc
-
-    ids = combine(query)
-    if pa.types.is_integer(ids.type) or has_offsets(ids.type):
-        runs = pc.run_end_encode(ids, run_end_type=pa.int64())
-        if 2 * len(runs.values) > len(ids):
-            ids = encode(ids)
-        else:
-            found, lengths = encode(runs.values), np.diff(array_of(runs.run_ends), prepend=0)
-            indices = pa.array(np.repeat(array_of(found.indices), lengths), pa.int32())
-            ids = pa.DictionaryArray.from_arrays(indices, found.dictionary)
-    ids = id_column(ids)
-    coded = numbers_of(ids)
-    codes = coded.codes.astype(np.int64, copy=False)
-    queries = ids.dictionary.take(ids.indices.take(pa.array(coded.first_rows)))
+    """A side from columns."""
+    grouped = group_rows(query if isinstance(query, pa.ChunkedArray) else pa.chunked_array([query]))
+    codes, queries = codes_of(grouped).astype(np.int64, copy=False), combine(decode(grouped.query_ids))
     blame = Blame(numbers=numbers)
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {blame.number(row)}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +48,7 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) ->
     if column.null_count:
         raise nulls_in(name, column, blame, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
     if pa.types.is_decimal(kind):
-        return join_arrays([_undecimal(name, chunk) for chunk in column.chunks], np.float64)
+        return np.concatenate([_undecimal(name, chunk) for chunk in column.chunks] or [np.empty(0)])
     if not (is_number(kind) or pa.types.is_boolean(kind)):
         first = f", beginning with {shown(column[0])}" if len(column) else ""
         raise InputTypeError(
@@ -196,7 +196,7 @@ def flags_in(name: str, column: pa.ChunkedArray, blame: Blame) -> Array:
         )
     if column.null_count:
         raise nulls_in(name, column, blame, ". Write False for unjudged documents.")
-    return join_arrays([array_of(chunk) for chunk in column.chunks], np.bool_)
+    return array_of(column) if len(column) else np.empty(0, np.bool_)
 
 
 def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -263,12 +263,6 @@ def doc_ids_in(name: str, column: pa.ChunkedArray, blame: Blame) -> pa.ChunkedAr
     if column.null_count:
         raise nulls_in(name, column, blame, ". Drop those rows or name their documents.")
     return column.cast(pa.int64()) if pa.types.is_null(column.type) else with_long_offsets(column)
-
-
-def join_arrays(arrays: Sequence[Array], dtype: npt.DTypeLike) -> Array:
-    if len(arrays) == 1:
-        return arrays[0]
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype)
 
 
 # ---- messages ----

@@ -140,9 +140,9 @@ def test_steps_of_any_length(tmp_path_factory, step, page, seed, text):
     pq.write_table(table, path, data_page_size=page, row_group_size=701, dictionary_pagesize_limit=300)
     opened = open_path(parquet.PARQUET, path, 1).choose(Roles())
     for span in opened._spans(1500):
-        steps = list(row_groups.read_steps(opened.how, span, opened.columns.names, step))
+        steps = list(row_groups.read_steps(opened.types, span, opened.columns.names, step))
         assert [len(each) for each in steps[:-1]] == [step] * (len(steps) - 1)
-        (whole,) = row_groups.read_steps(opened.how, span, opened.columns.names, span.rows)
+        (whole,) = row_groups.read_steps(opened.types, span, opened.columns.names, span.rows)
         for name in whole.column_names:
             assert [v for each in steps for v in each[name].to_pylist()] == whole[name].to_pylist()
 
