@@ -43,7 +43,7 @@ from dask.dataframe import from_delayed
 from fastndcg.adapters import parcels
 from fastndcg.adapters.engines import Engine
 from fastndcg.common.arrow_types import is_number, is_text
-from fastndcg.sources.frames import table_of
+from fastndcg.sources.frames import source_of
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
@@ -69,7 +69,7 @@ class Dask(Engine["DataFrame"]):
         ]
         sample = df[objects].head(1, npartitions=-1, compute=True) if objects else meta
         kinds = [
-            table_of(sample if name in objects else meta, [name]).schema.field(0).type
+            source_of(sample if name in objects else meta).table([name]).schema.field(0).type
             for name in meta.columns
         ]
         return pa.schema(list(zip(map(str, meta.columns), kinds, strict=True)))
@@ -166,7 +166,7 @@ def _has_unknown(dtype: Any) -> bool:
 
 def _of_partition(frame: pd.DataFrame, names: list[str], function: Make) -> list[pa.Table]:
     # without rows, the types of columns of objects, such as lists, are unknown
-    return list(function([table_of(frame, names)] if len(frame) else []))
+    return list(function([source_of(frame).table(names)] if len(frame) else []))
 
 
 def _listed(function: Make, part: Any) -> list[pa.Table]:

@@ -264,9 +264,9 @@ class Rankings(Value):
         >>> Rankings.from_arrow(table)
         Rankings(2 queries, 3 documents, relevance int64, scores float64)
         """
-        from fastndcg.sources.frames import rankings_from_arrow
+        from fastndcg.sources.frames import source_of
 
-        return rankings_from_arrow(data, Roles.of(roles, "from_arrow"))
+        return source_of(data).choose(Roles.of(roles, "from_arrow")).read()
 
     @classmethod
     @with_roles_of_both

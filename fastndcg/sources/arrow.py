@@ -54,8 +54,6 @@ def rankings_from_table(
     Where the table is a part of something larger, `numbers` has the number that each of its rows has there,
     for messages and for ids that are row numbers: an array, or that of the first row. `grouped` spares
     grouping rows a second time. `files` are checked for doubled documents.
-
-    Raises as `rankings_from_arrow` does.
     """
     names = columns.relevance, columns.score
     listed = [name for name in names if is_list(table.schema.field(name).type)]

@@ -201,10 +201,7 @@ def _damage_error(what: str) -> pa.ArrowInvalid:
 
 
 def _parsed(data: bytes, at: int, kind: int, depth: int = 0, *, in_list: bool = False) -> tuple[Any, int]:
-    """A value, and its end: an integer, a list of values, or a `_Structure`; None for others.
-
-    Raises `ArrowInvalid`, or `IndexError` past the data.
-    """
+    """A value, and its end: an integer, a list of values, or a `_Structure`; None for others."""
     if kind in _INTEGERS:
         byte = data[at]
         number, at = (byte, at + 1) if byte < 128 else _unsigned(data, at)

@@ -52,8 +52,6 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
 
     `has_rank` is True for a run, False for judgments, and None for a file with grades and scores.
 
-    Raises `SourceError` for an unsupported format.
-
     >>> format_of("a.txt", b"qid,label,score\n").name, format_of("a.csv", b"PAR1").name
     ('CSV', 'Parquet')
     >>> format_of("a.tsv", b"301\t0\tFT911-1\t2\n", has_rank=False).name

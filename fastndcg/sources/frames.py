@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,10 +20,8 @@ from fastndcg.sources.opening import Format
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
-    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.ahead import Reader
-    from fastndcg.sources.columns import Columns, Roles
-    from fastndcg.typing import Path as PathLike
+    from fastndcg.sources.columns import Columns
 
 
 _ROWS = 1 << 18  # of a table of a stream: small batches are put together
@@ -35,9 +33,6 @@ class GivenTable(Opened):
     """A table that a caller gives, of which no column is converted yet."""
 
     format: Format = Format("a table")  # noqa: RUF009 - a tuple
-    paths: list[PathLike] = field(default_factory=list)
-    threads: int = 1
-    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))  # types are found column by column
     given_names: Sequence[str]
     find_type: Callable[[str], pa.DataType]
     open: Callable[[list[str]], Iterable[pa.Table]]  # the named columns, in one table or more
@@ -98,26 +93,6 @@ def _width(kind: pa.DataType) -> int:
         return _LIST if is_list(kind) else _TEXT
 
 
-def rankings_from_arrow(data: Any, roles: Roles, *, with_doc_id: bool = False) -> Rankings:
-    """What `Rankings.from_arrow` does; `with_doc_id` reads document ids by a usual name where they are not
-    named.
-
-    >>> from fastndcg.sources.columns import Roles
-    >>> rankings_from_arrow({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}, Roles()).offsets
-    array([0, 2, 3])
-    """
-    return source_of(data).choose(roles, with_doc_id=with_doc_id).read()
-
-
-def table_of(data: Any, names: Sequence[str]) -> pa.Table:
-    """The named columns of a table of any kind; in one of pandas NaN stays NaN, where pyarrow would take it
-    for null.
-
-    Raises as `rankings_from_arrow` does.
-    """
-    return source_of(data).table(list(names))
-
-
 def is_table(data: Any) -> bool:
     """Whether an iterable is a table, not a list of rows."""
     pandas = sys.modules.get("pandas")
@@ -130,7 +105,14 @@ def is_table(data: Any) -> bool:
 
 
 def source_of(data: Any) -> GivenTable:
-    """A table of any library. Raises `InputTypeError` for what is none."""
+    """A table of any library; in one of pandas NaN stays NaN, where pyarrow would take it for null.
+
+    Raises `InputTypeError` for what is none.
+
+    >>> from fastndcg.sources.columns import Roles
+    >>> source_of({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}).choose(Roles()).read().offsets
+    array([0, 2, 3])
+    """
     pandas, dataset, polars, duckdb = map(sys.modules.get, ("pandas", "pyarrow.dataset", "polars", "duckdb"))
     if isinstance(data, pa.Table):
         return _of_schema(data.schema, lambda names: [data.select(names)])

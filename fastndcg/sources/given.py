@@ -66,22 +66,15 @@ def open_any(data: Any, threads: int | None = None, *, named: bool = False) -> O
 
 
 def rankings_or_stream(
-    data: Any,
-    roles: Roles,
-    *,
-    threads: int | None = None,
-    with_doc_id: bool = False,
-    in_memory: int = IN_MEMORY,
+    data: Any, roles: Roles, *, threads: int | None = None, with_doc_id: bool = False
 ) -> Rankings | RankingsStream:
-    """Return the rankings of a table or of files, or a stream if the files have more than `in_memory` bytes,
+    """Return the rankings of a table or of files, or a stream if the files have more than `IN_MEMORY` bytes,
     or if it is not known how many a lazy table has.
-
-    Raises as `read_parquet`, `read_csv` and `Rankings.from_arrow` do.
     """
     if isinstance(data, Mapping):
         _refuse_several(data)
     chosen = open_any(data, threads).choose(roles, with_doc_id=with_doc_id)
-    return scan_if_large(chosen, threads, in_memory) or chosen.read()
+    return scan_if_large(chosen, threads, IN_MEMORY) or chosen.read()
 
 
 def _refuse_several(data: Mapping[Any, Any]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -162,12 +162,7 @@ class SeenKeys:
 
 # ---- rows on disk ----
 
-
-class _Segment(NamedTuple):
-    """Rows of one part, in the file: a batch of rows, and one of the ids whose codes these have, if any."""
-
-    start: int
-    sizes: list[int]
+_Segment = tuple[int, list[int]]
 
 
 class Spill:
@@ -178,6 +173,8 @@ class Spill:
 
     def __init__(self, n_parts: int, expected: int) -> None:
         self._expected = expected
+        # for each part, where batches begin in the file, and the bytes of each: rows, and the ids whose codes
+        # these have, if any
         self._segments: list[list[_Segment]] = [[] for _ in range(n_parts)]
         self._schema = pa.schema([])
         self._coded: int | None = None  # the column that is a dictionary
@@ -228,7 +225,7 @@ class Spill:
                     for piece in pieces:
                         self._file.write(piece)
                     sizes = [piece.size for piece in pieces]
-                    self._segments[part].append(_Segment(self._end, sizes))
+                    self._segments[part].append((self._end, sizes))
                     self._end += sum(sizes)
         except OSError as error:
             raise self._refusal(error) from None

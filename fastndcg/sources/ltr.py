@@ -7,7 +7,7 @@ comments are ignored.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -132,7 +132,6 @@ class LetorFile(Opened):
     """A LETOR file and the source of its scores, which are read whole."""
 
     format: Format = LETOR
-    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     scores: str
     score_column: str | None
 

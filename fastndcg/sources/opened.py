@@ -57,11 +57,12 @@ class Opened:
     """Files of one format, or a table in memory. Once columns are chosen, only these are read."""
 
     format: Format
-    paths: list[PathLike]  # as they were given, for messages
-    threads: int
+    paths: list[PathLike] = field(default_factory=list)  # as they were given, for messages
+    threads: int = 1
     decoders: int = 1  # threads that decode several readers at once; with 0 the caller's does
     first_row: int = 0  # the number of the first row in messages
-    schema: pa.Schema  # names and types of columns; null where rows decide the type
+    # names and types of columns; null where rows decide the type
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     keys: Sequence[str] = ()  # columns that play a role only if no other fits
     columns: Columns = field(default_factory=Columns)
     types: dict[str, pa.DataType] = field(default_factory=dict)  # as which the chosen columns are read

@@ -114,10 +114,7 @@ class Held(str):  # noqa: SLOT000 - what is read is kept
 
 
 def open_unpacking(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
-    """A stream of the file's unpacked bytes; and the packed file, if it is one.
-
-    Raises `SourceError` where the file cannot be opened.
-    """
+    """A stream of the file's unpacked bytes; and the packed file, if it is one."""
     try:
         if isinstance(path, Held):
             return unpack(path.open_input_file(path))

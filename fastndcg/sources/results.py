@@ -67,11 +67,7 @@ def _measures_of(schema: pa.Schema, roles: Roles, *, in_text: bool = False) -> l
 
 
 def read_results(stored: Stored, wanted: list[Measure]) -> dict[str | None, Scores]:
-    """Scores of the wanted measures by the name of their run; the name is None if results have no runs.
-
-    Raises `SourceError` or `InputError` for files that cannot be read or have no rows, ids that are null or
-    repeated and invalid weights, and `MeasureError` for a measure that was not stored.
-    """
+    """Scores of the wanted measures by the name of their run; the name is None if results have no runs."""
     path, names = stored.path, [str(measure) for measure in stored.measures]
     for measure in wanted:
         if measure not in stored.measures:

@@ -46,10 +46,7 @@ class Span(NamedTuple):
 
 
 def read_steps(types: Mapping[str, pa.DataType], span: Span, names: list[str], most: int) -> Reader:
-    """The named columns of a span, as these types, in tables of at most `most` rows.
-
-    Raises `SourceError` where the file is no longer the file that was found.
-    """
+    """The named columns of a span, as these types, in tables of at most `most` rows."""
     part = span.part
     # not memory-mapped: it spared 3 to 7 %, and a file cut short meanwhile would kill the process
     with (

@@ -136,10 +136,7 @@ def scan_large_runs(
     threads: int | None = None,
     memory: int | None = None,
 ) -> dict[P, RunStream]:
-    """Streams of the runs that take over `memory` bytes, 1 GiB by default, if they are read at once.
-
-    Raises as `scan_qrels_run` does.
-    """
+    """Streams of the runs that take over `memory` bytes, 1 GiB by default, if they are read at once."""
     limit = IN_MEMORY if memory is None else memory
     each = {run: open_if_large(run, roles, threads_ahead(threads), limit) for run in runs}
     large = {run: opened for run, opened in each.items() if opened is not None}

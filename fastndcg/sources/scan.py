@@ -62,15 +62,13 @@ class FileStream(RankingsStream):
         self._memory = bytes_of(memory)
         self._in_memory = in_memory  # bytes of rows in any order that are ordered in memory at least
         self._opened, self.columns = opened, opened.columns
-        self._paths, self._progress = opened.paths, progress
+        self._progress = progress
         self._decoders = min(opened.decoders, threads)
         # scoring with several threads on cores that also decode was a third slower than with one thread
         self._scoring_threads = max(1, pa.cpu_count() - threads)
-        with naming(self._paths):
+        with naming(self._opened.paths):
             self.n_rows, self._per_row = opened.size()
             self._files = opened.files_to_check() if opened.is_exact and len(opened.ends) > 1 else None
-        self._ends_at = self.n_rows if opened.is_exact else None
-        self._first_row = opened.first_row
         self._known_grouped = self._is_lists
         self._settled = opened.is_exact or opened.is_stream  # whether the types fit all rows
         self._begun: Generator[tuple[int, pa.Table], None, None] | None = None  # by a look at the first rows
@@ -171,7 +169,8 @@ class FileStream(RankingsStream):
                 ids = ids if continues else pa.concat_arrays([begun_id, ids])
             done = first_row + len(table)
             rows = pa.concat_tables([*begun, table], promote_options="default")
-            end = len(ids) if done == self._ends_at else len(ids) - 1
+            is_end = self._opened.is_exact and done == self.n_rows
+            end = len(ids) if is_end else len(ids) - 1
             if end:
                 queries = Grouped(ids[:end], offsets[: end + 1])
                 yield rows.slice(0, int(offsets[end])), done - len(rows), queries
@@ -236,8 +235,8 @@ class FileStream(RankingsStream):
                 if not len(table):
                     continue
                 table = self._with_categories(table)
-                with naming(self._paths):
-                    grouped = grouped_rows(table, self.columns, rows + self._first_row)
+                with naming(self._opened.paths):
+                    grouped = grouped_rows(table, self.columns, rows + self._opened.first_row)
                 yield oddities.add(self._part(table, rows, grouped)), rows[grouped.first_rows]
                 done += len(table)
                 self._tell(done // 2)
@@ -281,8 +280,8 @@ class FileStream(RankingsStream):
             spill = stack.enter_context(Spill(n_parts, int(self._per_row + 8) * self.n_rows))
             for numbers, table in tables:
                 if len(table):
-                    with naming(self._paths):
-                        ids = checked_ids(table, self.columns, numbers + self._first_row)
+                    with naming(self._opened.paths):
+                        ids = checked_ids(table, self.columns, numbers + self._opened.first_row)
                     spill.add(self._to_set_aside(table), ids, numbers)
                 done += len(table)
                 self._tell(done // 2)
@@ -343,8 +342,8 @@ class FileStream(RankingsStream):
     def _rankings(
         self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
     ) -> Rankings:
-        numbers = numbers + self._first_row
-        with naming(self._paths):
+        numbers = numbers + self._opened.first_row
+        with naming(self._opened.paths):
             return rankings_from_table(
                 table,
                 self.columns,

@@ -224,8 +224,6 @@ def read_qrels_runs(
 ) -> Iterator[tuple[Rankings, Taken | None, Taken | None]]:
     """What `read_qrels_run` returns for each run, of judgments that are read once; and the columns taken of
     both, where they have some.
-
-    Raises as it does.
     """
     check_options(missing, ties)
     check_threads(threads)

@@ -65,10 +65,7 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) ->
 def grades_in(
     columns: Columns, column: pa.ChunkedArray, blame: Blame
 ) -> tuple[Array, npt.NDArray[np.bool_] | None]:
-    """Grades as numbers (0 for unjudged documents), and which documents have one; None if all must have one.
-
-    Raises as `rankings_from_arrow` does, and `InputError` for a word without a grade.
-    """
+    """Grades as numbers (0 for unjudged ones), and which documents have one; None if all must have one."""
     name, column = columns.relevance, plain(column)
     if isinstance(columns.grades, Mapping):
         column = _grades_of_words(name, column, columns.grades, blame)
@@ -141,8 +138,6 @@ def with_nulls_as_nan(
     name: str, column: pa.ChunkedArray, numbers_of: Callable[[pa.ChunkedArray], Array]
 ) -> Array:
     """A column of numbers as floats, NaN where it is null; `numbers_of` makes an array of those that are not.
-
-    Raises `InputError` for integers that float64 cannot tell apart.
 
     >>> with_nulls_as_nan("score", pa.chunked_array([[3, None]]), lambda column: column.to_numpy())
     array([ 3., nan])

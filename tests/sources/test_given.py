@@ -191,12 +191,13 @@ def test_one_column_says_the_order():
         fn.evaluate(LONG, "RR", ascending=1)
 
 
-def test_large_files_are_read_a_part_at_a_time(tmp_path):
+def test_large_files_are_read_a_part_at_a_time(tmp_path, monkeypatch):
     from fastndcg.sources import given
 
     path = given_in("parquet", tmp_path)
     whole = fn.evaluate(path, "nDCG")
-    stream = given.rankings_or_stream(path, Roles(), in_memory=1)
+    monkeypatch.setattr(given, "IN_MEMORY", 1)
+    stream = given.rankings_or_stream(path, Roles())
     assert isinstance(stream, fn.RankingsStream)
     assert fn.evaluate(stream, "nDCG").values.tobytes() == whole.values.tobytes()
 
