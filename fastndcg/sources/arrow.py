@@ -292,4 +292,8 @@ def _split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int6
     import pyarrow.compute as pc
 
     values = pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type)
+    if pa.types.is_large_list(kind) and column.num_chunks == 1:
+        offsets = array_of(column.chunk(0).offsets)
+        if offsets[0] == 0:  # not copied
+            return offsets, values
     return offsets_from(array_of(pc.list_value_length(column))), values

@@ -314,10 +314,7 @@ def find_column(
     if given is not None:
         return check_column(names, role, given)
     every = fitting(names, role)
-    found = [name for name in every if name not in second_choice] or every
-    if len(found) == 1:
-        return found[0]
-    distinct = list(dict.fromkeys(found))
+    distinct = list(dict.fromkeys([name for name in every if name not in second_choice] or every))
     if len(distinct) == 1:
         return check_column(names, role, distinct[0])
     if distinct:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import in_runs
 from fastndcg.errors import ColumnError, SourceError
 from fastndcg.sources.columns import Columns
-from fastndcg.sources.opened import OfText, OpenedFiles
+from fastndcg.sources.opened import OfText, OpenedFiles, in_tables
 from fastndcg.sources.opening import Format, reading
 from fastndcg.sources.streams import ReadAgainError
 from fastndcg.sources.values import WORDS, integers_if_written_so
@@ -227,22 +227,15 @@ class CsvFiles(OpenedFiles):
         yield self._reader(number, names, min(most, _ROWS))
 
     def _reader(self, number: int, names: Sequence[str], most: int) -> Reader:
-        batches, rows = list[pa.RecordBatch](), 0
         block = next(iter(self.block), None)
+        batches = self._parse(number, names, self._parsed_types(), block, threads=self.threads > 1)
+        tables = (pa.Table.from_batches([each]) for each in batches)
         try:
-            for batch in self._parse(number, names, self._parsed_types(), block, threads=self.threads > 1):
-                batches.append(batch)
-                rows += len(batch)
-                if rows >= most:
-                    yield self._table_of(batches)
-                    batches, rows = [], 0
+            yield from map(self._with_ids, in_tables(tables, most))
         except MalformedError as error:
             raise self._misfit(number, names, error) from None
-        if batches:
-            yield self._table_of(batches)
 
-    def _table_of(self, batches: list[pa.RecordBatch]) -> pa.Table:
-        table = pa.Table.from_batches(batches)
+    def _with_ids(self, table: pa.Table) -> pa.Table:
         for name in self._ids & set(table.column_names):
             if self.types[name] == pa.int64():
                 ids = _as_integers(table[name])

@@ -157,7 +157,8 @@ def stream_of(data: Any) -> GivenTable:
                 f"data is a {_type_name(given)}, which can be read once, and its rows have been read; {ANEW}"
             )
         opened[:] = [given]
-        return _of_parts(iter(given)) if _is_parts(given) else source_of(given)
+        is_parts = isinstance(given, Iterator | list | tuple) and not is_table(given)
+        return _of_parts(iter(given)) if is_parts else source_of(given)
 
     first = make()
     waiting = [first]
@@ -172,10 +173,6 @@ def stream_of(data: Any) -> GivenTable:
 
     is_once = not is_function and isinstance(data, Iterator)
     return replace(first, open=tables, is_stream=True, can_be_read_again=not is_once)
-
-
-def _is_parts(data: Any) -> bool:
-    return isinstance(data, Iterator | list | tuple) and not is_table(data)
 
 
 def _of_parts(parts: Iterator[Any]) -> GivenTable:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of, column_of, combine, has_wide_codes, is_list
+from fastndcg.common.arrow_types import array_of, column_of, combine, has_wide_codes, is_binary, is_list
 from fastndcg.errors import InputError, SourceError
 from fastndcg.kernels.reading.ids import _FIRST_BYTES
 from fastndcg.rankings.grouping import SECRET, runs_of, text_of
@@ -332,8 +332,7 @@ def keys_of(ids: pa.Array, secret: np.uint64 = _NO_SECRET) -> UInt64:
     if pa.types.is_temporal(kind):
         ids = ids.cast(pa.int32()) if kind.bit_width == 32 else ids
         return keys_of(ids.cast(pa.int64()))
-    is_bytes = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    ids = ids if any(is_kind(kind) for is_kind in is_bytes) else ids.cast(pa.large_string())
+    ids = ids if is_binary(kind) or pa.types.is_fixed_size_binary(kind) else ids.cast(pa.large_string())
     # hashed eight bytes of all texts at a time
     offsets, data = text_of(ids.cast(pa.large_binary()))
     padded = np.concatenate([data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)])

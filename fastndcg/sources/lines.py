@@ -64,7 +64,6 @@ _BLOCK, _LONGEST = 1 << 20, 1 << 29
 class Lines(NamedTuple):
     """Columns of a file, a row for each line that is neither empty nor a comment."""
 
-    path: str
     query_codes: Array  # for each row, which of `queries`
     queries: pa.Array  # distinct query ids in order of first appearance
     # large_string, or large_binary where some id is not UTF-8; empty where the lines have no ids
@@ -139,7 +138,7 @@ def read_lines(
         raise refusal(path, form, error, lines) from None
     except OSError as error:
         raise cannot_read(path, error) from None
-    return _join(path, form, blocks, last)
+    return _join(form, blocks, last)
 
 
 def refusal(path: str, form: Form | None, error: MalformedError | OverflowError, lines: int) -> SourceError:
@@ -185,7 +184,7 @@ def parse(block: bytes, form: Form | None) -> Block:
     return _of_letor(block) if form is None else _by_arrow(form, block) or _by_python(form, block)
 
 
-def _join(path: str, form: Form | None, blocks: list[Block], last: bytes) -> Lines:
+def _join(form: Form | None, blocks: list[Block], last: bytes) -> Lines:
     def column(name: str) -> pa.Array:
         pieces = [getattr(block, name) for block in blocks]
         return pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
@@ -199,7 +198,6 @@ def _join(path: str, form: Form | None, blocks: list[Block], last: bytes) -> Lin
     if pa.types.is_large_string(queries.type):
         queries = queries.cast(pa.string())
     return Lines(
-        path,
         np.repeat(array_of(runs.indices), np.concatenate(lengths or none)),
         queries,
         as_text(column("docs")),

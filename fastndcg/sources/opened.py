@@ -260,13 +260,13 @@ def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> 
     """The same rows in tables of `rows` rows, and of fewer where these take more than about `size` bytes, and
     at the end.
     """
-    held: list[pa.Table] = []
+    held, n_rows, n_bytes = list[pa.Table](), 0, 0
     for table in chain(tables, [None]):
         is_end = table is None
         if not is_end:
             held.append(table)
+            n_rows, n_bytes = n_rows + len(table), n_bytes + table.nbytes
         del table  # which would keep it while the next one is read
-        n_rows, n_bytes = sum(map(len, held)), sum(each.nbytes for each in held)
         if held and (is_end or n_rows >= rows or n_bytes >= size):
             joined = pa.concat_tables(held)
             most = max(1, min(rows, int(size * n_rows / n_bytes) if n_bytes > size else rows))
@@ -275,6 +275,7 @@ def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> 
             for start in range(0, end, most):
                 yield joined.slice(start, most)
             del joined
+            n_rows, n_bytes = sum(map(len, held)), sum(each.nbytes for each in held)
 
 
 def names_for(columns: Columns) -> Names:

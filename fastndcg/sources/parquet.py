@@ -140,13 +140,11 @@ class ParquetFiles(Opened):
                 for name, kind in self.types.items():
                     kind = getattr(kind, "value_type", kind)  # noqa: PLW2901 - of lists and dictionaries
                     chunks = part.footer.chunks[:8, part.footer.places_of([name])].reshape(-1, PLACES)
-                    for values, size in chunks[:, [VALUES, BYTES]].astype(np.float64).tolist():
-                        try:
-                            total += max(values * kind.bit_width / 8, 1.0)
-                        except (
-                            ValueError
-                        ):  # texts: their own bytes and an offset, or the code of a dictionary
-                            total += values * 8 + size
+                    values, sizes = chunks[:, [VALUES, BYTES]].astype(np.float64).T
+                    try:
+                        total += float(np.maximum(values * kind.bit_width / 8, 1.0).sum())
+                    except ValueError:  # texts: their own bytes and an offset, or the code of a dictionary
+                        total += float((values * 8 + sizes).sum())
             return self.ends[-1], total / rows + 4 if rows else 4.0
 
     def _spans(self, most: int) -> Iterator[Span]:
