@@ -241,7 +241,7 @@ def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
     """Show how many bytes of these files are read, or call a function with them."""
     done = total = 0
     for path in paths:
-        with suppress(OSError, TypeError):  # reading it will say what is wrong
+        with suppress(OSError, TypeError, ValueError):  # reading it will say what is wrong
             total += Path(path).stat().st_size
 
     def tell(size: int) -> None:
