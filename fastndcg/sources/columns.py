@@ -314,7 +314,10 @@ def find_column(
     if given is not None:
         return check_column(names, role, given)
     every = fitting(names, role)
-    distinct = list(dict.fromkeys([name for name in every if name not in second_choice] or every))
+    found = [name for name in every if name not in second_choice] or every
+    if len(found) == 1:
+        return found[0]
+    distinct = list(dict.fromkeys(found))
     if len(distinct) == 1:
         return check_column(names, role, distinct[0])
     if distinct:

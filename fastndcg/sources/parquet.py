@@ -107,7 +107,7 @@ class ParquetFiles(Opened):
                     "write it in one way"
                 )
             if own:
-                types[name] = without_views(common_type(name, own))
+                types[name] = without_views(own[0][1] if len(own) == 1 else common_type(name, own))
             else:
                 values = pa.array([part.file.partition[name] for part in self.parts], pa.string())
                 types[name] = integers_if_written_so(values).type
