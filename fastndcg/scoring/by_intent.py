@@ -33,7 +33,7 @@ from fastndcg.scoring.discounts import (
     ranks_discounted,
     ranks_shown,
 )
-from fastndcg.scoring.worths import EXACT, Worth, check_complete, check_sum, gain_of, worth_of
+from fastndcg.scoring.worths import Worth, check_complete, check_sum, code_grades, gain_of, worth_of
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-_CLOSE = 1 << 12  # grades in a range of at most this size are coded by counting, not by sorting
 _PART = 20_000  # entries that are worth another thread
 _OVER = {"greedy": kernels.OF_GREEDY, "each ideal": kernels.OF_EACH_IDEAL}
 
@@ -85,13 +84,15 @@ def _score(
     worths = list(dict.fromkeys(_worth(measure) for measure in measures))
     scored, keys = _scored_documents(rankings, condensed)
     pool_offsets, judged_intents, ordered = pool(rankings)
-    sides = (scored, (pool_offsets, judged_intents))
+    sides = [scored] if judged_intents is scored[1] else [scored, (pool_offsets, judged_intents)]
+    coded = [code_grades(grades.grades) for _, grades in sides]
     longest = max(int(np.diff(offsets).max(initial=1)) for offsets, _ in sides)
     terms = max(int(np.diff(grades.offsets[offsets]).max(initial=1)) for offsets, grades in sides)
+    occurring = np.unique(np.concatenate([distinct for distinct, _ in coded])).tolist()
     for measure in measures:
-        _check(measure, longest, terms, scored[1], judged_intents)
-    documents = _documents(*scored, worths)
-    judged = documents if judged_intents is scored[1] else _documents(pool_offsets, judged_intents, worths)
+        _check(measure, longest, terms, occurring)
+    both = [_documents(*side, *codes, worths) for side, codes in zip(sides, coded, strict=True)]
+    documents, judged = both[0], both[-1]
     chances = map(read_only, rankings.intent_probabilities or (np.empty(0, np.int64), np.empty(0)))
     table = _rows(measures, worths, longest)
     out = np.empty((len(measures), rankings.n_queries))
@@ -158,9 +159,14 @@ def pool(rankings: Rankings) -> tuple[Int64, IntentGrades, bool]:
     return offsets, intents.take(rows), rankings.doc_ids is not None  # type: ignore[union-attr]
 
 
-def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, float]]) -> IntentDocuments:
+def _documents(
+    offsets: Int64,
+    intents: IntentGrades,
+    distinct: npt.NDArray[Any],
+    places: npt.NDArray[Any],
+    worths: list[tuple[Worth, float]],
+) -> IntentDocuments:
     """Documents with their entries of worth above 0, which are a small part of a matrix of grades."""
-    distinct, places = _code_grades(intents.grades)
     table = np.array(
         [[gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in worths]
     ).reshape(len(worths), len(distinct))
@@ -171,19 +177,6 @@ def _documents(offsets: Int64, intents: IntentGrades, worths: list[tuple[Worth, 
         entries = offsets_from(kept)[entries]
     worth = np.ascontiguousarray(table[:, places])
     return IntentDocuments(offsets, *map(read_only, (entries, numbers, worth)))
-
-
-def _code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The distinct grades, and the place of each grade among them; grades close together need no sorting."""
-    if grades.dtype.kind in "ui" and len(grades):
-        lowest, highest = int(grades.min()), int(grades.max())
-        if highest - lowest < _CLOSE and highest < EXACT:
-            # NumPy 2.0 and 2.1 count no uint64
-            above = grades.astype(np.int64) - lowest if lowest or grades.dtype == np.uint64 else grades
-            occurring = np.bincount(above) > 0
-            return np.flatnonzero(occurring) + lowest, (np.cumsum(occurring) - 1)[above]
-    distinct, places = np.unique(grades, return_inverse=True)
-    return distinct, places
 
 
 # ---- tables ----
@@ -203,11 +196,10 @@ def _worth(measure: Measure) -> tuple[Worth, float]:
     return worth_of(measure), 1.0
 
 
-def _check(measure: Measure, longest: int, terms: int, *sides: IntentGrades) -> None:
+def _check(measure: Measure, longest: int, terms: int, occurring: list[float]) -> None:
     """Raise for grades for which the measure has no gain or is not defined."""
     worth, _ = _worth(measure)
-    occurring = np.unique(np.concatenate([_code_grades(side.grades)[0] for side in sides]))
-    for grade in occurring.tolist():
+    for grade in occurring:
         gain = gain_of(worth, grade)
         if worth.gain == "stop" and gain > 1:
             raise InputError(

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import read_only
+from fastndcg.common.arrays import parts_of, read_only
 from fastndcg.common.progress import Task
-from fastndcg.common.threads import check_threads
+from fastndcg.common.threads import check_threads, in_threads
 from fastndcg.kernels.compile import worlds
 from fastndcg.kernels.flow.tables import HELD, Documents
 from fastndcg.scoring import plan, worths
@@ -136,12 +136,8 @@ def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Ite
     if rankings.n_docs <= together:
         yield 0, rankings.n_queries
         return
-    offsets, first = rankings.offsets, 0
-    while first < rankings.n_queries:
-        last = int(np.searchsorted(offsets, offsets[first] + together, side="right")) - 1
-        last = min(max(last, first + 1), rankings.n_queries)
-        yield first, last
-        first = last
+    for part in parts_of(rankings.lengths, together):
+        yield part.start, part.stop
 
 
 def _chunks(rankings: Rankings, first: int, last: int, threads: int, sizes: Sizes) -> npt.NDArray[np.int64]:
@@ -304,24 +300,14 @@ def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
 
 
 def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     n_chunks = len(chunks) - 1
-    if threads == 1:
-        serial(chunks, *arguments)
-        return
     ends = np.unique(np.linspace(0, n_chunks, min(n_chunks, threads * _SHARES) + 1).astype(np.int64))
-    with ThreadPoolExecutor(min(threads, len(ends) - 1)) as pool:
-        try:
-            running = [
-                pool.submit(serial, chunks[first : last + 1], *arguments) for first, last in pairwise(ends)
-            ]
-        except RuntimeError:  # no thread can be started: the interpreter is ending, or the host has a limit
-            pool.shutdown(cancel_futures=True)
-            serial(chunks, *arguments)
-            return
-        for share in running:
-            share.result()
+    shares = [chunks[first : last + 1] for first, last in pairwise(ends)]
+    try:
+        for _ in in_threads(lambda share: serial(share, *arguments), shares, threads):
+            pass
+    except RuntimeError:  # no thread can be started: the interpreter is ending, or the host has a limit
+        serial(chunks, *arguments)
 
 
 # ---- properties of the host ----

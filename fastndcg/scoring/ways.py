@@ -34,10 +34,8 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     ways = [measure.way for measure in measures]
     out = np.empty((0, rankings.n_queries))
     for way in dict.fromkeys(ways):
-        if way not in _WAYS:
-            _WAYS[way] = import_module(f"fastndcg.scoring.{_MODULES[way]}").values
         rows = [row for row, other in enumerate(ways) if other == way]
-        found = _WAYS[way](tuple(measures[row] for row in rows), rankings, threads)
+        found = _values_by(way)(tuple(measures[row] for row in rows), rankings, threads)
         if len(rows) == len(measures):
             return found
         out = out if len(out) else np.empty((len(measures), rankings.n_queries))
@@ -107,8 +105,7 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     """`values`, with each measure's `empty` in place of NaN."""
     from fastndcg.scores.scores import Scores
 
-    found = values(measures, rankings, threads)
-    return Scores(measures, found, replace_undefined(measures, found, rankings), rankings, rankings.weight)
+    return Scores(measures, *defined_values(measures, rankings, threads), rankings, rankings.weight)
 
 
 def defined_values(
@@ -154,13 +151,9 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
     return out
 
 
-_Way = Callable[["tuple[Measure, ...]", "Rankings", "int | None"], "Float64"]
-_WAYS: dict[str, _Way] = {"kernels": launch.score, "pooled": _with_pooled}
-# modules that are imported on first use
-_MODULES = {
-    "laid out": "laid_out",
-    "intents": "by_intent",
-    "propensities": "weighed",
-    "above a score": "weighed",
-    "blocks": "weighed",
-}
+def _values_by(way: str) -> Callable[[tuple[Measure, ...], Rankings, int | None], Float64]:
+    if way in ("kernels", "pooled"):
+        return launch.score if way == "kernels" else _with_pooled
+    # imported on first use
+    module = {"laid out": "laid_out", "intents": "by_intent"}.get(way, "weighed")
+    return import_module(f"fastndcg.scoring.{module}").values  # type: ignore[no-any-return]

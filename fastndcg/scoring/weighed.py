@@ -21,6 +21,7 @@ from fastndcg.errors import Argument, InputError
 from fastndcg.measures import CG, Measure, NumRel
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import laid_out, launch, worths
+from fastndcg.scoring.unjudged import unjudged_of
 
 Float64 = npt.NDArray[np.float64]
 
@@ -129,17 +130,14 @@ def _precisions(measure: Measure, rankings: Rankings) -> Float64:
     """The gain of each document times the precision at the end of its tied group."""
     worths.check_complete(measure)
     gains = worths.gains_of_documents(measure, rankings)
-    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
-    order = np.lexsort((rankings.scores, query))[::-1]  # queries fall, and so do the scores of each
+    ranked = unjudged_of(rankings)
+    counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
-        order = order[rankings.is_judged[order]]
-    query, scores = query[order], rankings.scores[order]
-    last = np.flatnonzero(np.append((query[1:] != query[:-1]) | (scores[1:] != scores[:-1]), True))
-    last = last[: len(order)] if len(order) else last[:0]
-    end = last[np.searchsorted(last, np.arange(len(order)))]
-    first = np.searchsorted(-query, -query)  # the first row of each row's query
-    hits = np.cumsum(gains[order])
-    above = np.append(0.0, hits)[first]
+        counts = rankings.is_judged[ranked.order]
+    start = rankings.offsets[ranked.query]
+    end = start + ranked.first + ranked.size
+    own = gains[ranked.order] * counts
+    hits, shown = (np.append(0.0, np.cumsum(each)) for each in (own, counts))
     parts = np.zeros(rankings.n_docs)
-    parts[order] = gains[order] * (hits[end] - above) / (end + 1 - first)
+    parts[ranked.order] = own * (hits[end] - hits[start]) / np.maximum(shown[end] - shown[start], 1)
     return parts

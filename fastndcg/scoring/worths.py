@@ -65,15 +65,19 @@ def worth_of(measure: Measure) -> Worth:
     return Worth(kind, rel, unjudged)
 
 
-def gains_of_grades(measure: Measure, grades: npt.NDArray[Any]) -> Float64:
-    """Gain of each grade; a function is called once for each distinct grade."""
+def code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The distinct grades, in any order, and the place of each grade among them."""
     if grades.dtype.kind in "iu" and len(grades) > _SORTED:
         import pyarrow as pa
 
         encoded = pa.array(grades).dictionary_encode()
-        distinct, places = encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
-    else:
-        distinct, places = np.unique(grades, return_inverse=True)
+        return encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
+    return np.unique(grades, return_inverse=True)
+
+
+def gains_of_grades(measure: Measure, grades: npt.NDArray[Any]) -> Float64:
+    """Gain of each grade; a function is called once for each distinct grade."""
+    distinct, places = code_grades(grades)
     worth = worth_of(measure)
     gains: Float64 = np.array([gain_of(worth, grade) for grade in distinct.tolist()], np.float64)[places]
     return gains

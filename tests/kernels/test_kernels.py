@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
+from fastndcg.compiled.flow import sorting
 from fastndcg.compiled.vectors import keeping, ordering, summing
 
 from fastndcg.kernels.vectors.summing import plain_sum_row
@@ -287,6 +288,20 @@ def test_counts_of_scores_ahead(dtype):
         blocks = len(scores) // LANES
         for score in own[:5]:
             assert call_ahead(scores, blocks, score) == ordering.plain_count_ahead(scores, blocks, score)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_keys_fall_with_scores(dtype):
+    call = through(sorting.falling_keys)
+    for some, _ in lists(dtype, (0, 1, 20, 300)):
+        scores = np.append(some, np.array([0.0, -0.0, 3.0, -7.0], dtype))
+        keys, expected = Guarded(len(scores), np.uint64), np.empty(len(scores), np.uint64)
+        call(scores, len(scores), keys.part)
+        sorting.plain_falling_keys(scores, len(scores), expected)
+        ours, plain = (np.unique(each, return_inverse=True)[1] for each in (keys.part, expected))
+        np.testing.assert_array_equal(ours, plain)
+        np.testing.assert_array_equal(ours, np.unique(-scores.astype(float), return_inverse=True)[1])
+        keys.check()
 
 
 @pytest.mark.usefixtures("_both_ways")

@@ -33,13 +33,13 @@ if KNOWN:
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _DRIVER = _OPTIONS if private is None else {**_OPTIONS, **private.DRIVER}
-BLOCK = _OPTIONS if private is None else {**_OPTIONS, **private.BLOCK}
+_BLOCK = _OPTIONS if private is None else {**_OPTIONS, **private.BLOCK}
 _ALLOCATING = _OPTIONS if private is None else {**_OPTIONS, **private.ALLOCATING}
 
 
 def block(function: F) -> F:
     """Compile a function that drivers and blocks call. It is stored with drivers, and must not allocate."""
-    return numba.njit(**BLOCK)(function)
+    return numba.njit(**_BLOCK)(function)
 
 
 def inlined(function: F) -> F:
@@ -48,7 +48,7 @@ def inlined(function: F) -> F:
     Numba inlines it, not LLVM, which would optimise it once by itself and again in each caller: then cold
     compilation took three times as long.
     """
-    return numba.njit(inline="always", **BLOCK)(function)
+    return numba.njit(inline="always", **_BLOCK)(function)
 
 
 def allocating(function: F) -> F:

@@ -119,15 +119,17 @@ class Value:
     def __invert__(self) -> Value:
         return Value(self.code, self.code.builder.not_(self.raw))
 
+    def whole(self, bits: int) -> Any:
+        """The LLVM type of a whole number of some width in each lane."""
+        return ir.IntType(bits) if self.lanes is None else ir.VectorType(ir.IntType(bits), self.lanes)
+
     def to(self, bits: int) -> Value:
         """A whole number, or truth value, of another width. Other numbers stay."""
         if self.is_real or self.element.width == bits:
             return self
-        kind = ir.IntType(bits) if self.lanes is None else ir.VectorType(ir.IntType(bits), self.lanes)
         builder = self.code.builder
-        return Value(
-            self.code, (builder.zext if self.element.width < bits else builder.trunc)(self.raw, kind)
-        )
+        change = builder.zext if self.element.width < bits else builder.trunc
+        return Value(self.code, change(self.raw, self.whole(bits)))
 
     def read_as(self, kind: Any) -> Value:
         """The same bits as another LLVM type."""
@@ -150,10 +152,6 @@ class Value:
     def lane(self, place: Value | int) -> Value:
         at = self.code.number(place, 32)
         return Value(self.code, self.code.builder.extract_element(self.raw, at.raw))
-
-    def with_lane(self, place: int, value: Value) -> Value:
-        at = self.code.number(place, 32)
-        return Value(self.code, self.code.builder.insert_element(self.raw, value.raw, at.raw))
 
     def pick(self, lanes: Sequence[int], other: Value | None = None) -> Value:
         """The vector of these lanes of this vector and, after its last lane, of the other."""

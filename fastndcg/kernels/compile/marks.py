@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .emitting import typing_of
-from .llvm import IS_COMPILED, binding, ir, numba, types
+from .llvm import IS_COMPILED, binding, ir, numba
 
-__all__ = ["IS_COMPILED", "binding", "ir", "numba", "types"]
+__all__ = ["IS_COMPILED", "binding", "ir", "numba"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,10 +39,6 @@ def _as_it_is(function: F) -> F:
     return function
 
 
-def _by_options(*given: Any, **options: Any) -> Callable[[F], F]:
-    return _as_it_is
-
-
 def _stoppable(function: F) -> F:
     @wraps(function)
     def watch(*arguments: Any) -> Any:
@@ -58,9 +54,7 @@ def _as_plain(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
 
 
 private: Any = None
-BLOCK: dict[str, Any] = {}
 intrinsic: Any = _as_it_is
-overload: Any = _by_options
 block: Any = _as_it_is
 inlined: Any = _as_it_is
 allocating: Any = _as_it_is
@@ -71,9 +65,9 @@ empty: Any = np.empty
 steps: Any = range  # a loop whose steps are shared among threads
 
 if IS_COMPILED and not TYPE_CHECKING:
-    from numba.extending import intrinsic, overload
+    from numba.extending import intrinsic
 
-    from .compiling import BLOCK, allocating, block, driver, empty, inlined, private
+    from .compiling import allocating, block, driver, empty, inlined, private
 
     stoppable, steps = _as_it_is, numba.prange
 

@@ -202,49 +202,30 @@ def share_of_many(
     chances: Array,
 ) -> float:  # fmt: skip
     """The same for any number of gains: sorting them by merging counts the pairs in the right order."""
-    values, spare = chances[0], chances[1]
-    if ranked <= _SHORT:
-        return share_of_short(ties, condensed, unjudged, ranked, gains, codes, sizes, values)
-    tied = 0.0
-    start = n = 0
-    while start < ranked:
-        stop = start + 1 if ties == tables.INPUT else start + sizes[start]
-        first = n
-        for i in range(start, stop):
-            if not (condensed and codes[i] == unjudged):
-                values[n] = gains[codes[i]]
-                n += 1
-        if n > first + 1:  # in falling order, so that all of its pairs are counted as right
-            sort_falling(values[first:n], n - first)
-            tied += distinct_pairs(values[first:n], n - first)
-        start = stop
-    right = sort_and_count(values, spare, n) - (1.0 - _OF_TIED[ties]) * tied
-    pairs = distinct_pairs(values, n)
-    return right / pairs if pairs > 0.0 else np.nan
-
-
-@block
-def share_of_short(
-    ties: int, condensed: bool, unjudged: int, ranked: int, gains: Array, codes: Array, sizes: Array,
-    values: Array,
-) -> float:  # fmt: skip
-    """The same, by comparing each document with those above it."""
-    right = different = tied = start = n = 0
+    values, spare, is_short = chances[0], chances[1], ranked <= _SHORT
+    start = n = right = different = tied = 0
     while start < ranked:
         stop = start + 1 if ties == tables.INPUT else start + sizes[start]
         first = n
         for i in range(start, stop):
             if not (condensed and codes[i] == unjudged):
                 value = gains[codes[i]]
-                for j in range(first):
-                    right += values[j] > value
-                    different += values[j] != value
-                for j in range(first, n):
-                    tied += values[j] != value
+                if is_short:  # compare each document with those above it
+                    for j in range(first):
+                        right += values[j] > value
+                        different += values[j] != value
+                    for j in range(first, n):
+                        tied += values[j] != value
                 values[n] = value
                 n += 1
+        if n > first + 1 and not is_short:  # in falling order, so that all of its pairs are counted as right
+            sort_falling(values[first:n], n - first)
+            tied += distinct_pairs(values[first:n], n - first)
         start = stop
-    pairs = different + tied
+    if is_short:
+        pairs = different + tied
+    else:
+        right, pairs = sort_and_count(values, spare, n) - tied, distinct_pairs(values, n)
     return (right + _OF_TIED[ties] * tied) / pairs if pairs > 0 else np.nan
 
 
@@ -287,13 +268,12 @@ def sort_and_count(values: Array, spare: Array, n: int) -> int:
 
 
 @block
-def distinct_pairs(values: Array, n: int) -> float:
+def distinct_pairs(values: Array, n: int) -> int:
     """Pairs of different ones among `n` sorted values."""
-    run = 0
-    pairs = 1.0 * n * n
+    run, pairs = 0, n * n
     for i in range(n):
         run += 1
         if i == n - 1 or values[i + 1] != values[i]:
-            pairs -= 1.0 * run * run
+            pairs -= run * run
             run = 0
-    return pairs / 2.0
+    return pairs // 2

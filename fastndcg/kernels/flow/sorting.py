@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from fastndcg.common import arrays
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import BLOCK, allocating, block, empty, overload, types
+from ..compile.llvm import Code, Data, Value
+from ..compile.marks import allocating, block, empty, vectors
+from ..vectors.ordering import monotone
 
 INSERTION = 24  # up to so many values, insertion sort is faster
 
@@ -66,17 +69,23 @@ def average(gains: Array, n: int, exact: bool) -> float:
 
 
 @block
-def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
+def insert_by_key(keys: Array, at: Array) -> None:
     """Sort `keys`, and `at` along with them, by rising key; equal keys keep their order."""
+    for i in range(1, at.shape[0]):
+        key, moved = keys[i], at[i]
+        j = i
+        while j > 0 and key < keys[j - 1]:
+            keys[j], at[j] = keys[j - 1], at[j - 1]
+            j -= 1
+        keys[j], at[j] = key, moved
+
+
+@block
+def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) -> None:
+    """As `insert_by_key`, for many keys, by merging."""
     n = at.shape[0]
     for start in range(0, n, INSERTION):
-        for i in range(start + 1, min(start + INSERTION, n)):
-            key, moved = keys[i], at[i]
-            j = i
-            while j > start and key < keys[j - 1]:
-                keys[j], at[j] = keys[j - 1], at[j - 1]
-                j -= 1
-            keys[j], at[j] = key, moved
+        insert_by_key(keys[start : start + INSERTION], at[start : start + INSERTION])
     width = INSERTION
     while width < n:
         for start in range(0, n, 2 * width):
@@ -101,37 +110,15 @@ def sort_by_key_stably(keys: Array, at: Array, spare_keys: Array, spare: Array) 
         width *= 2
 
 
-def falling_keys(scores: Array, n: int, keys: Array) -> None:
+def plain_falling_keys(scores: Array, n: int, keys: Array) -> None:
     """Write unsigned keys that rise as scores fall; equal scores, including 0.0 and -0.0, have equal keys."""
-    bits = scores.dtype.itemsize * 8
-    signed = scores.view(f"i{scores.dtype.itemsize}")
-    for i in range(n):
-        key = int(signed[i]) if scores[i] != 0 else 0
-        if scores.dtype.kind == "i":
-            keys[i] = (1 << 63) - 1 - key
-        else:
-            keys[i] = (1 << bits - 1) - 1 - key if key >= 0 else key & (1 << bits) - 1
+    keys[:n] = arrays.falling_keys(scores[:n]).view(np.uint64) ^ np.uint64(1 << 63)
 
 
-@overload(falling_keys, jit_options=BLOCK)
-def _falling_keys(scores: Any, n: Any, keys: Any) -> Any:
-    narrow = scores.dtype == types.float32
-    signed = np.int32 if narrow else np.int64
-    largest = np.int64(0x7FFFFFFF if narrow else 0x7FFFFFFFFFFFFFFF)
-    mask = np.uint64(0xFFFFFFFF if narrow else 0xFFFFFFFFFFFFFFFF)
-
-    def of_integers(scores: Any, n: Any, keys: Any) -> Any:
-        for i in range(n):
-            keys[i] = np.uint64(largest) - np.uint64(scores[i])
-
-    def of_floats(scores: Any, n: Any, keys: Any) -> Any:
-        bits = scores.view(signed)
-        for i in range(n):
-            # a float is a sign and a magnitude: the bits of a negative float grow as it falls
-            key = np.int64(bits[i]) if scores[i] != 0 else np.int64(0)
-            keys[i] = np.uint64(largest - key) if key >= 0 else np.uint64(key) & mask
-
-    return of_integers if scores.dtype == types.int64 else of_floats
+@vectors(plain_falling_keys)
+def falling_keys(code: Code, scores: Data, n: Value, keys: Data) -> None:
+    with code.range(n) as i:
+        keys[i] = (monotone(scores[i], scores.bits) ^ ((1 << (scores.bits - 1)) - 1)).to(64)
 
 
 @allocating

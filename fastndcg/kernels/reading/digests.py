@@ -69,19 +69,13 @@ def plain_hash_judgments(offsets: Array, codes: Array, is_judged: Array, hashes:
     while first < n:
         last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, "right")) - 1)
         rows = slice(int(offsets[first]), int(offsets[last]))
-        mixed = np.append(_hashes_of_codes(codes[rows].astype(np.int32).view(np.uint32)), np.uint32(0))
+        mixed = np.append(hash_of_code(codes[rows].astype(np.int32).view(np.uint32)), np.uint32(0))
         if is_judged.shape[0]:
             mixed[:-1][~is_judged[rows]] = 0
         sums = np.add.reduceat(mixed, offsets[first:last] - offsets[first], dtype=np.uint32)
         sums = np.where(np.diff(offsets[first : last + 1]) > 0, sums, np.uint32(0)).astype(np.uint64)
         plain_hash_numbers(hashes[first:last] ^ sums, hashes[first:last])
         first = last
-
-
-def _hashes_of_codes(codes: Array) -> Array:
-    mixed = codes * _FACTORS[0]
-    mixed = (mixed ^ (mixed >> np.uint32(15))) * _FACTORS[1]
-    return mixed ^ (mixed >> np.uint32(13))
 
 
 @block

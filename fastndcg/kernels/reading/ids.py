@@ -9,9 +9,9 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import block, in_place_of, intrinsic, types
+from ..compile.marks import block, in_place_of
 from ..flow.sorting import INSERTION
-from .words import first_word, fold, word_at
+from .words import first_word, fold, reversed_bytes, word_at
 
 
 class Ids(NamedTuple):
@@ -43,14 +43,6 @@ def plain_digest(text: Array, start: int, stop: int, secret: Secret) -> tuple[in
     return value & 0xFFFFFFFF, int.from_bytes(first[:7], "big")
 
 
-@intrinsic
-def reversed_bytes(typing: Any, word: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bswap(arguments[0])
-
-    return types.uint64(types.uint64), generate
-
-
 @block
 def hash_of_number(value: Any, secret: Secret) -> Any:
     """A hash whose bits depend on all bits of a word.
@@ -74,17 +66,9 @@ def digest(text: Array, start: int, stop: int, secret: Secret) -> tuple[Any, Any
     return np.int64(hashed), np.int64(reversed_bytes(word) >> np.uint64(8))
 
 
-def plain_compare_text(
-    text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int
-) -> int:
-    for i in range(min(stop - start, other_stop - other_start)):
-        if text[start + i] != other[other_start + i]:
-            return -1 if text[start + i] < other[other_start + i] else 1
-    return (stop - start) - (other_stop - other_start)
-
-
-@in_place_of(plain_compare_text)
+@block
 def compare_text(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> int:
+    """A number below, at or above 0 if a text is before, equal to or after the other, byte by byte."""
     shorter = min(stop - start, other_stop - other_start)
     at = 0
     while at + 8 <= shorter:
@@ -121,18 +105,6 @@ def plain_ids(ids: Ids) -> list[Any]:
         return ids.leading.tolist()
     data, ends = ids.data.tobytes(), ids.offsets.tolist()
     return [data[start:stop] for start, stop in pairwise(ends)]
-
-
-@block
-def insert_by_key(keys: Array, at: Array) -> None:
-    """Sort `keys`, and `at` along with them, by rising key."""
-    for i in range(1, at.shape[0]):
-        key, moved = keys[i], at[i]
-        j = i
-        while j > 0 and key < keys[j - 1]:
-            keys[j], at[j] = keys[j - 1], at[j - 1]
-            j -= 1
-        keys[j], at[j] = key, moved
 
 
 @block

@@ -9,8 +9,8 @@ import numpy as np
 from fastndcg.kernels.flow.tables import Array
 
 from ..compile.marks import block, driver
-from ..flow.sorting import sort_by_key
-from .ids import _FIRST_BYTES, Ids, Secret, compare_ids, digest, insert_by_key, plain_ids, sort_by_id
+from ..flow.sorting import insert_by_key, sort_by_key
+from .ids import _FIRST_BYTES, Ids, Secret, compare_ids, digest, plain_ids, sort_by_id
 from .words import plain_fold
 
 _PART = 1 << 14  # ids that are hashed together by NumPy, which the caches hold

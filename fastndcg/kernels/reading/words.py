@@ -11,6 +11,8 @@ from fastndcg.kernels.flow.tables import Array
 from ..compile.llvm import Code, Data, Value
 from ..compile.marks import block, in_place_of, ir, vectors
 
+_ONE = np.uint64(1)
+
 
 def plain_fold(value: np.uint64, key: np.uint64) -> np.uint64:
     """The upper half of the product of two words, 128 bits wide, exclusive-or the lower half."""
@@ -49,12 +51,6 @@ def word_at(code: Code, data: Data, at: Value) -> Value:
     return data.load(at, 8).read_as(ir.IntType(64))
 
 
-@block
-def below_byte(count: int) -> Any:
-    """A mask of the lowest `count` bytes of a word; `count` is below 8."""
-    return (np.uint64(1) << np.uint64(8 * count)) - np.uint64(1)
-
-
 @in_place_of(same_bytes)
 def same_text(text: Array, start: int, stop: int, other: Array, other_start: int, other_stop: int) -> bool:
     length = stop - start
@@ -71,12 +67,21 @@ def same_text(text: Array, start: int, stop: int, other: Array, other_start: int
     return unlike << np.uint64(64 - 8 * length) == np.uint64(0)
 
 
+def plain_reversed_bytes(word: np.uint64) -> np.uint64:
+    return word.byteswap()
+
+
+@vectors(plain_reversed_bytes, within=True)
+def reversed_bytes(code: Code, word: Value) -> Value:
+    return Value(code, code.builder.bswap(word.raw))
+
+
 @block
 def first_word(text: Array, start: int, stop: int) -> Any:
     """The first eight bytes as a word; a shorter text is filled up with zeros."""
     if start + 8 <= text.shape[0]:
         word = word_at(text, start)
-        return word if stop - start >= 8 else word & below_byte(stop - start)
+        return word if stop - start >= 8 else word & ((_ONE << np.uint64(8 * (stop - start))) - _ONE)
     word = np.uint64(0)
     for i in range(min(stop - start, 8)):
         word |= np.uint64(text[start + i]) << np.uint64(8 * i)

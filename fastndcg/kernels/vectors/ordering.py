@@ -224,12 +224,11 @@ def _exchange(one: Row, other: Row) -> tuple[Row, Row]:
     return [where(above, *pair) for pair in pairs], [where(above, right, left) for left, right in pairs]
 
 
-def _monotone(scores: Value, bits: int) -> Value:
+def monotone(scores: Value, bits: int) -> Value:
     """Signed integers in the order of the scores; equal scores give equal integers."""
     if not scores.is_real:
         return scores
-    kind = ir.VectorType(ir.IntType(bits), scores.lanes)
-    whole = (scores + 0.0).read_as(kind)  # -0 becomes 0
+    whole = (scores + 0.0).read_as(scores.whole(bits))  # -0 becomes 0
     return whole ^ (whole.shift_signed(bits - 1) >> 1)
 
 
@@ -244,7 +243,7 @@ def _sorted_block(
     for lane in range(SIDE_BY_SIDE):
         is_document = place < n_kept.lane(lane).to(32)
         own, its = (array.shape[1] * lane + first for array in (scores, codes))
-        score = _monotone(scores.load(own, LANES), bits)
+        score = monotone(scores.load(own, LANES), bits)
         key = where(is_document, score, -(1 << (bits - 1)))
         document = where(is_document, codes.load(its, LANES), nothing)
         if bits == 32:
