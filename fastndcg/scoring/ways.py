@@ -35,7 +35,8 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     out = np.empty((0, rankings.n_queries))
     for way in dict.fromkeys(ways):
         rows = [row for row, other in enumerate(ways) if other == way]
-        found = _values_by(way)(tuple(measures[row] for row in rows), rankings, threads)
+        by_way = _WAYS.get(way) or import_module(f"fastndcg.scoring.{_MODULES.get(way, 'weighed')}").values
+        found = by_way(tuple(measures[row] for row in rows), rankings, threads)
         if len(rows) == len(measures):
             return found
         out = out if len(out) else np.empty((len(measures), rankings.n_queries))
@@ -105,7 +106,8 @@ def score(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None
     """`values`, with each measure's `empty` in place of NaN."""
     from fastndcg.scores.scores import Scores
 
-    return Scores(measures, *defined_values(measures, rankings, threads), rankings, rankings.weight)
+    found = values(measures, rankings, threads)
+    return Scores(measures, found, replace_undefined(measures, found, rankings), rankings, rankings.weight)
 
 
 def defined_values(
@@ -151,9 +153,6 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
     return out
 
 
-def _values_by(way: str) -> Callable[[tuple[Measure, ...], Rankings, int | None], Float64]:
-    if way in ("kernels", "pooled"):
-        return launch.score if way == "kernels" else _with_pooled
-    # imported on first use
-    module = {"laid out": "laid_out", "intents": "by_intent"}.get(way, "weighed")
-    return import_module(f"fastndcg.scoring.{module}").values  # type: ignore[no-any-return]
+_WAYS: dict[str, Callable[..., Float64]] = {"kernels": launch.score, "pooled": _with_pooled}
+# modules that are imported on first use; the other ways are those of `weighed`
+_MODULES = {"laid out": "laid_out", "intents": "by_intent"}
