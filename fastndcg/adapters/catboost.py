@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import catboost
 import numpy as np
-import numpy.typing as npt
 
 from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
 from fastndcg.adapters.parts import one_measure
-from fastndcg.common.arrays import offsets_from
+from fastndcg.common.arrays import Array, offsets_from
 from fastndcg.errors import InputError
 from fastndcg.rankings.grouping import group_by_query
 
 if TYPE_CHECKING:
     from fastndcg.measures.by_tool import Convention
     from fastndcg.rankings.rankings import Rankings
-
-Array = npt.NDArray[Any]
 
 
 def metric(

@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api.evaluate import scoring_by
-from fastndcg.common.arrays import JOINED
+from fastndcg.common.arrays import JOINED, Float64
 from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import resolve_all
 from fastndcg.decide.anchoring import scores_of_orders
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from fastndcg.rankings.grouping import Grouped
     from fastndcg.scores.scores import Scores
     from fastndcg.typing import NaN
-
-Float64 = npt.NDArray[np.float64]
 
 _ROWS = 1 << 20  # rows scored together, to spread the cost of a call over many queries
 

@@ -18,17 +18,13 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_from, offsets_of
+from fastndcg.common.arrays import Float64, Int64, offsets_from, offsets_of
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError, suggest
 from fastndcg.trec_eval.asked import Asked, read_names
 from fastndcg.trec_eval.declared import DECLARED, SETS
 from fastndcg.trec_eval.printed import compute_values
 from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Ranked, rows_of
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 supported_measures = {each.name for each in DECLARED.values() if each.since == 9 and each.is_standard}
 supported_nicknames = {  # but those of judgments of other forms

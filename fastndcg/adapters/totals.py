@@ -37,9 +37,7 @@ from fastndcg.statistics.intervals import SMALL, check_confidence
 
 if TYPE_CHECKING:
     from fastndcg.adapters.parts import Task
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
+    from fastndcg.common.arrays import Float64, Int64
 
 QUARTILES = ("q25", "median", "q75")
 

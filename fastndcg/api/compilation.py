@@ -181,7 +181,8 @@ def _compile_all(types: Sequence[str], measures: Sequence[str], share: int, shar
     def read() -> None:
         for grades in (whole, whole + 0.5):
             for kind in types:
-                for ids in (numbers, numbers << 40, texts):  # near one another, far apart
+                # near one another, far apart; of a file's dictionary
+                for ids in (numbers, numbers << 40, texts, pa.array(texts).dictionary_encode()):
                     Rankings.from_query_ids(ids, grades, scores[kind])
         columns = {"query_id": texts, "doc_id": np.arange(n).astype(str)}
         pairs = {

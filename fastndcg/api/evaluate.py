@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import read_only
+from fastndcg.common.arrays import Float64, read_only
 from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
         Ties,
         Unjudged,
     )
-
-Float64 = npt.NDArray[np.float64]
 
 
 @overload

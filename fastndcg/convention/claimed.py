@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError, check_length, count_of
@@ -24,9 +23,8 @@ from fastndcg.sources.frames import is_table
 from fastndcg.sources.given import read_columns
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64
     from fastndcg.rankings.rankings import Rankings
-
-    Float64 = npt.NDArray[np.float64]
 
 _MEANS = ("all", "amean", "mean")  # in the place of a query's id: of trec_eval, of gdeval
 _MOST_DECIMALS = 9  # numbers with more are not rounded

@@ -9,11 +9,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg import statistics
-from fastndcg.common.arrays import falling_keys, offsets_from, read_only
+from fastndcg.common.arrays import Flags, Float64, Int64, falling_keys, offsets_from, read_only
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError, InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, Measures, NumRel, NumRet, as_measure, as_measures
@@ -26,10 +25,6 @@ from fastndcg.scoring import laid_out, ways, worths
 
 if TYPE_CHECKING:
     from fastndcg.measures.rules import Rounding
-
-Float64 = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
 Pair = tuple[Convention, Measure]  # a convention for one measure, and this with its parameters
 
 
@@ -131,8 +126,8 @@ class Reported(NamedTuple):
 
     values: Float64  # NaN for queries that are not reported
     averaged: Float64  # the values that the mean is computed from
-    empty: Bools  # whether the query has no ideal gain
-    counted: Bools  # whether the query counts in the mean
+    empty: Flags  # whether the query has no ideal gain
+    counted: Flags  # whether the query counts in the mean
     weight: Float64  # of the query, as the tool weighs it
 
     def part(self, part: Any) -> Reported:
@@ -311,7 +306,7 @@ class ConventionScores(Scores):
             return row
         return super().__getitem__(measure)
 
-    def _counts(self, row: int) -> Bools:
+    def _counts(self, row: int) -> Flags:
         return self._reported[row].counted
 
     @property

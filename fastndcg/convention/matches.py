@@ -22,12 +22,10 @@ from fastndcg.measures.measure import measure_named, resolve
 from fastndcg.measures.rules import BY_COUNT, OF_MEASURE
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from fastndcg.common.arrays import Float64
     from fastndcg.convention.evaluation import Reported
     from fastndcg.rankings.rankings import Rankings
 
-    Float64 = npt.NDArray[np.float64]
     Found = tuple[Reported, float] | str
 
 _CUTOFFS = (None, 1, 3, 5, 10, 20, 32, 50, 100, 1000)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.decide.rank_agreement import online_agreement, paired, rank_agreement
@@ -35,12 +34,10 @@ from fastndcg.measures import as_measure
 from fastndcg.scores.slices import check_kept
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64
     from fastndcg.decide.comparison import Comparison
     from fastndcg.scores.scores import Scores
     from fastndcg.typing import Chart
-
-
-Float64 = npt.NDArray[np.float64]
 
 
 def distribution(systems: Scores | Mapping[str, Scores], measure: object, bins: int = 40) -> Chart:

@@ -11,10 +11,9 @@ from fastndcg.common.table import quoted
 from fastndcg.errors import At
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Int64
     from fastndcg.common.later import pa
     from fastndcg.rankings.grouping import Grouped
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Blame(NamedTuple):

@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import (
     OR_UNJUDGED,
+    Array,
+    Flags,
+    Int64,
     arrow_column,
     as_array,
     negate,
@@ -36,10 +39,6 @@ from fastndcg.rankings.intents import IntentGrades, intent_grades, probabilities
 
 if TYPE_CHECKING:
     from fastndcg.typing import NaN, Unjudged
-
-Array = npt.NDArray[Any]
-Flags = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
 
 UNJUDGED = (". Drop those rows", *OR_UNJUDGED, ".")
 OR_LAST = (". Drop those rows", Step(" or pass ", Argument("nan", "last")), ".")

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fastndcg.common.arrays import arrow_column, read_only
+from fastndcg.common.arrays import Array, Int64, arrow_column, read_only
 from fastndcg.common.arrow_types import (
     array_of,
     column_of,
@@ -26,9 +25,6 @@ from fastndcg.common.arrow_types import (
 from fastndcg.common.later import pa
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels.compile import worlds
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 _TABLE = 1 << 16  # ids for which a table always has room
 # of the hashes of ids: nobody can make ids that all have one hash, and nothing that is returned depends on it

@@ -11,13 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_from, plain_numbers, read_only, runs_of
+from fastndcg.common.arrays import Array, Int64, offsets_from, plain_numbers, read_only, runs_of
 from fastndcg.common.arrow_types import array_of, combine, is_list, is_number
 from fastndcg.common.later import pa
 from fastndcg.errors import InputError, InputTypeError, count_of
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 _MOST_INTENTS = 2**20  # of a query: memory for each is held, whether it occurs or not
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import arrow_column, as_array, offsets_from, unmask
+from fastndcg.common.arrays import Array, Int64, arrow_column, as_array, offsets_from, unmask
 from fastndcg.common.arrow_types import array_of, combine
 from fastndcg.common.later import pa
 from fastndcg.errors import InputError, InputTypeError, check_length, count_of
@@ -19,9 +19,6 @@ from fastndcg.rankings.intents import intent_grades
 if TYPE_CHECKING:
     from fastndcg.rankings.grouping import Grouped
     from fastndcg.typing import Columns, ColumnsAndIds, Unjudged
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 # offsets, relevance, scores; how documents are called
 Flat = tuple[Int64, npt.ArrayLike, npt.ArrayLike, Blame]
 

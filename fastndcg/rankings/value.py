@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import read_only
+from fastndcg.common.arrays import Array, Int64, read_only
 from fastndcg.common.later import pa
 from fastndcg.errors import InputTypeError, check_length, count_of
 from fastndcg.rankings.blame import BY_ROW, Blame
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fastndcg.typing import ColumnsAndIds, NaN
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20  # rows that are looked at together, so that temporary arrays stay small
 

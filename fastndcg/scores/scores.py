@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg import statistics
-from fastndcg.common.arrays import read_only
+from fastndcg.common.arrays import Float64, read_only
 from fastndcg.common.arrow_types import column_of
 from fastndcg.common.files import whole_file
 from fastndcg.common.later import pa
@@ -36,8 +36,6 @@ from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_re
 
 if TYPE_CHECKING:
     from fastndcg.plot import ScoresPlots
-
-Float64 = npt.NDArray[np.float64]
 
 
 class Scores(Signed):

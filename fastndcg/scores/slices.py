@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_of
+from fastndcg.common.arrays import Float64, offsets_of
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.common.later import pa
 from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, suggest
@@ -91,8 +91,6 @@ class SomeQueries(NamedTuple):
     rankings: Any
     rows: npt.NDArray[np.bool_]  # whether a query of the rankings is among them
 
-
-Float64 = npt.NDArray[np.float64]
 
 OWN = "weight"
 COUNTS = {"n_docs": "NumRet", "n_relevant": "NumRel"}

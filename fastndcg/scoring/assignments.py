@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_from, parts_of, runs_of
+from fastndcg.common.arrays import Float64, Int64, offsets_from, parts_of, runs_of
 from fastndcg.measures import DCG, IDCG, Measure
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import laid_out, numbers, ways, worths
@@ -34,10 +34,6 @@ from fastndcg.scoring.unjudged import (
     scale_of,
     unjudged_of,
 )
-
-Array = npt.NDArray[Any]
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 _TOGETHER = 1 << 20  # documents of assignments that are scored together, and entries of a table of thresholds
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import falling_keys, offsets_from, offsets_of, read_only
+from fastndcg.common.arrays import Float64, Int64, falling_keys, offsets_from, offsets_of, read_only
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.later import pa
 from fastndcg.common.threads import in_threads
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.intents import IntentGrades
     from fastndcg.rankings.rankings import Rankings
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 _PART = 20_000  # entries that are worth another thread
 _OVER = {"greedy": kernels.OF_GREEDY, "each ideal": kernels.OF_EACH_IDEAL}

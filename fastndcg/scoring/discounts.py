@@ -9,17 +9,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fastndcg.common.arrays import freeze
+from fastndcg.common.arrays import Float64, freeze
 from fastndcg.errors import MeasureError
 from fastndcg.kernels.flow import tables
 from fastndcg.measures.accepted import Function, Numbers
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
-
-Float64 = npt.NDArray[np.float64]
 
 _SUMMED = 2**16  # ranks of which 1 / rank is summed term by term, so that a formula has the sum of the others
 MOST_PERFECT = 2**24  # most documents of an ideal of perfect documents, which are summed one by one

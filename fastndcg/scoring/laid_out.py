@@ -17,13 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_from, offsets_of
+from fastndcg.common.arrays import Float64, Int64, offsets_from, offsets_of
 from fastndcg.measures import DCG, Measure
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import launch, worths
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-12  # most relative difference of two orders of the same sum
 

@@ -15,22 +15,18 @@ In a tied group of s documents, m of them relevant, below h relevant ones, the e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_of, parts_of, runs_of
+from fastndcg.common.arrays import Array, Float64, Int64, offsets_of, parts_of, runs_of
 from fastndcg.scoring import laid_out, worths
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scoring.unjudged import Unjudged
-
-Array = npt.NDArray[Any]
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 
 def is_counted(measure: Measure) -> bool:

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastndcg.common.arrays import freeze, offsets_of
 from fastndcg.errors import MeasureError
@@ -43,8 +42,6 @@ from fastndcg.scoring.worths import (
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
-
-Float64 = npt.NDArray[np.float64]
 
 _LEVELS = 255  # codes of one byte; the last code is for unjudged documents
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import freeze, offsets_from
+from fastndcg.common.arrays import Float64, Int64, freeze, offsets_from
 from fastndcg.errors import MeasureError
 from fastndcg.kernels.flow import tables
 from fastndcg.measures import NumRet
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from fastndcg.kernels.flow.tables import Plan
     from fastndcg.measures import Measure
     from fastndcg.typing import Ties
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 _TOGETHER = 256  # ranks of an ideal that are read at once
 _MOST_TRUNCATED = 20_000_000  # documents of all lists that end at a tied group (see `_by_truncation`)

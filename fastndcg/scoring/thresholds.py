@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fastndcg.common.arrays import parts_of, runs_of
+from fastndcg.common.arrays import Float64, Int64, parts_of, runs_of
 from fastndcg.errors import MeasureError
 from fastndcg.scoring import laid_out, worths
 from fastndcg.scoring.discounts import discount_table, ranks_shown
@@ -23,9 +22,6 @@ from fastndcg.scoring.unjudged import Scale, Unjudged, ranks_of, refuse_across
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 _LARGEST = 1 << 24  # entries of the table of one query; each takes about a hundred bytes
 _ROUNDING = 1e-15

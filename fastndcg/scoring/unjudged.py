@@ -6,9 +6,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_from
+from fastndcg.common.arrays import Float64, Int64, offsets_from
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures.accepted import Function, Numbers
 from fastndcg.scoring import worths
@@ -17,9 +16,6 @@ from fastndcg.scoring.discounts import discount_table
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 
 class Unjudged(NamedTuple):

@@ -17,11 +17,10 @@ from fastndcg.scoring import launch
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from fastndcg.common.arrays import Float64
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
-
-    Float64 = npt.NDArray[np.float64]
 
 
 def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None = None) -> Float64:

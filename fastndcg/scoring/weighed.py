@@ -12,10 +12,9 @@ seen, and the expectation of DCG is that of DCG over the true gains.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastndcg.errors import Argument, InputError
 from fastndcg.measures import CG, Measure, NumRel
@@ -23,7 +22,8 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import laid_out, launch, worths
 from fastndcg.scoring.unjudged import unjudged_of
 
-Float64 = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64
 
 _MOST_GAIN = 2.0**53  # beyond it float64 does not have all whole numbers
 _LEAST = 5e-324  # the least number above 0

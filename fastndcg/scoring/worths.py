@@ -17,11 +17,10 @@ from fastndcg.measures.accepted import Function, GradeGains, Numbers
 from fastndcg.scoring.discounts import ask_for_number, discount_table, is_beyond, ranks_discounted
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.rankings.value import Grades
-
-Float64 = npt.NDArray[np.float64]
 
 _MOST_GAIN = 1e308  # sums of gains over a list beyond it would overflow
 _SORTED = 10_000  # more grades are hashed, not sorted: sorting ten million took a second

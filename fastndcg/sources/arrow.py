@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import combine_flags, offsets_from
+from fastndcg.common.arrays import Array, Int64, combine_flags, offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, is_number, plain
 from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
 from fastndcg.rankings.blame import Blame, shown
@@ -32,9 +31,6 @@ from fastndcg.sources.values import (
 if TYPE_CHECKING:
     from fastndcg.sources.columns import Columns
     from fastndcg.sources.joined import Files
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 # what is known of rows, kept columns of queries, and what `checked_columns` takes
 Read = tuple[Blame, dict[str, pa.ChunkedArray], dict[str, Any]]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.scores.signatures import KEY
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow.parquet as pq
 
-Int64 = npt.NDArray[np.int64]
+    from fastndcg.common.arrays import Int64
 
 # fields of `Footer.chunks`
 TYPE, CODEC, VALUES, BYTES, STORED, DATA, DICTIONARY, ENCODINGS = range(8)

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from fastndcg.common.arrays import Int64
     from fastndcg.sources.opened import Opened
-
-Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
 _ORDERED = (pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)

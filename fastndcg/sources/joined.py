@@ -25,9 +25,8 @@ from fastndcg.rankings.blame import shown
 from fastndcg.sources.columns import Columns, fitting
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Int64
     from fastndcg.rankings.grouping import Grouped
-
-Int64 = npt.NDArray[np.int64]
 
 
 def common_type(

@@ -8,10 +8,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import falling_keys, offsets_of, read_only, runs_of
+from fastndcg.common.arrays import Array, falling_keys, offsets_of, read_only, runs_of
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.common.threads import in_threads, processors
 from fastndcg.errors import Argument, InputError, Part, Step, count_of, warn
@@ -24,8 +23,6 @@ from fastndcg.sources.sides import Side, check_values, name_of, plain_ids, rows_
 if TYPE_CHECKING:
     from fastndcg.kernels.reading.ids import Ids
     from fastndcg.typing import Missing, NaN, TieOrder
-
-Array = npt.NDArray[Any]
 
 _SIGN = np.uint64(1 << 63)  # moves signed keys to unsigned ones of the same order
 _PART = 250_000  # rows for which another thread is worth while

@@ -27,9 +27,8 @@ from fastndcg.sources.opening import cannot_read, open_unpacking, path_of, tell_
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
+    from fastndcg.common.arrays import Array
     from fastndcg.typing import Path as PathLike
-
-Array = npt.NDArray[Any]
 
 _BLANK, _NEWLINE = 32, 10
 _SLICE = 1 << 17  # bytes that are looked at together: NumPy's memory for more is new each time

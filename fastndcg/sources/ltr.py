@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import as_array
+from fastndcg.common.arrays import Array, as_array
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputError, SourceError, count_of
 from fastndcg.rankings.rankings import Rankings
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from fastndcg.sources.opening import Format
     from fastndcg.typing import Columns
     from fastndcg.typing import Path as PathLike
-
-Array = npt.NDArray[Any]
 
 
 def read_ltr(

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import has_offsets, whole_ids
@@ -25,9 +24,8 @@ from fastndcg.sources.opening import unpacked
 from fastndcg.sources.sides import Role, Side, by_document, in_order, side_of
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Array
     from fastndcg.sources.columns import Roles
-
-Array = npt.NDArray[Any]
 
 _AT_ONCE = 1 << 18  # documents of dicts that become arrays together
 

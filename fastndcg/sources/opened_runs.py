@@ -9,8 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import array_of, in_runs, plain, without_points
@@ -30,12 +28,11 @@ from fastndcg.sources.streams import ReadAgainError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
+    from fastndcg.common.arrays import Int64
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.opening import Format
     from fastndcg.sources.sides import Taken
     from fastndcg.typing import Path as PathLike
-
-Int64 = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 20  # bytes that are parsed together
 _BLOCKS = 8  # of a table: to join and to score fewer rows at a time took longer for each

@@ -10,7 +10,6 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import SourceError
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from fastndcg.common.arrays import Int64
     from fastndcg.common.progress import Progress
     from fastndcg.rankings.grouping import Grouped
     from fastndcg.rankings.rankings import Rankings
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from fastndcg.sources.sides import Side, Taken
     from fastndcg.typing import JoinKeywords, Missing, NaN, TieOrder
     from fastndcg.typing import Path as PathLike
-
-Int64 = npt.NDArray[np.int64]
 P = TypeVar("P", bound="PathLike")
 
 

@@ -7,7 +7,6 @@ from itertools import chain, islice, starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import has_wide_codes, is_list, plain
@@ -26,10 +25,9 @@ from fastndcg.sources.streams import NotGroupedError, RankingsStream, ReadAgainE
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+    from fastndcg.common.arrays import Int64
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.opened import Opened
-
-Int64 = npt.NDArray[np.int64]
 
 _LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
 # bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import JOINED, negate, offsets_from
+from fastndcg.common.arrays import JOINED, Array, negate, offsets_from
 from fastndcg.common.arrow_types import (
     array_of,
     column_of,
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastndcg.typing import Path as PathLike
-
-Array = npt.NDArray[Any]
 
 Role = Literal["relevance", "score"]
 

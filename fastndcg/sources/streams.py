@@ -22,10 +22,9 @@ from fastndcg.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from fastndcg.common.arrays import Int64
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scores.scores import Scores
-
-Int64 = npt.NDArray[np.int64]
 
 
 class NotGroupedError(InputError):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrays import negate, split_unjudged
+from fastndcg.common.arrays import Array, negate, split_unjudged
 from fastndcg.common.arrow_types import (
     array_of,
     decode,
@@ -26,9 +26,6 @@ from fastndcg.rankings.checks import OR_LAST, UNJUDGED
 
 if TYPE_CHECKING:
     from fastndcg.sources.columns import Columns
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
 _SHOWN_WORDS = 12  # that a message lists

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,8 @@ import numpy.typing as npt
 from fastndcg.errors import InputError, InputTypeError, check_choice
 from fastndcg.statistics.intervals import scipy
 
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64, Int64
 
 
 def tau_b(a: Float64, b: Float64) -> float:

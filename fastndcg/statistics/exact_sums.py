@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ import numpy.typing as npt
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import worlds
 
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64, Int64
 
 _COMPILED = 1 << 16  # values that are worth loading a kernel for
 _BETWEEN_CARRIES = 1 << 28  # values that a kernel adds up at a time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from fastndcg.statistics import intervals
 from fastndcg.statistics.agreement import tau_b
 from fastndcg.statistics.exact_sums import (
     ROUNDING,
-    Float64,
-    Int64,
     differences_of,
     exact_sum,
     exact_sum_of_products,
@@ -24,6 +22,9 @@ from fastndcg.statistics.exact_sums import (
     scaled,
 )
 from fastndcg.statistics.intervals import Interval, normal_quantile, t_interval, t_quantile, t_two_sided
+
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64, Int64
 
 
 class Centre(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,17 +18,11 @@ from fastndcg.common.progress import Task
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import Argument, InputError, InputTypeError
 from fastndcg.kernels.compile import worlds
-from fastndcg.statistics.exact_sums import (
-    ROUNDING,
-    Float64,
-    Int64,
-    differences_of,
-    is_constant,
-    mean,
-    ranks_of,
-    scaled,
-)
+from fastndcg.statistics.exact_sums import ROUNDING, differences_of, is_constant, mean, ranks_of, scaled
 from fastndcg.statistics.intervals import Interval, normal_distribution
+
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64, Int64
 
 METHODS = ("percentile", "bca", "studentised")
 

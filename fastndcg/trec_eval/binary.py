@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastndcg.trec_eval.ranked import UNJUDGED, Float64, Ranked, log, log2, ratio
+from fastndcg.trec_eval.ranked import UNJUDGED, Ranked, log, log2, ratio
+
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64
 
 _SHARE = 0.00001  # trec_eval's INFAP_EPSILON
 LEAST = 0.00001  # smaller values are raised to this for geometric means

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import parts_of, runs_of
+from fastndcg.common.arrays import Flags, Float64, Int64, parts_of, runs_of
 from fastndcg.errors import InputError
 from fastndcg.rankings.blame import shown
 from fastndcg.sources.sides import Side, name_of
-from fastndcg.trec_eval.ranked import Bools, Float64, Int64, Ranked, ratio
+from fastndcg.trec_eval.ranked import Ranked, ratio
 
 # pairs that a measure is of: those of which the run has both documents, those of which it has one, all
 RETURNED, IMPLIED, ALL = range(3)
@@ -74,7 +74,7 @@ class _Rows(NamedTuple):
     group: Int64
     rank: Int64  # of the document among the judged ones of its query, of which those returned come first
     level: npt.NDArray[Any]
-    is_partial: Bools  # whether the group has several subgroups, from all of which its order follows
+    is_partial: Flags  # whether the group has several subgroups, from all of which its order follows
     to_worse: Int64  # rows from here to the first one of a lower level
     n_worse: Int64  # rows of lower levels in its subgroup
 
@@ -130,14 +130,14 @@ def _rows(preferences: Preferences, query: Int64, rank: Int64) -> tuple[_Rows, I
     return _Rows(row, query, group, rank, level, is_partial, to_worse, n_worse), of_group
 
 
-def _starts(*columns: npt.NDArray[Any]) -> Bools:
+def _starts(*columns: npt.NDArray[Any]) -> Flags:
     """Whether a row is the first one, or differs from the one before."""
     starts = np.ones(len(columns[0]), np.bool_)
     starts[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return starts
 
 
-def _ends(starts: Bools) -> Int64:
+def _ends(starts: Flags) -> Int64:
     """Where the run of each row ends."""
     ends: Int64 = np.append(np.flatnonzero(starts)[1:], len(starts))[np.cumsum(starts) - 1]
     return ends
@@ -171,7 +171,8 @@ def _count(rows: _Rows, of_group: Int64, returned: Int64, lines: Side) -> tuple[
     counts[:, :, 0] += counts[:, :, 1]
     balanced = counts[0] + counts[1] * (surplus >= 0)[:, None] + added
 
-    # of a query with one group, none of whose lines are repeated, shares of pairs are 1 and 0
+    # of a query with one group, none of whose lines are repeated, shares of pairs are 1 and 0: to add them
+    # up as others took twice as long
     alone = key[documents[~rows.is_partial[documents]]]
     is_simple = np.bincount(of_group, minlength=len(returned)) == 1
     is_simple[of_group[alone[1:][alone[1:] == alone[:-1]] // width]] = False
@@ -267,7 +268,7 @@ def _follow(rows: _Rows, key: Int64, given: Int64, lines: Side) -> list[Int64]:
     return found
 
 
-def _refuse(rows: _Rows, lines: Side, some: Int64, others: Int64, flags: Bools) -> None:
+def _refuse(rows: _Rows, lines: Side, some: Int64, others: Int64, flags: Flags) -> None:
     if not flags.any():
         return
     at = int(np.argmax(flags))

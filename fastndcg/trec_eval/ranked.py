@@ -10,11 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import offsets_from, runs_of
+from fastndcg.common.arrays import Flags, Float64, Int64, offsets_from, runs_of
 
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Release = Literal[9, 10]
 Form = Literal["qrels", "qrels_jg", "prefs", "qrels_prefs"]  # of judgments
 OUTSIDE, UNJUDGED = -1, -2  # grades of documents outside the pool, and of unjudged documents in it
@@ -39,8 +36,8 @@ class Ranked:
         self.returned = np.diff(offsets)
         self.query = np.repeat(np.arange(self.n_queries), self.returned)
         self.place = np.arange(len(grades)) - offsets[:-1][self.query]  # rank - 1
-        self.is_hit: Bools = grades >= level
-        self.is_miss: Bools = (grades >= 0) & ~self.is_hit
+        self.is_hit: Flags = grades >= level
+        self.is_miss: Flags = (grades >= 0) & ~self.is_hit
         self.hit_query, self.hit_place = self.query[self.is_hit], self.place[self.is_hit]
         self.found = np.bincount(self.hit_query, minlength=self.n_queries)
         self.hit_offsets = offsets_from(self.found)
@@ -68,7 +65,7 @@ class Ranked:
         best = np.maximum.accumulate(keys[::-1])[::-1] - (self.n_queries - self.hit_query) * len(values)
         return values[best]
 
-    def count_within(self, of_documents: Bools) -> Int64:
+    def count_within(self, of_documents: Flags) -> Int64:
         """Count the marked documents of a query up to and including each document."""
         counts = offsets_from(of_documents)
         within: Int64 = counts[1:] - counts[self.offsets[:-1]][self.query]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.common.arrays import offsets_from, offsets_of, runs_of
+from fastndcg.common.arrays import Flags, Int64, offsets_from, offsets_of, runs_of
 from fastndcg.common.arrow_types import array_of, column_of, places_of
 from fastndcg.errors import InputError, SourceError
 from fastndcg.sources import sides
@@ -22,7 +22,7 @@ from fastndcg.sources.opening import path_of, read_once, report_progress
 from fastndcg.sources.sides import Side, check_values, name_of, plain_ids, text_side
 from fastndcg.sources.values import whole
 from fastndcg.trec_eval.preferred import Preferences
-from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Bools, Form, Int64, Ranked, Release, rows_of
+from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Form, Ranked, Release, rows_of
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
@@ -35,7 +35,7 @@ class Run(NamedTuple):
 
     name: str
     queries: list[str]
-    is_returned: Bools
+    is_returned: Flags
     ranked: Ranked
     notes: list[str]
     n_judged: int  # queries, with those that release 9 leaves out as the run lacks them

@@ -69,7 +69,7 @@ def engine():
 
     return Engine(
         fnr, dataset, dataset, data.from_arrow, lambda table: [dataset(table, 5)],
-        data.Dataset.take_all, arrow, frozenset({"text view", "nothing"}),
+        data.Dataset.take_all, arrow, frozenset({"text view", "nothing"}), is_slow=True,
     )  # fmt: skip
 
 
@@ -80,10 +80,10 @@ class TestRay(Laws):
 # ---- values ----
 
 
-@pytest.mark.parametrize("blocks", [1, 2, 150])
+@pytest.mark.parametrize("blocks", [1, 2, 40])
 def test_any_blocks_and_ties_in_the_order_of_a_column(blocks):
     """From more blocks than Ray joins at once, to more than there are queries, and to some that it would cut if it cut any."""
-    table = engines.documents(100)
+    table = engines.documents(30)
     rows = dataset(table, 40)
     rows.context.target_max_block_size = 100
     measures = [*engines.MEASURES, engines.BY_ORDER]
