@@ -237,11 +237,13 @@ def judge_features(path: Path) -> str | None:
             for value, code in zip(lines.values, lines.query_codes, strict=True)
         ]
 
-    if complaint := _same(_try(read), wanted or None):
+    if complaint := _same(_try(read), wanted):
         return complaint
     scores = np.arange(len(wanted or [])) / 7
     found = _try(lambda: _lists_of(fn.read_ltr(path, scores=scores)))
-    return f"read_ltr raises {found}" if isinstance(found, str) else None
+    if isinstance(found, str):
+        return f"read_ltr raises {found}"
+    return "read_ltr reads what it should refuse" if found is not None and not wanted else None
 
 
 # ---- scores ----
