@@ -210,12 +210,20 @@ class MeanSums(NamedTuple):
         counted = reported.counted & ~np.isnan(values)
         later = counted & empty & (convention.weights == "tf_ranking")
         now, later = counted & ~later, later & (weight > 0)
-        factors = np.where(empty, 1.0, weight) if convention.weights in ("lightgbm", "xgboost") else weight
+        if (weight == 1).all():  # as without weights: values alone are added up in half the time
+            total, weights = statistics.exact_sum(values[now]), Fraction(int(np.count_nonzero(now)))
+        else:
+            of_empty = 1.0 if convention.weights in ("lightgbm", "xgboost") else weight
+            factors = np.where(empty, of_empty, weight)
+            total = statistics.exact_sum_of_products(values[now], factors[now])
+            weights = statistics.exact_sum(weight[now])
+        undefined = int(np.count_nonzero(reported.counted)) - int(np.count_nonzero(counted))
+        queries = int(np.count_nonzero(weight[now]))
         return cls(
-            int(np.count_nonzero(reported.counted)) - int(np.count_nonzero(counted)),
-            statistics.exact_sum_of_products(values[now], factors[now]),
-            statistics.exact_sum(weight[now]),
-            int(np.count_nonzero(weight[now])),
+            undefined,
+            total,
+            weights,
+            queries,
             int(np.count_nonzero(later)),
             statistics.exact_sum(values[later]),
         )
