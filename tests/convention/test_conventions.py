@@ -410,3 +410,15 @@ def test_rules_beyond_the_measure_are_told():
         "weights": "ignored",
     }  # fmt: skip
     assert "lightgbm" in repr(fn.conventions) and "nDCG(gain='exp2'" in repr(fn.conventions)
+
+
+def test_reasons_of_conventions_are_whole_sentences():
+    """That of allRank, which has a value for empty queries, lacked what is not defined, and for which grade."""
+    rankings = fn.Rankings.from_groups([3], [-1, 2, 1], [0.1, 0.2, 0.3], query_ids=["q0"])
+    rows = fn.compare_conventions(rankings, "nDCG@5").to_pylist()
+    reasons = {row["name"]: row["refused"] for row in rows if row["refused"]}
+    assert {"allrank", "lightgbm", "sklearn"} <= set(reasons)
+    for name, reason in reasons.items():
+        assert re.match(
+            r"nDCG\(.*\)@5 is not defined for the gain -\S+ of grade -1, which occurs at row 0", reason
+        ), name
