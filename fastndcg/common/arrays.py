@@ -56,16 +56,15 @@ def runs_of(starts: Int64 | int, lengths: Int64) -> Int64:
     return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
 
 
-def parts_of(sizes: Int64, most: int) -> Iterator[slice]:
-    """Runs of sizes that add up to at most `most`, or of one size.
+def parts_of(offsets: Int64, most: int) -> Iterator[slice]:
+    """Runs of lists with at most `most` entries together, or of one list.
 
-    >>> list(parts_of(np.array([2, 1, 5, 1]), 3))
+    >>> list(parts_of(offsets_from([2, 1, 5, 1]), 3))
     [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
     """
-    ends, first = np.cumsum(sizes), 0
-    while first < len(sizes):
-        before = int(ends[first - 1]) if first else 0
-        last = max(int(np.searchsorted(ends, before + most, side="right")), first + 1)
+    first = 0
+    while first < len(offsets) - 1:
+        last = max(int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1, first + 1)
         yield slice(first, last)
         first = last
 

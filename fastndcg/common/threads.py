@@ -37,7 +37,7 @@ def in_threads(
     """Yield the results of a task for each part, in order, while threads compute the next ones.
 
     The threads, one a part by default, are of this call: pyarrow's pool belongs to the whole process. One
-    thread is the caller's.
+    thread is the caller's, which also runs all parts where no other can be started.
     """
     n = min(threads or len(parts), len(parts))
     if n <= 1:
@@ -47,6 +47,11 @@ def in_threads(
 
     pool = ThreadPoolExecutor(n, "fastndcg")
     try:
-        yield from pool.map(task, parts)
+        results = pool.map(task, parts)
+    except RuntimeError:  # no thread can be started: the interpreter is ending, or the host has a limit
+        pool.shutdown(cancel_futures=True)
+        results = map(task, parts)
+    try:
+        yield from results
     finally:
         pool.shutdown(cancel_futures=True)

@@ -382,7 +382,7 @@ def _changes(
     flags = np.ones(rankings.n_docs, np.bool_) if rankings.is_judged is None else rankings.is_judged
     dtype = np.int64 if grade == int(grade) else np.float64
     after: Float64 = np.empty(len(queries))
-    for part in parts_of(lengths + kept, 1 << 21):  # documents that are scored together
+    for part in parts_of(offsets_from(lengths + kept), 1 << 21):  # documents that are scored together
         chosen, offsets = queries[part], offsets_from(lengths[part])
         taken = runs_of(rankings.offsets[chosen], lengths[part])
         relevance = rankings.relevance[taken].astype(np.result_type(rankings.relevance, dtype))

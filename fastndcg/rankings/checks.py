@@ -325,7 +325,7 @@ def _check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, b
 def _check_doc_ids(doc_ids: pa.Array | pa.ChunkedArray, blame: Blame) -> None:
     """Raise `InputError` for a document that occurs twice in a query; null is not an id."""
     offsets = blame.offsets
-    for part in parts_of(np.diff(offsets), _TOGETHER):
+    for part in parts_of(offsets, _TOGETHER):
         coded = combine(
             decode(doc_ids[int(offsets[part.start]) : int(offsets[part.stop])]).dictionary_encode()
         )

@@ -82,7 +82,7 @@ def ends_of(unjudged: Unjudged, *, every: bool) -> Iterator[tuple[Int64, npt.NDA
     number = runs_of(0, n_tried)
     if not every:
         number = np.where(number == 2, of_query[queries], number)
-    for part in parts_of(lengths[queries], _TOGETHER):
+    for part in parts_of(offsets_from(lengths[queries]), _TOGETHER):
         chosen, u = queries[part], number[part]
         n = of_query[chosen]
         yield chosen, runs_of(0, n) < np.repeat(u, n)
@@ -191,7 +191,7 @@ def draws(
         chances = np.random.default_rng(seed).multinomial(counted_of, chances) / counted_of
     totals = np.repeat(sums(values[:, fixed], weights[fixed])[None], resamples, axis=0)
     held = rankings.lengths[some] + resamples * len(measures)
-    for number, part in enumerate(parts_of(held, 16 * _TOGETHER)):
+    for number, part in enumerate(parts_of(offsets_from(held), 16 * _TOGETHER)):
         chosen, random = some[part], np.random.default_rng([seed, number])
         found = np.empty((resamples, len(measures), len(chosen)))
         documents = rankings.lengths[chosen].sum()

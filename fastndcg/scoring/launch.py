@@ -136,7 +136,7 @@ def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Ite
     if rankings.n_docs <= together:
         yield 0, rankings.n_queries
         return
-    for part in parts_of(rankings.lengths, together):
+    for part in parts_of(rankings.offsets, together):
         yield part.start, part.stop
 
 
@@ -303,11 +303,8 @@ def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int
     n_chunks = len(chunks) - 1
     ends = np.unique(np.linspace(0, n_chunks, min(n_chunks, threads * _SHARES) + 1).astype(np.int64))
     shares = [chunks[first : last + 1] for first, last in pairwise(ends)]
-    try:
-        for _ in in_threads(lambda share: serial(share, *arguments), shares, threads):
-            pass
-    except RuntimeError:  # no thread can be started: the interpreter is ending, or the host has a limit
-        serial(chunks, *arguments)
+    for _ in in_threads(lambda share: serial(share, *arguments), shares, threads):
+        pass
 
 
 # ---- properties of the host ----

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import Array, Float64, Int64, offsets_of, parts_of, runs_of
+from fastndcg.common.arrays import Array, Float64, Int64, offsets_from, offsets_of, parts_of, runs_of
 from fastndcg.scoring import laid_out, worths
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def extreme_numbers(
     offsets, grades = laid_out.pool(rankings)
     known = np.diff(offsets_of(worths.gains_of_grades(measure, grades) > 0, offsets))
     queries = queries[np.argsort(rankings.lengths[queries], kind="stable")]
-    for part in parts_of(rankings.lengths[queries], together):
+    for part in parts_of(offsets_from(rankings.lengths[queries]), together):
         chosen = queries[part]
         lengths = rankings.lengths[chosen]
         there = np.arange(lengths[-1]) < lengths[:, None]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fastndcg.common.arrays import Float64, Int64, parts_of, runs_of
+from fastndcg.common.arrays import Float64, Int64, offsets_from, parts_of, runs_of
 from fastndcg.errors import MeasureError
 from fastndcg.scoring import laid_out, worths
 from fastndcg.scoring.discounts import discount_table, ranks_shown
@@ -67,7 +67,7 @@ def extreme_grades(
     # a table has queries with similar numbers of thresholds and documents
     alike = np.lexsort((moving[some], np.frexp(levels)[1]))
     some = some[alike]
-    for part in parts_of(sizes[alike], together):
+    for part in parts_of(offsets_from(sizes[alike]), together):
         table = _Table(measure, rankings, unjudged, judged, some[part], moving[some[part]], sign)
         places, codes = table.solve(tuple(part_of[some[part]] for part_of in base), sign)
         grades[places] = scale.grades[np.searchsorted(scale.gains, judged.values[codes])]

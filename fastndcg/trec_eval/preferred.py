@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import Flags, Float64, Int64, parts_of, runs_of
+from fastndcg.common.arrays import Flags, Float64, Int64, offsets_from, parts_of, runs_of
 from fastndcg.errors import InputError
 from fastndcg.rankings.blame import shown
 from fastndcg.sources.sides import Side, name_of
@@ -88,7 +88,7 @@ def count_preferences(ranked: Ranked, preferences: Preferences) -> Counts:
     rows, of_group = _rows(preferences, query[preferences.document], rank[preferences.document])
     blocks = []
     sizes = np.bincount(rows.query, rows.n_worse, ranked.n_queries).astype(np.int64)
-    for part in parts_of(sizes, _BLOCK):
+    for part in parts_of(offsets_from(sizes), _BLOCK):
         lines, groups = (
             slice(*np.searchsorted(each, [part.start, part.stop]).tolist()) for each in (rows.query, of_group)
         )
