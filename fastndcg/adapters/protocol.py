@@ -120,7 +120,7 @@ class Flow(ABC, Generic[Frame]):
     def _plan(
         self,
         df: Frame,
-        measures: Any,
+        wanted: Any,
         asked: Options,
         *,
         make: Callable[..., Task] = make_task,
@@ -128,13 +128,13 @@ class Flow(ABC, Generic[Frame]):
         values: bool = False,
         **of_task: Any,
     ) -> Plan:
-        """What is done with a table: results of queries are computed, or their sums. `make` makes the task,
-        of lists of so many ranks in place of measures.
+        """What is done with a table: results of queries are computed, or their sums. `make` makes the task of
+        what is wanted: of measures, or of so many ranks of each list.
         """
         self._check("df", df)
         schema = self._schema(df)
         try:
-            task = make(schema, measures, asked, **of_task)
+            task = make(schema, wanted, asked, **of_task)
         except ColumnError as error:
             raise error.within("", self._hint(df)) from None
         job = self._job(task, schema, sums=sums, values=values)
@@ -194,8 +194,10 @@ class Flow(ABC, Generic[Frame]):
         return plan_of(open_files(paths, asked), asked, make, self._workers(), self._of_shares)
 
     def _job(self, task: Task, schema: pa.Schema, *, sums: bool, values: bool) -> parcels.Job:
-        results = totals.FOUND if task.k else None
-        if not (task.k or sums):
+        results: pa.Schema | None = None
+        if task.k:
+            results = totals.FOUND
+        elif not sums:
             results = self._types(schema_of_results(task, schema))
         return parcels.Job(task, 0, results, values)
 

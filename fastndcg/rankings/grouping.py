@@ -58,6 +58,13 @@ class Grouped:
         """The first row of each query."""
         return self.offsets[:-1] if self.first_row_of_each is None else self.first_row_of_each
 
+    @property
+    def codes_of_rows(self) -> Array:
+        """The number of each row's query."""
+        if self.codes is not None:
+            return self.codes
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
     def in_order(self, one: Array, other: Array) -> tuple[Array, Array]:
         """Return two columns of numbers in query order."""
         if self.codes is None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import (
@@ -114,7 +113,7 @@ class Files:
             cut = np.asarray(inside) - numbers
             found = np.unique(np.searchsorted(grouped.offsets, cut[~np.isin(cut, grouped.offsets)]) - 1)
         else:
-            codes = codes_of(grouped)
+            codes = grouped.codes_of_rows
             if isinstance(numbers, int):
                 cuts = [0, *(end - numbers for end in inside), len(ids)]
                 file = np.repeat(np.arange(len(cuts) - 1, dtype=np.int32), np.diff(cuts))
@@ -126,14 +125,14 @@ class Files:
             return
         is_wanted = np.zeros(len(grouped.offsets) - 1, np.bool_)
         is_wanted[found] = True
-        wanted = np.flatnonzero(is_wanted[codes_of(grouped)])
+        wanted = np.flatnonzero(is_wanted[grouped.codes_of_rows])
         self.left -= len(wanted)
         places = wanted + numbers if isinstance(numbers, int) else numbers[wanted]
         try:
             coded = combine(decode(self.read(np.sort(places))).dictionary_encode())
         except ColumnError:
             return  # not all files have it
-        codes, query = array_of(coded.indices, -1), codes_of(grouped)[wanted[np.argsort(places)]]
+        codes, query = array_of(coded.indices, -1), grouped.codes_of_rows[wanted[np.argsort(places)]]
         keys = np.sort((query.astype(np.int64) * len(coded.dictionary) + codes)[codes >= 0])
         twice = keys[1:][keys[1:] == keys[:-1]]
         if len(twice):
@@ -145,13 +144,6 @@ class Files:
                 Step("; if ids are in another column, name it, as in ", Argument("doc_id", "...")),
                 ".",
             )
-
-
-def codes_of(grouped: Grouped) -> npt.NDArray[Any]:
-    """The number of each row's query."""
-    if grouped.codes is not None:
-        return grouped.codes
-    return np.repeat(np.arange(len(grouped.offsets) - 1), np.diff(grouped.offsets))
 
 
 def id_to_check(names: Sequence[str], columns: Columns) -> str | None:

@@ -240,9 +240,6 @@ tell_of_bytes: ContextVar[Callable[[int], None]] = ContextVar("tell_of_bytes", d
 def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
     """Show how many bytes of these files are read, or call a function with them."""
     done = total = 0
-    for path in paths:
-        with suppress(OSError, TypeError, ValueError):  # reading it will say what is wrong
-            total += Path(path).stat().st_size
 
     def tell(size: int) -> None:
         nonlocal done
@@ -250,6 +247,12 @@ def report_progress(progress: Progress, *paths: Any) -> Iterator[None]:
         task.advance(done, total)
 
     with Task("Reading", "bytes", progress) as task:
+        if not task.is_observed:
+            yield
+            return
+        for path in paths:
+            with suppress(OSError, TypeError, ValueError):  # reading it will say what is wrong
+                total += Path(path).stat().st_size
         token = tell_of_bytes.set(tell)
         try:
             yield

@@ -43,7 +43,6 @@ from fastndcg.sources.columns import (
     named_columns,
     normalised,
 )
-from fastndcg.sources.joined import codes_of
 from fastndcg.sources.lines import INTENTS, QRELS, RANKED, RUN, read_lines
 from fastndcg.sources.opening import path_of
 from fastndcg.sources.values import grades_in, integers_if_written_so, nulls_in, numbers_in, scores_in, whole
@@ -124,7 +123,7 @@ def side_of(
 ) -> Side:
     """A side from columns."""
     grouped = group_rows(query if isinstance(query, pa.ChunkedArray) else pa.chunked_array([query]))
-    codes, queries = codes_of(grouped).astype(np.int64, copy=False), combine(decode(grouped.query_ids))
+    codes, queries = grouped.codes_of_rows.astype(np.int64, copy=False), combine(decode(grouped.query_ids))
     blame = Blame(numbers=numbers)
     return Side(name, queries, codes, docs, values, lambda row: f"{name}, row {blame.number(row)}")
 
