@@ -204,15 +204,6 @@ ROOMS = (
     "api", "decide", "look", "trec_eval", "adapters", "cli",
 )  # fmt: skip
 BESIDE = {"_version": "errors", "compiled": "kernels", "plot": "look", "__main__": "cli"}
-LONGEST = 400  # lines of a file
-# tables of declarations, which may be longer
-DECLARATIONS = {
-    "fastndcg.measures.definitions",
-    *(
-        f"fastndcg.measures.tools_of_{kind}"
-        for kind in ("evaluation", "training", "search", "recommendation")
-    ),
-}
 DOORS = {
     tuple(part.strip() for part in line.split("#")[0].split("->"))
     for line in (Path(__file__).parent.parent / "doors.txt").read_text(encoding="utf-8").splitlines()
@@ -262,14 +253,6 @@ def test_files_are_in_no_circle():
 
     for name in edges:
         visit(name, ())
-
-
-def test_files_are_short_and_their_names_differ():
-    stems = [path.stem for path in FILES if path.stem != "__init__"]
-    assert not {stem for stem in stems if stems.count(stem) > 1}
-    for name, path in MODULES.items():
-        if name not in DECLARATIONS:
-            assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST, f"{name} is too long"
 
 
 KERNELS = [name for name in MODULES if name.split(".")[1:2] == ["kernels"]]
