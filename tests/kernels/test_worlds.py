@@ -61,30 +61,6 @@ def test_the_same_bits_in_both_worlds():
     assert run(SMALL, FASTNDCG_KERNELS="compiled")[1] == run(SMALL, FASTNDCG_KERNELS="plain")[1]
 
 
-@pytest.mark.compiled
-@compiles
-def test_a_plain_driver_that_takes_too_long_is_run_compiled():
-    """And from then on the compiled one runs, whatever the size."""
-    code = """
-        import sys
-        import numpy as np
-        import fastndcg as fn
-        from fastndcg.kernels.compile import worlds
-        rankings = fn.Rankings.from_dense(np.tile([0, 1, 2], (400, 4)), np.random.default_rng(1).random((400, 12)).astype(np.float32))
-        small = fn.evaluate(rankings[:3], "nDCG@10").values
-        assert "numba" not in sys.modules
-        worlds._LOADING, worlds._pays = 0.0, lambda key, size, taken=0.0: taken > 0 or size > 1e9
-        whole = fn.evaluate(rankings, "nDCG@10").values
-        assert "numba" in sys.modules and worlds._ready
-        assert whole[0, :3].tolist() == small[0].tolist()
-        here = dict(worlds._here)
-        assert fn.evaluate(rankings[:3], "nDCG@10").values.tolist() == small.tolist()
-        assert worlds._here == here
-        print("done")
-    """
-    assert run(code) == ["done"]
-
-
 @pytest.fixture
 def remembered(monkeypatch):
     """What this machine has measured: nothing yet. In a process that did nothing yet, with default settings."""

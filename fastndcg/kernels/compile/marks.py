@@ -6,10 +6,7 @@ as `fastndcg.compiled`, compiled. They import each other by relative names, so t
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from functools import wraps
-from time import thread_time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,31 +19,8 @@ __all__ = ["IS_COMPILED", "binding", "ir", "numba"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class TooSlowError(Exception):
-    """A plain driver has run so long that compiled code pays. It can be run again from the start."""
-
-
-class _Deadline(threading.local):
-    at = float("inf")  # in `thread_time`, which does not count other processes
-    # called after it: returns a later deadline, or raises TooSlowError
-    ask = staticmethod(lambda: float("inf"))
-
-
-deadline = _Deadline()
-
-
 def _as_it_is(function: F) -> F:
     return function
-
-
-def _stoppable(function: F) -> F:
-    @wraps(function)
-    def watch(*arguments: Any) -> Any:
-        if thread_time() > deadline.at:
-            deadline.at = deadline.ask()
-        return function(*arguments)
-
-    return watch  # type: ignore[return-value]
 
 
 def _as_plain(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
@@ -59,8 +33,6 @@ block: Any = _as_it_is
 inlined: Any = _as_it_is
 allocating: Any = _as_it_is
 driver: Any = _as_plain  # its `plain` function replaces it in plain Python, where loops would be slow
-# a block that stops a plain driver after its deadline; its drivers do not write what they read
-stoppable: Any = _stoppable
 empty: Any = np.empty
 steps: Any = range  # a loop whose steps are shared among threads
 
@@ -69,7 +41,7 @@ if IS_COMPILED and not TYPE_CHECKING:
 
     from .compiling import allocating, block, driver, empty, inlined, private
 
-    stoppable, steps = _as_it_is, numba.prange
+    steps = numba.prange
 
 
 def in_place_of(plain: F) -> Callable[[Callable[..., Any]], F]:

@@ -10,8 +10,7 @@ plain way of a driver, together with those that this call would take:
                 all: then all are due, each at its next call that is worth loading it
 
 Numba's import is shared by all drivers that a process has work for. A plain way is Python's, NumPy's or
-pyarrow's. Times are measured, and remembered in a file beside the kept drivers (`caching.remember`). A plain
-driver that takes longer than estimated asks again every tenth of a second, and is run again compiled.
+pyarrow's. Times are measured, and remembered in a file beside the kept drivers (`caching.remember`).
 
 FASTNDCG_KERNELS is `auto` (this rule), `plain` or `compiled`. NUMBA_DISABLE_JIT=1 means plain.
 """
@@ -36,7 +35,7 @@ import numpy as np
 from fastndcg.common import progress
 from fastndcg.common.threads import processors
 from fastndcg.errors import InputError
-from fastndcg.kernels.compile import caching, marks
+from fastndcg.kernels.compile import caching
 from fastndcg.kernels.flow.tables import Plan
 
 WORLDS = ("auto", "plain", "compiled")
@@ -218,25 +217,9 @@ def _price_of_loading(key: str, size: float, known: _Measured) -> float:
 
 
 def run_plain(name: str, size: float, arguments: tuple[Any, ...]) -> Any:
-    """Run the plain driver. If it takes so long that compiled code pays, stop it and run that."""
-    kinds, before = (name, tuple(map(kind_of, arguments))), (marks.deadline.at, marks.deadline.ask)
-    key, started = _key(*kinds), thread_time()
-
-    def ask() -> float:
-        if _pays(key, 0.0, thread_time() - started):
-            raise marks.TooSlowError
-        return thread_time() + _LOADING
-
-    if world() == "auto":
-        marks.deadline.at, marks.deadline.ask = started + _LOADING, ask
-    try:
-        with counted(name, size, arguments), np.errstate(all="ignore"):
-            return _driver(name, "kernels")(*arguments)
-    except marks.TooSlowError:
-        marks.deadline.at, marks.deadline.ask = before
-        return _build(kinds, math.inf, arguments)(*arguments)
-    finally:
-        marks.deadline.at, marks.deadline.ask = before
+    """Run the plain driver."""
+    with counted(name, size, arguments), np.errstate(all="ignore"):
+        return _driver(name, "kernels")(*arguments)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Plan
 
-from ..compile.marks import block, inlined, stoppable
+from ..compile.marks import block, inlined
 from .expectations import (
     expected_inferred,
     expected_maximum,
@@ -166,7 +166,6 @@ def gain_below_best(f: Fold) -> float:
     return below
 
 
-@stoppable
 @block
 def fold_by_rank(f: Fold, parameter: float) -> int:
     """Fill a list by HITS, FIRST, REACHED or STOP; returns how many ranks were filled."""
@@ -228,7 +227,6 @@ def hits_wanted(recall: float, relevant: float) -> float:
     return whole + 1.0 if exact - whole >= 0.5 else whole
 
 
-@stoppable
 @block
 def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
     """The value by PREFERENCE, INFERRED, INTERPOLATED or MEAN_OF_HITS; NaN if nothing is ranked.

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import AVERAGE, BEST, GAIN, STOP, UNCUT, WORST, Array
 
-from ..compile.marks import block, driver, empty, inlined, stoppable
+from ..compile.marks import block, driver, empty, inlined
 from ..vectors.summing import normalise
 from .expectations import stop_chances
 from .intent_orders import (
@@ -121,7 +121,6 @@ def weigh_intents(row: Array, chances: Array, worth: Array, discounts: Array, wo
     return whole
 
 
-@stoppable
 @block
 def score_rows(
     query: int, keys: Array, scored: IntentDocuments, pool: IntentDocuments, ordered: bool, chances: Array,

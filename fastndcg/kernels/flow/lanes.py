@@ -7,7 +7,7 @@ import numpy as np
 from fastndcg.kernels.flow.tables import FOLD, GAIN, TABLE, Array, Documents, Plan
 
 from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
-from ..compile.marks import block, inlined, stoppable
+from ..compile.marks import block, inlined
 from ..vectors.keeping import bounds_of_top, greatest_by_bin, keep_few_from, keep_from_lanes
 from ..vectors.ordering import average_side_by_side
 from ..vectors.summing import COUNTED, count_codes
@@ -20,7 +20,6 @@ _DEEPEST = 24  # up to so many ranks, bins give good bounds of scores
 _COMPARED = 8  # cost of comparing a document with a vector; sorting n rows side by side costs n * log2(n)**2
 
 
-@stoppable
 @block
 def take_queries(
     first: int, last: int, documents: Documents, plan: Plan, scored: Array, judged: Array, batch: Batch,

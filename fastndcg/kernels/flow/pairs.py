@@ -7,7 +7,7 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import IS_COMPILED, block, stoppable
+from ..compile.marks import IS_COMPILED, block
 from .sorting import INSERTION, sort_falling
 
 _FEW = 16  # up to so many gains, counting documents by gain is faster than sorting them
@@ -61,7 +61,6 @@ def area_share(groups: Array, n: int, max_fp: float, relevant: float, right: flo
     return 0.5 * (1.0 + (share - 0.5 * max_fp) / (1.0 - 0.5 * max_fp))
 
 
-@stoppable
 @block
 def expected_share(
     groups: Array, n: int, drawn: int, max_fp: float, relevant: float, empty: float, chances: Array
@@ -95,7 +94,6 @@ def expected_share(
     return total / weight if defined else np.nan
 
 
-@stoppable
 @block
 def share_of_pairs(
     ties: int, condensed: bool, unjudged: int, relevant: float, ranked: int, cutoff: float, max_fp: float,
@@ -154,7 +152,6 @@ def graded_share(
     return share_of_many(ties, condensed, unjudged, ranked, gains, codes, sizes, chances)
 
 
-@stoppable
 @block
 def share_of_few(
     ties: int, condensed: bool, unjudged: int, ranked: int, gains: Array, codes: Array, sizes: Array,
@@ -195,7 +192,6 @@ def share_of_few(
     return right / pairs if pairs > 0.0 else np.nan
 
 
-@stoppable
 @block
 def share_of_many(
     ties: int, condensed: bool, unjudged: int, ranked: int, gains: Array, codes: Array, sizes: Array,
@@ -229,7 +225,6 @@ def share_of_many(
     return (right + _OF_TIED[ties] * tied) / pairs if pairs > 0 else np.nan
 
 
-@stoppable
 @block
 def sort_and_count(values: Array, spare: Array, n: int) -> int:
     """Sort the first `n` values, greatest first; returns how many pairs of different ones were so before."""

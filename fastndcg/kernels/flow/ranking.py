@@ -9,7 +9,7 @@ import numpy as np
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
 from ..compile.llvm import LANES
-from ..compile.marks import allocating, block, empty, inlined, stoppable
+from ..compile.marks import allocating, block, empty, inlined
 from ..vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
 from ..vectors.ordering import count_ahead, count_among, rank_distinct, rank_tied
 from .memory import Scratch, Work, vectors_of
@@ -44,7 +44,6 @@ def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: 
     return keep_few_from(scores, codes, bound, kept_scores, kept)
 
 
-@stoppable
 @block
 def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> int:
     n = scores.shape[0]
@@ -54,7 +53,6 @@ def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> in
     return n
 
 
-@stoppable
 @inlined
 def rank_documents(
     kept: int, tied: bool, nothing: int, lane: int, documents: Documents, plan: Plan, scratch: Scratch,

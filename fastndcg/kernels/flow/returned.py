@@ -6,7 +6,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import allocating, block, driver, stoppable
+from ..compile.marks import allocating, block, driver
 from ..vectors.summing import normalise
 from .sorting import average, falling_keys, sort_falling
 from .sums import sum_discounted
@@ -37,7 +37,6 @@ def fill_ways(n: int, most: int, ways: Array, powers: Array) -> None:
         ways[k], powers[k] = number, power
 
 
-@stoppable
 @block
 def next_draw(drawn: Array, available: Array, kinds: int) -> bool:
     """Advance to the next way to draw as many documents, higher gains first; False after the last."""
@@ -73,7 +72,6 @@ def ways_to_draw(
     return ways, power
 
 
-@stoppable
 @allocating
 def expected_over_returned(
     gains: Array, sizes: Array, cutoff: int, discounts: Array, empty: float, ratio: bool
