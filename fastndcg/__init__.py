@@ -110,8 +110,6 @@ if TYPE_CHECKING:
     from fastndcg.sources.read import scan_arrow as scan_arrow
     from fastndcg.sources.read import scan_csv as scan_csv
     from fastndcg.sources.read import scan_parquet as scan_parquet
-    from fastndcg.sources.run_stream import RunStream as RunStream
-    from fastndcg.sources.run_stream import scan_qrels_run as scan_qrels_run
     from fastndcg.sources.streams import RankingsStream as RankingsStream
     from fastndcg.sources.trec import read_qrels_run as read_qrels_run
     from fastndcg.sources.trec import read_trec as read_trec
@@ -158,10 +156,16 @@ _HOMES = {
     "sources.read": (
         "BatchStream CsvStream ParquetStream read_csv read_parquet scan_arrow scan_csv scan_parquet"
     ),
-    "sources.run_stream": "RunStream scan_qrels_run",
     "sources.streams": "RankingsStream",
     "sources.trec": "read_qrels_run read_trec",
     "statistics.agreement": "cohen_kappa fleiss_kappa krippendorff_alpha",
+}
+# names that went, and what to do instead
+_GONE = {
+    "scan_qrels_run": (
+        "join the run with its judgments once, store the grades as a column of a Parquet file, "
+        "and give that to scan_parquet; read_qrels_run reads both whole"
+    )
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -175,6 +179,8 @@ if not TYPE_CHECKING:
         if name == "__all__":
             measures = vars(import_module("fastndcg.measures.named"))
             return [*_HOME_OF, *(each for each in measures if each[0] != "_")]
+        if name in _GONE:
+            raise AttributeError(f"fastndcg has no {name}: {_GONE[name]}")
         path = f"fastndcg.{name}"
         try:
             if name not in _HOME_OF and not name.startswith("_"):

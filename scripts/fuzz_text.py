@@ -157,15 +157,6 @@ def _judge_pair(path: Path, data: bytes, has_rank: bool) -> str | None:
     found = _try(lambda: _lists_of(fn.read_trec(*pair)))
     if isinstance(found, str):
         return f"read_trec raises {found}"
-    whole, streamed = (
-        _try(lambda: _lists_of(fn.read_qrels_run(*pair))),
-        _try(lambda: _lists_of_parts(fn.scan_qrels_run(*pair, threads=1))),
-    )
-    if isinstance(streamed, str):
-        return f"scan_qrels_run raises {streamed}"
-    is_nested = isinstance(whole, list) and pair[1].read_bytes().lstrip().startswith(b"{")
-    if not is_nested and sorted(whole or [], key=repr) != sorted(streamed or [], key=repr):
-        return "scan_qrels_run reads something else than read_qrels_run"
     is_plain = (
         data.isascii() and not re.search(rb"[\x00-\x08\x0b-\x1f\x7f#_]", data) and b"nan" not in data.lower()
     )
@@ -416,7 +407,7 @@ def judge_notation(path: Path) -> str | None:
 _LINES = "fastndcg.sources.lines:_join"
 
 TARGETS = (
-    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.sources.opened_runs:RunFile._reader", "fastndcg.sources.lines:_by_arrow", "fastndcg.sources.lines:_by_python")),
+    Target("trec_run", _run, lambda path: _judge_trec(path, True), ".run", (_LINES, "fastndcg.sources.lines:_by_arrow", "fastndcg.sources.lines:_by_python")),
     Target("trec_qrels", _qrels, lambda path: _judge_trec(path, False), ".qrels", (_LINES, "fastndcg.sources.lines:_by_arrow", "fastndcg.sources.lines:_by_python")),
     Target("letor", _features, judge_features, ".txt", (_LINES, "fastndcg.sources.lines:_of_letor")),
     Target("npy", _npy, judge_npy, ".npy", ("fastndcg.sources.ltr:_npy",)),

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import engines
@@ -453,18 +452,6 @@ class Laws:
         for name, more in ways.items():
             only = name if engine.is_slow else None
             engine.check_files(str(tmp_path), local, measures, only=only, **columns, **more)
-
-    @pytest.mark.parametrize("kind", ["parquet", "csv"])
-    def test_a_file_that_is_there_twice(self, engine, tmp_path, kind):
-        table = engines.documents(30).rename_columns({"position": "doc_id"})
-        engines.write_files(tmp_path, table, 2, csv=kind == "csv")
-        (tmp_path / f"copy.{kind}").write_bytes((tmp_path / f"0.{kind}").read_bytes())
-        here = fn.read_csv if kind == "csv" else fn.read_parquet
-        for read in (here, partial(engine.adapter.evaluate_files, *engine.session, measures="AP")):
-            with pytest.raises(
-                InputError, match=r"document .* of query -?\d+ is there twice\. The query has rows"
-            ):
-                read(tmp_path)
 
     def test_files_whose_queries_do_not_stand_together(self, engine, tmp_path, monkeypatch):
         monkeypatch.setattr(shares, "_BYTES", 2_000)

@@ -114,7 +114,6 @@ def plan_of(
         found = [before, *run(partial(types_of_share, files), shares)]
         widest = {name: max((each[name] for each in found), key=_WIDER.index) for name in before}
         files = files._replace(types=widest)
-    _refuse_copies(opened)
     job = make(pa.schema(list(files.types.items())), opened.columns)
     task = job.task
     edges = None if task.lists else _edges(opened, task.columns, shares)
@@ -132,32 +131,6 @@ def plan_of(
     # the longest first, so that none is waited for at the end
     shares.sort(key=lambda share: -share.size)
     return Plan(job, partial(parcels_of, files, job), shares, is_local)
-
-
-def _refuse_copies(opened: Opened) -> None:
-    """Refuse a file that is there twice, as `read` does: of Parquet, which has chunks of equal sizes; of CSV,
-    which has the same bytes.
-    """
-    files, is_parquet = _all(opened), isinstance(opened, ParquetFiles)
-    sizes: list[Any] = [stamp.size for _, stamp in files]
-    if isinstance(opened, ParquetFiles):
-        sizes = [part.footer.n_rows and part.footer.chunks.tobytes() for part in opened.parts]
-    seen = defaultdict[Any, list[Any]](list)
-    for (file, _), size in zip(files, sizes, strict=True):
-        for other in seen[size] if size and opened.files_to_check() is not None else ():
-            if is_parquet or _are_alike(file, other):
-                opened.format.open([], [other, file], 1).with_columns(opened.columns).read()
-                return
-        seen[size].append(file)
-
-
-def _are_alike(one: File, other: File) -> bool:
-    """Whether two files have the same bytes."""
-    with one.open_unpacking() as left, other.open_unpacking() as right:
-        while (block := left.read(1 << 20)) == right.read(1 << 20):
-            if not block:
-                return True
-    return False
 
 
 def _divide(opened: Opened, part: float, workers: int) -> list[Share]:

@@ -190,11 +190,11 @@ def evaluate(
         rule = rule_of(convention)
         resolved = resolve_all(asked, rule)
     if of_run is not None:
-        from fastndcg.sources.run_stream import rankings_or_stream_of_run
+        from fastndcg.sources.trec import rankings_from_qrels_run
 
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
         of_intents = any(measure.way == "intents" for measure in asked)
-        rankings = rankings_or_stream_of_run(rankings, measures, of_both, intents=of_intents, threads=threads)
+        rankings = rankings_from_qrels_run(rankings, measures, of_both, intents=of_intents)
     elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.given import rankings_or_stream
 

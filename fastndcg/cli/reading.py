@@ -24,7 +24,6 @@ from fastndcg.sources.columns import Roles
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.opened import Opened
-    from fastndcg.sources.run_stream import RunStream
     from fastndcg.sources.scan import FileStream
     from fastndcg.sources.sides import Taken
     from fastndcg.typing import Missing
@@ -292,15 +291,11 @@ def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> Fi
             f"--memory has no meaning with {chosen.format.name}, which is read whole; "
             "give Parquet or CSV to score it in parts"
         )
-    budget = _bytes_of(memory)
-    return scan_if_large(chosen, threads, budget, budget)
-
-
-def _bytes_of(memory: str) -> int:
     from fastndcg.sources.streams import bytes_of
 
     with refusing("--memory: "):
-        return bytes_of(memory)
+        budget = bytes_of(memory)
+    return scan_if_large(chosen, threads, budget, budget)
 
 
 def read_qrels_runs(
@@ -318,24 +313,6 @@ def read_qrels_runs(
     each = trec.read_qrels_runs(qrels, runs, roles, missing, intents=intents, threads=threads)
     for run, (rankings, judged, scored) in zip(runs, each, strict=True):
         yield rankings, _columns_of_both(run, judged, scored, roles)
-
-
-def scan_large_runs(
-    qrels: str,
-    runs: list[str],
-    roles: Roles,
-    measures: Iterable[Measure],
-    threads: int | None,
-    missing: Missing,
-    memory: str | None,
-) -> dict[str, tuple[RunStream, Columns]]:
-    """The runs that take too much memory to be read at once, as `scan_rankings`."""
-    from fastndcg.sources import run_stream
-
-    options: Any = {"intents": _are_of_intents(roles, measures), "threads": threads}
-    budget = None if memory is None else _bytes_of(memory)
-    streams = run_stream.scan_large_runs(qrels, runs, roles, missing, memory=budget, **options)
-    return {run: (each, _columns_of_both(run, *each.taken, roles)) for run, each in streams.items()}
 
 
 def _are_of_intents(roles: Roles, measures: Iterable[Measure]) -> bool:

@@ -111,9 +111,7 @@ def score(
     if sources.runs:
         lacking: Literal["zero", "skip"] = "skip" if missing is Missing.skip else "zero"
         several = Inputs(sources, roles, how)
-        scored = list(
-            several.score_runs(measures, chosen, lacking, named=len(sources.runs) > 1, in_parts=True)
-        )
+        scored = list(several.score_runs(measures, chosen, lacking, named=len(sources.runs) > 1))
     elif scores is not None:
         letor = open_letor(sources.paths, scores, roles, threads)
         scored, is_written = [how.score_chosen(letor, measures, out)], True

@@ -24,7 +24,6 @@ from fastndcg.cli.reading import (
     open_paths,
     read_qrels_runs,
     read_rankings,
-    scan_large_runs,
     scan_rankings,
 )
 from fastndcg.common.progress import Task
@@ -252,31 +251,25 @@ class Inputs:
         missing: Missing = "zero",
         *,
         named: bool = True,
-        in_parts: bool = False,
     ) -> Iterator[Scored]:
-        """Each run, with all judged queries; stored results with the measures `stored`, or all of theirs.
-
-        `in_parts`: a run that takes too much memory is read a part at a time, and what is known of its
-        rankings is not returned.
-        """
+        """Each run, with all judged queries; stored results with the measures `stored`, or all of theirs."""
         runs, how = self._sources.runs, self._how
         qrels, roles = self._sources.qrels, self._roles
         new = [run for run in runs if run not in self.stored]
-        to_scan = new if in_parts else []
-        large = scan_large_runs(qrels, to_scan, roles, asked, how.threads, missing, how.memory)
-        to_read = [run for run in new if run not in large]
-        each = read_qrels_runs(qrels, to_read, roles, asked, how.threads, missing)
+        if new and how.memory is not None:
+            refuse(
+                "--memory has no meaning with --run, which is read whole; to score it in parts, store the "
+                "grades of its documents as a column of a Parquet file"
+            )
+        each = read_qrels_runs(qrels, new, roles, asked, how.threads, missing)
         for run, name in zip(runs, name_runs(runs) if named else [None], strict=True):
             if run in self.stored:
                 of_run = self.stored[run]
                 yield from stored_results(of_run, stored or of_run.measures, name)
-            elif (found := large.pop(run, None)) is not None:
-                with about(run):
-                    yield how.score_stream(*found, asked, None, name)
             else:
                 rankings, columns = next(each)
                 with about(run):
-                    yield self._how.score(rankings, asked, columns, name)
+                    yield how.score(rankings, asked, columns, name)
 
     def _without_missing(self, found: list[Scored], missing: str | float) -> Iterator[Scored]:
         has = [each.scores._rankings.lengths > 0 for each in found if each.documents is not None]

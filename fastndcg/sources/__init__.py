@@ -16,8 +16,6 @@ trec       judgments and a run to rankings, and their sides, from paths and from
 sides, nested_sides
            one side, the judgments or the run: from TREC files and tables; from JSON, dicts and tuples
 joins      the join of two sides, and whether their ids meet
-opened_runs, run_stream
-           runs of any size, joined with judgments a part at a time
 ltr, lines
            LETOR, and the lines of text files
 results    stored results, as `Scores` again

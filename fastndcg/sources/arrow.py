@@ -30,7 +30,6 @@ from fastndcg.sources.values import (
 
 if TYPE_CHECKING:
     from fastndcg.sources.columns import Columns
-    from fastndcg.sources.joined import Files
 # what is known of rows, kept columns of queries, and what `checked_columns` takes
 Read = tuple[Blame, dict[str, pa.ChunkedArray], dict[str, Any]]
 
@@ -42,14 +41,13 @@ def rankings_from_table(
     to_decode: Collection[str] = (),
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
-    files: Files | None = None,
 ) -> Rankings:
     """Rankings from columns of a table; `to_decode` names kept dictionaries that are to come out as plain
     values.
 
     Where the table is a part of something larger, `numbers` has the number that each of its rows has there,
     for messages and for ids that are row numbers: an array, or that of the first row. `grouped` spares
-    grouping rows a second time. `files` are checked for doubled documents.
+    grouping rows a second time.
     """
     names = columns.relevance, columns.score
     listed = [name for name in names if is_list(table.schema.field(name).type)]
@@ -73,8 +71,6 @@ def rankings_from_table(
         queries=pa.table(kept) if kept else None,
         **fields,
     )
-    if files is not None and grouped is not None:
-        files.check(ids, grouped, numbers)
     return Rankings._of(**checked)
 
 

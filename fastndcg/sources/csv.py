@@ -10,7 +10,7 @@ import re
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -183,10 +183,6 @@ class CsvFiles(OpenedFiles):
         if pa.null() in opened.types.values():
             opened.size()  # settles the types
         return super(CsvFiles, opened).table(names, progress=progress)
-
-    def rows_of(self, name: str, rows: Any) -> pa.ChunkedArray:
-        """Rows of a column as text."""
-        return self.table([name], OfText((), [name]))[name].take(pa.array(rows))
 
     def size(self) -> tuple[int, float]:
         """Estimated from the first block, which also settles the first types."""

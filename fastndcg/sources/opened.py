@@ -17,8 +17,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import is_list
@@ -28,7 +26,7 @@ from fastndcg.rankings.oddities import Names, warn_of_oddities
 from fastndcg.sources.ahead import Reader, decoded_ahead
 from fastndcg.sources.arrow import rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, find_columns
-from fastndcg.sources.joined import Files, common_type, id_to_check, permissive_type
+from fastndcg.sources.joined import common_type, permissive_type
 from fastndcg.sources.opening import naming, reading
 from fastndcg.sources.streams import ReadAgainError
 
@@ -111,11 +109,6 @@ class Opened:
     def names(self) -> list[str]:
         return list(self.schema.names)
 
-    @property
-    def names_in_all(self) -> list[str]:
-        """Columns that no file is known to lack."""
-        return self.names
-
     def type_of(self, name: str) -> pa.DataType:
         return self.schema.field(name).type
 
@@ -158,22 +151,10 @@ class Opened:
                 again.settle()
 
     def _join(self, names: Sequence[str], progress: Progress) -> pa.Table:
-        rows: list[int] = []  # of each file
-
-        def counted(reader: Reader, file: int) -> Reader:
-            for table in reader:
-                rows[file] += len(table)
-                yield table
-
-        def readers() -> Iterator[Reader]:
-            for file, each in enumerate(self.readers_of_files(names, _ALL_ROWS)):
-                rows.append(0)
-                yield from (counted(reader, file) for reader in each)
-
+        readers = chain.from_iterable(self.readers_of_files(names, _ALL_ROWS))
         threads = self.decoders if self.decoders > 1 else 0
-        with Task("Reading", progress=progress), closing(decoded_ahead(readers(), threads)) as decoded:
+        with Task("Reading", progress=progress), closing(decoded_ahead(readers, threads)) as decoded:
             tables = list(decoded)
-        self.ends[:] = np.cumsum(rows).tolist()
         schema = pa.schema([(name, self.types[name]) for name in names])
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
@@ -186,18 +167,8 @@ class Opened:
                 self.columns,
                 to_decode=self.encoded,
                 numbers=self.first_row,
-                files=self.files_to_check() if len(self.ends) > 1 else None,
             )
         return warn_of_oddities(rankings, names_for(self.columns))
-
-    def files_to_check(self) -> Files | None:
-        """Several files that may hold the same documents, if they have ids that are not read anyway."""
-        doc_id = id_to_check(self.names_in_all, self.columns)
-        return None if doc_id is None else Files(list(self.ends), doc_id, partial(self.rows_of, doc_id))
-
-    def rows_of(self, name: str, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
-        """Ascending rows of a column."""
-        return self.table([name])[name].take(pa.array(rows))
 
 
 # what to do about rows that are gone once they are read

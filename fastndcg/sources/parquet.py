@@ -79,11 +79,6 @@ class ParquetFiles(Opened):
     def names(self) -> list[str]:
         return [*self.schema.names, *self.keys]
 
-    @property
-    def names_in_all(self) -> list[str]:
-        known = [{*part.footer.schema.names, *part.file.partition} for part in self.parts]
-        return [name for name in self.names if all(name in each for each in known)]
-
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         """The types of columns in all files. Raises `SourceError` where a column has none, and where a footer
         contradicts itself about one.

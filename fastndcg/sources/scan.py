@@ -66,7 +66,6 @@ class FileStream(RankingsStream):
         self._scoring_threads = max(1, pa.cpu_count() - threads)
         with naming(self._opened.paths):
             self.n_rows, self._per_row = opened.size()
-            self._files = opened.files_to_check() if opened.is_exact and len(opened.ends) > 1 else None
         self._known_grouped = self._is_lists
         self._settled = opened.is_exact or opened.is_stream  # whether the types fit all rows
         self._begun: Generator[tuple[int, pa.Table], None, None] | None = None  # by a look at the first rows
@@ -348,7 +347,6 @@ class FileStream(RankingsStream):
                 to_decode=self._opened.encoded,
                 numbers=numbers,
                 grouped=grouped,
-                files=self._files,
             )
 
     def _tell(self, done: int) -> None:

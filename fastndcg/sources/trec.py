@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
@@ -133,11 +134,12 @@ def read_trec(
     dtype = np.dtype(score_dtype)
     if dtype not in (np.float32, np.float64):
         raise InputTypeError(f"score_dtype is {dtype}; wanted float64 or float32")
-    with report_progress(progress, qrels, run):
-        judged = text_side(qrels, "relevance", threads, intents=intents)
-        scored = text_side(run, "score", threads, Roles(ascending=ascending))
-    scored = scored._replace(values=scored.values.astype(dtype, copy=False))
-    return _examined(judged, scored, missing, ties, nan, threads)
+    with _naming_what_fits(run):
+        with report_progress(progress, qrels, run):
+            judged = text_side(qrels, "relevance", threads, intents=intents)
+            scored = text_side(run, "score", threads, Roles(ascending=ascending))
+        scored = scored._replace(values=scored.values.astype(dtype, copy=False))
+        return _examined(judged, scored, missing, ties, nan, threads)
 
 
 @with_roles_of_both
@@ -230,11 +232,13 @@ def read_qrels_runs(
     roles = with_intents(roles, intents)
     judged, of_judged = None, None
     for run in runs:
-        with report_progress(progress, *([qrels] if judged is None else []), run):
-            if judged is None:
-                judged, of_judged = file_side(qrels, "relevance", roles, threads, intents=bool(intents))
-            scored, of_scored = file_side(run, "score", roles, threads)
-        yield _examined(judged, scored, missing, ties, roles.nan, threads), of_judged, of_scored
+        with _naming_what_fits(run):
+            with report_progress(progress, *([qrels] if judged is None else []), run):
+                if judged is None:
+                    judged, of_judged = file_side(qrels, "relevance", roles, threads, intents=bool(intents))
+                scored, of_scored = file_side(run, "score", roles, threads)
+            rankings = _examined(judged, scored, missing, ties, roles.nan, threads)
+        yield rankings, of_judged, of_scored
 
 
 def rankings_from_qrels_run(
@@ -254,6 +258,18 @@ def rankings_from_qrels_run(
     roles = with_intents(roles, intents)
     judged = given_side("qrels", qrels, "relevance", roles, intents=bool(intents))
     return _examined(judged, given_side("run", run, "score", roles), missing, ties, roles.nan)
+
+
+@contextmanager
+def _naming_what_fits(run: PathLike) -> Iterator[None]:
+    """Say what to do with a run that memory is too small for."""
+    try:
+        yield
+    except MemoryError:
+        raise SourceError(
+            f"{run} and its judgments take more memory than there is. Join them once in a tool that works on "
+            "disk, store the grades as a column of a Parquet file, and give that to scan_parquet."
+        ) from None
 
 
 def check_options(missing: str, ties: str) -> None:

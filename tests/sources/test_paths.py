@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +15,6 @@ import pytest
 import fastndcg as fn
 from fastndcg.errors import SourceError
 from fastndcg.scores.storage import results_file
-from fastndcg.sources import streams
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them")
 
@@ -242,65 +240,17 @@ def test_a_folder_without_permission(folder):
     assert (done.returncode, b"Permission denied" in done.stderr) == (3, True)
 
 
-# ---- documents that two files hold ----
-
-DOUBLED = pa.table(
-    {
-        "qid": ["a", "a", "b", "b", "c"],
-        "label": [1, 0, 0, 1, 1],
-        "score": [0.9, 0.1, 0.8, 0.2, 0.5],
-        "doc_id": ["x", "y", "x", "y", "z"],
-    }
-)
-IN_ANY_ORDER = [3, 0, 2, 4, 1]
-
-
-def write(table, path):
-    with results_file(path) as file:
-        file.write(table)
-
-
-@pytest.mark.parametrize("order", [range(5), IN_ANY_ORDER])
-@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl", "a.feather"])
-def test_a_document_that_two_files_hold_is_refused(name, order, tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "_LEAST_MEMORY", 1)
-    table, other = DOUBLED.take(pa.array(order)), DOUBLED.filter(pa.compute.equal(DOUBLED["qid"], "b"))
-    write(table, tmp_path / f"1{name}")
-    folders = {}
-    for kind, second in (
-        ("doubled", other),
-        ("apart", other.set_column(3, "doc_id", [["v", "w"]])),
-        ("without ids", other.drop_columns("doc_id")),
-        ("other queries", other.set_column(0, "qid", [["d", "d"]])),
-    ):
-        folders[kind] = tmp_path / kind
-        folders[kind].mkdir()
-        write(table if kind != "without ids" else table.drop_columns("doc_id"), folders[kind] / f"1{name}")
-        write(second, folders[kind] / f"2{name}")
-    for kind in ("apart", "without ids", "other queries"):
-        assert fn.evaluate(folders[kind], "CG").values.sum() == 4, kind
-    message = r'document "[xy]" of query "b" is there twice.*rows in several files, and "doc_id" is taken for the ids'
-    with pytest.raises(fn.InputError, match=message):
-        fn.evaluate(folders["doubled"], "CG")
-    done = command("score", folders["doubled"])
-    assert (done.returncode, done.stdout) == (3, b"")
-    assert b"name it, as in --doc-id" in done.stderr
-    if name == "a.parquet":
-        for memory in (64, 1 << 30):  # regrouped on disk, and in memory
-            assert fn.evaluate(fn.scan_parquet(folders["apart"], memory=memory), "CG").values.sum() == 4
-            with pytest.raises(fn.InputError, match=message):
-                fn.evaluate(fn.scan_parquet(folders["doubled"], memory=memory), "CG")
-
-
-def test_a_query_that_files_cut_is_looked_at_in_streams(tmp_path):
-    table = pa.table({"qid": [1, 1, 1, 2], "label": [1, 0, 1, 1], "score": [0.1, 0.2, 0.3, 0.4]})
-    for ids, doubled in ((["x", "y", "z", "x"], False), (["x", "y", "x", "x"], True)):
-        whole = table.append_column("docno", [ids])
-        for number, part in enumerate((whole.slice(0, 2), whole.slice(2))):
-            pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=1)
-        for read in (fn.read_parquet, fn.scan_parquet):
-            with pytest.raises(fn.InputError, match="twice") if doubled else nullcontext():
-                assert fn.evaluate(read(tmp_path), "CG").values.tolist() == [[2.0, 1.0]]
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv"])
+def test_a_document_that_two_files_hold_is_refused_where_ids_are_named(name, tmp_path):
+    table = pa.table(
+        {"qid": ["a", "b", "b"], "label": [1, 0, 1], "score": [0.9, 0.8, 0.2], "doc_id": ["x", "x", "y"]}
+    )
+    for number, part in enumerate((table, table.slice(1, 1))):
+        with results_file(tmp_path / f"{number}{name}") as file:
+            file.write(part)
+    with pytest.raises(fn.InputError, match='document "x" of query "b" is there twice'):
+        fn.evaluate(tmp_path, "CG", doc_id="doc_id")
+    assert fn.evaluate(tmp_path, "CG").values.tolist() == [[1.0, 1.0]]
 
 
 def test_csv_has_texts_as_they_are_or_none_that_a_spreadsheet_computes(tmp_path, monkeypatch):

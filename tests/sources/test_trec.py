@@ -1214,3 +1214,15 @@ def test_a_wrong_run_of_ranks_is_named(both, text, message):
     for read in (read_trec, read_qrels_run):
         with pytest.raises((SourceError, InputError), match=message):
             read(qrels, run)
+
+
+def test_a_run_that_memory_is_too_small_for_is_an_error_that_says_what_is_possible(both, monkeypatch):
+    def ends(*_args, **_options):
+        raise MemoryError
+
+    with pytest.raises(AttributeError, match="scan_qrels_run: join the run .* give that to scan_parquet"):
+        fn.scan_qrels_run  # noqa: B018
+    monkeypatch.setattr("fastndcg.sources.trec.join", ends)
+    for read in (fn.read_trec, fn.read_qrels_run):
+        with pytest.raises(SourceError, match=r"take more memory than there is.* scan_parquet"):
+            read(*both())

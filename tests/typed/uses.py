@@ -42,13 +42,11 @@ from_file = fn.read_parquet(Path("a.parquet"), query="qid", keep=("country",), n
 several = fn.read_parquet(["a.parquet", "b.parquet"])
 from_trec = fn.read_trec("qrels", "run", missing="zero", ties="docid_desc")
 stream = fn.scan_parquet("a.parquet", memory="1 GB")
-of_run = fn.scan_qrels_run("qrels", "run.parquet", missing="skip", memory="1 GB", score="pred")
 
 # values
 result = fn.evaluate(rankings, ["nDCG@10", short, fn.AP(rel=2)])
 assert_type(result, fn.Scores)
 assert_type(fn.evaluate(stream, "nDCG@10", threads=1), fn.Scores)
-assert_type(fn.evaluate(of_run, "nDCG@10"), fn.Scores)
 assert_type(fn.evaluate("a.parquet", "RR", query="qid", keep=["country"]), fn.Scores)
 assert_type(fn.evaluate({"qid": [1], "label": [1], "score": [0.5]}, "RR", nan="last"), fn.Scores)
 assert_type(fn.evaluate(rankings, short, convention="trec_eval"), fn.ConventionScores)

@@ -203,7 +203,6 @@ HOLES = {
     fn.evaluate: TABLES,
     fn.Rankings.from_qrels_run: JOINED,
     fn.read_qrels_run: JOINED,
-    fn.scan_qrels_run: JOINED,
     fn.read_trec: TREC,
 }
 

@@ -339,7 +339,6 @@ def test_threads_are_a_positive_integer_everywhere(tmp_path, threads):
         lambda: fn.read_csv(csv, threads=threads),
         lambda: fn.read_trec(qrels, run, threads=threads),
         lambda: fn.read_qrels_run(qrels, run, threads=threads),
-        lambda: fn.scan_qrels_run(qrels, run, threads=threads),
         lambda: fn.read_ltr(ltr, scores=[1.0], threads=threads),
     ]
     for call in calls:
