@@ -39,7 +39,6 @@ SECTIONS = {
     "training": "training",
     "intervals": "intervals",
     "decisions": "decisions",
-    "labels": "labels",
     "signatures": "signatures",
     "lists": "lists",
     "engines": "engines",

@@ -14,13 +14,13 @@ is its map:
     compiled    the same files, compiled, once that pays
     measures    a measure as a value: definitions, parameters, notation, and how other tools define it
     rankings    what is evaluated: `Rankings`, its constructors and checks
-    statistics  exact sums, intervals, tests, resampling, agreement: arrays in, numbers out
+    statistics  exact sums, intervals, tests, resampling: arrays in, numbers out
     scores      what comes out: `Scores`, values for each query, means, summaries, slices, storage
     scoring     from measures and rankings to values
     sources     Parquet, CSV, JSON Lines, Feather, TREC, LETOR and tables to `Rankings`, whole or as streams
     convention  the value of another tool, and what makes two tools differ
     api         `evaluate`, `ndcg`, `ndcg_score`, `dcg_score`, `compile_kernels`
-    decide      `compare`, `explain`, `anchors`, ranges, agreement, estimates from clicks
+    decide      `compare`, `explain`, `anchors`, ranges, estimates from clicks
     look        pictures and the page of `report`
     plot        the pictures under their public name
     trec_eval   what trec_eval prints, byte for byte
@@ -56,27 +56,18 @@ if TYPE_CHECKING:
     from fastndcg.decide.counterfactual import Estimate as Estimate
     from fastndcg.decide.counterfactual import compare_clicks as compare_clicks
     from fastndcg.decide.counterfactual import snips as snips
-    from fastndcg.decide.drift import drift as drift
     from fastndcg.decide.explanation import Explanation as Explanation
     from fastndcg.decide.explanation import Explanations as Explanations
     from fastndcg.decide.explanation import explain as explain
     from fastndcg.decide.exposure import catalogue as catalogue
-    from fastndcg.decide.judging import check_judges as check_judges
-    from fastndcg.decide.judging import sample_queries as sample_queries
     from fastndcg.decide.judgment_checks import check_judgments as check_judgments
-    from fastndcg.decide.negatives import correct_sampled as correct_sampled
     from fastndcg.decide.over_time import History as History
-    from fastndcg.decide.pools import judge_next as judge_next
     from fastndcg.decide.pools import pool as pool
     from fastndcg.decide.positions import propensities as propensities
-    from fastndcg.decide.powered import PredictionPowered as PredictionPowered
-    from fastndcg.decide.powered import prediction_powered as prediction_powered
     from fastndcg.decide.ranges import Bounds as Bounds
     from fastndcg.decide.ranges import Ranges as Ranges
     from fastndcg.decide.ranges import judgment_range as judgment_range
     from fastndcg.decide.ranges import tie_range as tie_range
-    from fastndcg.decide.rank_agreement import online_agreement as online_agreement
-    from fastndcg.decide.rank_agreement import rank_agreement as rank_agreement
     from fastndcg.decide.systems import compare as compare
     from fastndcg.errors import ColumnError as ColumnError
     from fastndcg.errors import ConventionError as ConventionError
@@ -113,9 +104,6 @@ if TYPE_CHECKING:
     from fastndcg.sources.streams import RankingsStream as RankingsStream
     from fastndcg.sources.trec import read_qrels_run as read_qrels_run
     from fastndcg.sources.trec import read_trec as read_trec
-    from fastndcg.statistics.agreement import cohen_kappa as cohen_kappa
-    from fastndcg.statistics.agreement import fleiss_kappa as fleiss_kappa
-    from fastndcg.statistics.agreement import krippendorff_alpha as krippendorff_alpha
 
 _HOMES = {
     "api.compilation": "Compiled compile_kernels",
@@ -128,18 +116,13 @@ _HOMES = {
     "decide.anchoring": "Anchor Anchors anchors",
     "decide.comparison": "Comparison",
     "decide.counterfactual": "Estimate compare_clicks snips",
-    "decide.drift": "drift",
     "decide.explanation": "Explanation Explanations explain",
     "decide.exposure": "catalogue",
-    "decide.judging": "check_judges sample_queries",
     "decide.judgment_checks": "check_judgments",
-    "decide.pools": "judge_next pool",
+    "decide.pools": "pool",
     "decide.positions": "propensities",
     "decide.over_time": "History",
-    "decide.powered": "PredictionPowered prediction_powered",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
-    "decide.rank_agreement": "online_agreement rank_agreement",
-    "decide.negatives": "correct_sampled",
     "decide.systems": "compare",
     "errors": (
         "ColumnError ConventionError ExtraError FastndcgError FastndcgWarning InputError "
@@ -158,7 +141,6 @@ _HOMES = {
     ),
     "sources.streams": "RankingsStream",
     "sources.trec": "read_qrels_run read_trec",
-    "statistics.agreement": "cohen_kappa fleiss_kappa krippendorff_alpha",
 }
 # names that went, and what to do instead
 _GONE = {
@@ -190,7 +172,9 @@ if not TYPE_CHECKING:
                 raise
         home = import_module(f"fastndcg.{_HOME_OF.get(name, 'measures.named')}")
         if name.startswith("_") or name not in vars(home):
-            raise AttributeError(f"module 'fastndcg' has no attribute {name!r}")
+            from fastndcg._removed import advice
+
+            raise AttributeError(f"module 'fastndcg' has no attribute {name!r}{advice(name)}")
         found = globals()[name] = getattr(home, name)
         return found
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fastndcg.look.mean_charts import anchors, cutoffs, effects, slices, ties
-from fastndcg.look.query_charts import against, differences, distribution, online
+from fastndcg.look.query_charts import against, differences, distribution
 from fastndcg.look.rank_charts import contributions, discounts, gains, grades, history, over_time
 from fastndcg.typing import Chart
 
@@ -34,7 +34,6 @@ __all__ = [
     "gains",
     "grades",
     "history",
-    "online",
     "over_time",
     "slices",
     "ties",

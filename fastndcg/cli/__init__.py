@@ -11,8 +11,8 @@ output       tables, JSON and CSV on stdout, and how a command ends
 gates        what fails unless a system is no worse than another, in a terminal and in continuous integration
 baseline     a baseline that is kept in a file, and replaced
 sample       the generated predictions of `demo`
-score, compare, explain, report, conventions, judgments, history, catalogue, demo, trec_eval, measures
-compile      the commands
+score, compare, explain, report, conventions, check, history, catalogue, demo, trec_eval, measures, compile
+             the commands
 """
 
 from collections.abc import Callable, Sequence
@@ -26,9 +26,7 @@ COMMANDS = (
     "explain",
     "report",
     "conventions",
-    "judges",
     "check",
-    "judge-next",
     "history",
     "catalogue",
     "demo",
@@ -37,15 +35,13 @@ COMMANDS = (
     "compile",
 )
 
-_MODULES = dict.fromkeys(("judges", "check", "judge-next"), "judgments")  # where a module has several
-
 
 def load(arguments: Sequence[str] = ()) -> Callable[[], int]:
     """The function that runs the command line; it returns the exit code. Only a command that is named is
     imported.
     """
     for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
-        import_module(f"fastndcg.cli.{_MODULES.get(name, name)}")
+        import_module(f"fastndcg.cli.{name}")
     return import_module("fastndcg.cli.application").main  # type: ignore[no-any-return]
 
 

@@ -24,6 +24,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from fastndcg._removed import advice
 from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
 from fastndcg.cli.output import FAILED, end, note, refuse, write
@@ -63,7 +64,8 @@ def main() -> int:
         if not arguments:
             error.show()
         else:
-            note(f"{error.format_message()} `fastndcg -h` shows all commands.")
+            said = error.format_message().rstrip(".") + (advice(arguments[0]) or ".")
+            note(f"{said} `fastndcg -h` shows all commands.")
         return 2
     except typer.Abort:
         return 130

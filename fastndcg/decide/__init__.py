@@ -10,16 +10,11 @@ anchoring       what the order of the returned documents could have made of a me
 explained       a query document by document: gains, contributions, what was missed, exchanges
 explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          how far ties and unjudged documents could move a measure
-judging         `check_judges`: how far judges agree, and drift; `sample_queries`: which queries to judge
 judgment_checks  `check_judgments`: whether judgments can be used, and fit the runs that they judge
-pools           `pool`: documents that several systems return; `judge_next`: which to judge first
-powered         `prediction_powered`: few labels of people, and many of a judge that may err
+pools           `pool`: documents that several systems return
 positions       `propensities`: how likely each rank is to be looked at, from a log of clicks
-drift           how much of a change came from within slices, and how much from their mix
 over_time       `History`: means by date in one file, and since when a change is sure
-negatives       `correct_sampled`: measures over all items, from ranks among sampled negatives
 counterfactual  estimates from click logs over all queries
-rank_agreement  how far two rankings agree, and measurements offline and online
 item_facts      users' first ranks; items in training, their categories and vectors
 exposure        `catalogue`: which items users are shown
 """

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from fastndcg import statistics
 from fastndcg.api.evaluate import evaluate
+from fastndcg.common.arrays import as_array
 from fastndcg.common.table import Table
 from fastndcg.decide.matching import pairs_of
-from fastndcg.decide.rank_agreement import floats
-from fastndcg.errors import Argument, InputError, MeasureError, check_choice, check_length
+from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, check_choice, check_length
 from fastndcg.measures import CG, Measure, Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import Roles
@@ -284,7 +284,11 @@ def _per_document(name: str, given: Any, rankings: Rankings, log: Any) -> Float6
     if given is None:
         said = f"this method needs {name}, a number for each document; give it, as in "
         raise InputError(said, Argument(name))
-    numbers = floats(name, given)
+    given = given.to_pylist() if isinstance(given, pa.Array | pa.ChunkedArray) else given
+    try:
+        numbers = np.asarray(as_array(name, given), np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError(f"{name} is a {type(given).__name__} of something else than numbers") from None
     check_length(name, len(numbers), rankings.n_docs, "document")
     if not (finite := np.isfinite(numbers)).all():
         raise InputError(f"{name} has a number that is not finite at position {int(np.argmin(finite))}")

@@ -110,8 +110,7 @@ def check_judgments(
 
     See Also
     --------
-    check_judges : whether those who judge agree.
-    pool, judge_next : what to judge.
+    pool : what to judge.
 
     Examples
     --------

@@ -120,7 +120,6 @@ def compare(
     --------
     evaluate : compute the values that are compared.
     report : write a page about several systems.
-    rank_agreement : measure how far two rankings agree.
 
     References
     ----------

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.decide.rank_agreement import online_agreement, paired, rank_agreement
 from fastndcg.errors import ColumnError, InputError, count_of
 from fastndcg.look.looks import (
     BETTER,
@@ -24,14 +23,13 @@ from fastndcg.look.looks import (
     chart_of,
     colours_of,
     dashes_of,
-    rule_at,
-    shapes_of,
     text_of,
     title_of,
     unit_of,
 )
 from fastndcg.measures import as_measure
 from fastndcg.scores.slices import check_kept
+from fastndcg.statistics.intervals import scipy
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
@@ -151,7 +149,8 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
     if not both.any():
         raise InputError(f"no query has both a value of {asked} and one of {column}")
     values, online = values[both], online[both]
-    said = f"Kendall's tau-b {rank_agreement(values, online):.3f} of {count_of(len(values), 'query')}"
+    tau = scipy("stats", "plot.against").kendalltau(values, online).statistic
+    said = f"Kendall's tau-b {tau:.3f} of {count_of(len(values), 'query')}"
     alt = altair()
     x = alt.X("value:Q", title=title_of(f"{asked} ({unit_of(asked)})"), scale=alt.Scale(zero=False))
     y = alt.Y("online:Q", title=title_of(f"{column} (as measured)"), scale=alt.Scale(zero=False))
@@ -164,57 +163,6 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
         chart = chart_of(_squares(values, online)).mark_rect()
         chart = chart.encode(x, alt.X2("value_to:Q"), y, alt.Y2("online_to:Q"), queries)
     return add_looks(chart, f"{asked} and {column}", said, f"{asked} of each query beside {column}: {said}.")
-
-
-def online(offline: Any, online: Any) -> Chart:
-    """Plot the difference of each experiment offline against that online, with how often their signs agree.
-
-    Parameters
-    ----------
-    offline, online
-        Mappings of experiments to differences, or arrays in the same order, as `online_agreement` takes them.
-
-    Returns
-    -------
-    altair.Chart
-        A point for each experiment that has both numbers, coloured by whether their signs agree; lines at 0.
-
-    Raises
-    ------
-    InputError, InputTypeError, ExtraError
-        What `online_agreement` refuses; no experiment has both numbers; SciPy is not installed.
-
-    Examples
-    --------
-    >>> from fastndcg import plot
-    >>> chart = plot.online({"a": 0.01, "b": -0.02}, {"a": 0.4, "b": 0.1})
-    """
-    names = [str(name) for name in offline] if isinstance(offline, Mapping) else None
-    a, b = paired(offline, online)
-    rows = [
-        {"experiment": names[place] if names else str(place), "offline": one, "online": other}
-        | {"signs": "agree" if one * other > 0 else "differ"}
-        for place, (one, other) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
-        if not np.isnan(one + other)
-    ]
-    if not rows:
-        raise InputError("no experiment has both numbers, so that there is nothing to draw")
-    found = {row["method"]: row for row in online_agreement(a, b).to_pylist()}
-    ends = (f"{found['sign'][end]:.2f}" for end in ("value", "low", "high"))
-    said = "signs agree in {} ({} to {}) of {}; Kendall's tau-b {:.2f}".format(
-        *ends, count_of(found["sign"]["n"], "experiment"), found["kendall"]["value"]
-    )
-    alt = altair()
-    points = chart_of(rows).mark_point(filled=True, size=50, opacity=0.8)
-    points = points.encode(
-        alt.X("offline:Q", title="difference offline"),
-        alt.Y("online:Q", title="difference online"),
-        colours_of(["agree", "differ"], "signs"),
-        shapes_of(["agree", "differ"], "signs"),
-        alt.Tooltip(["experiment:N", "offline:Q", "online:Q"]),
-    )
-    layers = *(rule_at({"zero": 0}, "zero", axis) for axis in "XY"), points
-    return add_looks(alt.layer(*layers), "Offline and online", said, f"Differences of experiments: {said}.")
 
 
 def differences(

@@ -4,7 +4,6 @@ exact_sums  sums and means, correctly rounded, of one or of many groups; those o
 intervals   confidence intervals of means; what a test detects, and intervals of effects
 paired      the difference of two systems, and means that a control makes more precise
 resampling  tests and intervals by random signs, orders and draws
-agreement   agreement of two rankings, of judges, and of two measurements
 """
 
 from fastndcg.statistics.exact_sums import (

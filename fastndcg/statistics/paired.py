@@ -1,16 +1,14 @@
-"""Two samples of values: the difference of means, its significance, its effect size, and correlations."""
+"""Two samples of values: the difference of means, its significance and its effect size."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fastndcg.statistics import intervals
-from fastndcg.statistics.agreement import tau_b
 from fastndcg.statistics.exact_sums import (
     ROUNDING,
     differences_of,
@@ -21,7 +19,7 @@ from fastndcg.statistics.exact_sums import (
     ranks_of,
     scaled,
 )
-from fastndcg.statistics.intervals import Interval, normal_quantile, t_interval, t_quantile, t_two_sided
+from fastndcg.statistics.intervals import Interval, t_interval, t_two_sided
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
@@ -321,74 +319,3 @@ def _size(values: Float64, weight: Float64 | None) -> float:
         return float(len(values))
     w = scaled(weight)
     return float(exact_sum(w)) ** 2 / float((w * w).sum())
-
-
-# ---- correlations ----
-
-
-def pearson(a: Float64, b: Float64) -> float:
-    """The linear correlation of two arrays, (n,); NaN if the values of one are equal."""
-    one, other = (each - each.mean() for each in (a, b)) if len(a) else (a, b)
-    if any(is_constant(off, float(np.abs(each).max(initial=0.0))) for off, each in ((one, a), (other, b))):
-        return math.nan
-    sizes = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return min(max(float(one @ other) / sizes, -1.0), 1.0) if sizes else math.nan
-
-
-def spearman(a: Float64, b: Float64) -> float:
-    """The linear correlation of ranks, those of ties averaged."""
-    ranks = []
-    for values in (a, b):
-        _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-        ranks.append((np.cumsum(counts) - (counts - 1) / 2)[codes])
-    return pearson(*ranks)
-
-
-# a correlation, and the variance of its arc hyperbolic tangent from n and the correlation: Fisher's; Bonett
-# and Wright, Psychometrika 2000
-CORRELATIONS: dict[str, tuple[Callable[[Float64, Float64], float], Callable[[int, float], float]]] = {
-    "pearson": (pearson, lambda n, _: 1 / (n - 3)),
-    "spearman": (spearman, lambda n, r: (1 + r * r / 2) / (n - 3)),
-    "kendall": (tau_b, lambda n, _: 0.437 / (n - 4)),
-}
-
-
-def correlation(method: str, a: Float64, b: Float64, confidence: float) -> tuple[float, Interval]:
-    """A correlation and its interval, which is NaN for fewer than 5 values, or where it is 1 or -1."""
-    correlate, variance = CORRELATIONS[method]
-    r = correlate(a, b) if len(a) > 1 else math.nan
-    if len(a) < 5 or not abs(r) < 1 - 1e-12:
-        return r, Interval(math.nan, math.nan)
-    half = normal_quantile(confidence) * math.sqrt(variance(len(a), r))
-    if method == "pearson" and math.isfinite(error := _error_of_pearson(a, b)):
-        half = t_quantile(1 - confidence, len(a) - 2) * error
-    return r, Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
-
-
-def _error_of_pearson(a: Float64, b: Float64) -> float:
-    """The standard error of the arc hyperbolic tangent by the jackknife. Fisher's, 1 / sqrt(n - 3), is that
-    of normal values: its intervals of 95 % missed in 5 to 44 % of simulations with long tails, these in 6 to
-    12 %.
-    """
-    n = len(a)
-    one, other = (each / np.linalg.norm(each) for each in (a - a.mean(), b - b.mean()))
-    share = n / (n - 1)  # a sum of products about the mean of the others
-    with np.errstate(all="ignore"):
-        squares = (1 - share * one * one) * (1 - share * other * other)
-        without = np.arctanh((one @ other - share * one * other) / np.sqrt(squares))
-        return float(np.sqrt((n - 1) * without.var()))
-
-
-def share(hits: int, n: int, confidence: float) -> tuple[float, Interval]:
-    """A share and its interval by Wilson (JASA 1927), which lies from 0 to 1; NaN of nothing.
-
-    >>> share(8, 10, 0.95)
-    (0.8, Interval(low=0.490162..., high=0.943317...))
-    """
-    if not n:
-        return math.nan, Interval(math.nan, math.nan)
-    z = normal_quantile(confidence)
-    middle, whole = (hits + z * z / 2) / (n + z * z), hits / n
-    half = z / (n + z * z) * math.sqrt(n * whole * (1 - whole) + z * z / 4)
-    low = 0.0 if not hits else min(middle - half, whole)  # which rounding would leave apart from the ends
-    return whole, Interval(low, 1.0 if hits == n else max(middle + half, whole))

@@ -19,6 +19,7 @@ import pytest
 from typer.main import get_command
 
 import fastndcg as fn
+from fastndcg import _removed
 from fastndcg.cli import app
 from fastndcg.measures import DEFINITIONS
 from scripts import pages
@@ -57,7 +58,10 @@ def test_programs_are_those_that_tests_of_hosts_run():
         for block in examples.blocks(page)
         if block.language == "python" and not block.is_doctest
     ]
-    assert programs == [OF_ENGINES] * 7 + ["docs/evaluators.md"] * 3 + ["docs/recipes.md"] + [OF_TRAINING] * 4
+    assert (
+        programs
+        == [OF_ENGINES] * 7 + ["docs/evaluators.md"] * 3 + ["docs/recipes.md"] * 2 + [OF_TRAINING] * 4
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,9 +141,7 @@ def test_text_after_a_list_of_a_docstring_has_a_heading():
 
 # functions that compute what has a formula; the others read, build or show
 OF_FORMULAS = {
-    "rank_agreement", "evaluate", "ndcg", "dcg_score", "ndcg_score", "snips", "tie_range", "cohen_kappa", "krippendorff_alpha",
-    "fleiss_kappa", "prediction_powered", "check_judges", "drift", "propensities", "compare_clicks",
-    "online_agreement",
+    "evaluate", "ndcg", "dcg_score", "ndcg_score", "snips", "tie_range", "propensities", "compare_clicks",
 }  # fmt: skip
 FUNCTIONS = [name for name in fn.__all__ if inspect.isfunction(getattr(fn, name))]
 
@@ -387,6 +389,34 @@ def test_the_picture_is_what_its_script_draws(tmp_path, monkeypatch):
     )
     assert new == old, "run python scripts/picture.py"
     assert len(old) > 20
+
+
+def test_removed_names_say_which_recipe_replaces_them():
+    headings = re.findall(
+        r"^#+ (.*)$", (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    assert {*_removed.RECIPES.values()} <= {*headings}
+    for name, recipe in _removed.RECIPES.items():
+        with pytest.raises(
+            AttributeError,
+            match=f"no attribute '{name}'. It was removed; use the recipe \"{recipe}\" in docs",
+        ):
+            getattr(fn, name)
+    done = commands.in_process_of_its_own("judge-next", "a.run", "b.run")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "No such command 'judge-next'. It was removed; use the recipe \"What to judge next\" in docs/recipes.md. "
+        "`fastndcg -h` shows all commands.\n"
+    )
+
+
+def test_the_recipe_of_few_labels():
+    engines.need("ppi_py")
+    names = {}
+    exec(engines.page_example("Few labels of people, many of a model", "recipes"), names)  # noqa: S102 - the page's own lines
+    (low,), (mean,), (high,) = (names[each] for each in ("low", "mean", "high"))
+    assert 0 < low < mean < high < 1
+    assert low < fn.ndcg(names["grades"], names["scores"], k=10).mean() < high
 
 
 def test_the_service(monkeypatch):

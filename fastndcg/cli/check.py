@@ -1,0 +1,84 @@
+"""`fastndcg check`: whether judgments can be used, and whether they fit the runs that they judge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastndcg.cli import options
+from fastndcg.cli.application import argument, command, option
+from fastndcg.cli.gates import FAILS, HOLDS, Verdict, hold
+from fastndcg.cli.output import Format, note, refuse, write_table
+from fastndcg.cli.reading import check_sources, name_runs, read_once
+from fastndcg.errors import count_of
+
+
+@command
+def check(
+    paths: list[str] | None = argument("RUN...", "Runs, like --run.", None),
+    *,
+    qrels: str | None = options.JUDGMENTS,
+    run: list[str] | None = option("A TREC or MS MARCO run or a table; repeatable."),
+    corpus: str | None = option(
+        "Ids of all documents: a table with a column of them, or a text file, one a line."
+    ),
+    text: str | None = option("Column of the judgments with texts of queries.", show_default="query_text"),
+    by: list[str] | None = option("Column of the judgments whose values are slices of queries; repeatable."),
+    at: str = option("Ranks at which shares of judged documents are told.", "5,10,20", metavar="K,..."),
+    least_judged: float = option("A share of judged documents below this fails.", 0.0, min=0, max=1),
+    strict: bool = option("Cautions fail too.", False, "--strict"),
+    query: str | None = options.QUERY,
+    doc_id: str | None = options.DOC_ID,
+    relevance: str | None = options.RELEVANCE,
+    score: str | None = options.SCORE,
+    grades: str | None = option(
+        "Grades of words; a number is the grade of every judgment.", metavar="WORD=GRADE,..."
+    ),
+    format: Format = options.FORMAT,
+) -> None:
+    """Check judgments and how they fit runs.
+
+    Exit with 1 if a check fails. These fail: queries that nothing can win, judged documents that the corpus
+    lacks, two grades of one document, queries with one text, judged queries that a run lacks, documents twice
+    in a run, scores that are NaN, grades and scores that look swapped. Cautions are for looking at.
+
+    \b
+    Examples:
+      fastndcg check --qrels qrels.txt --run bm25.run --run dense.run
+      fastndcg check --qrels qrels.csv --run run.parquet --corpus corpus.jsonl --by country --format json
+    """
+    from fastndcg.decide.judgment_checks import CAUTION, check_judgments
+
+    ranks = [int(each) for each in at.split(",") if each.strip().isdecimal() and int(each)]
+    if not ranks or len(ranks) != at.count(",") + 1:
+        refuse(f'--at is "{at}"; wanted ranks from 1, as in --at 5,10,20')
+    sources = check_sources(paths, qrels, run)
+    runs: Any = dict(zip(name_runs(sources.runs), sources.runs, strict=True))
+    found = check_judgments(
+        sources.qrels,
+        runs,
+        None if corpus is None else read_once(corpus),
+        text=text,
+        by=by or [],
+        cutoffs=ranks,
+        least_judged=least_judged,
+        query=query,
+        doc_id=doc_id,
+        relevance=relevance,
+        score=score,
+        grades=options.read_grades(grades),
+    )
+    drops = (("slice",), ("total",), ("share",), ("system",))
+    write_table(found, "checks", format, keys=3, drops=drops)
+    note(f"{count_of(len(found), 'check')} of {count_of(len(runs), 'run')}")
+    verdicts = []
+    for row in found.to_pylist():
+        where = ", ".join(row[name] for name in ("system", "slice") if row[name] is not None)
+        name = row["check"] + (f" ({where})" if where else "")
+        share = "" if row["share"] is None else f", share {row['share']:.6g}"
+        examples = f": {row['examples']}" if row["examples"] else ""
+        why = f"{name}: {row['count']:,} of {row['total']:,}{share}{examples}"
+        verdict = row["verdict"]
+        if verdict == CAUTION:
+            verdict = FAILS if strict else HOLDS
+        verdicts.append(Verdict("check", name, verdict, why, row))
+    hold(verdicts)
