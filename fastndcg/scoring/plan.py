@@ -30,6 +30,7 @@ from fastndcg.scoring.discounts import (
 from fastndcg.scoring.worths import (
     EXACT,
     ONES,
+    NoGainError,
     check_complete,
     check_gains,
     gain_row,
@@ -60,10 +61,10 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     Raises `MeasureError` where a measure lacks a discount for some ranks, and `InputError` where it has no
     gain for a grade that occurs.
     """
-    for measure in measures:
-        check_complete(measure)
-    grades, worths = rankings._grades, [worth_of(measure) for measure in measures]
-    coding = Coding(False, 0, 0)
+    # results of functions are not cached, because a function may return another value in a later call
+    asks = any(isinstance(value, Function) for measure in measures for value in measure.params.values())
+    needs = (_needs.__wrapped__ if asks else _needs)(measures)
+    grades, coding = rankings._grades, Coding(False, 0, 0)
     if grades.whole and grades.lowest >= -EXACT and grades.highest <= EXACT:
         lowest, highest = int(grades.lowest), int(grades.highest)
         if rankings.relevance.dtype == np.uint8 and lowest > 0:  # bytes are used as levels without a cast
@@ -71,32 +72,71 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         if highest - lowest < _LEVELS:
             coding = Coding(True, lowest, highest - lowest + 1)
     distinct: tuple[float, ...] | None = None
-    if any(
-        not isinstance(worth.gain, str) or (not coding.levels and kind_of(worth) == tables.LOOKUP)
-        for worth in worths
-    ):
+    if needs.every_grade or (needs.every_uncoded_grade and not coding.levels):
         distinct = tuple(rankings._distinct_grades.tolist())
-    longest, functions = 1, dict[Function, int]()
-    for measure, worth in zip(measures, worths, strict=True):
-        check_gains(measure, worth, grades, distinct, rankings)
-        ranks = rankings._longest if worth.unjudged is None else _ranks_assumed(rankings)
+    occurring = (grades.lowest, grades.highest) if distinct is None else distinct
+    longest = rankings._longest
+    assumed = _ranks_assumed(rankings) if needs.assumed else longest
+    try:
+        check = (_check.__wrapped__ if asks else _check)(measures, occurring, longest, assumed)
+    except NoGainError as error:
+        raise error.in_rankings(rankings) from None
+    # the next power of two, so that rankings of similar length share tables
+    longest = 1 << max(check.longest - 1, 15).bit_length()
+    make_tables = _tables.__wrapped__ if asks else _tables
+    return make_tables(measures, coding, distinct, longest, check.functions), coding
+
+
+class _Needs(NamedTuple):
+    """What measures need to know of the grades."""
+
+    every_grade: bool  # that occurs, not only the least and the greatest
+    every_uncoded_grade: bool
+    assumed: bool  # unjudged documents have a grade, so that they are in ideals too
+
+
+@lru_cache(maxsize=128)
+def _needs(measures: tuple[Measure, ...]) -> _Needs:
+    worths = [worth_of(measure) for measure in measures]
+    return _Needs(
+        not all(isinstance(worth.gain, str) for worth in worths),
+        any(kind_of(worth) == tables.LOOKUP for worth in worths),
+        any(worth.unjudged is not None for worth in worths),
+    )
+
+
+class _Checked(NamedTuple):
+    longest: int  # documents of the longest list or ideal
+    functions: tuple[tuple[Function, int], ...]  # discounts, and for how many ranks each is needed
+
+
+@lru_cache(maxsize=128)
+def _check(
+    measures: tuple[Measure, ...], occurring: tuple[float, ...], longest: int, assumed: int
+) -> _Checked:
+    """Raise for measures that are incomplete, or not defined for these grades and lists of this length.
+
+    `assumed` is the length where unjudged documents have a grade.
+    """
+    most, functions = 1, dict[Function, int]()
+    for measure in measures:
+        check_complete(measure)
+    for measure in measures:
+        worth = worth_of(measure)
+        check_gains(measure, worth, occurring, longest)
+        ranks = longest if worth.unjudged is None else assumed
         needed = ranks_discounted(measure, ranks)
         if needed > max(ranks, MOST_PERFECT):
             raise MeasureError(
                 f"{measure} has an ideal of {measure.cutoff} documents; "
                 f"wanted a cutoff of at most {MOST_PERFECT}"
             )
-        longest = max(longest, ranks)
+        most = max(most, ranks)
         if isinstance(discount := measure.params.get("discount"), Numbers | Function):
             check_discount(measure, ranks)
             if isinstance(discount, Function):
                 functions[discount] = max(needed, functions.get(discount, 0))
-    # tables of functions are not cached, because a function may return another value in a later call
-    asks = functions or any(isinstance(worth.gain, Function) for worth in worths)
-    make_tables = _tables.__wrapped__ if asks else _tables
-    # the next power of two, so that rankings of similar length share tables
-    longest = 1 << max(longest - 1, 15).bit_length()
-    return make_tables(measures, coding, distinct, longest, tuple(functions.items())), coding
+    return _Checked(most, tuple(functions.items()))
 
 
 def _ranks_assumed(rankings: Rankings) -> int:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.rankings.value import Grades
 
 _MOST_GAIN = 1e308  # sums of gains over a list beyond it would overflow
 _SORTED = 10_000  # more grades are hashed, not sorted: sorting ten million took a second
@@ -131,10 +130,23 @@ def gain_of(worth: Worth, grade: float) -> float:
     return ask_for_number(gain, int(grade) if grade == int(grade) else grade, "grade")  # type: ignore[arg-type]
 
 
-def check_gains(
-    measure: Measure, worth: Worth, grades: Grades, distinct: tuple[float, ...] | None, rankings: Rankings
-) -> None:
-    occurring, most = distinct if distinct is not None else (grades.lowest, grades.highest), (0.0, 0)
+class NoGainError(Exception):
+    """A measure is not defined for a grade that occurs: what is said before and after where it occurs."""
+
+    def __init__(self, grade: float, what: str, why: str) -> None:
+        super().__init__(grade, what, why)
+        self.grade, self.what, self.why = grade, what, why
+
+    def in_rankings(self, rankings: Rankings) -> InputError:
+        there = rankings.relevance == self.grade
+        rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
+        at = rankings._blame.at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
+        return InputError(self.what, at, self.why)
+
+
+def check_gains(measure: Measure, worth: Worth, occurring: tuple[float, ...], longest: int) -> None:
+    """Raise `NoGainError` for a grade without a gain, and `InputError` for sums that would overflow."""
+    most: tuple[float, float] = 0.0, 0
     for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
         gain = gain_of(worth, grade)
         shown = int(grade) if grade == int(grade) else grade
@@ -162,12 +174,9 @@ def check_gains(
             what = f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs"
             why = ". Map it to 0 or more, as in nDCG(rel=1), drop those rows, or take nDCG(floor='worst')."
         if why:
-            there = rankings.relevance == grade
-            rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
-            at = rankings._blame.at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
-            raise InputError(what or f"{measure} is not defined for grade {shown}, which occurs", at, why)
+            raise NoGainError(grade, what or f"{measure} is not defined for grade {shown}, which occurs", why)
         most = max(most, (abs(gain), shown))
-    check_sum(measure, most[0], f"grade {most[1]}", rankings._longest)
+    check_sum(measure, most[0], f"grade {most[1]}", longest)
 
 
 def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int = 0) -> None:
@@ -194,8 +203,11 @@ def check_sum(measure: Measure, gain: float, of: str, longest: int, terms: int =
 def check(measure: Measure, rankings: Rankings) -> None:
     """Raise for an incomplete measure, and for grades for which it is not defined. Raises as `build` does."""
     check_complete(measure)
-    distinct = tuple(rankings._distinct_grades.tolist())
-    check_gains(measure, worth_of(measure), rankings._grades, distinct, rankings)
+    try:
+        distinct = tuple(rankings._distinct_grades.tolist())
+        check_gains(measure, worth_of(measure), distinct, rankings._longest)
+    except NoGainError as error:
+        raise error.in_rankings(rankings) from None
 
 
 def check_complete(measure: Measure) -> None:
