@@ -597,6 +597,12 @@ def any_measure(rng, name, table, longest, given=()):
         chosen.pop("max_rel", None)
     if chosen.get("floor") == "worst":
         chosen.pop("ideal", None)
+    if (
+        cutoff is not None
+        and chosen.get("ideal") == "returned"
+        and chosen.get("ties", "average") == "average"
+    ):
+        chosen["ties"] = "input"  # averaged ties are refused
     if name == "AP" and cutoff is None and chosen.get("denominator") == "none":
         del chosen["denominator"]
     if chosen.get("pairs") == "graded":  # documents of all grades and ranks

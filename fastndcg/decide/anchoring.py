@@ -155,8 +155,8 @@ def anchors(
     ------
     MeasureError
         A measure whose best and worst orders are not those of falling and rising gain: nDCG with
-        `ideal="returned"` if a list is longer than the cutoff; discounts that rise or are negative; infAP
-        with negative grades; measures of several intents, except nDCG_IA.
+        `ideal="returned"` and a cutoff; discounts that rise or are negative; infAP with negative grades;
+        measures of several intents, except nDCG_IA.
     InputError, InputTypeError
         As in `evaluate`.
 
@@ -251,16 +251,16 @@ def _check(measure: Measure, rankings: Rankings) -> None:
             f"{measure} has no known worst order beside negative grades, which are unjudged documents "
             "of the pool to it. Ask for AP, or drop these rows"
         )
-    cutoff, longest = measure.cutoff, int(rankings.lengths.max(initial=0))
-    is_cut = measure.cutoff_column is not None or (cutoff is not None and cutoff < longest)
-    if params.get("ideal") == "returned" and is_cut and definition.over == "ideal":
+    if params.get("ideal") == "returned" and measure.is_cut:
         raise MeasureError(
             f"{measure} has no known worst order: the ideal is made of the documents on the first "
-            f"{cutoff or measure.cutoff_column} ranks, which another order changes. "
+            f"{measure.cutoff or measure.cutoff_column} ranks, which another order changes. "
             'Take ideal="scored" or ideal="judged"'
         )
     discount = params.get("discount")
     if isinstance(discount, Numbers | Function):
+        cutoff, longest = measure.cutoff, int(rankings.lengths.max(initial=0))
+        is_cut = measure.cutoff_column is not None or (cutoff is not None and cutoff < longest)
         shown = min(cutoff, longest) if cutoff is not None else longest
         table = np.append(discount_table(discount, shown), [0.0] * is_cut)
         rises = np.flatnonzero(np.diff(table) > 0) + 2

@@ -27,8 +27,7 @@ from fastndcg.common.progress import Task
 from fastndcg.common.threads import check_threads, in_threads
 from fastndcg.kernels.compile import worlds
 from fastndcg.kernels.flow.tables import HELD, Documents
-from fastndcg.scoring import plan, worths
-from fastndcg.scoring.discounts import discount_table, ranks_discounted, ranks_shown
+from fastndcg.scoring import plan
 
 if TYPE_CHECKING:
     from fastndcg.kernels.flow.tables import Plan
@@ -91,9 +90,6 @@ def score(
                 _run_parallel(serial, wanted, *arguments)
             if task is not None:
                 task.advance(int(rankings.offsets[last]), rankings.n_docs)
-    for row, measure in enumerate(measures):
-        if varies_with_returned(measure):
-            _expect_over_returned(measure, rankings, out[row])
     return out
 
 
@@ -220,41 +216,6 @@ _ALL_JUDGED = read_only(np.empty(0, np.bool_))
 
 
 # ---- running ----
-
-
-def varies_with_returned(measure: Measure) -> bool:
-    """Whether ties decide which documents are in the ideal, so the expected value is no sum over ranks."""
-    params = measure.params
-    uses_ideal = measure.definition.over == "ideal" or measure.definition.ranking == "ideal"
-    return uses_ideal and params.get("ideal") == "returned" and params.get("ties") == "average"
-
-
-def _expect_over_returned(measure: Measure, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
-    """Write the values of a measure that `varies_with_returned`; its kernel is compiled only when needed."""
-    counts = np.ones(rankings.n_docs, np.bool_)
-    if measure.judged_only and rankings.is_judged is not None:
-        counts = rankings.is_judged
-    discounts = discount_table(measure.discount, ranks_discounted(measure, rankings._longest))
-    empty = np.nan if isinstance(measure.empty, str) else measure.empty
-    ratio = measure.definition.over == "ideal"
-    gains, scores = worths.gains_of_documents(measure, rankings), _comparable(rankings.scores)
-    worlds.run(
-        "flow.returned.expect_over_returned",
-        rankings.n_docs,
-        rankings.offsets,
-        gains,
-        read_only(scores),
-        read_only(counts),
-        ranks_shown(measure),
-        discounts,
-        float(empty),
-        ratio,
-        out,
-    )
-    nothing = rankings.lengths == 0
-    if rankings.judged is not None:
-        nothing &= np.diff(rankings.judged.offsets) == 0
-    out[nothing] = np.nan
 
 
 def _run_parallel(

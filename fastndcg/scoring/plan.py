@@ -271,6 +271,8 @@ class _Entries(NamedTuple):
         if definition.over == "ideal" or definition.ranking == "ideal":
             full = definition.worth == "scaled" or params["ideal"] == "full"
             source, pool = tables.FULL if full else _SOURCE[params["ideal"]], -1
+            if source == tables.RETURNED and not measure.is_cut:
+                source = tables.SCORED
             if full:
                 pool = self.ideals.index_of(_Ideal(table, tables.JUDGED, -1, tables.UNCUT, -1))
             of_list = -1 if source == tables.JUDGED else ranking

@@ -98,11 +98,6 @@ def _check(measure: Measure) -> None:
         raise MeasureError(f"{measure} is {what} and no sum over ranks. Explain AP, or P with a cutoff")
     if measure.params.get("floor") == "worst":
         raise MeasureError(f"{measure} has a value for no document. Explain it with floor='zero', or DCG")
-    if launch.varies_with_returned(measure) and measure.cutoff is not None:
-        raise MeasureError(
-            f"{measure} has another ideal for each order of tied documents. "
-            'Explain it with ties="input", "worst" or "best"'
-        )
 
 
 # ---- terms from the kernels ----

@@ -135,8 +135,7 @@ def replace_undefined(
         raise InputError(
             f"{measures[row]} has too many ways to order the tied documents of query "
             f"{rankings._name_of(int(query))} for an exact expectation. "
-            'Use ties="input", "worst" or "best"'
-            + (', or ideal="judged".' if "ideal" in measures[row].params else ".")
+            'Use ties="input", "worst" or "best".'
         )
     np.copyto(values, instead[:, None], where=undefined)
     return undefined

@@ -236,6 +236,11 @@ def check_complete(measure: Measure) -> None:
         raise MeasureError(
             f"{measure} is the mean of precisions up to a cutoff; name one, as in {measure}@10"
         )
+    if measure.is_cut and params.get("ideal") == "returned" and params["ties"] == "average":
+        raise MeasureError(
+            f"{measure} has another ideal for each order of tied documents; "
+            f'take ties="input", as in {measure(ties="input")}, or ties="worst" or "best"'
+        )
     if params.get("floor") == "worst" and params["ideal"] != "judged":
         raise MeasureError(
             f"{measure} has no worst ranking: that of the judged documents is known; take ideal='judged'"

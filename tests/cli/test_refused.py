@@ -55,7 +55,7 @@ REFUSED = [
     (2, "trec_eval --release 12 q r", '--release is "12"; wanted a whole number from 9 to 10'),
     (2, "trec_eval -l -1 q r", '--level_for_rel is "-1"; wanted a whole number, 0 or more'),
     (2, "score p.parquet --anchors --convention trec_eval", "--anchors and --convention do not go together"),
-    (3, """score p.parquet --anchors -m "nDCG(ideal='returned')@1" """, "has no known worst order"),
+    (3, """score p.parquet --anchors -m "nDCG(ideal='returned', ties='input')@1" """, "has no known worst order"),
     # options and arguments
     (2, "score", "nothing to score. Give PATH, or --qrels and --run."),
     (2, "score p.parquet --nonsense", "No such option"),

@@ -99,7 +99,9 @@ def returned_and_intents(queries=40):
     lengths = random.integers(0, 12, queries)
     size = int(lengths.sum())
     rankings = fn.Rankings.from_groups(lengths, random.integers(0, 3, size), random.integers(0, 4, size))
-    yield fn.evaluate(rankings, ["nDCG(ideal='returned')@3", "IDCG(ideal='returned')@5"]).values.tobytes()
+    yield fn.evaluate(
+        rankings, ["nDCG(ideal='returned', ties='input')@3", "IDCG(ideal='returned', ties='worst')@5"]
+    ).values.tobytes()
     grades = random.choice([0, 0, 1, 2], (size, 3))
     rankings = fn.Rankings.from_groups(
         lengths, grades.max(axis=1), random.integers(0, 9, size), intents=grades

@@ -209,24 +209,3 @@ def test_threads_are_no_more_than_there_are():
     for threads in (0, True, 1.5):
         with pytest.raises(fn.InputError, match="threads must be a positive integer or None"):
             launch.threads_of(threads)
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize(
-    ("notation", "varies"),
-    [
-        ("nDCG(ideal='returned')@1", True),
-        ("nDCG(ideal='returned', ties='input')@1", False),
-        ("nDCG@1", False),
-        ("P@1", False),
-    ],
-)
-def test_ties_decide_what_an_ideal_of_returned_documents_is_made_of(notation, varies):
-    (measure,) = as_measures(notation)
-    assert launch.varies_with_returned(measure) is varies
-    tied = fn.Rankings.from_groups([3], [2, 1, 0], [1.0, 1.0, 1.0])
-    best_first = (
-        1.0 if varies or "input" in notation else 0.5
-    )  # whatever is first is its own ideal, if it is worth anything
-    expected = {"P@1": 2 / 3}.get(notation, 2 / 3 if varies else best_first)
-    assert launch.score((measure,), tied, 1)[0, 0] == pytest.approx(expected)

@@ -33,7 +33,7 @@ for dtype in (np.float32, np.float64, np.int64):
     for length in (1, 9, 40, 300):
         grades, scores = random.integers(0, 4, (3, length)), random.integers(0, 60, (3, length)).astype(dtype)
         rankings = fn.Rankings.from_dense(grades, scores)
-        measures = ["nDCG@10", "nDCG(ties='worst')", "AP", "RR@10", "P@5", "ERR@10", "nDCG(ideal='returned')@3"]
+        measures = ["nDCG@10", "nDCG(ties='worst')", "AP", "RR@10", "P@5", "ERR@10", "nDCG(ideal='returned', ties='input')@3"]
         found.update(fn.evaluate(rankings, measures).values.tobytes())
 ids = random.integers(0, 5, 90)
 shuffled = fn.Rankings.from_query_ids(ids, ids % 3, random.random(90))
@@ -424,7 +424,9 @@ def test_drivers_of_one_call_may_be_of_both_worlds(monkeypatch, tmp_path, turns)
             order = {} if ties == "average" else {"ties": ties}
             rankings = fn.read_trec(tmp_path / "qrels", tmp_path / "run", **order)
             found += [
-                fn.evaluate(rankings, ["nDCG@10", "AP", "ERR", "nDCG(ideal='returned')@3"]).values.tobytes()
+                fn.evaluate(
+                    rankings, ["nDCG@10", "AP", "ERR", "nDCG(ideal='returned', ties='input')@3"]
+                ).values.tobytes()
             ]
             names = [f"{number}-{'x' * (number % 19)}" for number in range(50)] * 3
             shuffled = fn.Rankings.from_query_ids(names, [1, 0, 2] * 50, random_scores)

@@ -1,6 +1,5 @@
 """Ties in groups too large to list their orders, the promises about bits, and the ranges of ties and of judgments."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -218,35 +217,3 @@ def test_judgment_range():
 def test_refusals(notation, message):
     with pytest.raises((fn.MeasureError, fn.InputError), match=message):
         fn.evaluate(fn.Rankings.from_lists([[3, 0]]), notation)
-
-
-@pytest.mark.parametrize(
-    ("zeros", "ones", "twos", "k"),
-    [
-        (9999, 1, 0, 100),
-        (550, 550, 0, 550),
-        (1000, 1000, 0, 300),
-        (600, 500, 2, 40),
-        (600, 700, 1, 200),
-        (3, 5, 2, 4),
-    ],
-)
-def test_an_ideal_of_returned_documents_of_large_tied_groups(zeros, ones, twos, k):
-    """Numbers of ways beyond float64, against exact fractions."""
-    discounts = [1 / math.log2(rank + 1) for rank in range(1, k + 1)]
-    sums = [0.0, *itertools.accumulate(discounts)]
-    ways, expected, ideal = math.comb(zeros + ones + twos, k), Fraction(0), Fraction(0)
-    for high in range(min(twos, k) + 1):
-        for low in range(max(0, k - high - zeros), min(ones, k - high) + 1):
-            share = Fraction(
-                math.comb(twos, high) * math.comb(ones, low) * math.comb(zeros, k - high - low), ways
-            )
-            best = sums[high] + sums[high + low]
-            ideal += share * Fraction(best)
-            if best:
-                expected += share * Fraction(sums[k] * (2 * high + low) / k / best)
-    relevance = [0] * zeros + [1] * ones + [2] * twos
-    rankings = fn.Rankings.from_lists([relevance], [[0] * len(relevance)])
-    measures = [fn.nDCG(ideal="returned") @ k, fn.IDCG(ideal="returned") @ k]
-    got = fn.evaluate(rankings, measures).values[:, 0].tolist()
-    assert got == pytest.approx([float(expected), float(ideal)], rel=1e-12)

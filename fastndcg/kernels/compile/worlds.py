@@ -44,7 +44,6 @@ WORLDS = ("auto", "plain", "compiled")
 GUESSES = {
     "drivers": (5e-7, 7.0),
     "intent_folds": (1e-5, 5.0),
-    "returned": (2.5e-6, 4.0),
     "joining": (3e-7, 0.6),
     "draws": (3e-7, 1.0),
 }

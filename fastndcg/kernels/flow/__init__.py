@@ -12,7 +12,6 @@ sorting    sorting of values and keys
 memory     the working memory of a thread
 tables     arguments that Python passes to kernels; imports no Numba
 powers     gains by a formula, for Python and for kernels: the grade, 2^grade - 1, 1
-returned   nDCG over an ideal of the returned documents, which is not a sum over ranks
 intent_folds, intent_orders
            measures of several intents
 exact      sums without rounding
