@@ -102,8 +102,8 @@ def outside_drivers(call: Call) -> float:
     """Processor time of scoring on one thread less that of kernels; the least of five."""
     find, spent = worlds.compiled_driver, 0.0
 
-    def find_timed(*wanted: Any) -> Any:
-        driver = find(*wanted)
+    def find_timed(*wanted: Any, **job: float) -> Any:
+        driver = find(*wanted, **job)
 
         def run(*arguments: Any) -> None:
             nonlocal spent

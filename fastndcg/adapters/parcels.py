@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from fastndcg.adapters import parts, totals
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError
+from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import Grouped
 from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table
@@ -55,6 +56,7 @@ class Job(NamedTuple):
     values: bool = False  # whether quartiles are computed, too
     scattered: bool = False  # whether the rows of a query may be anywhere
     compares: bool = False  # whether the ids of all queries are compared
+    rows: int = 0  # of all data; 0 if unknown
 
 
 class Share(NamedTuple):
@@ -212,7 +214,9 @@ def _made(
     if job.task.k:
         lists = parts.lists_of(job.task, table)
         return totals.pickle_row(lists), lists.queries
-    with nullcontext() if job.results else totals.telling_the_driver():
+    # a block has about as many rows as any other
+    whole = worlds.part_of(job.rows or job.blocks * len(table), len(table))
+    with whole, nullcontext() if job.results else totals.telling_the_driver():
         found = parts.score(job.task, table, grouped)
     if job.results is None:
         return totals.Sums.of(found[0], values=job.values), found[0].queries

@@ -124,7 +124,7 @@ def plan_of(
     if not scattered:
         blocks = min(workers, len(shares)) if job.results else math.ceil(len(shares) / _SUMS)
     compares = edges is None and not scattered and not task.lists
-    job = job._replace(blocks=asked.partitions or blocks, scattered=scattered, compares=compares)
+    job = job._replace(blocks=asked.partitions or blocks, scattered=scattered, compares=compares, rows=rows)
     is_local = task.lists or (edges is not None and not any(map(len, edges)))
     if edges is not None:
         shares = [share._replace(edges=ids) for share, ids in zip(shares, edges, strict=True)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -73,7 +72,6 @@ class Grouped:
             column.ndim == 1 and column.dtype.kind in "biuf" and column.itemsize <= 8
             for column in (one, other)
         )
-        uncompiled: Any = nullcontext()
         if of_numbers and self.codes.dtype == np.int32:
             # as unsigned integers, since a kernel is compiled for each dtype
             columns = [
@@ -85,16 +83,13 @@ class Grouped:
                 np.frombuffer(pa.allocate_buffer(each.nbytes), each.dtype) for each in (self.codes, *columns)
             ]
             arguments = (read_only(self.codes), read_only(self.offsets), *held, *columns, *placed)
-            work = "reading.rows.place_by_code", len(self.codes), arguments
-            place = worlds.compiled_driver(*work)
+            place = worlds.compiled_driver("reading.rows.place_by_code", len(self.codes), arguments)
             if place is not None:
                 place(*arguments)
                 return placed[0].view(one.dtype), placed[1].view(other.dtype)
-            uncompiled = worlds.counted(*work)
-        with uncompiled:
-            rows: Any = self.rows
-            # no row is out of range; mode="clip" took 8 ns a row, the default check 10
-            return one.take(rows, 0, mode="clip"), other.take(rows, 0, mode="clip")
+        rows: Any = self.rows
+        # no row is out of range; mode="clip" took 8 ns a row, the default check 10
+        return one.take(rows, 0, mode="clip"), other.take(rows, 0, mode="clip")
 
 
 def group_by_query(query_ids: Any) -> Grouped:
@@ -160,11 +155,10 @@ def numbers_of(ids: pa.Array) -> Numbers:
         return _numbers_by_arrow(ids)
     codes, (first_rows, counts) = np.empty(len(ids), np.int32), np.empty((2, 0), np.int64)
     table = np.empty(0, np.int32) if n_values else np.empty((0, 2), np.int64)
-    work = f"reading.rows.{name}", len(ids), (*values, table, codes, first_rows, counts)
-    number = worlds.compiled_driver(*work)
+    arguments = (*values, table, codes, first_rows, counts)
+    number = worlds.compiled_driver(f"reading.rows.{name}", len(ids), arguments)
     if number is None:
-        with worlds.counted(*work):
-            return _numbers_by_arrow(ids)
+        return _numbers_by_arrow(ids)
     room = n_values or _TABLE
     while True:
         table = np.full(room, -1, np.int32) if n_values else np.zeros((2 * room, 2), np.int64)

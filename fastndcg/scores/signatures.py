@@ -220,12 +220,10 @@ def digests_of(
 
     def of_block(first: int) -> Digests:  # few enough that their hashes stay in a cache
         part = slice(first, first + _BLOCK)
-        ids, ends = hashes_of_ids(column[part], ahead=len(column)), offsets[first : first + _BLOCK + 1]
+        ids, ends = hashes_of_ids(column[part], job=len(column)), offsets[first : first + _BLOCK + 1]
         hashes, is_judged = ids.copy(), _ALL_JUDGED if counts is None else counts
         size = float(ends[-1] - ends[0])
-        worlds.run(
-            "reading.digests.hash_judgments", size, ends, codes, is_judged, hashes, ahead=float(n_docs)
-        )
+        worlds.run("reading.digests.hash_judgments", size, ends, codes, is_judged, hashes, job=float(n_docs))
         if chosen is None and counts is None:
             return Digests(kind, knows, len(ids), _sum(ids), int(size), _sum(hashes))
         own = slice(int(ends[0]), int(ends[-1]))
@@ -241,20 +239,20 @@ def digests_of(
     return sum(chain.from_iterable(found), Digests(kind, knows, 0, 0))
 
 
-def hashes_of_ids(column: Any, ahead: int = 0) -> UInt64:
+def hashes_of_ids(column: Any, job: int = 0) -> UInt64:
     """A hash of each value as text, so that the number 7 and the text "7" have the same."""
     column = decode(column)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    found = [_hashes_of_chunk(chunk, ahead) for chunk in chunks]
+    found = [_hashes_of_chunk(chunk, job) for chunk in chunks]
     return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, np.uint64), *found])
 
 
-def _hashes_of_chunk(ids: Any, ahead: int) -> UInt64:
+def _hashes_of_chunk(ids: Any, job: int) -> UInt64:
     hashes = np.empty(len(ids), np.uint64)
     if pa.types.is_integer(ids.type) and not ids.null_count:
         numbers = array_of(ids)
         if not len(ids) or (numbers.max() < _LONG and (numbers.dtype.kind == "u" or numbers.min() > -_LONG)):
-            worlds.run("reading.digests.hash_numbers", len(ids), numbers, hashes, ahead=ahead)
+            worlds.run("reading.digests.hash_numbers", len(ids), numbers, hashes, job=job)
             return hashes
     try:
         texts = ids.cast(pa.large_string())
@@ -264,7 +262,7 @@ def _hashes_of_chunk(ids: Any, ahead: int) -> UInt64:
     _, ends, data = texts.buffers()
     offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(ids) + 1]
     text = np.frombuffer(b"" if data is None else data, np.uint8)
-    worlds.run("reading.digests.hash_texts", len(ids), offsets, text, hashes, ahead=ahead)
+    worlds.run("reading.digests.hash_texts", len(ids), offsets, text, hashes, job=job)
     return hashes
 
 

@@ -95,10 +95,12 @@ def _score(
     out = np.empty((len(measures), rankings.n_queries))
     rest = (keys, documents, judged, ordered, *chances, table, out)
 
-    def score(part: tuple[int, int]) -> None:
-        worlds.run("flow.intent_folds.score_intents", rankings.n_docs * len(measures), *part, *rest)
+    parts, size = _parts(documents, judged, launch.threads_of(threads)), rankings.n_docs * len(measures)
 
-    for _ in in_threads(score, _parts(documents, judged, launch.threads_of(threads))):
+    def score(part: tuple[int, int]) -> None:
+        worlds.run("flow.intent_folds.score_intents", size / len(parts), *part, *rest, job=size)
+
+    for _ in in_threads(score, parts):
         pass
     return out
 

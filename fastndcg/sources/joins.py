@@ -87,7 +87,8 @@ def join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder, threads:
     def join_part(part: slice) -> tuple[int, int, int]:
         judged, returned = judged_offsets[part], offsets[part]
         arguments = judged, judged_places, judged_ids, returned, rows, run_ids, found
-        return worlds.run("reading.joining.join_documents", len(rows), *arguments)  # type: ignore[no-any-return]
+        size = returned[-1] - returned[0]
+        return worlds.run("reading.joining.join_documents", size, *arguments, job=len(rows))  # type: ignore[no-any-return]
 
     for twice, first, second in each_part(join_part, judged_offsets + offsets, threads):
         if twice == 1:
@@ -176,7 +177,8 @@ def _by_falling_score(
 
     def order_part(part: slice) -> None:
         arguments = offsets[part], rows, keys, ids, ties == "docid_asc", ordered
-        worlds.run("reading.joining.order_documents", len(rows), *arguments)
+        size = arguments[0][-1] - arguments[0][0]
+        worlds.run("reading.joining.order_documents", size, *arguments, job=len(rows))
 
     each_part(order_part, offsets, threads)
     return ordered
@@ -245,7 +247,7 @@ def digest(ids: pa.Array, threads: int | None) -> Ids:
     def digest_part(part: slice) -> None:
         ends = offsets[part]
         arguments = ends, data, SECRET, hashes[part][: len(ends) - 1], leading[part][: len(ends) - 1]
-        worlds.run("reading.joining.digest_ids", len(ids), *arguments)
+        worlds.run("reading.joining.digest_ids", len(ends) - 1, *arguments, job=len(ids))
 
     each_part(digest_part, np.arange(len(ids) + 1), threads)
     return Ids(hashes, leading, offsets, data)

@@ -18,6 +18,7 @@ from fastndcg.common.arrow_types import column_of, decode
 from fastndcg.common.later import pa
 from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import InputError, InputTypeError
+from fastndcg.kernels.compile import worlds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -55,10 +56,16 @@ class RankingsStream(ABC):
     """
 
     grouped: bool | None
+    n_rows: int = 0  # about; 0 if unknown
     _scoring_threads: int = 1  # used where `evaluate` is called without `threads`
     _progress: Progress = None
     _is_in_order: bool = True  # whether queries come in the order of results where rows are grouped
     _documents: int = 0  # of the last evaluation
+
+    @property
+    def _is_lists(self) -> bool:
+        """Whether a row holds a whole query."""
+        return False
 
     @abstractmethod
     def __iter__(self) -> Iterator[Rankings]:
@@ -135,7 +142,9 @@ def _evaluate(
     with closing(stream._in_order() if is_grouped else stream._regroup()) as found:
         for each in found:
             rankings, rows = each if isinstance(each, tuple) else (each, None)
-            scored = _detach(score(rankings))
+            rows_of_part = rankings.n_queries if stream._is_lists else rankings.n_docs
+            with worlds.part_of(stream.n_rows, rows_of_part):
+                scored = _detach(score(rankings))
             digests = digests + digests_of(rankings) if signs else digests
             stream._documents += rankings.n_docs
             del each, rankings  # frees them before the next part is awaited

@@ -227,7 +227,7 @@ def _sum_of_digits(*factors: Float64) -> Fraction:
         if n < _COMPILED:
             getattr(exact, name)(*bits, digits)
         else:
-            worlds.run(f"flow.exact.{name}", len(bits[0]), *bits, digits, ahead=n)
+            worlds.run(f"flow.exact.{name}", len(bits[0]), *bits, digits, job=n)
         total += sum(digit << (exact.BITS * place) for place, digit in enumerate(digits.tolist()) if digit)
     return Fraction(total, 1 << (1074 * len(factors)))
 

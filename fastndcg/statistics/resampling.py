@@ -315,7 +315,7 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
 
     def run(first: int) -> int:
         part = found[first : first + size]
-        worlds.run(name, work * resamples, seed, first, values, part)
+        worlds.run(name, work * len(part), seed, first, values, part, job=work * resamples)
         return first + len(part)
 
     with Task("Resampling", "resamples") as task:

@@ -1,9 +1,8 @@
-"""Plain kernels until compiled ones pay: which world runs, that both give the same bits, and that nothing is compiled twice."""
+"""The choice of plain or compiled kernels: one rule of sizes, the same bits either way, nothing compiled twice."""
 
 import errno
 import os
 import subprocess
-from collections import defaultdict
 from pathlib import Path
 
 import numba
@@ -12,13 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import printed, started
-from fastndcg.compiled.compile import compiling
 
 import fastndcg as fn
-from fastndcg.common import progress
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import caching, worlds
-from fastndcg.statistics import exact_sums
 
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -61,219 +57,105 @@ def test_the_same_bits_in_both_worlds():
     assert run(SMALL, FASTNDCG_KERNELS="compiled")[1] == run(SMALL, FASTNDCG_KERNELS="plain")[1]
 
 
+@pytest.mark.parametrize(
+    ("job", "earlier", "if_kept", "if_not"),
+    [
+        (0.0, 0.0, "plain", "plain"),
+        (0.14, 0.0, "plain", "plain"),
+        (0.14, 0.85, "plain", "plain"),
+        (0.14, 0.87, "load", "compile"),
+        (0.16, 0.0, "load", "plain"),
+        (0.9, 0.0, "load", "plain"),
+        (0.9, 0.2, "load", "compile"),
+        (1.1, 0.0, "load", "compile"),
+        (np.inf, 0.0, "load", "compile"),
+    ],
+)
+def test_the_rule(job, earlier, if_kept, if_not):
+    assert worlds.choose(job, earlier + job, lambda: True) == if_kept
+    assert worlds.choose(job, earlier + job, lambda: False) == if_not
+
+
 @pytest.fixture
-def remembered(monkeypatch):
-    """What this machine has measured: nothing yet. In a process that did nothing yet, with default settings."""
+def chosen(monkeypatch):
+    """What calls of `driver` choose in a fresh process: nothing is kept, and what loads or compiles is noted."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
-    for name in ("_here", "_told"):
-        monkeypatch.setattr(worlds, name, defaultdict(float))
-    monkeypatch.setattr(worlds, "_ready", {})
-    monkeypatch.setattr(worlds, "_is_imported", lambda: False)
-    known = worlds._Measured()
-    monkeypatch.setattr(worlds, "_measured", lambda: known)
+    monkeypatch.setattr(worlds, "_loaded", {})
+    monkeypatch.setattr(caching, "is_kept", lambda key: False)
+    found = []
 
-    def remember(word, key, *numbers):
-        known.learn(" ".join([word, key, *map(str, [*numbers, 0.0, 0.0, 0.0][:3])]))
-        return True
+    def load(kernel, arguments, *, may_compile):
+        found[-1] = "compiled" if may_compile else "loaded"
+        return worlds._loaded.setdefault(kernel, len)
 
-    monkeypatch.setattr(caching, "remember", remember)
-    return known
+    monkeypatch.setattr(worlds, "_load", load)
 
+    def driver(seconds, job=0.0, arguments=(1,)):
+        found.append("plain")
+        rate = worlds.SECONDS["rows"]
+        ready = worlds.compiled_driver("reading.rows.place_by_code", seconds / rate, arguments, job / rate)
+        assert (ready is None) == (found[-1] == "plain" and len(worlds._loaded) == 0)
+        return found[-1]
 
-def test_what_pays(remembered):
-    """Loading where a driver is kept, compiling where none is; what was measured replaces the guesses."""
-    key = worlds._key("reading.rows.rows_by_code", (1,))
-    guess, price = worlds._guess("reading.rows.rows_by_code")
-    loading = worlds._IMPORTING + worlds._LOADING
-    for is_kept, worth in ((False, max(price, loading)), (True, loading)):
-        if is_kept:
-            caching.remember("loaded", key, worlds._LOADING)
-        assert not worlds._pays(key, 0.99 * worth / guess)
-        assert worlds._pays(key, 1.01 * worth / guess)
-        worlds._here[key] = 0.5 * worth  # of this process
-        assert not worlds._pays(key, 0.49 * worth / guess)
-        assert worlds._pays(key, 0.51 * worth / guess)
-        worlds._here.clear()
-    # another kind of arguments is not kept, and takes to compile what this one took
-    other = worlds._key("reading.rows.rows_by_code", (2,))
-    caching.remember("compiled", key, 5.0)
-    caching.remember("plain", other, 1.0, 1.0, 4e8)
-    assert not worlds._pays(other, 15.9e8)
-    assert worlds._pays(other, 16.1e8)  # a quarter of a second each, and one was spent
-    # all drivers that are not kept are due when together they have taken as long as compiling them, once
-    remembered.due.clear()
-    remembered.spent[other] = 1.0
-    remembered.compiling["reading.joining.digest_ids"] = 2.0
-    caching.remember("plain", third := worlds._key("reading.joining.digest_ids", (1,)), 5.0)
-    assert not worlds._pays(other, 3.9e8)
-    assert worlds._pays(other, 4.1e8)
-    assert remembered.due == {other, third}
-    assert not remembered.spent
-    assert worlds._pays(other, 4e8 * loading)
-    assert not worlds._pays(other, 3.9e8 * worlds._LOADING)
-    # reading counts Numba as paid for, if as many rows are worth loading the scores' driver
-    rows, many = "reading.rows.codes_of_texts/1", loading / worlds._guess("drivers.")[0]
-    caching.remember("loaded", rows, 0.02)
-    assert not worlds._pays(rows, many)
-    caching.remember("loaded", worlds._SCORING, worlds._LOADING)
-    assert not worlds._pays(rows, 0.99 * many)
-    assert worlds._pays(rows, 1.01 * many)
+    worlds.forget()
+    yield driver
+    worlds.forget()
 
 
-def test_guesses_are_of_modules_that_exist():
+def test_calls_of_a_process_add_up(chosen):
+    """Small calls too, of each kind of arguments by itself; what is loaded is used for calls of any size."""
+    assert [chosen(0.1) for _ in range(10)] == ["plain"] * 10
+    assert chosen(0.1, arguments=(1.5,)) == "plain"
+    assert worlds.seconds_without_kept_kernels() == 0  # none of them would have loaded a kernel
+    assert [chosen(0.1), chosen(0.0), len(worlds._loaded)] == ["compiled", "plain", 1]
+
+
+def test_parts_of_a_job_are_chosen_for_as_the_job(chosen, monkeypatch):
+    """From the first part on, or never: not in its last parts, though these add up."""
+    assert [chosen(0.3, job=0.9) for _ in range(3)] == ["plain"] * 3
+    assert worlds.seconds_without_kept_kernels() == pytest.approx(0.9)
+    worlds.forget()
+    with worlds.part_of(900, 300):
+        assert [chosen(0.3) for _ in range(3)] == ["plain"] * 3
+    with worlds.part_of(0, 300), worlds.part_of(300, 0):
+        assert chosen(0.01) == "plain"
+    worlds.forget()
+    monkeypatch.setattr(caching, "is_kept", lambda key: True)
+    with worlds.part_of(3e6, 1e6):
+        assert chosen(0.06) == "loaded"
+
+
+def test_streams_and_rankings_choose_alike(chosen, monkeypatch, tmp_path):
+    """A stream counts as all of its rows, in whatever parts it is read."""
+    jobs = []
+    monkeypatch.setattr(worlds, "choose", lambda job, together, is_kept: jobs.append(job) or "plain")
+    rows = np.arange(40_000)
+    table = pa.table({"qid": rows // 10, "label": rows % 3, "score": rows % 7})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=5000)
+    values = fn.evaluate(fn.read_parquet(tmp_path / "a.parquet"), "nDCG@10").values
+    (whole,) = jobs
+    stream = fn.scan_parquet(tmp_path / "a.parquet", memory="1 MB")
+    assert fn.evaluate(stream, "nDCG@10").values.tobytes() == values.tobytes()
+    assert len(jobs) > 2
+    assert jobs == pytest.approx([whole] * len(jobs), rel=0.05)
+
+
+def test_seconds_are_of_modules_that_exist():
     modules = {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
-    assert worlds.GUESSES.keys() <= modules
-    assert worlds._guess(worlds._SCORING) == worlds.GUESSES["drivers"]
-    before = {name for name in modules if worlds._precedes_scoring(f"reading.{name}.a")}
-    assert before == {"rows", "joining"}
-
-
-def test_what_is_counted(remembered, monkeypatch):
-    """Time of any way, of this process once it would have paid for loading, and never twice."""
-    clock = iter(np.arange(100) * 0.25)
-    monkeypatch.setattr(worlds, "thread_time", lambda: float(next(clock)))
-    for _ in range(2):
-        with (
-            worlds.counted("reading.rows.rows_by_code", 10),
-            worlds.counted("reading.rows.place_by_code", 10),
-        ):
-            pass
-        assert not remembered.spent
-    with pytest.raises(ZeroDivisionError), worlds.counted("reading.rows.rows_by_code", 10):
-        1 / 0  # noqa: B018
-    assert remembered.spent == {"reading.rows.rows_by_code": 0.75}
-    with worlds.counted("reading.rows.rows_by_code", 10):
-        pass
-    assert remembered.spent == {"reading.rows.rows_by_code": 1.0}
-    assert remembered.rates == {"reading.rows.rows_by_code": (0.25, 10.0)}
-    monkeypatch.setenv("FASTNDCG_KERNELS", "plain")
-    with worlds.counted("reading.rows.rows_by_code", 10):
-        pass
-    assert worlds._here == {"reading.rows.rows_by_code": 1.0}
-
-
-def test_numpys_ways_are_counted(remembered, monkeypatch, tmp_path):
-    for name in ("_LOADING", "_IMPORTING", "_LEAST"):
-        monkeypatch.setattr(worlds, name, 0.0)
-    monkeypatch.setattr(worlds, "_pays", lambda *_: False)
-    random = np.random.default_rng(2)
-    numbers, labels = random.integers(0, 1 << 40, 3000).repeat(2), random.integers(0, 3, 6000)
-    for ids in (numbers, pa.array(numbers).cast(pa.string())):
-        order = pa.array(random.permutation(6000))
-        table = pa.table(
-            {"query_id": pa.array(ids).take(order), "label": labels, "score": random.random(6000)}
-        )
-        pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
-        fn.evaluate(fn.read_parquet(tmp_path / "a.parquet"), "nDCG")
-    values = np.full(1 << 16, 0.1)
-    exact_sums.exact_sum(values)
-    exact_sums.exact_sum_of_products(values, values)
-    assert {key.partition("/")[0] for key in remembered.spent} == {
-        "reading.rows.codes_of_numbers", "reading.rows.codes_by_first_appearance",
-        "reading.rows.place_by_code", "flow.drivers.score_levels_serial", "flow.exact.add_values", "flow.exact.add_products",
-    }  # fmt: skip
-
-
-@pytest.mark.compiled
-@compiles
-def test_processes_of_a_user_share_what_they_spent(tmp_path):
-    """Each would pay for loading, none alone for compiling. The second or third finds the driver."""
-    code = """
-        import sys
-        import numpy as np
-        from fastndcg.kernels.compile import worlds
-        worlds.GUESSES["rows"] = 1e-9, 1.6 * float(sys.argv[1])
-        worlds._IMPORTING = worlds._LOADING = 0.02
-        codes = np.random.default_rng(0).integers(0, 9, 3_000_000)
-        for _ in range(4):
-            worlds.run("reading.rows.rows_by_code", len(codes), codes, 9)
-        print(bool(worlds._ready), worlds._here.popitem()[1] if worlds._here else 0)
-    """
-    _, seconds = run(code, "1e6", NUMBA_CACHE_DIR=str(tmp_path / "first"))
-    found = [run(code, seconds, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(4)]
-    ready = [is_ready for is_ready, _ in found]
-    assert ready == [
-        "False",
-        ready[1],
-        "True",
-        "True",
-    ]  # 1.6 times the first may last the first two, on a busy machine
-    assert float(found[3][1]) < float(found[0][1])  # it did not wait for all calls before loading
-    (file,) = (path for path in tmp_path.rglob("measured") if not path.is_relative_to(tmp_path / "first"))
-    assert {"compiled", "loaded", "plain"} <= {
-        line.split()[0] for line in file.read_text().split("\n") if line
-    }
-
-
-def test_a_file_of_measurements_that_is_damaged(monkeypatch, tmp_path):
-    """What can be read is used; a line after one that was cut short is whole; a deleted file is forgotten."""
-    kept = tmp_path / "fastndcg" / "0.1.0" / "kernels"
-    monkeypatch.setattr(caching, "folder", lambda: kept)
-    worlds._memories.pop(kept, None)
-    assert not worlds._measured().spent
-    assert caching.remember("plain", "a.a", 1.5, 1.0, 4.0)
-    file = kept / "measured"
-    with file.open("ab") as out:
-        for line in (
-            b"plain a.a nan 0 0",
-            b"plain a.a 1 2",
-            b"\xff\x00 a.a 1 1 1",
-            b"plain a.a -1 0 0",
-            b"plain a.a inf 0 0",
-        ):
-            out.write(line + b"\n")
-        out.write(b"plain a.a 1")
-    assert worlds._measured().spent == {"a.a": 1.5}
-    assert caching.remember("plain", "a.a", 2.0)
-    assert worlds._measured().spent == {"a.a": 3.5}
-    assert worlds._measured().seconds("a.a", 2.0) == 0.5
-    file.unlink()
-    assert not worlds._measured().spent
-    file.mkdir()
-    assert not caching.remember("plain", "a.a", 2.0)
-    assert not worlds._measured().spent
-    file.rmdir()
-    file.write_bytes(b"x" * (1 << 22))
-    assert not caching.remember("plain", "a.a", 2.0)
-    assert not worlds._measured().spent
-
-
-def test_many_processes_remember_at_once(tmp_path):
-    code = "from fastndcg.kernels.compile import caching\nfor _ in range(300): assert caching.remember('plain', 'a.a', 1.0)"
-    all_at_once = [started(code, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(6)]
-    for one in all_at_once:
-        one.communicate(timeout=300)
-    assert [one.returncode for one in all_at_once] == [0] * 6
-    known, (file,) = worlds._Measured(), tmp_path.rglob("measured")
-    for line in filter(None, file.read_text().split("\n")):
-        known.learn(line)
-    assert known.spent == {"a.a": 1800.0}
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_child_does_not_count_its_parents_time():
-    code = """
-        import os
-        from fastndcg.kernels.compile import worlds
-        worlds._here["a.a"] = 5.0
-        if not (child := os.fork()):
-            os._exit(worlds._told["a.a"] != 5.0)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), worlds._told["a.a"])
-    """
-    assert run(code) == ["0", "0.0"]
+    assert worlds.SECONDS.keys() <= modules
 
 
 def test_the_setting(monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     for asked, expected in (("", "auto"), ("auto", "auto"), ("plain", "plain"), ("compiled", "compiled")):
         monkeypatch.setenv("FASTNDCG_KERNELS", asked)
-        assert worlds.world() == expected
+        assert worlds.mode() == expected
     monkeypatch.setenv("FASTNDCG_KERNELS", "fast")
-    with pytest.raises(InputError, match="FASTNDCG_KERNELS='fast'; wanted one of auto, plain, compiled"):
-        worlds.world()
+    with pytest.raises(InputError, match="FASTNDCG_KERNELS='fast'; expected one of auto, plain, compiled"):
+        worlds.mode()
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert worlds.world() == "plain"
+    assert worlds.mode() == "plain"
 
 
 def compiled_by(folder, *kinds):
@@ -294,101 +176,95 @@ def compiled_by(folder, *kinds):
     return sorted(int(each.communicate(timeout=300)[0]) for each in running)
 
 
+# a job that takes so many seconds in the plain way, and another of the same kernel for other types
+JOB = """
+import sys
+import numpy as np
+from fastndcg.common import progress
+from fastndcg.kernels.compile import worlds
+told = []
+progress.tell = told.append
+kind, *jobs = sys.argv[1:]
+for seconds in jobs:
+    worlds.SECONDS["rows"] = float(seconds) / 9
+    worlds.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
+print("compiled" if told else "loaded" if worlds._loaded else "plain", "numba" in sys.modules)
+"""
+
+
 @pytest.mark.compiled
 @compiles
-def test_two_processes_compile_once(tmp_path):
-    assert compiled_by(tmp_path, ["int64"], ["int64"]) == [0, 1]
+def test_runs_of_a_job_are_alike_in_any_home(tmp_path):
+    """What is not compiled in the first run is not compiled in a later one; what is kept is found."""
+    for home in ("one", "other"):
+        kept = {"NUMBA_CACHE_DIR": str(tmp_path / home)}
+        assert [run(JOB, "int64", 0.9, **kept) for _ in range(4)] == [["plain", "False"]] * 4
+        assert [run(JOB, "int64", 1.1, **kept)[0] for _ in range(3)] == ["compiled", "loaded", "loaded"]
+        assert run(JOB, "int64", 0.9, **kept) == ["loaded", "True"]
+        assert run(JOB, "int64", 0.1, 0.1, **kept) == ["plain", "False"]
+        assert run(JOB, "int32", 0.9, **kept) == ["plain", "False"]  # of another type nothing is kept
+        assert run(JOB, "int32", 0.6, 0.6, **kept)[0] == "compiled"
+
+
+@pytest.mark.compiled
+@compiles
+def test_a_kernel_of_another_processor_is_not_loaded(tmp_path):
+    kept = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    assert run(JOB, "int64", 2, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="", **kept)[0] == "compiled"
+    assert run(JOB, "int64", 0.5, **kept)[0] == "plain"
+    assert run(JOB, "int64", 2, **kept)[0] == "compiled"
+    assert run(JOB, "int64", 0.5, **kept)[0] == "loaded"
 
 
 @pytest.mark.compiled
 @compiles
 def test_processes_at_once_compile_each_kernel_once_and_keep_all(tmp_path):
     """Kernels of one index, in different orders; each process locks what it compiles, and no more."""
+    code = """
+        import sys
+        import numpy as np
+        from fastndcg.common import progress
+        from fastndcg.kernels.compile import worlds
+        told = []
+        progress.tell = told.append
+        for kind in sys.argv[1:]:
+            worlds.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
+        print(sum(line.startswith("compiling") for line in told))
+    """
     kinds = ["int8", "int16", "int32", "int64", "uint8", "uint16"]
-    orders = [np.roll(kinds, turn).tolist() for turn in (0, 2, 4)]
-    assert sum(compiled_by(tmp_path, *orders)) == 6
-    assert compiled_by(tmp_path, kinds) == [0]
+    environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(tmp_path)}
+    running = [started(code, *np.roll(kinds, turn), **environment) for turn in (0, 2, 4)]
+    assert sum(int(each.communicate(timeout=300)[0]) for each in running) == 6
+    assert printed(code, *kinds, **environment) == "0\n"
     assert len(list(tmp_path.rglob("*rows_by_code*.nbc"))) == 6
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
-def test_nobody_pays_more_than_twice_the_best_choice(remembered, monkeypatch, is_kept):
-    """Random calls of processes, at random costs, against the best choice of who knows all calls ahead."""
-    random, worst, name = np.random.default_rng(18), 0.0, "a.a"
-    for _ in range(300):
-        compiling, loading = random.uniform(0.3, 12), random.uniform(0.1, 0.3)
-        importing = float(random.uniform(0.1, 0.6))
-        remembered.__init__()
-        remembered.rates[name], remembered.compiling[name] = (1.0, 1.0), compiling
-        remembered.loading |= {name: loading, "numba": importing}
-        monkeypatch.setattr(worlds, "GUESSES", {"a": (1.0, compiling)})
-        if is_kept:
-            remembered.kept |= {name}
-        processes = [random.lognormal(-2, 2, random.integers(1, 12)).tolist() for _ in range(20)]
-        paid = 0.0
-        for calls in processes:
-            worlds._here.clear()
-            worlds._told.clear()
-            for seconds in calls:
-                if worlds._pays(name, seconds):
-                    paid += importing + (loading if name in remembered.kept else compiling)
-                    if name not in remembered.kept:
-                        remembered.learn(f"compiled {name} {compiling} 0 0")
-                    break
-                paid += seconds
-                worlds._count(name, seconds, seconds)
-        plain = [sum(calls) for calls in processes]
-        kept = sum(min(seconds, importing + loading) for seconds in plain)
-        worst = max(worst, paid / (kept if is_kept else min(sum(plain), importing + compiling + kept)))
-    assert 1.5 < worst <= 2 + 1e-9
-
-
-@compiles
-def test_code_that_is_kept_for_other_types_is_not_waited_for(remembered, monkeypatch):
-    """A plain call goes on until compiling pays, though the driver is kept for other types, or was deleted."""
-    name, kinds = "reading.rows.rows_by_code", worlds.kind_of((np.zeros(3, np.int64), 3))[1:]
-    remembered.compiling[name], remembered.rates[name] = 1000.0, (1.0, 1e8)
-    caching.remember("loaded", key := worlds._key(name, kinds), 0.1)
-    asked = []
-    monkeypatch.setattr(compiling, "is_kept", lambda driver, arguments: asked.append(arguments))
-    assert worlds.compiled_driver(name, 1e10, (np.zeros(3), 3)) is None
-    assert not asked
-    assert key in remembered.kept
-    assert worlds.compiled_driver(name, 1e10, (np.zeros(3, np.int64), 3)) is None
-    assert len(asked) == 1
-    assert key not in remembered.kept
-    assert worlds.compiled_driver(name, 1e10, (np.zeros(3, np.int64), 3)) is None
-    assert len(asked) == 1
-
-
 @pytest.mark.compiled
-def test_a_killed_compiler_leaves_no_lock(monkeypatch, tmp_path):
-    """The lock's file stays, the lock does not; whoever waited goes on, at the latest after the limit."""
-    code = "from fastndcg.kernels.compile import caching\nwith caching.alone('a/b'):\n    print('held', flush=True)\n    {then}"
+def test_a_lock_is_waited_for_while_its_holder_lives(monkeypatch, tmp_path):
+    """The lock's file stays, the lock does not; what is not finished is not kept."""
+    code = "from fastndcg.kernels.compile import caching\nwith caching.alone('b') as lock:\n    print('held', flush=True)\n    {then}"
 
     def start(then):
         return started(code.format(then=then), NUMBA_CACHE_DIR=str(tmp_path))
 
+    told = "from fastndcg.common import progress; progress.tell = print\n"
+
     with start("import time; time.sleep(300)") as holder:
         try:
-            assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
-            monkeypatch.setattr(caching, "folder", lambda: next(tmp_path.rglob("a-b.lock")).parent)
-            told = []
-            monkeypatch.setattr(progress, "tell", told.append)
-            with caching.alone("a/b", patience=0.1, limit=0.3):
-                assert told == [
-                    "waiting for another process, which compiles kernels",
-                    "another process has compiled kernels for 0 s; compiling here too",
-                ]
-            with start("pass") as waiting:
+            monkeypatch.setattr(caching, "folder", lambda: next(tmp_path.rglob("b.lock")).parent)
+            with started(
+                told + code.format(then="caching.note_kept(lock)"), NUMBA_CACHE_DIR=str(tmp_path)
+            ) as waiting:
                 with pytest.raises(subprocess.TimeoutExpired):
-                    waiting.wait(timeout=1)
+                    waiting.wait(timeout=2.5)
+                assert not caching.is_kept("b")
                 holder.kill()
-                assert waiting.communicate(timeout=60)[0] == "held\n"
+                lines = waiting.communicate(timeout=60)[0].splitlines()
+                assert lines == ["waiting for another process, which compiles kernels", "held"]
         finally:
             holder.kill()
-    assert len(list(tmp_path.rglob("*.lock"))) == 1
+    assert caching.is_kept("b")
 
 
 @pytest.mark.compiled
@@ -400,6 +276,9 @@ def test_where_nothing_can_be_locked_each_compiles(monkeypatch, number):
         raise OSError(number, os.strerror(number), str(kept))
 
     monkeypatch.setattr(caching, "make", refuse)
+    with caching.alone("a") as lock:
+        caching.note_kept(lock)
+    assert not caching.is_kept("a")
     with pytest.raises(OSError, match="of compiling"), caching.alone("a"):
         raise OSError("of compiling")
 
@@ -439,7 +318,7 @@ def test_drivers_of_one_call_may_be_of_both_worlds(monkeypatch, tmp_path, turns)
     monkeypatch.setenv("FASTNDCG_KERNELS", "compiled")
     calls, find = [], worlds.compiled_driver
 
-    def take_turns(name, size, arguments):
+    def take_turns(name, size, arguments, job=0.0):
         """The first call of a driver in one world, the next in the other."""
         turn = calls.count(name) % 2
         calls.append(name)

@@ -44,7 +44,7 @@ def wanted(ids):
 def world(request, monkeypatch):
     """Arrow's and NumPy's way, and the kernels."""
     if request.param == "plain":
-        monkeypatch.setattr(grouping.worlds, "compiled_driver", lambda name, size, arguments: None)
+        monkeypatch.setattr(grouping.worlds, "compiled_driver", lambda *_: None)
     return str(request.param)
 
 
@@ -72,7 +72,7 @@ def test_rows_are_grouped(kind, n, first, world):
 @pytest.mark.parametrize("kind", ["numbers", "texts"])
 def test_more_ids_than_a_first_table_has_room_for(kind):
     rng = np.random.default_rng(0)
-    n = 1 << 17 if worlds.world() == "compiled" else 1 << 12
+    n = 1 << 17 if worlds.mode() == "compiled" else 1 << 12
     numbers = np.append(rng.permutation(n) * 10**9, rng.integers(0, n, n) * 10**9)
     ids = pa.array([f"query-{number}" for number in numbers]) if kind == "texts" else pa.array(numbers)
     grouped = group_by_query(ids)
@@ -179,7 +179,7 @@ def test_a_table_of_any_ids_is_linear(n):
 
 
 def test_the_tables_of_the_kernels_are_linear():
-    is_compiled = worlds.world() == "compiled"
+    is_compiled = worlds.mode() == "compiled"
     kernels = import_module(f"fastndcg.{'compiled' if is_compiled else 'kernels'}.reading.rows")
     n = 1 << (16 if is_compiled else 10)
     for name, numbers in made(n).items():

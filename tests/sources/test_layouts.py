@@ -2,13 +2,11 @@
 
 import re
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from commands import printed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -259,20 +257,6 @@ def test_text_that_is_not_utf_8(tmp_path):
     path.write_bytes(data)
     with pytest.raises((InputError, SourceError), match="UTF"):
         read_parquet(path)
-
-
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-def test_what_is_compiled_is_known_in_the_next_process(tmp_path):
-    code = """
-        import numpy as np
-        from fastndcg.common.arrays import read_only
-        from fastndcg.kernels.compile import caching, worlds
-        before = caching.holds("rows_by_code")
-        worlds.run("reading.rows.rows_by_code", 9, read_only(np.arange(9)), 9)
-        print(before, caching.holds("rows_by_code"), caching.holds("codes_of_numbers"))
-    """
-    for expected in ("False True False\n", "True True False\n"):
-        assert printed(code, NUMBA_CACHE_DIR=str(tmp_path)) == expected
 
 
 def test_runs_that_return_are_regrouped(tmp_path):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # modules that small calls do not need are imported inside functions: small calls look up no folder
 
+_PAUSE, _PATIENCE = 0.0625, 1.0  # seconds between two looks at a lock, and after which a wait is reported
 _WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
 # raised where another process has locked the file
 _LOCKED = PermissionError if sys.platform == "win32" else BlockingIOError
@@ -110,28 +111,52 @@ def make(path: Path) -> None:
                 shutil.rmtree(other, ignore_errors=True)
 
 
-@contextmanager
-def alone(what: str, patience: float = 1.0, limit: float = 120.0) -> Iterator[None]:
-    """Lock a driver, or the index of drivers, while this process compiles or writes it. Others wait, and then
-    find what is compiled in the folder.
+# ---- kernels that are kept ----
+#
+# Each kernel has a file KEY.lock: locked while it is compiled, empty until it is kept. This tells
+# small jobs what is kept without importing Numba, which takes half a second.
 
-    A wait of more than `patience` seconds is reported; after `limit` seconds this one compiles too.
+
+def is_kept(key: str) -> bool:
+    """Whether the folder has a kernel. Only Numba can read for which processor."""
+    path = folder()
+    try:
+        return path is not None and (path / f"{key}.lock").stat().st_size > 0
+    except OSError:
+        return False
+
+
+def note_kept(lock: IO[str] | None) -> None:
+    """Record that the kernel of this lock is kept, unless writing it failed."""
+    if lock is not None and not _warned:
+        with suppress(OSError):
+            lock.write("kept\n")
+            lock.flush()
+
+
+@contextmanager
+def alone(key: str) -> Iterator[IO[str] | None]:
+    """Lock a kernel, or the index of kernels, while this process compiles or writes it. Yields the lock file.
+
+    Other processes wait as long as this one lives, then find the kernel in the folder. The system releases
+    the lock when the process ends, however it ends. If the folder cannot be written or locked, each process
+    compiles for itself.
     """
     with ExitStack() as stack:
-        # where the folder cannot be written or locked, each process compiles for itself
+        lock = None
         with suppress(OSError):
             if (path := folder()) is not None:
                 make(path)
-                name = what.replace("/", "-") + ".lock"
-                _lock(stack.enter_context((path / name).open("a")), patience, limit)
-        yield
+                lock = stack.enter_context((path / f"{key}.lock").open("a"))
+                _lock(lock)
+        yield lock
 
 
-def _lock(file: IO[str], patience: float, limit: float) -> None:
-    """Lock a file until it is closed. Raises OSError where it cannot be locked within `limit` seconds."""
-    from time import monotonic, sleep
+def _lock(file: IO[str]) -> None:
+    """Lock a file until it is closed. Raises OSError where it cannot be locked."""
+    from time import sleep
 
-    began, is_reported = monotonic(), False
+    waited = 0.0
     while True:
         try:
             if sys.platform == "win32":
@@ -142,13 +167,10 @@ def _lock(file: IO[str], patience: float, limit: float) -> None:
 
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except _LOCKED:
-            if (waited := monotonic() - began) > limit:
-                progress.tell(f"another process has compiled kernels for {waited:.0f} s; compiling here too")
-                raise
-            if not is_reported and waited > patience:
+            sleep(_PAUSE)
+            if waited < _PATIENCE <= waited + _PAUSE:
                 progress.tell("waiting for another process, which compiles kernels")
-                is_reported = True
-            sleep(0.05)
+            waited += _PAUSE
 
 
 def tell_unkept(where: str, step: str = "set NUMBA_CACHE_DIR to a folder that can be written") -> None:
@@ -162,47 +184,6 @@ def tell_unkept(where: str, step: str = "set NUMBA_CACHE_DIR to a folder that ca
 
 
 _warned: list[str] = []
-
-
-# ---- what was measured ----
-
-_MEASURED = "measured"
-_MOST = 1 << 22  # bytes of the file; more are not written, and not read
-
-
-def remember(word: str, key: str, seconds: float = 0.0, timed: float = 0.0, size: float = 0.0) -> bool:
-    """Append a line to what was measured on this machine, in one write, so that those of many processes do
-    not mix. Returns False where it cannot be written.
-    """
-    with suppress(OSError):
-        if (path := folder()) is not None:
-            make(path)
-            with (path / _MEASURED).open("ab", buffering=0) as file:
-                if file.tell() < _MOST:
-                    # after a line that was cut short this begins a new one
-                    file.write(f"\n{word} {key} {seconds:.4g} {timed:.4g} {size:.4g}\n".encode())
-                    return True
-    return False
-
-
-def remembered(path: Path | None, start: int) -> tuple[str, int]:
-    """The lines from a byte of the file on, and the byte after them: 0 without a file."""
-    with suppress(OSError):
-        if path is not None:
-            with (path / _MEASURED).open("rb") as file:
-                if start > (size := file.seek(0, os.SEEK_END)):
-                    return "", size
-                file.seek(start)
-                text = file.read(_MOST)[: size - start]
-                text = text[: text.rfind(b"\n") + 1]
-                return text.decode("ascii", "replace"), start + len(text)
-    return "", 0
-
-
-def holds(function: str) -> bool:
-    """Whether the folder has the function, compiled for any argument types: only Numba can read for which."""
-    path = folder()
-    return path is not None and any(path.rglob(f"*.{function}-*.nbi"))
 
 
 def _numbers(version: str) -> list[int]:

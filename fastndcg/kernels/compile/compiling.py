@@ -93,12 +93,12 @@ def _folder_of_numba() -> Iterator[bool]:
         numba.config.CACHE_DIR = before
 
 
-def is_kept(driver: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether this process or the folder has a driver for such arguments; or any, without `private_numba`."""
+def is_kept(driver: Any, arguments: tuple[Any, ...], key: str) -> bool:
+    """Whether this process or the folder has a driver for such arguments; `key` is its name in `caching`."""
     kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
     if kinds in driver.overloads:
         return True
-    return caching.holds(driver.__name__) if private is None else private.is_kept(driver, kinds)
+    return caching.is_kept(key) if private is None else private.is_kept(driver, kinds)
 
 
 def compile_for(driver: Any, arguments: tuple[Any, ...]) -> None:
