@@ -40,7 +40,6 @@ SECTIONS = {
     "intervals": "intervals",
     "decisions": "decisions",
     "signatures": "signatures",
-    "lists": "lists",
     "engines": "engines",
     "machinery": "machinery",
     "cores": "cores",

@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from fastndcg.decide.explanation import Explanation as Explanation
     from fastndcg.decide.explanation import Explanations as Explanations
     from fastndcg.decide.explanation import explain as explain
-    from fastndcg.decide.exposure import catalogue as catalogue
     from fastndcg.decide.judgment_checks import check_judgments as check_judgments
     from fastndcg.decide.over_time import History as History
     from fastndcg.decide.pools import pool as pool
@@ -117,7 +116,6 @@ _HOMES = {
     "decide.comparison": "Comparison",
     "decide.counterfactual": "Estimate compare_clicks snips",
     "decide.explanation": "Explanation Explanations explain",
-    "decide.exposure": "catalogue",
     "decide.judgment_checks": "check_judgments",
     "decide.pools": "pool",
     "decide.positions": "propensities",

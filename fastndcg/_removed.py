@@ -1,6 +1,7 @@
 """Names that fastndcg no longer has, and the recipe in docs/recipes.md that replaces each."""
 
 RECIPES = {
+    "catalogue": "Catalogue coverage, popularity and novelty",
     "check_judges": "Agreement of judges",
     "cohen_kappa": "Agreement of judges",
     "correct_sampled": "Sampled negatives are another measure",

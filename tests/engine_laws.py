@@ -210,31 +210,6 @@ class Laws:
         scores = engine.adapter.evaluate(nothing, "AP", keep="country")
         assert engine.collect(scores) == []
 
-    # ---- what users are shown ----
-
-    def test_what_users_are_shown(self, engine):
-        """Items with equal scores are in the order of their ids, or of a column."""
-        table, items, train = engines.recommended(engines.documents(60))
-        counts = {f"item {i}": 1 / (i + 3) for i in range(95)}  # not all are shown, and some that are lack
-        asked, by_id = {"query": "qid", "k": 5}, table.sort_by("item_id")
-        df, together = engine.frame(table), next(iter(engine.cuts(in_order_of_queries(table))))
-        for frame, here, data, more in (
-            (df, by_id, (items, train), {"by": ["country", "qid"], "tail": 0.3}),
-            (together, table.sort_by("position"), (None, counts), {"order": "position", "grouped": True}),
-            (engine.frame(table.slice(0, 0)), table.slice(0, 0), (90, counts), {}),
-        ):
-            found = engine.adapter.catalogue(frame, *data, **asked, **more)
-            own = {name: value for name, value in more.items() if name in ("by", "tail")}
-            assert exact(found) == exact(fn.catalogue(here, *data, **asked, **own))
-        with pytest.raises(
-            InputError, match='^item "item 88" is recommended and not among the 88 of items; add'
-        ):
-            engine.adapter.catalogue(df, items.slice(0, 88), **asked)
-        with pytest.raises(
-            InputTypeError, match=f"^train is a {engine.adapter.catalogue.__self__.table}, and trav"
-        ):
-            engine.adapter.catalogue(df, 90, df, **asked)
-
     # ---- queries that stand together ----
 
     @pytest.mark.parametrize("text", [False, True])

@@ -119,21 +119,6 @@ def clicked(table):
     return table.append_column("seen", pa.array((1 + numbers % 7) / 8)).append_column("aspects", aspects)
 
 
-def recommended(table):
-    """The same documents as items that users are shown; what is known of items; and what users had in training."""
-    place = table["position"].to_numpy() % 89
-    items = pa.table(
-        {
-            "item_id": [f"item {i}" for i in range(100)],
-            "genres": [["new", "old", "odd"][: i % 4] for i in range(100)],
-            "embedding": [[i % 7 - 3.0, i % 5 / 3, 1.0] for i in range(100)],
-        }
-    )
-    of_users = np.sort(table["qid"].to_numpy())[::3]
-    train = pa.table({"user_id": of_users, "item_id": [f"item {i * i % 60}" for i in range(len(of_users))]})
-    return table.append_column("item_id", pa.array([f"item {i}" for i in place])), items, train
-
-
 def listed(table):
     """A row for each query."""
     grouped = table.sort_by("position").group_by(["qid", "country", "traffic"], use_threads=False)

@@ -7,7 +7,6 @@ parcels       rows and sums that workers hand to one another
 shares        files that workers read themselves
 totals        sums of parts, and what they add up to
 comparing     columns of scores compared, from sums of parts
-showing       which items users are shown, from counts and sums of parts
 spark         Spark DataFrames
 spark_files   the files that a Spark DataFrame is read from
 dask          Dask DataFrames

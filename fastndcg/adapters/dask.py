@@ -148,7 +148,7 @@ class Dask(Engine["DataFrame"]):
 _dask = Dask()
 evaluate, summary, means, slices = _dask.evaluate, _dask.summary, _dask.means, _dask.slices
 evaluate_files, summary_files = _dask.evaluate_files, _dask.summary_files
-compare, anchors, catalogue = _dask.compare, _dask.anchors, _dask.catalogue
+compare, anchors = _dask.compare, _dask.anchors
 
 
 def _delay(function: Any, **options: Any) -> Any:

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from fastndcg.adapters import comparing, parcels, showing, totals
-from fastndcg.adapters.parts import Keywords, Options, make_task_of_lists
+from fastndcg.adapters import comparing, totals
+from fastndcg.adapters.parts import Keywords, Options
 from fastndcg.adapters.protocol import Flow, Frame
-from fastndcg.decide.item_facts import Known, whole
-from fastndcg.errors import Argument, InputError, InputTypeError
+from fastndcg.errors import Argument, InputError
 from fastndcg.measures import as_measures
 from fastndcg.sources.columns import Function, with_roles
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
-    from fastndcg.common.table import Table
     from fastndcg.decide.comparison import Comparison
     from fastndcg.measures import Measures
     from fastndcg.scores.summary import Summary
@@ -286,78 +284,3 @@ class Engine(Flow[Frame]):
             raise InputError(Argument("convention", asked.convention), " has no anchors; leave it out")
         with self.plain_errors():
             return engine._summary(engine._plan(df, measures, asked, sums=True, anchors=True), df)
-
-    def catalogue(
-        self,
-        df: Frame,
-        items: Any = None,
-        train: Any = None,
-        k: int = 10,
-        *,
-        by: str | Sequence[str] | None = None,
-        tail: float = 0.1,
-        unseen: int | None = 1,
-        category: str | None = None,
-        vector: str | None = None,
-        order: str | None = None,
-        query: str | None = None,
-        doc_id: str | None = None,
-        score: str | None = None,
-        rank: str | None = None,
-        partitions: int | None = None,
-        grouped: bool = False,
-        files: bool | None = None,
-    ) -> Table:
-        """Measure which items the lists of users have on their first k ranks, as `fastndcg.catalogue` does.
-
-        It computes immediately. Workers keep the first k items of each user, count them, and send one another
-        counts by a hash of the item, and the caller exact sums: the numbers are those of
-        `fastndcg.catalogue`, bit for bit. Intervals draw users again and again, which needs all lists in one
-        process, so there is no `confidence`.
-
-        Parameters
-        ----------
-        df : table of the engine
-            A row for each user and item, in any order.
-        items, train, k, by, tail, unseen, category, vector
-            As in `fastndcg.catalogue`. `items` and `train` are data or paths of this process, not tables of
-            the engine, and travel to each worker. Count interactions of training with the engine, and collect
-            the counts; only `seen` needs a row for each user and item.
-        order : str, optional
-            Column that says which of a user's items with equal scores is first: the least. Default: the item.
-        query, doc_id, score, rank : column, optional
-            Default: those with usual names.
-        partitions, grouped, files
-            As in `evaluate`.
-
-        Returns
-        -------
-        Table
-            As of `fastndcg.catalogue`.
-
-        Raises as `fastndcg.catalogue` does, at once, and without the traces of the engine.
-        """
-        for name, given in (("items", items), ("train", train)):
-            if all(hasattr(given, attribute) for attribute in self.attributes):
-                raise InputTypeError(
-                    f"{name} is a {self.table}, and travels to each worker; collect it, as counts of items, "
-                    "and give these"
-                )
-        roles = {"query": query, "doc_id": doc_id, "score": score, "rank": rank, "order": order}
-        where = {"partitions": partitions, "grouped": grouped, "files": files}
-        options, engine = Options.of({**roles, **where, "keep": by or ()}, "catalogue"), self._of_table(df)
-        known = Known.read(items, train, category, vector)
-        with self.plain_errors():
-            make, everything = make_task_of_lists, items is None
-            plan = engine._plan(df, whole("k", k), options, make=make, everything=everything)
-            asked = showing.Asked.of(known, plan.job.task, engine._schema(df), tail, unseen)
-            with engine._kept(engine._run(plan, df)) as lists:
-                count = partial(showing.counted, asked.by, plan.job.blocks)
-                counts = engine._exchanged(engine._then(lists, count, parcels.SCHEMA), plan.job.blocks)
-                tally = partial(showing.tallied, asked)
-                blocks = engine._collected(engine._then(counts, tally, totals.FOUND))
-                asked, n_items = showing.with_all_items(asked, blocks)
-                sums = showing.summed(asked, [])
-                if known.ids:
-                    sums += chain.from_iterable(engine._of_each(lists, partial(showing.summed, asked)))
-        return showing.table(asked, n_items, blocks, sums)

@@ -211,9 +211,6 @@ def _made(
     job: Job, table: pa.Table, grouped: Grouped | None = None
 ) -> tuple[pa.Table | totals.Sums, pa.Table]:
     """The results of whole queries, or their sums; and the queries."""
-    if job.task.k:
-        lists = parts.lists_of(job.task, table)
-        return totals.pickle_row(lists), lists.queries
     # a block has about as many rows as any other
     whole = worlds.part_of(job.rows or job.blocks * len(table), len(table))
     with whole, nullcontext() if job.results else totals.telling_the_driver():

@@ -22,13 +22,12 @@ from fastndcg.common.arrays import JOINED, Float64
 from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import resolve_all
 from fastndcg.decide.anchoring import scores_of_orders
-from fastndcg.decide.item_facts import Lists, columns_of_lists, first_rows, read_lists
 from fastndcg.errors import At, ColumnError, FastndcgError, InputError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.rankings.blame import shown
 from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table, rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, check_column, find_columns, named_columns
+from fastndcg.sources.columns import Columns, Roles, check_column, find_columns
 from fastndcg.typing import RoleKeywords
 
 if TYPE_CHECKING:
@@ -75,8 +74,6 @@ class Task(NamedTuple):
     lists: bool  # a row holds lists, and is a whole query
     systems: tuple[str, ...] = ()  # columns of scores to compare
     anchors: bool = False  # whether measures are computed for several orders of documents
-    k: int = 0  # ranks of which the documents are counted, in place of measures
-    everything: bool = False  # whether all other documents are wanted, too
 
     @property
     def query(self) -> str:
@@ -145,41 +142,7 @@ def make_task(
     return task
 
 
-def make_task_of_lists(schema: pa.Schema, k: int, options: Options, *, everything: bool) -> Task:
-    """Make the task of finding the first documents of each query, and check it against the columns."""
-    given = {role: getattr(options, role) for role in ("query", "doc_id", "score", "rank")}
-    found = columns_of_lists(schema.names, given)
-    keep = named_columns(schema.names, "by", options.keep)
-    if options.order is not None:
-        check_column(schema.names, "order", options.order)
-    # grades do not matter
-    at = found.get("score") or found["rank"]
-    columns = Columns(found["query"], at, at, keep, doc_id=found["doc_id"], rank=found.get("rank"))
-    task = Task((), (), columns, options.order, None, False, k=k, everything=everything)
-    lists_of(task, schema.empty_table().select(task.names))
-    return task
-
-
 # ---- in a worker ----
-
-
-def lists_of(task: Task, table: pa.Table) -> Lists:
-    """The first documents of each query of a part that consists of whole queries."""
-    of, by = task.columns, task.columns.keep
-    given = {"query": of.query, "doc_id": of.doc_id, "score": None if of.rank else of.score, "rank": of.rank}
-    with without_rows(" This is the count of one part of the data."):
-        rankings = read_lists(table, given, by)
-        # one more than k, as the last may be as good
-        lengths = np.minimum(rankings.lengths, task.k + 1)
-        scores, query = (
-            rankings.scores[first_rows(rankings, task.k + 1)],
-            np.repeat(np.arange(len(lengths)), lengths),
-        )
-        if (np.equal(scores[1:], scores[:-1]) & np.equal(query[1:], query[:-1])).any():
-            keys = {name: decode(table[name]) for name in (task.order, of.doc_id) if name is not None}
-            rows = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
-            rankings = read_lists(table.take(rows), given, by)
-        return Lists.of(rankings, task.k, everything=task.everything)
 
 
 def score(task: Task, table: pa.Table, grouped: Grouped | None = None) -> list[Scores]:

@@ -120,21 +120,18 @@ class Flow(ABC, Generic[Frame]):
     def _plan(
         self,
         df: Frame,
-        wanted: Any,
+        measures: Measures,
         asked: Options,
         *,
-        make: Callable[..., Task] = make_task,
         sums: bool = False,
         values: bool = False,
         **of_task: Any,
     ) -> Plan:
-        """What is done with a table: results of queries are computed, or their sums. `make` makes the task of
-        what is wanted: of measures, or of so many ranks of each list.
-        """
+        """What is done with a table: results of queries are computed, or their sums."""
         self._check("df", df)
         schema = self._schema(df)
         try:
-            task = make(schema, wanted, asked, **of_task)
+            task = make_task(schema, measures, asked, **of_task)
         except ColumnError as error:
             raise error.within("", self._hint(df)) from None
         job = self._job(task, schema, sums=sums, values=values)
@@ -194,11 +191,7 @@ class Flow(ABC, Generic[Frame]):
         return plan_of(open_files(paths, asked), asked, make, self._workers(), self._of_shares)
 
     def _job(self, task: Task, schema: pa.Schema, *, sums: bool, values: bool) -> parcels.Job:
-        results: pa.Schema | None = None
-        if task.k:
-            results = totals.FOUND
-        elif not sums:
-            results = self._types(schema_of_results(task, schema))
+        results = None if sums else self._types(schema_of_results(task, schema))
         return parcels.Job(task, 0, results, values)
 
     def _run(self, plan: Plan, df: Frame | None = None) -> Parts:

@@ -119,7 +119,7 @@ class Ray(Engine["Dataset"]):
 _ray = Ray()
 evaluate, summary, means, slices = _ray.evaluate, _ray.summary, _ray.means, _ray.slices
 evaluate_files, summary_files = _ray.evaluate_files, _ray.summary_files
-compare, anchors, catalogue = _ray.compare, _ray.anchors, _ray.catalogue
+compare, anchors = _ray.compare, _ray.anchors
 plain_errors = _ray.plain_errors
 
 

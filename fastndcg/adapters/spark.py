@@ -157,7 +157,7 @@ class Spark(Engine["DataFrame"]):
 
 _spark = Spark()
 evaluate, summary, means, slices = _spark.evaluate, _spark.summary, _spark.means, _spark.slices
-compare, anchors, catalogue = _spark.compare, _spark.anchors, _spark.catalogue
+compare, anchors = _spark.compare, _spark.anchors
 plain_errors = _spark.plain_errors
 
 

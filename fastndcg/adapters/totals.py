@@ -22,13 +22,12 @@ import pyarrow.compute as pc
 from fastndcg.common.arrow_types import combine, decode, is_binary
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.decide.anchoring import ORDERS, summary_of_orders
-from fastndcg.decide.exposure import groups_by
 from fastndcg.errors import warn
 from fastndcg.kernels.compile import caching
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import Digests, signature_of
-from fastndcg.scores.slices import COUNTS, columns_of_means
+from fastndcg.scores.slices import COUNTS, columns_of_means, groups_of
 from fastndcg.scores.summary import Summary, interval_of
 from fastndcg.sources.columns import check_column
 from fastndcg.sources.groups import parts_of
@@ -291,7 +290,7 @@ def _that_count(means: Means, table: pa.Table, codes: Int64) -> Iterator[tuple[I
 
 def numbered_groups(columns: Sequence[pa.ChunkedArray], n: int) -> tuple[list[pa.Array], Int64, int]:
     """The values of each group, the number of the group of each row, (n,), and how many groups there are."""
-    by, rows = groups_by(columns, n)
+    by, rows = groups_of(columns) if columns else ([], [np.arange(n)])
     codes = np.zeros(n, np.int64)
     if rows:
         codes[np.concatenate(rows)] = np.repeat(np.arange(len(rows)), list(map(len, rows)))

@@ -27,8 +27,6 @@ FILES = (
     "Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, "
     "or - for standard input."
 )
-ITEMS = option("The catalogue: how many items it has, or a table with a row for each.", metavar="NUMBER|FILE")
-TRAIN = option("Training: items and counts, or a row for each user and item.", metavar="FILE")
 CONVENTION = option(
     "Compute measures as this tool does; `fastndcg conventions` lists the tools.", metavar="NAME"
 )
@@ -119,11 +117,6 @@ def read_by(given: list[str] | None, taken: list[str]) -> list[str]:
         if name in taken:
             refuse(f"--by: results have a column {name} of their own; give the column of slices another name")
     return by
-
-
-def read_items(text: str | None) -> int | str | None:
-    """What `--items` gives: how many items there are, or a file of them."""
-    return int(text) if text is not None and text.isdecimal() else text
 
 
 def number_or_word(text: str) -> str | float:

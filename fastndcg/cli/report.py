@@ -26,8 +26,6 @@ def report(
     confidence: float = options.CONFIDENCE,
     missing: str = options.LACKS,
     title: str | None = option("Title of the page.", show_default="measure and systems"),
-    items: str | None = options.ITEMS,
-    train: str | None = options.TRAIN,
     reading: ReadingOfMeans,
     threads: int | None = options.THREADS,
 ) -> None:
@@ -43,7 +41,6 @@ def report(
       fastndcg report base.parquet new.parquet -m nDCG@10 -m RR --by country -o release.html
       fastndcg report predictions.parquet --score bm25 --score rerank
       fastndcg report --qrels qrels.txt --run bm25.txt --run rerank.txt
-      fastndcg report recommendations.parquet --doc-id item_id --items items.parquet --train history.parquet
     """
     from fastndcg.look.page import check_extra
     from fastndcg.look.page import report as write_report
@@ -65,8 +62,6 @@ def report(
             confidence=confidence,
             missing=options.number_or_word(missing),
             title=title,
-            items=options.read_items(items),
-            train=train,
             sources={each.name: each.source + columns_in_words(each.columns) for each in systems},
             command=typed_command(),
             threads=threads,

@@ -15,6 +15,4 @@ pools           `pool`: documents that several systems return
 positions       `propensities`: how likely each rank is to be looked at, from a log of clicks
 over_time       `History`: means by date in one file, and since when a change is sure
 counterfactual  estimates from click logs over all queries
-item_facts      users' first ranks; items in training, their categories and vectors
-exposure        `catalogue`: which items users are shown
 """

@@ -28,8 +28,6 @@ def report(
     confidence: float = 0.95,
     missing: str | float = "refuse",
     title: str | None = None,
-    items: Any = None,
-    train: Any = None,
     sources: Mapping[str, str] | None = None,
     command: str = "fastndcg.report(...) in Python",
     threads: int | None = None,
@@ -55,9 +53,6 @@ def report(
     missing : "refuse", "drop" or a number
         What to do with queries that some systems lack, as in `compare`.
     title : str, optional
-    items, train
-        As in `catalogue`: with one of them the page says which items users are shown. The rankings need
-        `doc_ids`.
     sources : mapping of names to texts, optional
         Where the rankings of a system come from.
     command : str
@@ -111,7 +106,7 @@ def report(
     names = list(found.rankings)
     named = " and ".join(names) if len(names) < 4 else count_of(len(names), "system")
     queries = count_of(max(each.n_queries for each in found.rankings.values()), "query")
-    sections = list(sections_of(found, command, items, train))
+    sections = list(sections_of(found, command))
     missing_pictures = draw(sections)
     subtitle = f"{queries}; {', '.join(map(str, found.measures))}; made {_now()}"
     _write(path, jinja, title=title or f"{found.main} of {named}", subtitle=subtitle, sections=sections)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from fastndcg import plot
 from fastndcg.decide.anchoring import anchors
 from fastndcg.decide.explanation import explain
-from fastndcg.decide.exposure import catalogue
 from fastndcg.decide.ranges import tie_range
 from fastndcg.decide.texts import RANKS
 from fastndcg.errors import InputError, MeasureError, count_of
@@ -33,10 +32,9 @@ if TYPE_CHECKING:
 
 # queries in a list; how many of them are explained; rows of an explanation
 _WORST, _EXPLAINED, _RANKS = 20, 5, 50
-_SHOWN = 10  # ranks of items that count where the first measure has no cutoff
 
 
-def sections_of(found: Found, command: str, items: Any = None, train: Any = None) -> Iterator[Section]:
+def sections_of(found: Found, command: str) -> Iterator[Section]:
     """Return all sections with content, in order."""
     yield Section("evaluated", "What was evaluated", _evaluated_section(found))
     yield Section("summary", "Summary", _summary(found))
@@ -53,8 +51,6 @@ def sections_of(found: Found, command: str, items: Any = None, train: Any = None
     )
     if found.by:
         yield Section("slices", f"Slices by {', '.join(found.by)}", _slices(found))
-    if items is not None or train is not None:
-        yield Section("shown", "What users are shown", _or_message(partial(_shown, found, items, train)))
     yield Section("anchors", "Worst, random and best order", _or_message(partial(_anchors, found)))
     yield Section("ties", "Ties", _or_message(partial(_ties, found)))
     yield Section("worst", "Worst queries", _worst(found))
@@ -151,17 +147,6 @@ def _slices(found: Found) -> list[Any]:
 
     rows = _of_systems(found.scores, groups)
     return [*_each_measure(found, of), table_of(f"Means by {', '.join(found.by)}", rows)]
-
-
-def _shown(found: Found, items: Any, train: Any) -> list[Any]:
-    k, by = found.main.cutoff or _SHOWN, list(found.by)
-    blocks: list[Any] = [f"Items on the first {k} ranks, however relevant they are; see fastndcg.catalogue."]
-    for names in ([], by) if by else ([],):
-        shown = partial(catalogue, items=items, train=train, k=k, by=names, confidence=found.confidence)
-        of = {name: shown(each) for name, each in found.rankings.items()}
-        rows = _of_systems(of, lambda each: each.to_pylist())
-        blocks.append(table_of(f"Items by {', '.join(by)}" if names else "Items", id_cells(rows, names)))
-    return blocks
 
 
 def _anchors(found: Found) -> list[Any]:

@@ -118,7 +118,7 @@ def read_columns(
     """
     opened = open_any(data, named=True)
     roles = find(opened.names)
-    texts = [name for role, name in roles.items() if role in ("query", "doc_id", "judge")]
+    texts = [name for role, name in roles.items() if role in ("query", "doc_id")]
     of_text = OfText([name for role, name in roles.items() if role in numbers], texts)
     table = opened.table([*dict.fromkeys(roles.values())], of_text)
     return {role: decode(plain(table[name])) for role, name in roles.items()}

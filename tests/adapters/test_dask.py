@@ -178,33 +178,6 @@ def test_parquet(tmp_path):
     assert means[0]["nDCG@10"] == engines.here(table, "nDCG@10").mean()["nDCG@10"]
 
 
-def test_what_users_are_shown_of_a_number_of_items(tmp_path):
-    """Without training, of frames and of files that workers read themselves, whole or by slices."""
-    table, _, train = engines.recommended(engines.documents(60))
-    counts = {f"item {i}": i + 1 for i in range(40, 300)}
-    engines.write_files(tmp_path, table)
-    here, df = table.sort_by("item_id"), dd.read_parquet(tmp_path)
-    for read, of_items, of_train, more in (
-        (frame(table), 90, None, {"by": "country", "partitions": 2}),
-        (df, 90, counts, {"files": True}),  # fewer than are known
-        (df, 500, train, {"tail": 0.9, "unseen": None, "files": False}),
-        (df, None, None, {"k": 1000, "rank": "position"}),
-    ):
-        asked = {name: value for name, value in more.items() if name not in ("partitions", "files")}
-        found = fnd.catalogue(read, of_items, of_train, query="qid", **more).to_pylist()
-        expected = fn.catalogue(here, of_items, of_train, query="qid", **asked).to_pylist()
-        assert list(map(engines.bits_of, found)) == list(map(engines.bits_of, expected))
-    with pytest.raises(fn.InputError, match=r"^items=7, but \d\d different items are recommended"):
-        fnd.catalogue(df, 7, query="qid")
-    for words in ({"order": "when"}, {"by": "when"}, {"score": "when"}):
-        with pytest.raises(ColumnError, match='there is no column "when"'):
-            fnd.catalogue(df, query="qid", **words)
-    with pytest.raises(fn.InputError, match="vectors are of several lengths"):
-        fnd.catalogue(df, {"item_id": ["a", "b"], "vector": [[1.0], [1.0, 2.0]]}, query="qid")
-    with pytest.raises(TypeError, match="confidence"):
-        fnd.catalogue(df, 90, query="qid", confidence=0.95)
-
-
 def test_a_partition_without_rows():
     df = frame(engines.documents(20))
     alone = df[df["qid"] == -50]
@@ -239,16 +212,6 @@ def test_a_worker_that_is_killed_and_a_task_that_is_retried(cluster, tmp_path, k
 
 def test_the_page(tmp_path, capsys):
     run_page("Dask", engines.documents(100), tmp_path, capsys)
-
-
-def test_the_page_of_what_users_are_shown(capsys):
-    table, _, train = engines.recommended(engines.documents(60))
-    table = table.rename_columns({"qid": "user_id"})
-    made = {"rows": frame(table), "history": frame(train), "fnd": fnd}
-    exec(engines.page_examples("What users are shown"), made)  # noqa: S102 - the page's own lines
-    counts = {row["values"]: row["counts"] for row in train["item_id"].value_counts().to_pylist()}
-    local = fn.catalogue(table.sort_by("item_id"), items=1_000_000, train=counts, k=10, by="country")
-    assert capsys.readouterr().out == f"{local}\n"
 
 
 def test_the_script(tmp_path):

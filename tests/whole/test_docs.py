@@ -60,7 +60,7 @@ def test_programs_are_those_that_tests_of_hosts_run():
     ]
     assert (
         programs
-        == [OF_ENGINES] * 7 + ["docs/evaluators.md"] * 3 + ["docs/recipes.md"] * 2 + [OF_TRAINING] * 4
+        == [OF_ENGINES] * 6 + ["docs/evaluators.md"] * 3 + ["docs/recipes.md"] * 2 + [OF_TRAINING] * 4
     )
 
 
