@@ -36,7 +36,7 @@ def trec_eval(
         "Run: query Q0 doc rank score tag; - is standard input. Several are printed one after the other.",
     ),
     measure: list[str] | None = option(
-        "Such as ndcg_cut.5,10; or official, set, all_trec, prefs, all_prefs, qrels_jg; repeatable.",
+        "Such as ndcg_cut.5,10; or official, set, all_trec, qrels_jg; repeatable.",
         None,
         "--measure",
         "-m",
@@ -57,8 +57,7 @@ def trec_eval(
         "Documents in the collection, for utility.", 0, "--Number_docs_in_coll", "-N", min=0
     ),
     form: str = option(
-        "Form of judgments: qrels; qrels_jg, in which the iteration is a group of judges; prefs, which are "
-        "preferences: query group subgroup doc level; qrels_prefs, qrels as preferences of their iterations.",
+        "Form of judgments: qrels; or qrels_jg, in which the iteration is a group of judges.",
         "qrels",
         "--Rel_info_format",
         "--rel_info_format",
@@ -79,7 +78,7 @@ def trec_eval(
     """Print what trec_eval prints, byte for byte.
 
     Options have trec_eval's own names, so its command lines work unchanged. Documents with equal scores are
-    ordered by falling id, for preferences by rising id. If -m names a measure twice, the first parameters
+    ordered by falling id. If -m names a measure twice, the first parameters
     count. Without -c, judged queries that the run lacks are left out, where trec_eval 10 stops. Packed files
     are read too.
 
@@ -88,7 +87,6 @@ def trec_eval(
       fastndcg trec_eval qrels.txt run.txt.gz
       fastndcg trec_eval -q -c -m map -m ndcg_cut.10,20 -M 1000 qrels.txt run.txt
       fastndcg trec_eval -m map -m runid qrels.txt runs/*.txt
-      fastndcg trec_eval -R prefs -m all_prefs preferences.txt run.txt
       fastndcg trec_eval --measures
     """
     from fastndcg.trec_eval.asked import FORMS, read_names
@@ -98,7 +96,8 @@ def trec_eval(
     of_release: Any = release  # 9 or 10
     of_form: Any = form
     if form not in FORMS:
-        refuse(f"--Rel_info_format: {form} is not read here; wanted one of {', '.join(FORMS)}")
+        own = "; preferences are for trec_eval itself" if form in ("prefs", "qrels_prefs") else ""
+        refuse(f"--Rel_info_format: {form} is not read here{own}; expected {' or '.join(FORMS)}")
     with refusing("--measure: "):
         read_names(measure or [], of_release, of_form)
     # the judgments of one run are read beside it

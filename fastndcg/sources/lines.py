@@ -52,7 +52,6 @@ class Form(NamedTuple):
 
 QRELS = Form("a line of a TREC qrels file: query iteration doc grade", 4, 2, 3)
 INTENTS = QRELS._replace(intents=(1,))
-PREFERENCES = Form("a line of preferences: query group subgroup doc level", 5, 3, 4, intents=(1, 2))
 RUN = Form("a line of a TREC run: query Q0 doc rank score tag", 6, 2, 4, is_open=True)
 RANKED = Form("a line of an MS MARCO run: query doc rank", 3, 1, 2)
 LETOR_LINE = "label qid:query feature:value ..."

@@ -13,11 +13,9 @@ from fastndcg.trec_eval.ranked import Form, Release, is_whole
 if TYPE_CHECKING:
     from fastndcg.trec_eval.graded import Gains
 
-FORMS = {  # of -R: what it reads, the form of the measures of that, and a set of these
-    "qrels": ("judgments", "qrels", "official"),
-    "qrels_jg": ("judgments of several groups", "qrels_jg", "qrels_jg"),
-    "prefs": ("preferences", "prefs", "all_prefs"),
-    "qrels_prefs": ("judgments as preferences", "prefs", "all_prefs"),
+FORMS: dict[Form, tuple[str, str]] = {  # of -R: what it reads, and a set of its measures
+    "qrels": ("judgments", "official"),
+    "qrels_jg": ("judgments of several groups", "qrels_jg"),
 }
 
 
@@ -64,17 +62,19 @@ def read_names(
                 )
             else:
                 wanted[each] = parameters
-    reads, of_measures, there_are = FORMS[form]
+    reads, there_are = FORMS[form]
     for name in wanted:
-        if known[name].form not in (None, of_measures):
-            forms = " or ".join(f"-R {each}" for each, (_, of, _) in FORMS.items() if of == known[name].form)
+        if known[name].form not in (None, form):
             raise MeasureError(
-                f"{name} is not computed of -R {form}, {reads}; wanted {forms}, or -m {there_are}"
+                f"{name} is not computed of -R {form}, {reads}; "
+                f"expected -R {known[name].form}, or -m {there_are}"
             )
     return [_with_parameters(known[name], wanted[name]) for name in known if name in wanted], notes
 
 
 def _unknown_in_words(name: str, known: dict[str, Declared], release: Release) -> str:
+    if name.startswith("prefs_") or name in ("prefs", "all_prefs"):
+        return f'"{name}" is a measure of preferences, which trec_eval itself computes with -R prefs'
     there_are = f"there are {', '.join(known)}, and the sets {', '.join(SETS)}"
     if name in DECLARED:
         return f'trec_eval {release} has no measure "{name}", release {DECLARED[name].since} has; {there_are}'

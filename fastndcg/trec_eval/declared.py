@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fastndcg.trec_eval import graded, preferred
+from fastndcg.trec_eval import graded
 from fastndcg.trec_eval.binary import (
     average_precision,
     bin_g,
@@ -52,12 +51,6 @@ _TENTHS = tuple(tenth / 10 for tenth in range(11))
 _FIFTHS = tuple(fifth / 5 for fifth in range(1, 11))
 _COUNT: Any = {"summed": "sum"}
 _BY_GROUP: Any = {"is_standard": False, "form": "qrels_jg"}
-_OF_PREFERENCES: Any = {"is_standard": False, "form": "prefs"}
-_SCOPES = (
-    ("", "", preferred.ALL),
-    ("_ret", ", of returned documents", preferred.RETURNED),
-    ("_imp", ", of pairs with a returned document", preferred.IMPLIED),
-)
 DECLARED = {
     each.name: each
     for each in (
@@ -120,28 +113,6 @@ DECLARED = {
             (1,)),
         Declared("num_nonrel_judged_ret", "returned documents judged not relevant",
             lambda ranked: np.bincount(ranked.query[ranked.is_miss], minlength=ranked.n_queries), **_COUNT),
-        Declared("prefs_num_prefs_poss", "preferences of judges",
-            lambda counts: counts.total(counts.found[preferred.ALL, 0]).astype(np.int64),
-            **_COUNT, **_OF_PREFERENCES),
-        *(
-            Declared(f"prefs_num_prefs_ful{ending}", f"preferences fulfilled{of}",
-                lambda counts, scope=scope: counts.total(counts.found[scope, 1]).astype(np.int64),
-                **_COUNT, **_OF_PREFERENCES)
-            for ending, of, scope in _SCOPES[:2]
-        ),
-        *(
-            Declared(f"prefs_{name}{ending}", f"share of preferences fulfilled{how}{of}",
-                partial(compute, scope=scope), **_OF_PREFERENCES)
-            for ending, of, scope in _SCOPES
-            for name, how, compute in (
-                ("simp", "", preferred.share),
-                ("pair", ", mean of pairs of documents", preferred.share_of_pairs),
-                ("avgjg", ", mean of groups of judges", preferred.share_of_groups),
-                ("avgjg_Rnonrel", ", mean of groups, others as many as relevant documents",
-                    preferred.balanced_share),
-            )
-            if ending != "_imp" or name != "avgjg_Rnonrel"
-        ),
         Declared("map_avgjg", "mean of map by each group of judges", average_precision, **_BY_GROUP),
         Declared("P_avgjg", "mean of P by each group of judges",
             lambda ranked, cutoffs: [ranked.hits_before(k) / k for k in cutoffs], "cutoffs", _CUTOFFS,
@@ -167,11 +138,6 @@ SETS = {
         "set_relative_P", "set_map",
         "set_F",
     ],
-    "prefs": [
-        "runid", "num_q", "prefs_num_prefs_poss", "prefs_num_prefs_ful", "prefs_num_prefs_ful_ret",
-        "prefs_simp", "prefs_pair", "prefs_avgjg",
-    ],
-    "all_prefs": [each.name for each in DECLARED.values() if each.form in (None, "prefs")],
     "qrels_jg": ["runid", "num_q", "map_avgjg", "P_avgjg", "Rprec_mult_avgjg"],
     "all_trec": [each.name for each in DECLARED.values() if each.is_standard],
 }  # fmt: skip

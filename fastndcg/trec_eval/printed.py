@@ -15,7 +15,6 @@ import numpy as np
 
 from fastndcg.trec_eval.asked import Asked, read_names
 from fastndcg.trec_eval.binary import LEAST
-from fastndcg.trec_eval.preferred import Counts, count_preferences
 from fastndcg.trec_eval.runs import Run, read
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class _Column(NamedTuple):
     overall: str | None
 
 
-def compute_values(each: Asked, ranked: Ranked | Counts) -> list[Any]:
+def compute_values(each: Asked, ranked: Ranked) -> list[Any]:
     """Return the values of all queries for each name of a measure: arrays, strings, or None."""
     arguments = () if each.declared.takes == "nothing" else (each.parameters,)
     values = each.declared.compute(ranked, *arguments)
@@ -44,12 +43,9 @@ def compute_values(each: Asked, ranked: Ranked | Counts) -> list[Any]:
 
 
 def _columns(run: Run, wanted: list[Asked]) -> list[_Column]:
-    ranked: Ranked | Counts = run.ranked
-    if run.preferences is not None:
-        ranked = count_preferences(run.ranked, run.preferences)
     columns = []
     for each in wanted:
-        for name, values in zip(each.names, compute_values(each, ranked), strict=True):
+        for name, values in zip(each.names, compute_values(each, run.ranked), strict=True):
             if run.groups is not None and values is not None:
                 of_query = np.repeat(np.arange(len(run.groups)), run.groups)
                 values = np.bincount(of_query, values) / run.groups  # noqa: PLW2901

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastndcg.common.arrays import Flags, Float64, Int64, offsets_from, runs_of
 
 Release = Literal[9, 10]
-Form = Literal["qrels", "qrels_jg", "prefs", "qrels_prefs"]  # of judgments
+Form = Literal["qrels", "qrels_jg"]  # of judgments
 OUTSIDE, UNJUDGED = -1, -2  # grades of documents outside the pool, and of unjudged documents in it
 
 

@@ -11,23 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.common.arrays import Flags, Int64, offsets_from, offsets_of, runs_of
-from fastndcg.common.arrow_types import array_of, column_of, places_of
+from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, SourceError
 from fastndcg.sources import sides
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import TABLE, TREC, format_of_side
 from fastndcg.sources.joins import join
-from fastndcg.sources.lines import INTENTS, PREFERENCES, read_lines
+from fastndcg.sources.lines import INTENTS, read_lines
 from fastndcg.sources.opening import path_of, read_once, report_progress
-from fastndcg.sources.sides import Side, check_values, name_of, plain_ids, text_side
+from fastndcg.sources.sides import Side, name_of, text_side
 from fastndcg.sources.values import whole
-from fastndcg.trec_eval.preferred import Preferences
 from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Form, Ranked, Release, rows_of
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
     from fastndcg.typing import Path as PathLike
-    from fastndcg.typing import TieOrder
 
 
 class Run(NamedTuple):
@@ -40,7 +38,6 @@ class Run(NamedTuple):
     notes: list[str]
     n_judged: int  # queries, with those that release 9 leaves out as the run lacks them
     groups: Int64 | None = None  # of judges of each query; each is a query of `ranked`
-    preferences: Preferences | None = None  # of documents, of which grades are numbers
 
 
 def read_judgments(qrels: PathLike, threads: int | None = None) -> Side:
@@ -69,18 +66,15 @@ def read(
     documents are dropped. `level` is -l, the smallest grade that is relevant; `most` is -M, the
     documents of a query that are used; `collection` is -N, those of the collection, for `utility`. Release 9
     compares scores and levels as float32, 10 as float64. `form` is -R: of qrels_jg the second field of a
-    judgment is the group of its judge, and a document has a grade of each; of prefs and qrels_prefs lines
-    are preferences. Raises `SourceError` and `InputError` as `read_trec`, also if no query is in both files.
+    judgment is the group of its judge, and a document has a grade of each. Raises `SourceError` and
+    `InputError` as `read_trec`, also if no query is in both files.
     """
     notes: list[str] = []
-    preferences = None
     with report_progress(progress, *([] if isinstance(qrels, Side) else [qrels]), run):
         if form == "qrels":
             judged = qrels if isinstance(qrels, Side) else read_judgments(qrels, threads)
         else:
-            judged, judges = _read_by_judges(qrels, form, threads)
-            if form != "qrels_jg":
-                judged, preferences = _numbered(judged, judges, release, notes)
+            judged, judges = _read_by_judges(qrels, threads)
         scored = text_side(_text_file(run, True), "score", threads)
     if form == "qrels_jg":
         judged, scored = _by_group(judged, judges, scored)
@@ -102,8 +96,7 @@ def read(
     if release == 9:
         with np.errstate(over="ignore"):
             scored = scored._replace(values=scored.values.astype(np.float32))
-    ties: TieOrder = "docid_desc" if preferences is None else "docid_asc"
-    rankings = join(judged, scored, "zero" if complete else "skip", ties, "refuse", threads)
+    rankings = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse", threads)
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
     is_returned = np.diff(rankings.offsets)[order] > 0
@@ -133,16 +126,15 @@ def read(
         groups = np.array([*Counter(ids).values()], np.int64)
         is_returned = is_returned[np.cumsum(groups) - 1]
     queries = [name.decode("utf-8", "backslashreplace") for name in dict.fromkeys(ids)]
-    return Run(scored.tag, queries, is_returned, ranked, notes, n_judged, groups, preferences)
+    return Run(scored.tag, queries, is_returned, ranked, notes, n_judged, groups)
 
 
-def _read_by_judges(path: PathLike | Side, form: Form, threads: int | None) -> tuple[Side, pa.Array]:
-    """Judgments or preferences, and the group of judges of each, for preferences group and subgroup."""
-    name, of_lines = _text_file(path, False), PREFERENCES if form == "prefs" else INTENTS
-    lines = read_lines(name, of_lines, threads=threads)
+def _read_by_judges(path: PathLike | Side, threads: int | None) -> tuple[Side, pa.Array]:
+    """Judgments, and the group of judges of each."""
+    name = _text_file(path, False)
+    lines = read_lines(name, INTENTS, threads=threads)
     if not len(lines.values):
-        what = "judgments" if form == "qrels_jg" else "preferences"
-        raise SourceError(f"{name} has no {what}; wanted at least one: {of_lines.wanted}")
+        raise SourceError(f"{name} has no judgments; expected at least one: {INTENTS.wanted}")
     side = Side(
         name, lines.queries, lines.query_codes.astype(np.int64), lines.docs, lines.values,
         lambda row: f"{name}, line {lines.line_of(row)}",
@@ -167,34 +159,6 @@ def _by_group(judged: Side, judges: pa.Array, scored: Side) -> tuple[Side, Side]
         judged._replace(queries=queries, codes=codes, values=whole(judged.values)),
         sides.rows_of(scored, rows)._replace(queries=queries, codes=returned),
     )
-
-
-def _numbered(levels: Side, judges: pa.Array, release: Release, notes: list[str]) -> tuple[Side, Preferences]:
-    """Judgments whose grades are numbers of documents, and the lines, whose documents have these numbers."""
-    check_values(levels, "grade")
-    below = np.flatnonzero(levels.values < 0)
-    if len(below):
-        notes.append(
-            f"{levels.place(int(below[0]))}: level {levels.values[below[0]]:g}; {len(below):,} are below 0. "
-            "Where the lowest level of a group has fewer documents than are relevant, prefs_avgjg_Rnonrel of "
-            "trec_eval reads what happens to be in memory; here these documents count"
-        )
-    ids = plain_ids(levels.docs).dictionary_encode()
-    places = places_of(ids.dictionary)
-    names = ids.dictionary.take(column_of(np.argsort(places)))
-    code, document = np.unique(levels.codes * len(names) + places[array_of(ids.indices)], return_inverse=True)
-    query, place = np.divmod(code, len(names))
-    judged = levels._replace(codes=query, docs=names.take(column_of(place)), values=np.arange(len(code)))
-    if release == 9:
-        with np.errstate(over="ignore"):
-            levels = levels._replace(values=levels.values.astype(np.float32))
-    groups = judges.dictionary_encode()
-    of_names = [name.split(b" ") for name in groups.dictionary.to_pylist()]
-    group, subgroup = (
-        np.unique(np.array([each[at] for each in of_names], object), return_inverse=True)[1] for at in (0, -1)
-    )
-    codes = array_of(groups.indices)
-    return judged, Preferences(levels, document, group[codes], subgroup[codes])
 
 
 def _text_file(path: PathLike | Side, has_rank: bool) -> str:

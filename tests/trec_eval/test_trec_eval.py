@@ -493,11 +493,11 @@ def test_standard_input(both):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
-@pytest.mark.parametrize("form", ["qrels", "qrels_jg", "qrels_prefs"])
+@pytest.mark.parametrize("form", ["qrels", "qrels_jg"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_pipes(both, form, packed):
     paths = [str(path) for path in both(QRELS, RUN)]
-    measure = {"qrels": "map", "qrels_jg": "qrels_jg", "qrels_prefs": "prefs_simp"}[form]
+    measure = {"qrels": "map", "qrels_jg": "qrels_jg"}[form]
     asked = [sys.executable, "-m", "fastndcg", "trec_eval", "-R", form, "-m", measure]
     plain = subprocess.run([*asked, *paths], capture_output=True, check=True)
     by = f"{'gzip -c' if packed else 'cat'} "
@@ -529,8 +529,9 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
     [
         ("mapp", 'no measure of trec_eval is called "mapp"; there are runid, num_q'),
         ("mapp", 'Did you mean "map"?'),
-        ("prefs_simpl", 'Did you mean "prefs_simp"?'),
-        ("map_avgjg", "map_avgjg is not computed of -R qrels, judgments; wanted -R qrels_jg"),
+        ("prefs_simp", '"prefs_simp" is a measure of preferences, which trec_eval itself computes with -R prefs'),
+        ("all_prefs", "trec_eval itself"),
+        ("map_avgjg", "map_avgjg is not computed of -R qrels, judgments; expected -R qrels_jg, or -m official"),
         ("P.", '"P." has no parameters after the point'),
         ("P.0", "P was given the cutoff 0; wanted 1 or more"),
         ("P.5,5", "P was given 5,5, which repeats a value"),
@@ -550,6 +551,29 @@ def test_measures_that_there_are_not(both, measure, message):
     result = commands.run("trec_eval", "-m", measure, *(str(path) for path in both(QRELS, RUN)))
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (
+            "prefs",
+            "prefs is not read here; preferences are for trec_eval itself; expected qrels or qrels_jg\n",
+        ),
+        ("qrels_prefs", "qrels_prefs is not read here; preferences are for trec_eval itself; expected"),
+        ("pref", "pref is not read here; expected qrels or qrels_jg\n"),
+    ],
+)
+def test_forms_that_there_are_not(both, form, message):
+    result = commands.run("trec_eval", "-R", form, *map(str, both(QRELS, RUN)))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+def test_groups_without_a_judgment_are_refused(both):
+    result = commands.run("trec_eval", "-R", "qrels_jg", "-m", "qrels_jg", *map(str, both("# none\n", RUN)))
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "has no judgments; expected at least one: a line of a TREC qrels file" in result.stderr
 
 
 @pytest.mark.compiled
