@@ -28,8 +28,8 @@ suppress_warnings = ["ref.python"]  # `summary()` may be one of several, and is 
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_mock_imports = [
-    "catboost", "dask", "ir_measures", "lightgbm", "mlflow", "pyspark", "ray", "sentence_transformers",
-    "sklearn", "torch", "torchmetrics", "xgboost",
+    "catboost", "dask", "ir_measures", "lightgbm", "pyspark", "ray",
+    "sklearn", "xgboost",
 ]  # fmt: skip
 autodoc_typehints = "none"  # docstrings say what is taken, in words
 napoleon_google_docstring = False

@@ -17,10 +17,5 @@ lightgbm      a metric for LightGBM, and a ranker that takes query ids
 catboost      a metric for CatBoost
 sklearn       a scorer for scikit-learn
 ir_measures   a provider for ir_measures
-torchmetrics  a metric for torchmetrics
-sentence_transformers  an evaluator for sentence-transformers, with graded nDCG
-mlflow        metrics for the evaluator of MLflow
-polars        a namespace of Polars frames
-duckdb        an SQL function for DuckDB
 pytrec_eval   the interface of pytrec_eval
 """

@@ -58,10 +58,7 @@ def test_programs_are_those_that_tests_of_hosts_run():
         for block in examples.blocks(page)
         if block.language == "python" and not block.is_doctest
     ]
-    assert (
-        programs
-        == [OF_ENGINES] * 6 + ["docs/evaluators.md"] * 3 + ["docs/recipes.md"] * 2 + [OF_TRAINING] * 4
-    )
+    assert programs == [OF_ENGINES] * 6 + ["docs/recipes.md"] * 5 + [OF_TRAINING] * 4
 
 
 @pytest.mark.parametrize(
@@ -408,15 +405,6 @@ def test_removed_names_say_which_recipe_replaces_them():
         "No such command 'judge-next'. It was removed; use the recipe \"What to judge next\" in docs/recipes.md. "
         "`fastndcg -h` shows all commands.\n"
     )
-
-
-def test_the_recipe_of_few_labels():
-    engines.need("ppi_py")
-    names = {}
-    exec(engines.page_example("Few labels of people, many of a model", "recipes"), names)  # noqa: S102 - the page's own lines
-    (low,), (mean,), (high,) = (names[each] for each in ("low", "mean", "high"))
-    assert 0 < low < mean < high < 1
-    assert low < fn.ndcg(names["grades"], names["scores"], k=10).mean() < high
 
 
 def test_the_service(monkeypatch):
