@@ -135,14 +135,14 @@ def scanned(path: str) -> dict[str, Any]:
 
 def cold(folder: Path, bases: dict[str, dict[str, Any]]) -> None:
     """Print what the first job of a Spark application takes, by what its executors find of kernels."""
-    compile_ = [sys.executable, "-m", "fastndcg", "compile", "-m", MEASURE, "--data"]
+    compile_ = [sys.executable, "-m", "fastndcg", "compile", "-m", MEASURE]
     generic = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
     for order, base in bases.items():
         data = str(folder / order)
         kept, shipped, empty = (folder / f"{order}-{name}" for name in ("kept", "shipped", "empty"))
         own = {"HOME": str(folder / "home"), "NUMBA_CACHE_DIR": str(kept)}
         to_ship = ["--folder", str(shipped), "--cpu", "x86-64-v3"]
-        for command in ([*compile_, data], [*compile_, data, *to_ship]):
+        for command in (compile_, [*compile_, *to_ship]):
             subprocess.run(command, env=os.environ | own, check=True, capture_output=True)
         for kernels, settings in (
             ("kept by an earlier job", own),

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 FAILED, INTERRUPTED, CLOSED_PIPE = 3, 130, 141
+_WORTH_COMPILING = 0.5  # estimated seconds in plain kernels
 _REPORT = (
     "This is a fault of fastndcg. Please report it with this line and the command; "
     "FASTNDCG_TRACEBACK=1 shows where it happened."
@@ -37,6 +38,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, interrupt)
         code = run()
         sys.stdout.flush()  # what the help wrote, for one
+        _propose_compiling()
     except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the process with its code
         code = _failed(error)
     with suppress(OSError, ValueError):
@@ -74,6 +76,16 @@ def _failed(error: BaseException) -> int:
         message = f"{type(error).__name__}: {error}. {_REPORT}"
     sys.stderr.write(visible(message.replace("\n", " ")) + "\n")
     return FAILED
+
+
+def _propose_compiling() -> None:
+    """Say once that kernels which `fastndcg compile` keeps would have saved more than half a second."""
+    dispatch = sys.modules.get("fastndcg.kernels.compile.worlds")
+    if dispatch is not None and (seconds := dispatch.seconds_without_kept_kernels()) > _WORTH_COMPILING:
+        sys.stderr.write(
+            f"About {seconds:.1f} s of this run would be saved by compiled kernels: "
+            "run `fastndcg compile` once.\n"
+        )
 
 
 # ---- standard streams ----

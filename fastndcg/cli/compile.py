@@ -20,12 +20,6 @@ def compile(
     ),
     folder: Path | None = option("Folder to write kernels to.", show_default="the cache of this user"),
     cpu: str | None = option("LLVM's name of the processor; x86-64-v3 suits many.", show_default="this one"),
-    data: list[str] | None = option(
-        "Files like those of a job: compile only what its workers need; repeatable."
-    ),
-    query: str | None = options.QUERY,
-    relevance: str | None = options.RELEVANCE,
-    score: str | None = options.SCORE,
 ) -> None:
     """Compile kernels now, so that later processes do not wait.
 
@@ -37,13 +31,10 @@ def compile(
       fastndcg compile
       fastndcg compile -m nDCG@10 --scores float32
       fastndcg compile --folder /opt/kernels --cpu x86-64-v3
-      fastndcg compile -m nDCG@10 --data predictions.parquet --folder kernels
     """
     from fastndcg.api.compilation import compile_kernels
 
     asked = options.read_measures(measure or ["nDCG@10", "AP", "ERR"])
-    named = {"query": query, "relevance": relevance, "score": score}
-    roles: Any = {role: name for role, name in named.items() if name is not None}
     types: Any = {} if scores is None else {"scores": scores}
-    made = compile_kernels(asked, folder=folder, cpu=cpu, data=data, **types, **roles)
+    made = compile_kernels(asked, folder=folder, cpu=cpu, **types)
     write(f"{made}\n")

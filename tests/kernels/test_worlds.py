@@ -1,7 +1,5 @@
 """The choice of plain or compiled kernels: one rule of sizes, the same bits either way, nothing compiled twice."""
 
-import errno
-import os
 import subprocess
 from pathlib import Path
 
@@ -43,18 +41,12 @@ def run(code, *arguments, **environment):
 
 
 @pytest.mark.compiled
-def test_small_calls_import_no_compiler(tmp_path):
-    """On a machine that never compiled anything, and the values of plain kernels."""
-    auto = run(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
-    assert auto[0] == "False"
-    assert auto == run(SMALL, FASTNDCG_KERNELS="plain")
-    assert not list(tmp_path.rglob("*.nbc"))
-
-
-@pytest.mark.compiled
 @compiles
-def test_the_same_bits_in_both_worlds():
-    assert run(SMALL, FASTNDCG_KERNELS="compiled")[1] == run(SMALL, FASTNDCG_KERNELS="plain")[1]
+def test_small_calls_import_no_compiler_and_bits_are_the_same(tmp_path):
+    is_imported, digest = run(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
+    assert is_imported == "False" and not list(tmp_path.rglob("*.nbc"))
+    for setting in ("plain", "compiled"):
+        assert run(SMALL, FASTNDCG_KERNELS=setting)[1] == digest
 
 
 @pytest.mark.parametrize(
@@ -141,12 +133,8 @@ def test_streams_and_rankings_choose_alike(chosen, monkeypatch, tmp_path):
     assert jobs == pytest.approx([whole] * len(jobs), rel=0.05)
 
 
-def test_seconds_are_of_modules_that_exist():
-    modules = {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
-    assert worlds.SECONDS.keys() <= modules
-
-
 def test_the_setting(monkeypatch):
+    assert worlds.SECONDS.keys() <= {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     for asked, expected in (("", "auto"), ("auto", "auto"), ("plain", "plain"), ("compiled", "compiled")):
         monkeypatch.setenv("FASTNDCG_KERNELS", asked)
@@ -156,24 +144,6 @@ def test_the_setting(monkeypatch):
         worlds.mode()
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert worlds.mode() == "plain"
-
-
-def compiled_by(folder, *kinds):
-    """How many kernels each of some processes at once compiles; each needs those for codes of some kinds."""
-    code = """
-        import sys
-        import numpy as np
-        from fastndcg.common import progress
-        from fastndcg.kernels.compile import worlds
-        told = []
-        progress.tell = told.append
-        for kind in sys.argv[1:]:
-            worlds.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
-        print(sum(line.startswith("compiling") for line in told))
-    """
-    environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(folder)}
-    running = [started(code, *of_one, **environment) for of_one in kinds]
-    return sorted(int(each.communicate(timeout=300)[0]) for each in running)
 
 
 # a job that takes so many seconds in the plain way, and another of the same kernel for other types
@@ -199,11 +169,11 @@ def test_runs_of_a_job_are_alike_in_any_home(tmp_path):
     for home in ("one", "other"):
         kept = {"NUMBA_CACHE_DIR": str(tmp_path / home)}
         assert [run(JOB, "int64", 0.9, **kept) for _ in range(4)] == [["plain", "False"]] * 4
-        assert [run(JOB, "int64", 1.1, **kept)[0] for _ in range(3)] == ["compiled", "loaded", "loaded"]
-        assert run(JOB, "int64", 0.9, **kept) == ["loaded", "True"]
-        assert run(JOB, "int64", 0.1, 0.1, **kept) == ["plain", "False"]
-        assert run(JOB, "int32", 0.9, **kept) == ["plain", "False"]  # of another type nothing is kept
-        assert run(JOB, "int32", 0.6, 0.6, **kept)[0] == "compiled"
+        assert [run(JOB, "int64", 1.1, **kept)[0] for _ in range(2)] == ["compiled", "loaded"]
+    assert run(JOB, "int64", 0.9, **kept) == ["loaded", "True"]
+    assert run(JOB, "int64", 0.1, 0.1, **kept) == ["plain", "False"]
+    assert run(JOB, "int32", 0.9, **kept) == ["plain", "False"]  # of another type nothing is kept
+    assert run(JOB, "int32", 0.6, 0.6, **kept)[0] == "compiled"
 
 
 @pytest.mark.compiled
@@ -231,12 +201,12 @@ def test_processes_at_once_compile_each_kernel_once_and_keep_all(tmp_path):
             worlds.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
         print(sum(line.startswith("compiling") for line in told))
     """
-    kinds = ["int8", "int16", "int32", "int64", "uint8", "uint16"]
+    kinds = ["int8", "int16", "int32"]
     environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(tmp_path)}
-    running = [started(code, *np.roll(kinds, turn), **environment) for turn in (0, 2, 4)]
-    assert sum(int(each.communicate(timeout=300)[0]) for each in running) == 6
+    running = [started(code, *np.roll(kinds, turn), **environment) for turn in (0, 1)]
+    assert sum(int(each.communicate(timeout=300)[0]) for each in running) == 3
     assert printed(code, *kinds, **environment) == "0\n"
-    assert len(list(tmp_path.rglob("*rows_by_code*.nbc"))) == 6
+    assert len(list(tmp_path.rglob("*rows_by_code*.nbc"))) == 3
 
 
 @pytest.mark.compiled
@@ -268,66 +238,28 @@ def test_a_lock_is_waited_for_while_its_holder_lives(monkeypatch, tmp_path):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
-def test_where_nothing_can_be_locked_each_compiles(monkeypatch, number):
-    """On a full disk, in another user's folder, on a read-only file system; errors of compiling itself are not hidden."""
-
-    def refuse(kept):
-        raise OSError(number, os.strerror(number), str(kept))
-
-    monkeypatch.setattr(caching, "make", refuse)
-    with caching.alone("a") as lock:
-        caching.note_kept(lock)
-    assert not caching.is_kept("a")
-    with pytest.raises(OSError, match="of compiling"), caching.alone("a"):
-        raise OSError("of compiling")
-
-
-@pytest.mark.compiled
 @compiles
-@pytest.mark.parametrize("turns", ["compiled, plain", "plain, compiled", "at random"])
-def test_drivers_of_one_call_may_be_of_both_worlds(monkeypatch, tmp_path, turns):
-    """What one driver hands to another is the same whichever world it ran in; digests of ids differed, and joins found nothing."""
-    random, lines = np.random.default_rng(3), {"qrels": [], "run": []}
-    for query in range(40):
-        for document in range(int(random.integers(1, 60))):
-            name = "d" * int(random.integers(0, 20)) + str(document)
-            lines["qrels"].append(f"q{query} 0 {name} {random.integers(0, 4)}\n")
-            lines["run"].append(f"q{query} Q0 {name} 1 {random.integers(0, 9)} t\n")
-    for name, text in lines.items():
-        (tmp_path / name).write_text("".join(random.permutation(text)))
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_a_plain_driver_hands_to_a_compiled_one_is_the_same(monkeypatch, first):
+    """Digests of ids differed once, and joins found nothing."""
+    random = np.random.default_rng(3)
+    names = [f"{'d' * (number % 19)}{number}" for number in random.permutation(2000)]
+    pair = pa.table({"query_id": [len(name) for name in names], "doc_id": names, "relevance": range(2000)})
+    run = pair.take(random.permutation(2000)).rename_columns(["query_id", "doc_id", "score"])
 
     def answers():
-        found = []
-        for ties in ("average", "docid_asc"):
-            order = {} if ties == "average" else {"ties": ties}
-            rankings = fn.read_trec(tmp_path / "qrels", tmp_path / "run", **order)
-            found += [
-                fn.evaluate(
-                    rankings, ["nDCG@10", "AP", "ERR", "nDCG(ideal='returned', ties='input')@3"]
-                ).values.tobytes()
-            ]
-            names = [f"{number}-{'x' * (number % 19)}" for number in range(50)] * 3
-            shuffled = fn.Rankings.from_query_ids(names, [1, 0, 2] * 50, random_scores)
-            found += [fn.evaluate(shuffled, "nDCG").values.tobytes()]
-        return found
+        joined = fn.Rankings.from_qrels_run(pair, run, ties="docid_asc")
+        shuffled = fn.Rankings.from_query_ids(names * 2, [1, 0] * 2000, np.arange(4000) / 7)
+        return [fn.evaluate(each, ["nDCG@10", "AP"]).values.tobytes() for each in (joined, shuffled)]
 
-    random_scores = random.integers(0, 3, 150).astype(float)
     monkeypatch.setenv("FASTNDCG_KERNELS", "plain")
-    wanted = answers()
+    expected, calls = answers(), []
     monkeypatch.setenv("FASTNDCG_KERNELS", "compiled")
-    calls, find = [], worlds.compiled_driver
+    find = worlds.compiled_driver
 
-    def take_turns(name, size, arguments, job=0.0):
-        """The first call of a driver in one world, the next in the other."""
-        turn = calls.count(name) % 2
+    def in_turns(name, *arguments, **job):
         calls.append(name)
-        if turns == "at random":
-            turn = random.integers(0, 2)
-        is_plain = turn == (0 if turns == "plain, compiled" else 1)
-        return None if is_plain else find(name, size, arguments)
+        return find(name, *arguments, **job) if calls.count(name) % 2 == first else None
 
-    monkeypatch.setattr(worlds, "compiled_driver", take_turns)
-    for _ in range(5 if turns == "at random" else 1):
-        assert answers() == wanted
-    assert calls.count("reading.joining.digest_ids") >= 4
+    monkeypatch.setattr(worlds, "compiled_driver", in_turns)
+    assert [answers(), answers()] == [expected, expected]
