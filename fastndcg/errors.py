@@ -1,82 +1,16 @@
-"""All errors and warnings. Each message says what was found, what was expected and what to do.
+"""All errors and warnings. A message says what was found, what was expected and what to do.
 
-A message is a list of parts. Most parts are text. Arguments and calls are separate parts, since the command
-line names an option where Python names an argument. `str(error)` is the message for Python, and
-`error.in_words` rewrites it for others.
+Messages name arguments as Python does (`nan="last"`, `query=`). The command line puts its options in their
+place.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
-
-
-class Argument(NamedTuple):
-    """An argument that a message names, with the value that it has or should have, if any."""
-
-    name: str
-    value: Any = ...
-
-    def __str__(self) -> str:
-        if self.value is ...:
-            return f"{self.name}="
-        return f'{self.name}="{self.value}"' if isinstance(self.value, str) else f"{self.name}={self.value!r}"
-
-
-class Given(NamedTuple):
-    """The argument that has a value. The command line names the option where the value was typed."""
-
-    argument: str
-    value: str
-
-    def __str__(self) -> str:
-        return self.argument
-
-
-class Call(NamedTuple):
-    """A call of a Python function."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-class Step(NamedTuple):
-    """Advice to use an argument or a call. It is left out if the caller has no such argument or call."""
-
-    before: str
-    proposed: Argument | Call
-    after: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.before}{self.proposed}{self.after}"
-
-
-class At(NamedTuple):
-    """The row and query that a message is about; `first` means that they are the first of several.
-
-    >>> str(At(17, '"q-204"')), str(At(None, '"q-204"', first=True)), str(At(3, "7", position=2))
-    (' at row 17, query "q-204"', '; the first is in query "q-204"', ' at position 2 of row 3, query 7')
-    """
-
-    row: int | None
-    query: str = ""
-    first: bool = False
-    position: int | None = None  # in the list that the row holds
-
-    def __str__(self) -> str:
-        row = "" if self.row is None else f"row {self.row}"
-        query = f"query {self.query}" if self.query else ""
-        place = ", ".join(word for word in (row, query) if word)
-        if not place:
-            return ""
-        where = "" if self.position is None else f" at position {self.position} of"
-        return f"{'; the first is' * self.first}{where or (' at' if row else ' in')} {place}"
-
+from typing import Any
 
 # what a terminal, a page or a picture would obey or could not show: controls, ends of lines, marks that turn
 # the direction of text, halves of surrogate pairs, and code points that are no characters
@@ -95,46 +29,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-Part = str | Argument | Given | Call | Step | At
-
-
-def _in_lines(text: str) -> str:
-    """A text of one line or several, all else of it visible."""
-    return "\n".join(map(visible, text.split("\n")))
-
-
 class Message:
-    """The message of an error or a warning.
+    """The message of an error or a warning, of which data can make no terminal misbehave."""
 
-    >>> error = InputError("scores has NaN. Drop them", Step(" or pass ", Argument("nan", "last")), ".")
-    >>> error.in_words(lambda _: None)
-    'scores has NaN. Drop them.'
-    """
-
-    parts: tuple[Part, ...]
-
-    def __init__(self, *parts: Part) -> None:
-        self.parts = parts
-        super().__init__(_in_lines("".join(map(str, parts))))  # type: ignore[call-arg]
-
-    def __reduce__(self) -> tuple[type[Self], tuple[Part, ...]]:
-        return type(self), self.parts
-
-    def in_words(self, words: Callable[[Argument | Given | Call], str | None]) -> str:
-        """Return the message with other words for arguments and calls, without advice that has none."""
-        texts = []
-        for part in self.parts:
-            if isinstance(part, Step):
-                word = words(part.proposed)
-                texts.append("" if word is None else f"{part.before}{word}{part.after}")
-            else:
-                word = words(part) if isinstance(part, Argument | Given | Call) else None
-                texts.append(word or str(part))
-        return _in_lines("".join(texts))
-
-    def within(self, before: str, *after: Part) -> Self:
-        """Return the same error with text before and after its message."""
-        return type(self)(before, *self.parts, *after)
+    def __init__(self, message: str = "") -> None:
+        super().__init__("\n".join(map(visible, str(message).split("\n"))))  # type: ignore[call-arg]
 
 
 class FastndcgError(Message, Exception):
@@ -185,7 +84,7 @@ def about(name: str) -> Iterator[None]:
     except ConventionError:  # of a measure, whatever the data
         raise
     except FastndcgError as error:
-        raise error if name in str(error) else error.within(f"{name}: ") from None
+        raise error if name in str(error) else type(error)(f"{name}: {error}") from None
 
 
 def library(module: str, name: str, extra: str, what: str) -> Any:
@@ -206,7 +105,7 @@ class FastndcgWarning(Message, UserWarning):
     """Input that is probably a mistake, or a slow way to compute. The values are correct."""
 
 
-def warn(*parts: Part) -> None:
+def warn(message: str) -> None:
     """Warn, once for each line of the caller's code."""
     import inspect
     import warnings
@@ -216,7 +115,7 @@ def warn(*parts: Part) -> None:
         if frame.f_globals.get("__name__", "").partition(".")[0] == "fastndcg":
             level = depth + 1  # there may be frames of others, such as Numba, between ours
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(FastndcgWarning(*parts), stacklevel=level)
+    warnings.warn(FastndcgWarning(message), stacklevel=level)
 
 
 def suggest(word: str, candidates: Iterable[str]) -> str:
@@ -243,11 +142,11 @@ def check_choice(name: str, value: object, wanted: Sequence[object]) -> None:
     raise InputError(f"{name}={value!r} is not known; wanted {', '.join(words[:-1])} or {words[-1]}.{hint}")
 
 
-def check_system(name: str, systems: Collection[str], *shown: Part) -> None:
+def check_system(name: str, systems: Collection[str], shown: str = "") -> None:
     """Raise `InputError` for a name that is not a system. The message begins with `shown` or the name."""
     if name not in systems:
-        named = f" is not one of the systems: {', '.join(systems)}.{suggest(str(name), systems)}"
-        raise InputError(*(shown or [f'"{name}"']), named)
+        named = f"is not one of the systems: {', '.join(systems)}.{suggest(str(name), systems)}"
+        raise InputError(f"""{shown or f'"{name}"'} {named}""")
 
 
 def check_flag(name: str, value: object) -> None:

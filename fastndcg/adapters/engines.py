@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastndcg.adapters import comparing, totals
 from fastndcg.adapters.parts import Keywords, Options
 from fastndcg.adapters.protocol import Flow, Frame
-from fastndcg.errors import Argument, InputError
+from fastndcg.errors import InputError
 from fastndcg.measures import as_measures
 from fastndcg.sources.columns import Function, with_roles
 from fastndcg.statistics.intervals import check_confidence
@@ -281,6 +281,6 @@ class Engine(Flow[Frame]):
         """
         asked, engine = Options.of({**options, "keep": ()}, "anchors"), self._of_table(df)
         if asked.convention is not None:
-            raise InputError(Argument("convention", asked.convention), " has no anchors; leave it out")
+            raise InputError(f"convention={asked.convention!r} has no anchors; leave it out")
         with self.plain_errors():
             return engine._summary(engine._plan(df, measures, asked, sums=True, anchors=True), df)

@@ -8,6 +8,7 @@ those of `evaluate`, bit for bit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from fastndcg.common.arrays import JOINED, Float64
 from fastndcg.common.arrow_types import decode, is_list
 from fastndcg.convention.evaluation import resolve_all
 from fastndcg.decide.anchoring import scores_of_orders
-from fastndcg.errors import At, ColumnError, FastndcgError, InputError, MeasureError
+from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.by_tool import Convention, as_convention
 from fastndcg.rankings.blame import shown
@@ -230,13 +231,11 @@ def without_rows(note: str = "") -> Iterator[None]:
     try:
         yield
     except FastndcgError as error:
-        parts = [
-            part._replace(row=None) if isinstance(part, At) else part
-            for part in error.parts
-            if part != JOINED
-        ]
-        is_count = any(isinstance(part, At) and part.first for part in parts)
-        raise type(error)(*parts, note if is_count else "") from None
+        said = str(error).replace(JOINED, "")
+        is_count = "; the first is" in said
+        said = re.sub(r" at row \d+, query ", " in query ", said)
+        said = re.sub(r"(; the first is)? at row \d+", "", said)
+        raise type(error)(f"{said}{note if is_count else ''}") from None
 
 
 # ---- one query, or lists of them, for user-defined functions ----

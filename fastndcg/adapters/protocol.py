@@ -133,7 +133,7 @@ class Flow(ABC, Generic[Frame]):
         try:
             task = make_task(schema, measures, asked, **of_task)
         except ColumnError as error:
-            raise error.within("", self._hint(df)) from None
+            raise ColumnError(f"{error}{self._hint(df)}") from None
         job = self._job(task, schema, sums=sums, values=values)
         if asked.files is not False:
             plan = self._plan_of_own_files(df, job, asked)

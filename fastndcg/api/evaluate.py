@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import Float64, read_only
-from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError
+from fastndcg.errors import InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.oddities import Reach
@@ -203,8 +203,7 @@ def evaluate(
         rankings = rankings_or_stream(rankings, named, threads=threads, with_doc_id=by_id)
     elif roles:
         raise InputTypeError(
-            Argument(next(iter(roles))),
-            f" is for tables and paths; {type(rankings).__name__} already has its columns",
+            f"{next(iter(roles))}= is for tables and paths; {type(rankings).__name__} already has its columns"
         )
     score = ways.score if rule is None else scoring_by(convention)
     reach = Reach(resolved)

@@ -5,6 +5,7 @@ Its words become values here, its errors lines and exit codes, and messages name
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import math
@@ -18,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType, NoneType
+from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import typer
@@ -28,16 +29,7 @@ from fastndcg._removed import advice
 from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
 from fastndcg.cli.output import FAILED, end, note, refuse, write
-from fastndcg.errors import (
-    Argument,
-    Call,
-    FastndcgError,
-    FastndcgWarning,
-    Given,
-    Message,
-    suggest,
-    visible,
-)
+from fastndcg.errors import FastndcgError, FastndcgWarning, suggest, visible
 
 # typer has errors of click, or its own copies of them, and names only this one
 UsageError: type[Any] = typer.BadParameter.__base__  # type: ignore[assignment]
@@ -180,7 +172,7 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Each expected error becomes one line and an exit code, each warning a line."""
         options = [param for param in self.params if param.param_type_name == "option"]
-        names = {str(param.name): _shown(param) for param in options}
+        names = {str(param.name): "/".join([_shown(param), *param.secondary_opts]) for param in options}
         written: set[str] = set()
 
         def show(message: Any, *where: Any) -> None:
@@ -188,7 +180,7 @@ class Command(TyperCommand):
                 shown(message, *where)
             elif str(message) not in written:
                 written.add(str(message))
-                note(f"Warning: {in_options(message, names, ctx.params)}")
+                note(f"Warning: {in_options(str(message), names)}")
 
         try:
             with warnings.catch_warnings():
@@ -197,7 +189,7 @@ class Command(TyperCommand):
                 warnings.showwarning = show  # type: ignore[assignment]
                 return super().invoke(ctx)
         except FastndcgError as error:
-            end(FAILED, in_options(error, names, ctx.params))
+            end(FAILED, in_options(str(error), names))
         except KeyboardInterrupt:
             end(130, "Interrupted.")
 
@@ -272,39 +264,41 @@ def refusing(before: str = "", **options: str) -> Iterator[None]:
     try:
         yield
     except FastndcgError as error:
-        refuse(before + (in_options(error, options) if options else str(error)))
+        refuse(before + in_options(str(error), options))
 
 
-def in_options(
-    message: Message, options: dict[str, str], typed: Mapping[str, Any] = MappingProxyType({})
-) -> str:
-    """A message with `--score "s1"` for `score="s1"`, without advice that no option can follow.
+_VALUE = r""""[^"]*"|'[^']*'|\{[^}]*\}|\.\.\.|[\w+-]+(?:\.\w+)*"""
 
-    `typed` are the values of all options, by the names of the function's parameters.
+
+def in_options(message: str, options: Mapping[str, str]) -> str:
+    """A message that names options where it names arguments of Python.
+
+    `options` has the option of each argument, and what negates a flag after a slash. Quotes, other arguments,
+    and calls without any of these arguments, such as measures, stay as they are.
+
+    >>> in_options('2 NaN. Drop them or pass nan="last".', {"nan": "--nan"})
+    '2 NaN. Drop them or pass --nan last.'
+    >>> in_options("read_trec(qrels=..., run=...), nDCG(ties='best')", {"qrels": "--qrels", "run": "--run"})
+    "--qrels and --run, nDCG(ties='best')"
     """
+    argument = re.compile(rf"\b({'|'.join(map(re.escape, options))})=({_VALUE})?")
 
-    def holds(name: str, value: str) -> bool:
-        """Whether an option has a value: alone, among several, or as the cutoff column of a measure."""
-        given = typed.get(name)
-        each = given if isinstance(given, list | tuple) else [given]
-        return value in each or any(isinstance(one, str) and one.endswith(f"@{value}") for one in each)
+    def option(found: re.Match[str]) -> str:
+        (name, _, negated), value = options[found[1]].partition("/"), found[2] or ""
+        if value in ("", "...", "True", "False"):  # True and False are those of a flag
+            return negated if value == "False" else name
+        if value.startswith("{"):  # words and their grades
+            value = ",".join(f"{word}={grade}" for word, grade in ast.literal_eval(value).items())
+        value = value.strip("\"'")
+        return f"{name} {value}" if re.fullmatch(r"[\w.+-]+", value) else f'{name} "{value}"'
 
-    def word(proposed: Argument | Given | Call) -> str | None:
-        if isinstance(proposed, Call):
-            joins = "from_qrels_run" in proposed.text and {"qrels", "run"} <= options.keys()
-            return "--qrels and --run" if joins else None
-        if isinstance(proposed, Given):
-            found = (name for name in (proposed.argument, *typed) if name in options)
-            named = next((name for name in found if holds(name, proposed.value)), proposed.argument)
-            return options.get(named)
-        if proposed == Argument("paired", False):
-            return options.get("unpaired")
-        name, value = options.get(proposed.name), proposed.value
-        if name is None or value is ... or value is True:  # True is that of a flag
-            return name
-        if isinstance(value, dict):
-            value = ",".join(f"{word}={grade}" for word, grade in value.items())
-        is_word = not isinstance(value, str) or re.fullmatch(r"[\w.+-]+", value)
-        return f"{name} {value}" if is_word else f'{name} "{value}"'
+    def reworded(found: re.Match[str]) -> str:
+        if found["call"] is None:
+            return found[0] if found["quote"] else argument.sub(option, found[0])
+        named = [option(each) for each in argument.finditer(found["call"])]
+        return " and ".join(named) or found[0]
 
-    return message.in_words(word)
+    if not options:
+        return message
+    parts = rf"""(?<![=\w])(?P<quote>"[^"]*")|[\w.]+\((?P<call>[^()]*)\)|{argument.pattern}"""
+    return re.sub(parts, reworded, message)

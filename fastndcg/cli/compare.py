@@ -59,7 +59,11 @@ class Statistics:
     signatures: Signatures = option(
         "Results that were made of other judgments: refuse them, or ignore it.", Signatures.refuse
     )
-    unpaired: bool = option("Independent samples of different queries: Welch's t-test.", False, "--unpaired")
+    paired: bool = option(
+        "Unpaired: independent samples of different queries, by Welch's t-test.",
+        True,
+        "--paired/--unpaired",
+    )
     resamples: int = option("Number of draws of randomisation, tukey and the bootstrap.", 100_000)
     seed: int = option("Seed of the draws.", 0)
 
@@ -126,7 +130,7 @@ def compare(
     slices = options.read_by(by, [*COLUMNS, "small"])
     sources = given.sources(reading.of_paths())
     baseline, gates, sources = updating.find(statistics.baseline, gates, sources)
-    gate = gates.gate(baseline.name, unpaired=statistics.unpaired)
+    gate = gates.gate(baseline.name, paired=statistics.paired)
     how = How(convention, threads, memory, anchors, weights, signed=format is Layout.json)
     inputs = Inputs(sources, reading.roles(sources.score), how)
     bounds = options.read_gates(gates.fail_under or [])
@@ -142,7 +146,6 @@ def compare(
     systems = _by_name(scored, {"--no-worse-than": gates.no_worse_than, "--baseline": baseline.name})
     against = gates.no_worse_than if baseline.name is None else baseline.name
     chosen = vars(statistics) | {"baseline": against, "missing": missing, "threads": threads}
-    chosen["paired"] = not chosen.pop("unpaired")
     compared = compare({name: each.scores for name, each in systems.items()}, **chosen)
     if anchors:
         compared.anchors = {name: each.anchors for name, each in systems.items() if each.anchors is not None}

@@ -64,7 +64,7 @@ class Gates:
     )
     fail_under: list[str] | None = FAIL_UNDER
 
-    def gate(self, baseline: str | None, *, unpaired: bool) -> Gate | None:
+    def gate(self, baseline: str | None, *, paired: bool) -> Gate | None:
         """The gate of `--no-worse-than`, if given. Ends the command where options do not go together."""
         name, margin = self.no_worse_than, self.margin
         of_queries = {"--queries": self.queries, "--sequential": self.sequential or None}
@@ -80,7 +80,7 @@ class Gates:
         if margin is not None and not 0 <= margin < math.inf:
             refuse(f"--margin: {margin:g} is not a loss to accept; wanted 0 or more, as in --margin 0.002")
         for given, value in of_queries.items():
-            if value is not None and unpaired:
+            if value is not None and not paired:
                 refuse(f"{given} and --unpaired do not go together: independent samples share no query")
         ids = [] if self.queries is None else _read_ids(self.queries)
         return Gate(name, margin or 0.0, ids, self.queries, self.sequential)

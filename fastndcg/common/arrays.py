@@ -12,11 +12,8 @@ import numpy.typing as npt
 from fastndcg.common.arrow_types import array_of, column_of, combine, plain
 from fastndcg.common.later import is_arrow, pa
 from fastndcg.errors import (
-    Argument,
-    Call,
     InputError,
     InputTypeError,
-    Step,
     check_choice,
     check_length,
     count_of,
@@ -27,14 +24,11 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-JOINED = Step(
-    ", or, if a left join of a run with judgments left them, use ",
-    Call("Rankings.from_qrels_run(qrels, run)"),
+# advice on missing grades
+JOINED = (
+    ", or, if a left join of a run with judgments left them, use Rankings.from_qrels_run(qrels=..., run=...)"
 )
-OR_UNJUDGED = (
-    Step(", or pass ", Argument("unjudged", "null"), " where nobody judged those documents"),
-    JOINED,
-)
+OR_UNJUDGED = f', or pass unjudged="null" where nobody judged those documents{JOINED}'
 
 
 def offsets_from(lengths: npt.ArrayLike) -> Int64:
@@ -92,9 +86,8 @@ def unmask(name: str, values: Any, unjudged: str = "refuse") -> Any:
         raise InputError(
             f"{name} has {count_of(int(masked.sum()), 'masked value')}; "
             f"the first is at position {int(np.argmax(masked))}. "
-            "Drop those rows, or fill them, as in values.filled(0)",
-            *(OR_UNJUDGED if name in ("relevance", "y_true") else ()),
-            ".",
+            "Drop those rows, or fill them, as in values.filled(0)"
+            f"{OR_UNJUDGED if name in ('relevance', 'y_true') else ''}."
         )
     return values.data
 
@@ -151,9 +144,8 @@ def as_array(name: str, values: Any, unjudged: str = "refuse") -> Array:
     elif is_arrow(values):
         if values.null_count:
             raise InputError(
-                f"{name} has {count_of(values.null_count, 'null')}. Drop those rows or fill them",
-                *(OR_UNJUDGED if name in ("relevance", "y_true") else ()),
-                ".",
+                f"{name} has {count_of(values.null_count, 'null')}. Drop those rows or fill them"
+                f"{OR_UNJUDGED if name in ('relevance', 'y_true') else ''}."
             )
         array = array_of(combine(values))
     else:

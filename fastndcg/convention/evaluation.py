@@ -106,15 +106,14 @@ def _refuse_ties(
     where = f"query {first} has tied documents with different gains"
     if convention.orders_by_id:
         raise ConventionError(
-            convention.name,
-            f" orders ties by document id, but {where}, and the rankings have no document ids. "
-            "Give doc_ids= (doc_id= of a reader).",
+            f"{convention.name} orders ties by document id, but {where}, and the rankings have no document "
+            "ids. Give doc_ids= for arrays or doc_id= for a table."
         )
     raise ConventionError(
-        convention.name,
-        f" does not define the order of ties{f' in lists of more than {longest}' if longest else ''}, "
+        f"{convention.name} does not define the order of ties"
+        f"{f' in lists of more than {longest}' if longest else ''}, "
         f"and {where}, so its value cannot be reproduced. Use its measure with another rule, "
-        f'as in {measures[0].name}(like="{convention.name}", ties="average").',
+        f'as in {measures[0].name}(like="{convention.name}", ties="average").'
     )
 
 

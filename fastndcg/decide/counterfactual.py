@@ -14,7 +14,7 @@ from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import as_array
 from fastndcg.common.table import Table
 from fastndcg.decide.matching import pairs_of
-from fastndcg.errors import Argument, InputError, InputTypeError, MeasureError, check_choice, check_length
+from fastndcg.errors import InputError, InputTypeError, MeasureError, check_choice, check_length
 from fastndcg.measures import CG, Measure, Measures, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import Roles
@@ -212,8 +212,7 @@ def compare_clicks(
     first, *others = systems.values()
     for name, each in systems.items():
         if not isinstance(each, Rankings) or each.propensity is None:
-            given = Argument("propensity")
-            raise InputError(f'"{name}" is no Rankings with propensities; give them, as in ', given)
+            raise InputError(f'"{name}" is no Rankings with propensities; give them as propensity=')
     for each in others:
         fields = ("offsets", "relevance", "propensity", "weight")
         same = all(np.array_equal(*(getattr(one, field) for one in (first, each))) for field in fields)
@@ -270,8 +269,7 @@ def _per_document(name: str, given: Any, rankings: Rankings, log: Any) -> Float6
     """A number for each document."""
     if isinstance(given, str):
         if log is None:
-            said = f"{name}={given!r} is the name of a column; give the table that has it, as in "
-            raise InputError(said, Argument("log"))
+            raise InputError(f"{name}={given!r} is the name of a column; give the table that has it as log=")
         roles = Roles(query=rankings.queries.column_names[0], relevance=given, score=given)
         opened = open_any(log)
         found = opened.choose(roles).read()
@@ -282,8 +280,7 @@ def _per_document(name: str, given: Any, rankings: Rankings, log: Any) -> Float6
     if given is None and name == "shown":
         given = rankings.is_judged
     if given is None:
-        said = f"this method needs {name}, a number for each document; give it, as in "
-        raise InputError(said, Argument(name))
+        raise InputError(f"this method needs {name}=, a number for each document")
     given = given.to_pylist() if isinstance(given, pa.Array | pa.ChunkedArray) else given
     try:
         numbers = np.asarray(as_array(name, given), np.float64)

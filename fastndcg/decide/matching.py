@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrow_types import array_of, combine, decode, is_text
 from fastndcg.errors import (
-    Argument,
     InputError,
     InputTypeError,
     MeasureError,
@@ -73,7 +72,7 @@ def pairs_of(systems: Sequence[str], baseline: str | None) -> list[tuple[str, st
     """Each system and its baseline: the one that is named, or every earlier one."""
     if baseline is None:
         return [(system, earlier) for earlier, system in combinations(systems, 2)]
-    check_system(baseline, systems, Argument("baseline", baseline))
+    check_system(baseline, systems, f'baseline="{baseline}"')
     return [(name, baseline) for name in systems if name != baseline]
 
 
@@ -187,8 +186,7 @@ def match_queries(
     """Return the values of all systems for the same queries, in the same order."""
     is_number = isinstance(missing, int | float) and not isinstance(missing, bool) and math.isfinite(missing)
     if not is_number and missing not in ("refuse", "drop"):
-        said = ' is not known; wanted "refuse", "drop" or a finite number'
-        raise InputError(Argument("missing", missing), said)
+        raise InputError(f'missing={missing!r} is not known; expected "refuse", "drop" or a finite number')
     ids: dict[str, pa.Array] = {}
     for name, scores in scored.items():
         ids[name] = unique_ids(name, scores, next(iter(ids.values()), None))
@@ -208,9 +206,8 @@ def match_queries(
     places = {name: places_in(every, own) for name, own in ids.items()}
     absent = {name: every.filter(pa.array(place < 0)) for name, place in places.items() if (place < 0).any()}
     if absent and missing == "refuse":
-        drop, number = Argument("missing", "drop"), Argument("missing", 0.0)
         raise InputError(
-            missing_text(absent), " Pass ", drop, ", or the value that they count, as in ", number, "."
+            f'{missing_text(absent)} Pass missing="drop", or the value that they count, as in missing=0.0.'
         )
     if missing == "drop":
         rows = np.flatnonzero(np.logical_and.reduce([place >= 0 for place in places.values()]))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fastndcg.common.files import alone_with, target_of, whole_file
 from fastndcg.common.table import Table, name_of, quoted
-from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, SourceError, suggest
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, suggest
 from fastndcg.measures import as_measure
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept, column_names, groups_of
@@ -128,11 +128,8 @@ class History:
                     of = f" of {quoted(name)}" if name else ""
                     raise InputError(
                         f"{self.path} already has {row['measure']}{of} at {row['at']:%Y-%m-%d %H:%M:%S} UTC, "
-                        f"{there['mean']:.6g}, not {row['mean']:.6g}. Pass another ",
-                        Argument("at"),
-                        " or ",
-                        Argument("name"),
-                        "; a history is never changed.",
+                        f"{there['mean']:.6g}, not {row['mean']:.6g}. Pass another at= or name=; a history "
+                        "is never changed."
                     )
             if added:
                 import pyarrow.parquet as pq
@@ -297,7 +294,7 @@ def _time_of(at: datetime | date | str | None, role: str = "at") -> datetime:
             found = (date if len(at) <= 10 else datetime).fromisoformat(at)
         except ValueError:
             raise InputError(
-                Argument(role, at), " is no date; wanted one as in ", Argument(role, "2026-11-24"), "."
+                f'{role}="{at}" is not a date; expected for example {role}="2026-11-24"'
             ) from None
     elif hasattr(at, "to_pydatetime"):  # pandas
         found = at.to_pydatetime()
@@ -310,7 +307,7 @@ def _time_of(at: datetime | date | str | None, role: str = "at") -> datetime:
     try:
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except OverflowError:
-        raise InputError(Argument(role, str(at)), " lies outside of the years 1 to 9999 in UTC") from None
+        raise InputError(f'{role}="{at}" lies outside the years 1 to 9999 in UTC') from None
 
 
 def _rows_of(scores: Scores, at: datetime, name: str, by: list[str]) -> list[dict[str, Any]]:

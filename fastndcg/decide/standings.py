@@ -13,7 +13,7 @@ import pyarrow as pa
 from fastndcg.common.table import Table
 from fastndcg.decide.contrasts import KEYS, Contrasts, matched_values
 from fastndcg.decide.texts import ComparisonTexts, letter_of
-from fastndcg.errors import Argument, InputError, suggest
+from fastndcg.errors import InputError, suggest
 from fastndcg.scores.summary import is_unit
 from fastndcg.statistics.intervals import SMALL, check_size, sequence_half, t_quantile
 from fastndcg.statistics.paired import CORRECTIONS
@@ -203,9 +203,9 @@ class ComparisonStandings(ComparisonTexts):
         margin = check_size("margin", margin, "a loss to accept", 0.002)
         if sequential and not self._options.paired:
             raise InputError(
-                Argument("sequential", True), " and ", Argument("paired", False),
-                " do not go together: the queries of two samples do not arrive in pairs",
-            )  # fmt: skip
+                "sequential=True and paired=False do not go together: the queries of two samples do not "
+                "arrive in pairs"
+            )
         rows = []
         for row in self._numbers:
             pair = row["system"], row["baseline"]

@@ -18,7 +18,7 @@ from fastndcg.decide.matching import (
     shares_that_differ,
     unmatched_samples,
 )
-from fastndcg.errors import Argument, FastndcgError, InputError, InputTypeError, check_choice, check_system
+from fastndcg.errors import FastndcgError, InputError, InputTypeError, check_choice, check_system
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.signatures import fields_of, hashes_of_ids
@@ -143,27 +143,21 @@ def compare(
             'scores, "rerank": other}'
         )
     if len(systems) < 2:
-        raise InputError(f"{len(systems)} systems are given; wanted two or more to compare")
+        raise InputError(f"comparing takes at least two systems; got {len(systems)}")
     scored = {str(name): scores_of(name, given, measures) for name, given in systems.items()}
     scipy("special", "compare")
     if baseline is not None:
-        check_system(baseline, scored, Argument("baseline", baseline))
+        check_system(baseline, scored, f'baseline="{baseline}"')
     check_choice("test", test, TESTS)
     check_choice("correction", correction, (None, *CORRECTIONS))
     check_choice("interval", interval, ("t", "logit", *METHODS))
-    independent, of_test = Argument("paired", False), Argument("test", test)
-    apart = " do not go together; use "
     if interval in METHODS and not paired:
-        raise InputError(
-            Argument("interval", interval), " and ", independent, apart, Argument("interval", "t")
-        )
+        raise InputError(f'interval="{interval}" and paired=False do not go together; use interval="t"')
     if (test != "t" and not paired) or (test == "wilcoxon" and cluster is not None):
-        which = Argument("cluster") if paired else independent
-        raise InputError(of_test, " and ", which, apart, Argument("test", "t"))
+        other = "cluster=" if paired else "paired=False"
+        raise InputError(f'test="{test}" and {other} do not go together; use test="t"')
     if test == "tukey" and correction is not None:
-        raise InputError(
-            of_test, " holds for all pairs at once; leave ", Argument("correction", correction), " out"
-        )
+        raise InputError(f'test="{test}" holds for all pairs at once; leave correction="{correction}" out')
     resamples, seed = check_resamples(resamples, seed)
     confidence = check_confidence(confidence)
     tolerance = check_size("tolerance", tolerance, "a size of ties", 0.01)
@@ -176,7 +170,7 @@ def compare(
     else:
         found = unmatched_samples(scored, asked, cluster)
     if test == "wilcoxon" and any(sample.weight is not None for sample in found.samples.values()):
-        raise InputError(of_test, " knows no weights; use ", Argument("test", "t"))
+        raise InputError(f'test="{test}" knows no weights; use test="t"')
     compared = Comparison(asked, found, options)
     compared.cautions += [*open_questions, *shares_that_differ(scored, asked, baseline)]
     for name, given in systems.items() if anchors else ():
@@ -199,8 +193,8 @@ def _with_second(systems: Any, second: Any, baseline: str | None, measures: Any)
             raise
         are_measures = False
     if (measures if are_measures else baseline) is not None:
-        beside = Argument("measures" if are_measures else "baseline")
-        raise InputError(f"{second!r} is given beside ", beside, "; give one of the two")
+        other = "measures" if are_measures else "baseline"
+        raise InputError(f"{second!r} is given beside {other}=; give one of the two")
     return (baseline, second) if are_measures else (second, measures)
 
 
@@ -234,9 +228,8 @@ def _check_signatures(scored: dict[str, Scores], measures: Sequence[Measure], si
                     continue
                 raise InputError(
                     f'{measure} of "{first}" and "{name}" was not made alike: {field} of the one is '
-                    f"{one[field]}, of the other {other[field]}. Evaluate both alike, or pass ",
-                    Argument("signatures", "ignore"),
-                    ".",
+                    f"{one[field]}, of the other {other[field]}. Evaluate both alike, or pass "
+                    'signatures="ignore".'
                 )
     return list(cautions)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.decide.systems import compare
-from fastndcg.errors import Argument, InputError, about, check_system
+from fastndcg.errors import InputError, about, check_system
 from fastndcg.look.blocks import LONGEST
 from fastndcg.look.looks import by_name, check_rankings
 from fastndcg.look.mean_charts import CUTOFFS
@@ -74,7 +74,7 @@ def find(
         if not check_rankings(name, each).n_queries:
             raise InputError(f'"{name}" has no queries, so that there is nothing to report')
     if baseline is not None:
-        check_system(baseline, names, Argument("baseline", baseline))
+        check_system(baseline, names, f'baseline="{baseline}"')
         baseline = names[baseline]
     asked = as_measures(measures)
     main, longest = asked[0], max(each._longest for each in rankings.values())

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.table import quoted
-from fastndcg.errors import At
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Int64
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 class Blame(NamedTuple):
     """How columns, documents and queries are called in messages.
 
-    >>> str(Blame(np.array([0, 2, 3]), numbers=5).at(2)), str(Blame(None, ["a", "b"]).at(1))
-    (' at row 7, query 1', ' at row 1, query "b"')
+    >>> Blame(np.array([0, 2, 3]), numbers=5).at(2), Blame(None, ["a", "b"]).at(1, first=True)
+    (' at row 7, query 1', '; the first is at row 1, query "b"')
     """
 
     offsets: Any = None  # of the documents of queries; None where each row has its own id, or none is known
@@ -31,16 +30,21 @@ class Blame(NamedTuple):
     in_lists: bool = False  # documents are called by their positions in lists, of which each query has one
     positions: Int64 | None = None  # in lists with gaps
 
-    def at(self, row: int, *, first: bool = False) -> At:
+    def at(self, row: int, *, first: bool = False) -> str:
+        """Where a document is, to end a clause with; `first` says that it is the first of several."""
         query, name = row, ""
         if self.offsets is not None:
             query = int(np.searchsorted(self.offsets, row, side="right")) - 1
         if self.offsets is not None or self.query_ids is not None:
             name = self.name_of(query)
-        if not self.in_lists:
-            return At(self.number(row), name, first)
-        start = 0 if self.offsets is None else int(self.offsets[query])
-        return At(None, name, first, row - start if self.positions is None else int(self.positions[row]))
+        number, place = None if self.in_lists else self.number(row), f" in query {name}" if name else ""
+        if self.in_lists:
+            start = 0 if self.offsets is None else int(self.offsets[query])
+            position = row - start if self.positions is None else int(self.positions[row])
+            place = f" at position {position} of query {name}"
+        elif number is not None:
+            place = at_row(number) + (f", query {name}" if name else "")
+        return f"; the first is{place}" if first and place else place
 
     def first(self, chosen: npt.NDArray[np.bool_]) -> int:
         """The chosen document whose row is the first in the data."""
@@ -65,6 +69,10 @@ class Blame(NamedTuple):
 
 
 BY_ROW = Blame()
+
+
+def at_row(number: int | None) -> str:
+    return "" if number is None else f" at row {number}"
 
 
 def shown(value: Any) -> str:

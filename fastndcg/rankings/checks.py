@@ -24,10 +24,8 @@ from fastndcg.common.arrow_types import array_of, combine, decode, plain
 from fastndcg.common.later import pa
 from fastndcg.common.table import quoted
 from fastndcg.errors import (
-    Argument,
     InputError,
     InputTypeError,
-    Step,
     check_choice,
     check_flag,
     check_length,
@@ -40,8 +38,8 @@ from fastndcg.rankings.intents import IntentGrades, intent_grades, probabilities
 if TYPE_CHECKING:
     from fastndcg.typing import NaN, Unjudged
 
-UNJUDGED = (". Drop those rows", *OR_UNJUDGED, ".")
-OR_LAST = (". Drop those rows", Step(" or pass ", Argument("nan", "last")), ".")
+UNJUDGED = f". Drop those rows{OR_UNJUDGED}."
+OR_LAST = '. Drop those rows or pass nan="last".'
 
 _TOGETHER = 1 << 16  # rows whose document ids are compared together: their hash table stays in the cache
 
@@ -280,9 +278,8 @@ def checked_scores(scores: Array, nan: NaN, blame: Blame) -> Array:
     if nan == "last":
         return read_only(np.where(missing, scores.dtype.type(-np.inf), scores))
     raise InputError(
-        f"{blame.names[1]} has {count_of(int(missing.sum()), 'NaN value')}",
-        blame.at(blame.first(missing), first=True),
-        *OR_LAST,
+        f"{blame.names[1]} has {count_of(int(missing.sum()), 'NaN value')}"
+        f"{blame.at(blame.first(missing), first=True)}{OR_LAST}"
     )
 
 
@@ -293,13 +290,11 @@ def _check_grades(name: str, grades: Array, blame: Blame | None) -> None:
     bad = ~np.isfinite(grades)
     only_nan = bool(np.isnan(grades[bad]).all())
     kind = "NaN value" if only_nan else "infinite or NaN value"
-    raise InputError(
-        f"{name} has {count_of(int(bad.sum()), kind)}",
-        blame.at(blame.first(bad), first=True)
-        if blame
-        else f"; the first is at row {int(np.argmax(bad))} of the pool",
-        *(UNJUDGED if only_nan and blame else (". Drop those rows.",)),
-    )
+    at = f"; the first is at row {int(np.argmax(bad))} of the pool"
+    if blame:
+        at = blame.at(blame.first(bad), first=True)
+    step = UNJUDGED if only_nan and blame else ". Drop those rows."
+    raise InputError(f"{name} has {count_of(int(bad.sum()), kind)}{at}{step}")
 
 
 def _check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, blame: Blame) -> None:
@@ -316,9 +311,8 @@ def _check_pool(relevance: Array, judged: JudgedPool, is_judged: Flags | None, b
             f"judged lacks documents that were scored, in {count_of(len(lacking), 'query')}: "
             f"query {blame.name_of(query)} has {count_of(int(returned[query]), 'scored document')} with "
             f"a grade above 0 and {pooled[query]} in its pool, so that R, AP and nDCG may pass 1. "
-            "The pool holds all judged documents of a query, returned or not: add these to it, or say ",
-            Argument("is_judged", False),
-            " of them.",
+            "The pool holds all judged documents of a query, returned or not: add these to it, or say "
+            "is_judged=False of them."
         )
 
 
@@ -385,9 +379,8 @@ def checked_propensity(name: str, propensity: Array, blame: Blame) -> Array:
         first = blame.first(bad)
         raise InputError(
             f"{name} has {count_of(int(bad.sum()), 'value', 'not above 0 and up to 1')}; "
-            f"the first is {propensity[first]}",
-            blame.at(first),
-            ". A propensity is the probability that the document was seen; give a small one, not 0, to "
+            f"the first is {propensity[first]}{blame.at(first)}. "
+            "A propensity is the probability that the document was seen; give a small one, not 0, to "
             "what was hardly ever seen, and cut its weight with clip=.",
         )
     return read_only(propensity)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fastndcg.errors import Argument, Part, Step, count_of, warn
+from fastndcg.errors import count_of, warn
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Array
@@ -39,11 +39,11 @@ class Names(NamedTuple):
     are_columns: bool = False  # grades and scores are columns, which an argument can name
     are_joined: bool = False  # from judgments and a run, whose unjudged documents are no oddity
 
-    def unless(self, what: str, argument: str) -> list[Part]:
+    def unless(self, what: str, argument: str) -> str:
         """Advice to name the column that is meant."""
         if not self.are_columns:
-            return [f"; if that is not meant, check the {what}"]
-        return [f"; if that is not meant, name the column of {what} by ", Argument(argument)]
+            return f"; if that is not meant, check the {what}"
+        return f"; if that is not meant, name the column of {what} by {argument}="
 
 
 class Oddities:
@@ -101,40 +101,40 @@ class Oddities:
             ranks = " 1, 2, 3 and so on in the order of each query's rows, as ranks are, and"
             warn(
                 f"{scores} is{'' if is_named else ranks} taken for scores, of which the highest is best; "
-                "if its lowest value is best",
-                Step(", pass ", Argument("ascending", True)),
-                *([Step(" or, for ranks, ", Argument("rank"))] if names.column else []),
+                "if its lowest value is best, pass ascending=True"
+                f"{' or, for ranks, rank=' if names.column else ''}"
             )
         if not are_many:
             return
         if self._swapped and not names.is_ordered:
-            named: list[Part] = ["name them by ", Argument("relevance"), " and ", Argument("score")]
+            step = (
+                "name them by relevance= and score="
+                if names.are_columns
+                else "give each in the other's place"
+            )
             warn(
                 f"{grades} holds fractions and {scores} small whole numbers, as if grades and scores were "
-                "swapped; if they are, ",
-                *(named if names.are_columns else ["give each in the other's place"]),
+                f"swapped; if they are, {step}"
             )
         elif self._tied and self._documents > self._queries:
             warn(
                 f"{scores} holds one value, {self._score}: all documents of a query are tied, "
-                "and each measure is that of a random order",
-                *names.unless("scores", "score"),
+                f"and each measure is that of a random order{names.unless('scores', 'score')}"
             )
         if self._documents <= self._queries and not names.are_joined:
             warn(
-                "there are no more documents than queries, so there is nothing to rank",
-                *names.unless("query ids", "query"),
+                "there are no more documents than queries, so there is nothing to rank"
+                f"{names.unless('query ids', 'query')}"
             )
         if self._irrelevant:
             warn(
-                f"{grades}: no grade is above 0, so no query has a relevant document",
-                *names.unless("grades", "relevance"),
+                f"{grades}: no grade is above 0, so no query has a relevant document"
+                f"{names.unless('grades', 'relevance')}"
             )
         if self._judged < _LEAST_JUDGED * self._documents and not names.are_joined:
             warn(
                 f"{1 - self._judged / self._documents:.1%} of the documents are not judged and count as not "
-                "relevant; ",
-                "the measure Judged@10 says how many of the first ten are judged",
+                "relevant; the measure Judged@10 says how many of the first ten are judged",
             )
 
 

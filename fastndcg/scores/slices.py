@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fastndcg.common.arrays import Float64, offsets_of
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.common.later import pa
-from fastndcg.errors import Argument, ColumnError, InputError, InputTypeError, suggest
+from fastndcg.errors import ColumnError, InputError, InputTypeError, suggest
 from fastndcg.measures import Measure, NumRel, NumRet
 from fastndcg.scores.summary import interval_of
 
@@ -46,9 +46,8 @@ def check_kept(names: Sequence[str], kept: Sequence[str], purpose: str = "") -> 
     for name in names:
         if name not in kept:
             raise ColumnError(
-                f'there is no column "{name}"{purpose}; kept were: {", ".join(kept)}. Name it in ',
-                Argument("keep"),
-                f".{suggest(str(name), kept)}",
+                f'there is no column "{name}"{purpose}; kept were: {", ".join(kept)}. Name it in keep= '
+                f"where the rankings are read.{suggest(str(name), kept)}"
             )
 
 
@@ -152,9 +151,8 @@ def _column(scores: Any, name: str) -> Float64:
         known = [*COUNTS, *kept]
         raise ColumnError(
             f"weights={name!r} is no column of the queries, which have: {', '.join(kept)}; wanted one of "
-            f"these, 'n_relevant', 'n_docs' or None. A column of the data is kept if it is named in ",
-            Argument("keep"),
-            f".{suggest(str(name), known)}",
+            f"these, 'n_relevant', 'n_docs' or None. A column of the data is kept if it is named in keep=."
+            f"{suggest(str(name), known)}"
         )
     column = scores.queries[name]
     try:

@@ -19,7 +19,7 @@ from fastndcg.common.arrays import Float64, Int64, falling_keys, offsets_from, o
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.later import pa
 from fastndcg.common.threads import in_threads
-from fastndcg.errors import Argument, Call, InputError, MeasureError, Step
+from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels.compile import worlds
 from fastndcg.kernels.flow import intent_orders as kernels
 from fastndcg.kernels.flow.intent_orders import IntentDocuments, IntentRows
@@ -53,11 +53,9 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     if rankings.intents is None:
         raise InputError(
             f"{measures[0]} needs a grade of each document for each intent of its query, "
-            "and these rankings have none. Read judgments of intents and a run",
-            Step(", as in ", Call("read_trec(qrels, run, intents=True)")),
-            ", or name a list column, as in ",
-            Argument("intents", "grades"),
-            ".",
+            "and these rankings have none. Read judgments of intents and a run, as in "
+            "read_trec(qrels=..., run=..., intents=True), or name a list column, as in "
+            'intents="grades".'
         )
     for measure in measures:
         check_complete(measure)

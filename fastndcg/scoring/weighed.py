@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastndcg.errors import Argument, InputError
+from fastndcg.errors import InputError
 from fastndcg.measures import CG, Measure, NumRel
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import laid_out, launch, worths
@@ -109,18 +109,15 @@ def _weighted_gains(measure: Measure, rankings: Rankings) -> Float64:
     if propensity is None:
         raise InputError(
             f"{measure} needs the probability that each document was seen, and these rankings have none. "
-            "Give it, or name its column, as in ",
-            Argument("propensity", "propensity"),
-            ".",
+            'Give it, or name its column, as in propensity="propensity".'
         )
     worths.check(measure, rankings)
     gains: Float64 = worths.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
     if len(gains) and np.abs(gains).max() > _MOST_GAIN:
         row = int(np.argmax(np.abs(gains)))
         raise InputError(
-            f"the propensity {propensity[row]:g}",
-            rankings._blame.at(row),
-            f" makes a gain of {gains[row]:g} in {measure}, beside which "
+            f"the propensity {propensity[row]:g}{rankings._blame.at(row)} makes a gain of {gains[row]:g} in "
+            f"{measure}, beside which "
             "all others vanish; bound it, as in clip=0.001",
         )
     return gains

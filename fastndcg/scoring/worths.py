@@ -141,7 +141,7 @@ class NoGainError(Exception):
         there = rankings.relevance == self.grade
         rows = np.flatnonzero(there if rankings.is_judged is None else there & rankings.is_judged)
         at = rankings._blame.at(int(rows[0])) if len(rows) else " in the judged pool, or as unjudged="
-        return InputError(self.what, at, self.why)
+        return InputError(f"{self.what}{at}{self.why}")
 
 
 def check_gains(measure: Measure, worth: Worth, occurring: tuple[float, ...], longest: int) -> None:

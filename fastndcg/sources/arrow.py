@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from fastndcg.common.arrays import Array, Int64, combine_flags, offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, is_number, plain
-from fastndcg.errors import Argument, At, ColumnError, InputError, InputTypeError, count_of
-from fastndcg.rankings.blame import Blame, shown
+from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
+from fastndcg.rankings.blame import Blame, at_row, shown
 from fastndcg.rankings.checks import checked_columns, checked_propensity
 from fastndcg.rankings.grouping import Grouped, changes_of, group_rows, take
 from fastndcg.rankings.intents import intent_grades
@@ -109,8 +109,7 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
     name = columns.query
     if name is None:
         raise ColumnError(
-            "a row for each document needs the query it belongs to; name its column, as in ",
-            Argument("query", "..."),
+            'a row for each document needs the query it belongs to; name its column, as in query="..."'
         )
     blame = Blame(numbers=numbers)
     if columns.keys:
@@ -205,11 +204,9 @@ def _of_queries(
         first = int(grouped.first_rows[np.searchsorted(starts, place, side="right") - 1])
         other = place if rows is None else int(rows[place])
         raise InputError(
-            f'column "{name}" differs within query {shown(ids[other])}: {shown(column[first])}',
-            At(blame.number(first)),
-            f", {shown(column[other])}",
-            At(blame.number(other)),
-            "; keep and weight take columns with one value for each query",
+            f'column "{name}" differs within query {shown(ids[other])}: {shown(column[first])}'
+            f"{at_row(blame.number(first))}, {shown(column[other])}{at_row(blame.number(other))}; "
+            "keep and weight take columns with one value for each query",
         )
     return take(column, grouped.first_rows)  # which ascend, as queries stand in order of first appearance
 

@@ -11,12 +11,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 from fastndcg.errors import (
-    Argument,
     ColumnError,
-    Given,
     InputError,
     InputTypeError,
-    Step,
     check_choice,
     check_flag,
     suggest,
@@ -235,9 +232,8 @@ def find_columns(
     """
     if roles.grades is not None and roles.one_grade is not None:
         raise ColumnError(
-            Argument("grades", roles.grades),
-            " is the grade of every judgment, and this table has predictions; name its column of grades",
-            Step(" by ", Argument("relevance")),
+            f"grades={roles.grades} is the grade of every judgment, and this table has predictions; name its "
+            "column of grades by relevance="
         )
     kept = named_columns(names, "keep", roles.keep) if roles.keep else ()
     optional: dict[str, Any] = {role: getattr(roles, role) for role in _OPTIONAL}
@@ -258,10 +254,8 @@ def find_columns(
     roles, score = find_order(names if roles.score is not None else free, roles, second, every=names)
     if relevance == score and roles.relevance is None and roles.score is None:
         raise ColumnError(
-            f'column "{score}" could be the relevance and the score; name the one that is meant',
-            _as_in("relevance", score),
-            " or",
-            _as_in("score", score),
+            f'column "{score}" could be the relevance and the score; name the one that is meant, as in '
+            f'relevance="{score}" or score="{score}"'
         )
     if with_doc_id and roles.doc_id is None and fitting(names, "doc_id"):
         optional["doc_id"] = find_column(names, "doc_id")
@@ -290,10 +284,7 @@ def find_order(
     """
     if roles.rank is not None and roles.score is not None:
         raise ColumnError(
-            Argument("score", roles.score),
-            " and ",
-            Argument("rank", roles.rank),
-            " are given; one column says the order",
+            f'score="{roles.score}" and rank="{roles.rank}" are given; one column says the order'
         )
     rank = roles.rank
     if rank is None and roles.score is None and not fitting(names, "score") and fitting(names, "rank"):
@@ -318,24 +309,20 @@ def find_column(
     if len(found) == 1:
         return found[0]
     distinct = list(dict.fromkeys(found))
+    # the argument that says that judgments are of intents names their column, too
+    argument = "intents" if role == "intent" else role
     if len(distinct) == 1:
         return check_column(names, role, distinct[0])
     if distinct:
         listed = " and ".join(f'"{name}"' for name in distinct)
         raise ColumnError(
-            f"columns {listed} could each be the {role}; name the one that is meant",
-            _as_in(role, distinct[0]),
+            f"columns {listed} could each be the {role}; name the one that is meant, as in "
+            f'{argument}="{distinct[0]}"'
         )
     raise ColumnError(
         f"no column has a usual name of the {role} ({', '.join(USUAL_NAMES[role])}); "
-        f"the columns are {_list_in_words(names)}. Name it",
-        _as_in(role, "..."),
+        f'the columns are {_list_in_words(names)}. Name it, as in {argument}="..."'
     )
-
-
-def _as_in(role: str, name: str) -> Step:
-    # the option that says that judgments are of intents names their column, too
-    return Step(", as in ", Argument("intents" if role == "intent" else role, name))
 
 
 def fitting(names: Sequence[str], role: str) -> list[str]:
@@ -364,10 +351,9 @@ def check_column(names: Sequence[str], argument: str, name: str) -> str:
             f'{count} columns are named "{name}", so {argument} is ambiguous; rename all but one'
         )
     strings = [other for other in names if isinstance(other, str)]
+    of = "" if argument == "keep" else f" for {argument}="  # slices and cutoffs are kept, too
     raise ColumnError(
-        f'there is no column "{name}" for ',
-        Given(argument, name),
-        f"; the columns are {_list_in_words(names)}.{suggest(name, strings)}",
+        f'there is no column "{name}"{of}; the columns are {_list_in_words(names)}.{suggest(name, strings)}'
     )
 
 

@@ -308,9 +308,8 @@ class CsvFiles(OpenedFiles):
             return SourceError(f'{where}: column "{name}" cannot be read: {reason}; wanted UTF-8')
         grades = self.columns.relevance if self.of_text is None else self.of_text.grades
         return SourceError(
-            f'{where}: column "{name}" has "{value[1]}"; wanted a number. Correct or drop that row',
-            *((WORDS,) if name == grades else ()),
-            ".",
+            f'{where}: column "{name}" has "{value[1]}"; wanted a number. Correct or drop that row'
+            f"{WORDS if name == grades else ''}."
         )
 
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.errors import Argument, Call, Part, SourceError, Step
+from fastndcg.errors import SourceError
 from fastndcg.sources.columns import USUAL_NAMES, fitting
 from fastndcg.sources.csv import CSV, is_number
 from fastndcg.sources.feather import FEATHER
@@ -26,20 +26,16 @@ TABLE = Format(
     tuple(ending for each in TABLES for ending in each.endings),
     unnamed=PARQUET.unnamed,
 )
-_BOTH: tuple[Part, ...] = (
-    "both are needed, as ",
-    Argument("qrels"),
-    " and ",
-    Argument("run"),
-    Step(" of ", Call("read_qrels_run")),
-)
+_BOTH = "both are needed, as in read_qrels_run(qrels=..., run=...)"
 
 
 # one object: query -> document -> number, or query -> list of documents
-NESTED = Format("JSON by query", open=instead(" has judgments or a run, as query -> documents; ", *_BOTH))
-_OF_LETOR = Step("; give ", Argument("scores")), Step(" of ", Call("read_ltr"))
-LETOR = Format("LETOR", open=instead(" is a LETOR file, which has grades but no scores", *_OF_LETOR))
-TREC = Format("TREC", open=instead(" is a TREC file of judgments or of a run; ", *_BOTH))
+NESTED = Format("JSON by query", open=instead(f" has judgments or a run, as query -> documents; {_BOTH}"))
+LETOR = Format(
+    "LETOR",
+    open=instead(" is a LETOR file, which has grades but no scores; give them, as in read_ltr(scores=...)"),
+)
+TREC = Format("TREC", open=instead(f" is a TREC file of judgments or of a run; {_BOTH}"))
 
 _BOM = b"\xef\xbb\xbf"
 LOOK = 1 << 16  # bytes of a file's beginning that decide its format

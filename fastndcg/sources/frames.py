@@ -57,7 +57,7 @@ class GivenTable(Opened):
         return replace(self, columns=columns, types=dict(types or {}))
 
     def explain(self, error: ColumnError) -> ColumnError:
-        return error.within("", self.hint)
+        return ColumnError(f"{error}{self.hint}")
 
     def table(self, names: Sequence[str], *_: object, **__: object) -> pa.Table:
         return pa.concat_tables(self.open(list(names)))

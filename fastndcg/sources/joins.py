@@ -13,7 +13,7 @@ import pyarrow as pa
 from fastndcg.common.arrays import Array, falling_keys, offsets_of, read_only, runs_of
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.common.threads import in_threads, processors
-from fastndcg.errors import Argument, InputError, Part, Step, count_of, warn
+from fastndcg.errors import InputError, count_of, warn
 from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import SECRET, text_of
@@ -314,15 +314,13 @@ class Meeting:
             raise self._nothing_in_common("query", sample(qrels.queries), sample(self._first))
         if 2 * len(common) < (judged if self._missing == "zero" else min(judged, returned)):
             lacking = np.flatnonzero(~self._is_common[:-1])
-            counted: tuple[Part, ...] = (", are left out",)
+            counted = "are left out"
             if self._missing == "zero":
-                skip = Step("; pass ", Argument("missing", "skip"), " to leave them out")
-                counted = (", count with an empty ranking", skip)
+                counted = 'count with an empty ranking; pass missing="skip" to leave them out'
             warn(
                 f"{qrels.name} has {count_of(judged, 'query')} and {self._run} "
                 f"{count_of(returned, 'query')}; they have {len(common):,} in common. "
-                f"The other judged ones, {sample(qrels.queries.take(pa.array(lacking)))}",
-                *counted,
+                f"The other judged ones, {sample(qrels.queries.take(pa.array(lacking)))}, {counted}"
                 ". If that is not meant, compare how ids are written.",
             )
 

@@ -208,7 +208,7 @@ def _parquet_scores(path: str, column: str | None) -> Array:
     try:
         wanted = names[0] if len(names) == 1 and column is None else find_column(names, "score", column)
     except ColumnError as error:
-        raise error.within(f"{path}: ") from None
+        raise ColumnError(f"{path}: {error}") from None
     values = opened.table([wanted])[wanted]
     if values.null_count:
         return with_nulls_as_nan(wanted, values, lambda present: as_array(wanted, present))

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import has_offsets, whole_ids
 from fastndcg.errors import (
-    Argument,
     FastndcgError,
     InputError,
     InputTypeError,
@@ -156,9 +155,7 @@ def side_of_dict(
     if len(kinds) > 1:
         raise _mixed(name, "document", " and ".join(sorted(map(str, kinds))))
     if has_lists and role == "score" and roles.ascending:
-        raise InputError(
-            Argument("ascending", True), f" is for scores, and {name} has lists, which stand best first"
-        )
+        raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
     docs_of_all = parts[0][0] if len(parts) == 1 else pa.chunked_array([part for part, _ in parts])
     codes = np.repeat(np.arange(len(sizes)), sizes)
     side = Side(

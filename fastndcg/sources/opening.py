@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from fastndcg.common.progress import Progress, Task
-from fastndcg.errors import FastndcgError, InputTypeError, Part, SourceError
+from fastndcg.errors import FastndcgError, InputTypeError, SourceError
 from fastndcg.sources.values import first_line
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ _NONE = b"(?!)"  # matches nothing
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-def instead(*parts: Part) -> Callable[[list[PathLike], list[Any], int], Any]:
-    """How files that are no tables are opened: not at all. `parts` say what they are, and what reads them."""
+def instead(reason: str = "") -> Callable[[list[PathLike], list[Any], int], Any]:
+    """Refuse to open files that are no tables; `reason` says what they are and what reads them."""
 
     def refuse(paths: list[PathLike], files: list[Any], threads: int) -> None:  # noqa: ARG001
-        raise SourceError(files[0].path, *parts)
+        raise SourceError(f"{files[0].path}{reason}")
 
     return refuse
 
@@ -226,7 +226,7 @@ def naming(paths: Sequence[PathLike]) -> Iterator[None]:
         name = names_of(paths)
         if not isinstance(error, FastndcgError):
             raise unreadable(name, error) from None
-        raise error.within(f"{name}: ") from None
+        raise type(error)(f"{name}: {error}") from None
 
 
 # ---- how far reading is ----

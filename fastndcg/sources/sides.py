@@ -20,14 +20,11 @@ from fastndcg.common.arrow_types import (
     without_points,
 )
 from fastndcg.errors import (
-    Argument,
     ColumnError,
     FastndcgError,
-    Given,
     InputError,
     InputTypeError,
     SourceError,
-    Step,
 )
 from fastndcg.rankings.blame import BY_ROW, Blame, shown
 from fastndcg.rankings.grouping import group_rows
@@ -86,11 +83,8 @@ def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
             continue
         if argument == "keep":  # which the cutoffs of a measure may ask for
             column = roles.keep if isinstance(roles.keep, str) else roles.keep[0]
-            given = Given(argument, column)
-            raise ColumnError(
-                f'there is no column "{column}" for ', given, f": {name} is {what}; give a table"
-            )
-        raise ColumnError(Argument(argument), f" is of a column, and {name} is {what}; give a table")
+            raise ColumnError(f'there is no column "{column}": {name} is {what}; give a table')
+        raise ColumnError(f"{argument}= is of a column, and {name} is {what}; give a table")
 
 
 def in_order(side: Side, role: Role, roles: Roles) -> Side:
@@ -98,15 +92,16 @@ def in_order(side: Side, role: Role, roles: Roles) -> Side:
     if role == "relevance" and roles.one_grade is not None:
         return side._replace(values=np.full(len(side.codes), roles.one_grade))
     if role == "relevance" and (new := roles.new_grades):
-        given = Argument("grades")
         if side.intents is not None:
-            raise ColumnError(given, f" is of a column, and {side.name} has intents; give a table")
+            raise ColumnError(f"grades= is of a column, and {side.name} has intents; give a table")
         levels, codes = np.unique(side.values, return_inverse=True)
         lacks = np.array([float(level) not in new for level in levels], np.bool_)
         if lacks.any():
             row, those = int(np.argmax(lacks[codes])), ", ".join(f"{old:g}" for old in new)
-            found = f"{side.place(row)}: the grade is {side.values[row]:g}, for which "
-            raise InputError(found, given, f" has no grade; it has one for {those}")
+            raise InputError(
+                f"{side.place(row)}: the grade is {side.values[row]:g}, for which grades= has no grade; "
+                f"it has one for {those}"
+            )
         values = whole(np.array([new[float(level)] for level in levels], np.float64))
         return side._replace(values=values[codes])
     if role == "score" and roles.ascending and not side.is_ordered:
@@ -182,9 +177,7 @@ def check_values(side: Side, what: Literal["grade", "score"]) -> None:
         row = int(np.argmax(bad))
         raise InputError(
             f"{side.place(row)}: {what} {side.values[row]} of {name_of(side, row)}; {bad.sum():,} in all. "
-            "Drop those rows",
-            Step(" or pass ", Argument("nan", "last")) if what == "score" else "",
-            ".",
+            f"""Drop those rows{' or pass nan="last"' if what == "score" else ""}."""
         )
 
 
@@ -277,7 +270,7 @@ def find_columns(name: str, present: list[str], role: Role, roles: Roles, *, int
         intent = find_column(present, "intent", roles.intents) if intents else None
         return _Found(query, doc_id, value, intent, [each for each in kept if each != query], roles)
     except ColumnError as error:
-        raise error.within(f"{name}: ") from None
+        raise ColumnError(f"{name}: {error}") from None
 
 
 def _find_grades(names: list[str], roles: Roles) -> str | None:
@@ -285,10 +278,8 @@ def _find_grades(names: list[str], roles: Roles) -> str | None:
     if roles.one_grade is not None:
         if roles.relevance is not None:
             raise ColumnError(
-                Argument("relevance", roles.relevance),
-                " and ",
-                Argument("grades", roles.grades),
-                " are given; grades are in a column, or the same for all",
+                f'relevance="{roles.relevance}" and grades={roles.grades} are given; grades are in a column, '
+                "or the same for all"
             )
         return None
     if roles.relevance is not None or fitting(names, "relevance"):
@@ -299,9 +290,7 @@ def _find_grades(names: list[str], roles: Roles) -> str | None:
     try:
         return find_column(names, "relevance")
     except ColumnError as error:
-        raise ColumnError(
-            *error.parts, Step("; if every row is a relevant document, pass ", Argument("grades", 1))
-        ) from None
+        raise ColumnError(f"{error}; if every row is a relevant document, pass grades=1") from None
 
 
 def table_side(
@@ -335,8 +324,8 @@ def table_side(
         if found.kept:
             of_queries = _columns_of_queries(table, found, numbers, is_text=is_text)
     except FastndcgError as error:
-        parts = (part for part in error.parts if part != JOINED)  # which these judgments are not
-        raise type(error)(f"{name}: ", *parts) from None
+        said = str(error).replace(JOINED, "")  # which these judgments are not
+        raise type(error)(f"{name}: {said}") from None
     side = side_of(name, query, doc, values, numbers)._replace(
         query_name=found.query, column=of_values, is_ordered=roles.ascending, **of_queries
     )

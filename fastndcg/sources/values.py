@@ -20,7 +20,7 @@ from fastndcg.common.arrow_types import (
     whole_ids,
     with_long_offsets,
 )
-from fastndcg.errors import Argument, InputError, InputTypeError, Part, Step, count_of, suggest
+from fastndcg.errors import InputError, InputTypeError, count_of, suggest
 from fastndcg.rankings.blame import Blame, shown
 from fastndcg.rankings.checks import OR_LAST, UNJUDGED
 
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
 _SHOWN_WORDS = 12  # that a message lists
 _EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
-WORDS = Step(
-    ", or say the grade of each word, as in ", Argument("grades", {"perfect": 2, "fair": 1, "bad": 0})
-)
+WORDS = ', or say the grade of each word, as in grades={"perfect": 2, "fair": 1, "bad": 0}'
 _STEPS = {"grades": UNJUDGED, "scores": OR_LAST}
 
 
@@ -43,16 +41,15 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) ->
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
     if column.null_count:
-        raise nulls_in(name, column, blame, *_STEPS.get(wanted, (". Drop those rows or fill them.",)))
+        raise nulls_in(name, column, blame, _STEPS.get(wanted, ". Drop those rows or fill them."))
     if pa.types.is_decimal(kind):
         return np.concatenate([_undecimal(name, chunk) for chunk in column.chunks] or [np.empty(0)])
     if not (is_number(kind) or pa.types.is_boolean(kind)):
         first = f", beginning with {shown(column[0])}" if len(column) else ""
         raise InputTypeError(
             f'column "{name}" is {kind}{first}; wanted {wanted} that are integers or floats. '
-            "Cast it, or name another column",
-            *((WORDS,) if wanted == "grades" and (is_text(kind) or is_binary(kind)) else ()),
-            ".",
+            "Cast it, or name another column"
+            f"{WORDS if wanted == 'grades' and (is_text(kind) or is_binary(kind)) else ''}."
         )
     # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in
     # anew
@@ -89,9 +86,7 @@ def _grades_of_words(
     if pa.types.is_null(kind):
         return column
     if pa.types.is_nested(kind) or pa.types.is_floating(kind):
-        raise InputTypeError(
-            f'column "{name}" is {kind}; ', Argument("grades"), " has the grade of each word, and wants text"
-        )
+        raise InputTypeError(f'column "{name}" is {kind}; grades= has the grade of each word, and wants text')
     numbers = pa.array(list(grades.values()))
     known = {word: place for place, word in enumerate(grades)}
     chunks, before = [], 0
@@ -109,11 +104,8 @@ def _grades_of_words(
                 more = "" if len(words) <= _SHOWN_WORDS else f" and {len(words) - _SHOWN_WORDS} more"
                 hint = suggest(str(chunk[first].as_py()), words)
                 raise InputError(
-                    f'column "{name}" has {shown(chunk[first])}',
-                    blame.at(before + first),
-                    ", for which ",
-                    Argument("grades"),
-                    f" has no grade; it has one for {listed}{more}.{hint}",
+                    f'column "{name}" has {shown(chunk[first])}{blame.at(before + first)}, for which grades= '
+                    f"has no grade; it has one for {listed}{more}.{hint}"
                 )
         places = pa.array(np.array([each or 0 for each in found] or [0])[codes], mask=missing)
         chunks.append(numbers.take(places))
@@ -260,15 +252,15 @@ def doc_ids_in(name: str, column: pa.ChunkedArray, blame: Blame) -> pa.ChunkedAr
 # ---- messages ----
 
 
-def nulls_in(name: str, column: pa.ChunkedArray, blame: Blame, *steps: Part) -> InputError:
+def nulls_in(
+    name: str, column: pa.ChunkedArray, blame: Blame, step: str = ". Drop those rows."
+) -> InputError:
     """The error for a column with nulls."""
     import pyarrow.compute as pc
 
     first = int(np.argmax(array_of(pc.is_null(column))))
     return InputError(
-        f'column "{name}" has {count_of(column.null_count, "null")}',
-        blame.at(first, first=True),
-        *(steps or (". Drop those rows.",)),
+        f'column "{name}" has {count_of(column.null_count, "null")}{blame.at(first, first=True)}{step}'
     )
 
 

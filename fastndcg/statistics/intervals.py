@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastndcg.errors import Argument, InputError, InputTypeError, library
+from fastndcg.errors import InputError, InputTypeError, library
 
 SMALL = 30  # with fewer values, the interval of a mean is unreliable
 
@@ -27,16 +27,16 @@ class Interval(NamedTuple):
 
 def check_share(name: str, share: object, example: float) -> float:
     """A number between 0 and 1 as a float. Raises `InputError` or `InputTypeError` for anything else."""
-    wanted = Argument(name, example)
     if isinstance(share, bool) or not isinstance(share, Real):
         raise InputTypeError(
-            Argument(name, share), " is not a number; wanted one between 0 and 1, as in ", wanted
+            f"{name}={share!r} is not a number; expected one between 0 and 1, as in {name}={example}"
         )
     given = float(share)
     if not 0 < given < 1:
         hint = f" Did you mean {given / 100:g}?" if 1 < given < 100 else ""
-        said = " is not between 0 and 1; wanted a number between them, as in "
-        raise InputError(Argument(name, share), said, wanted, f".{hint}")
+        raise InputError(
+            f"{name}={share!r} is not between 0 and 1; expected for example {name}={example}.{hint}"
+        )
     return given
 
 
@@ -46,15 +46,16 @@ def check_confidence(confidence: object) -> float:
 
 def check_size(name: str, size: object, what: str, example: float) -> float:
     """A size of differences as a float: finite, 0 or more. Raises `InputError` or `InputTypeError`."""
-    given, wanted = Argument(name, size), Argument(name, example)
     if isinstance(size, bool) or not isinstance(size, Real):
-        raise InputTypeError(given, " is not a number; wanted 0 or more, as in ", wanted)
+        raise InputTypeError(f"{name}={size!r} is not a number; expected 0 or more, as in {name}={example}")
     try:
         found = float(size)
     except OverflowError:  # a whole number beyond all floats
         found = math.inf
     if not 0 <= found < math.inf:
-        raise InputError(given, f" is not {what}; wanted a finite number, 0 or more, as in ", wanted)
+        raise InputError(
+            f"{name}={size!r} is not {what}; expected a finite number, 0 or more, as in {name}={example}"
+        )
     return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fastndcg.common.progress import Task
 from fastndcg.common.threads import in_threads
-from fastndcg.errors import Argument, InputError, InputTypeError
+from fastndcg.errors import InputError, InputTypeError
 from fastndcg.kernels.compile import worlds
 from fastndcg.statistics.exact_sums import ROUNDING, differences_of, is_constant, mean, ranks_of, scaled
 from fastndcg.statistics.intervals import Interval, normal_distribution
@@ -40,11 +40,11 @@ def check_resamples(resamples: object, seed: object) -> tuple[int, int]:
             raise InputTypeError(f"{name}={value!r} is not a whole number")
     count, number = int(resamples), int(seed)  # type: ignore[call-overload]
     if count < 100:
-        said = " are too few to say anything; wanted 100 or more, as in "
-        raise InputError(Argument("resamples", count), said, Argument("resamples", 10_000))
+        raise InputError(
+            f"resamples={count} are too few to say anything; expected 100 or more, as in resamples=10000"
+        )
     if not 0 <= number < 2**63:
-        said = " is out of range; wanted a whole number from 0 to 2^63 - 1"
-        raise InputError(Argument("seed", number), said)
+        raise InputError(f"seed={number} is out of range; expected a whole number from 0 to 2^63 - 1")
     return count, number
 
 

@@ -519,7 +519,7 @@ def test_score_reads_what_it_wrote(folder, tmp_path):
     gate = run("score", out, "--fail-under", "nDCG@5=0.99")
     assert gate.exit_code == 1 and "below 0.99" in gate.stderr
     assert run("score", out, "-m", "AP").exit_code == 3
-    assert "Name it in --keep." in only_line(run("score", out, "--by", "device").stderr)
+    assert "Name it in --keep where" in only_line(run("score", out, "--by", "device").stderr)
     refused = run("score", out, "--weight", "importance")
     assert refused.exit_code == 2 and "stored results, not predictions" in only_line(refused.stderr)
 

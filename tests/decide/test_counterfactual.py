@@ -238,7 +238,7 @@ def test_refused():
         fn.snips(seen, "nDCG@3")
     with pytest.raises(InputError, match="has no gain for grade 1, which occurs at row 0"):
         fn.evaluate(seen, fn.DCG(ips=True, gain=[0]))
-    with pytest.raises(ColumnError, match='there is no column "seen" for propensity'):
+    with pytest.raises(ColumnError, match='there is no column "seen" for propensity='):
         fn.Rankings.from_arrow(pa.table({"qid": [1], "rel": [1], "score": [1]}), propensity="seen")
     assert "propensities" in repr(seen)
     assert fn.evaluate(seen, "DCG(ips=True)").values[0, 0] == 1.0

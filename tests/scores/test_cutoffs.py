@@ -137,4 +137,4 @@ def test_files_and_streams(tmp_path):
     (tmp_path / "qrels.txt").write_text("q 0 a 1\n")
     (tmp_path / "run.txt").write_text("q Q0 a 1 3 x\n")
     result = run("score", "--qrels", tmp_path / "qrels.txt", "--run", tmp_path / "run.txt", "-m", "P@slots")
-    assert result.exit_code == 3 and 'there is no column "slots" for --measure: ' in result.stderr
+    assert result.exit_code == 3 and 'there is no column "slots": ' in result.stderr

@@ -188,7 +188,7 @@ def test_letor_with_scores(tmp_path):
             == fn.evaluate(LONG, "nDCG@10", ascending=True).mean()["nDCG@10"]
         )
     for words, message in (
-        (["t.txt"], "t.txt is a LETOR file, which has grades but no scores; give --scores"),
+        (["t.txt"], "t.txt is a LETOR file, which has grades but no scores; give them, as in --scores"),
         (
             ["t.txt", "--scores", "s.txt", "--keep", "x", "--out", "o.csv"],
             "--keep has no meaning with --scores: LETOR",
@@ -228,7 +228,7 @@ def test_other_commands_take_standard_input(tmp_path, undrawn, command):
         (["score", "--qrels", "-", "--run", "-"], b"x", 2, "- is given twice; standard input is read once"),
         (["score", "-"], WRITTEN["a.parquet"](LONG)[:3000], 3, "standard input cannot be read: "),
         (["score", "-"], packed_by_gzip(WRITTEN["a.csv"](LONG))[:-30], 3, "standard input"),
-        (["score", "-"], b"q 0 d 1\n", 3, "standard input is a TREC file of judgments or of a run; both are needed, as --qrels and --run"),
+        (["score", "-"], b"q 0 d 1\n", 3, "standard input is a TREC file of judgments or of a run; both are needed, as in --qrels and --run"),
         (["score", "-"], b"1 qid:3 1:0.5\n", 3, "standard input is a LETOR file, which has grades but no scores"),
         (["score", "-"], b"qid,label\n1,1\n", 3, "standard input: no column has a usual name of the score"),
     ],

@@ -185,7 +185,7 @@ def test_the_lowest_of_any_dtype_is_the_best(dtype):
 def test_one_column_says_the_order():
     with pytest.raises(fn.ColumnError, match='score="score" and rank="slots" are given; one column'):
         fn.evaluate(LONG, "RR", score="score", rank="slots")
-    with pytest.raises(fn.ColumnError, match='there is no column "rnk" for rank'):
+    with pytest.raises(fn.ColumnError, match='there is no column "rnk" for rank='):
         fn.evaluate(LONG, "RR", rank="rnk")
     with pytest.raises(InputTypeError, match=r"ascending=1 is not known; wanted True or False"):
         fn.evaluate(LONG, "RR", ascending=1)

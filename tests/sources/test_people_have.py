@@ -236,10 +236,10 @@ def test_one_file_of_two_is_told_what_to_give(tmp_path):
     ran = run("score", tmp_path / "a.json")
     assert ran.exit_code == 3
     assert (
-        "a.json has judgments or a run, as query -> documents; both are needed, as --qrels and --run"
+        "a.json has judgments or a run, as query -> documents; both are needed, as in --qrels and --run"
         in ran.stderr
     )
-    with pytest.raises(fn.SourceError, match="as qrels= and run= of read_qrels_run"):
+    with pytest.raises(fn.SourceError, match=r"as in read_qrels_run\(qrels=\.\.\., run=\.\.\.\)"):
         fn.evaluate(tmp_path / "a.json", "nDCG")
 
 
@@ -515,9 +515,7 @@ def test_compare_takes_measures_second():
 def test_nulls_of_a_left_join_name_the_join(tmp_path):
     joined = frame(RETURNED, "qid docid score").merge(frame(ROWS, "qid docid label"), how="left")
     assert joined["label"].isna().any()
-    message = (
-        r"or, if a left join of a run with judgments left them, use Rankings\.from_qrels_run\(qrels, run\)"
-    )
+    message = r"or, if a left join of a run with judgments left them, use Rankings\.from_qrels_run\(qrels=\.\.\., run="
     for give in (joined, pa.Table.from_pandas(joined)):
         with pytest.raises(fn.InputError, match=message):
             fn.evaluate(give, "nDCG")
@@ -588,31 +586,31 @@ def test_conventions_take_judgments_and_a_run(tmp_path):
 @pytest.mark.parametrize(
     ("command", "words", "option"),
     [
-        ("score", ["--by", "nope"], "--by"),
-        ("score", ["--by", "day", "--by", "nope"], "--by"),
-        ("score", ["--keep", "nope", "--out", "out.parquet"], "--keep"),
-        ("score", ["-m", "nDCG@nope"], "--measure"),
-        ("score", ["--query", "nope"], "--query"),
-        ("score", ["--doc-id", "nope"], "--doc-id"),
-        ("score", ["--weight", "nope"], "--weight"),
-        ("score", ["--rank", "nope"], "--rank"),
-        ("score", ["--is-judged", "nope"], "--is-judged"),
-        ("compare", ["--by", "nope"], "--by"),
-        ("compare", ["--cluster", "nope"], "--cluster"),
-        ("compare", ["--score", "nope"], "--score"),
-        ("explain", ["-m", "nDCG@nope", "--worst", "1"], "--measure"),
-        ("report", ["--by", "nope", "--out", "page.html"], "--by"),
-        ("conventions", ["--relevance", "nope"], "--relevance"),
+        ("score", ["--by", "nope"], ""),
+        ("score", ["--by", "day", "--by", "nope"], ""),
+        ("score", ["--keep", "nope", "--out", "out.parquet"], ""),
+        ("score", ["-m", "nDCG@nope"], ""),
+        ("score", ["--query", "nope"], " for --query"),
+        ("score", ["--doc-id", "nope"], " for --doc-id"),
+        ("score", ["--weight", "nope"], " for --weight"),
+        ("score", ["--rank", "nope"], " for --rank"),
+        ("score", ["--is-judged", "nope"], " for --is-judged"),
+        ("compare", ["--by", "nope"], ""),
+        ("compare", ["--cluster", "nope"], ""),
+        ("compare", ["--score", "nope"], " for --score"),
+        ("explain", ["-m", "nDCG@nope", "--worst", "1"], ""),
+        ("report", ["--by", "nope", "--out", "page.html"], ""),
+        ("conventions", ["--relevance", "nope"], " for --relevance"),
     ],
 )
-def test_a_message_names_the_option_that_was_typed(command, words, option, tmp_path, monkeypatch):
+def test_a_message_names_the_column_and_the_option_of_its_role(command, words, option, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = pa.table({"qid": [1, 1], "label": [1, 0], "score": [0.5, 0.1], "day": ["a", "a"]})
     pq.write_table(table, "a.parquet")
     pq.write_table(table, "b.parquet")
     ran = run(command, "a.parquet", *(["b.parquet"] if command in ("compare", "report") else []), *words)
     assert ran.exit_code == 3
-    assert f'a.parquet: there is no column "nope" for {option}; the columns are ' in ran.stderr
+    assert f'a.parquet: there is no column "nope"{option}; the columns are ' in ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -815,9 +815,9 @@ def test_document_ids_are_read_only_when_named():
          r'Name it, as in query="\.\.\."')),
         (["qid", "label", "target", "score"], {}, r'columns "label" and "target" could each be the relevance; .*relevance="label"'),
         (["qid", "label", "pred", "Score"], {}, r'columns "pred" and "Score" could each be the score'),
-        (["qid", "label", "scores"], {"score": "score"}, r'there is no column "score" for score; .*Did you mean "scores"\?'),
+        (["qid", "label", "scores"], {"score": "score"}, r'there is no column "score" for score=; .*Did you mean "scores"\?'),
         (["qid", "qid", "label", "score"], {}, r'2 columns are named "qid", so query is ambiguous; rename all but one'),
-        (["qid", "label", "score"], {"doc_id": "doc"}, r'there is no column "doc" for doc_id'),
+        (["qid", "label", "score"], {"doc_id": "doc"}, r'there is no column "doc" for doc_id='),
         ([], {}, r"the columns are none at all"),
         ([f"feature_{i}" for i in range(40)], {}, r'"feature_11" and 28 more'),
     ],
@@ -1002,7 +1002,7 @@ def test_columns_are_chosen_from_the_footer(file):
     assert columns.taken == {"query": "lang", "relevance": "label", "score": "score", "doc_id": "qid"}
     with pytest.raises(
         ColumnError,
-        match=r'predictions\.parquet: there is no column "labl" for relevance; .*Did you mean "label"',
+        match=r'predictions\.parquet: there is no column "labl" for relevance=; .*Did you mean "label"',
     ):
         opened.choose(Roles(relevance="labl"))
 

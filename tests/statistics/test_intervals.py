@@ -106,11 +106,11 @@ def test_without_confidence_there_is_no_interval():
 @pytest.mark.parametrize(
     ("confidence", "message"),
     [
-        (95, r"confidence=95 is not between 0 and 1; wanted a number between them, as in confidence=0.95. Did you mean 0.95\?"),
+        (95, r"confidence=95 is not between 0 and 1; expected for example confidence=0.95. Did you mean 0.95\?"),
         (0, "confidence=0 is not between 0 and 1"),
         (1.0, "confidence=1.0 is not between 0 and 1"),
         (math.nan, "confidence=nan is not between 0 and 1"),
-        ("95%", 'confidence="95%" is not a number'),
+        ("95%", "confidence='95%' is not a number"),
         (True, "confidence=True is not a number"),
     ],
 )  # fmt: skip

@@ -14,7 +14,6 @@ import pytest
 import fastndcg as fn
 from fastndcg import errors
 from fastndcg.cli.application import in_options
-from fastndcg.errors import Argument, At, Call, Step
 
 R = fn.Rankings
 
@@ -48,35 +47,35 @@ def test_suggest(word, candidates, wanted):
     assert errors.suggest(word, candidates) == wanted
 
 
-def test_a_message_is_put_into_the_words_of_who_asks():
-    error = fn.InputError(
-        "2 NaN", At(3, '"a"', first=True), ". Drop them", Step(" or pass ", Argument("nan", "last")), "."
-    )
-    assert str(error) == '2 NaN; the first is at row 3, query "a". Drop them or pass nan="last".'
-    assert error.args == (str(error),)
-    again = pickle.loads(pickle.dumps(error)).within("a.csv: ", " Bye.")
-    assert isinstance(again, fn.InputError) and again.parts[2:4] == error.parts[1:3]
-    assert in_options(again, {"nan": "--nan"}).startswith(
-        'a.csv: 2 NaN; the first is at row 3, query "a". Drop'
-    )
-    assert in_options(again, {"nan": "--nan"}).endswith("them or pass --nan last. Bye.")
-    assert in_options(again, {}).endswith("Drop them. Bye.")
+def test_a_message_shows_what_data_holds_and_survives_a_process():
+    error = fn.ConventionError("a\x1b[31m\u202e\nb")
+    assert str(error) == r"a\x1b[31m\u202e" + "\nb"
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is fn.ConventionError and str(again) == str(error)
 
 
 @pytest.mark.parametrize(
-    ("part", "shown"),
+    ("message", "shown"),
     [
-        (Argument("score", "my score"), '--score "my score"'),
-        (Argument("margin", -1), "--margin -1"),
-        (Argument("keep"), "--keep"),
-        (Argument("paired", False), "--unpaired"),
-        (Argument("order", "rank"), 'order="rank"'),  # no step: what it is about has to be named somehow
-        (Step("as in ", Call("read_trec(qrels, run)")), ""),
+        ('NaN. Drop them or pass nan="last".', "NaN. Drop them or pass --nan last."),
+        ('as in score="my score", score="..." or score=', 'as in --score "my score", --score ... or --score'),
+        (
+            "margin=-1 and margin=0.5. margin='x'; margin=1e-3.",
+            "--margin -1 and --margin 0.5. --margin x; --margin 1e-3.",
+        ),
+        ("paired=False, paired=True", "--unpaired, --paired"),
+        ('give grades={"very good": 2, "bad": 0}.', 'give --grades "very good=2,bad=0".'),
+        ("as in read_qrels_run(qrels=..., run=...)", "as in --qrels and --run"),
+        ("as in read_trec(qrels=..., intents=True) or x", "as in --qrels or x"),
+        # what is no argument of this command, or no argument at all
+        ('order="rank"', 'order="rank"'),
+        ("nDCG(gain='exp2')@3 of my_score=2", "nDCG(gain='exp2')@3 of my_score=2"),
+        ('column "score=3" has score="a=b"', 'column "score=3" has --score "a=b"'),
     ],
 )
-def test_arguments_are_options_on_the_command_line(part, shown):
-    options = {name: f"--{name}" for name in ("score", "margin", "keep", "unpaired")}
-    assert in_options(fn.InputError(part), options) == shown
+def test_arguments_are_options_on_the_command_line(message, shown):
+    options = {name: f"--{name}" for name in ("nan", "score", "margin", "grades", "qrels", "run")}
+    assert in_options(message, options | {"paired": "--paired/--unpaired"}) == shown
 
 
 # ---- grades that a measure cannot bear ----
