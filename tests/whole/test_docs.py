@@ -83,9 +83,7 @@ def test_an_example_that_is_wrong_fails(text, fails, tmp_path, monkeypatch):
         examples.run_page(tmp_path / "page.md")
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in examples.PAGES if page.stem != "history"], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", examples.PAGES, ids=lambda page: page.stem)
 def test_options_exist(page):
     """Those of a command in the help of that command; those in the text in that of any command."""
     everywhere = "".join(help_text(name) for name in get_command(app).commands)

@@ -1,8 +1,6 @@
 """The worked examples of `scripts/` run, and say what is true."""
 
 import runpy
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -62,41 +60,3 @@ def test_a_release_is_stopped_by_a_slice(tmp_path, monkeypatch, capsys):
 
 def test_a_release_needs_two_files(tmp_path, monkeypatch):
     assert run(monkeypatch, "release_decision.py", tmp_path / "one.parquet") == 2
-
-
-def redis_8():
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("redis-server is not there; scripts/redis_8.sh fetches one")
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    if int(version.partition("v=")[2].partition(".")[0]) < 8:
-        pytest.skip(f"vector sets need Redis 8; there is {version.strip()}")
-    return program
-
-
-def test_a_vector_search_is_scored(monkeypatch, capsys):
-    words = ("--server", redis_8(), "--documents", 1500, "--queries", 60, "--effort", 10, "--effort", 400)
-    assert run(monkeypatch, "vector_search.py", *words) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "1,500 documents, 60 queries, 96 dimensions"
-    assert lines[1].split() == ["nDCG@10", "more", "low", "high", "R@10", "ms"]
-    rows = {line[:14].strip(): np.array(line[14:].split(), float) for line in lines[2:]}
-    kinds = ("NOQUANT", "Q8", "BIN")
-    assert list(rows) == [
-        "exact, NumPy",
-        *(f"{kind} {how}" for kind in kinds for how in ("EF 10", "EF 400", "TRUTH")),
-    ]
-    exact, recall = rows["exact, NumPy"][0], {name: row[4] for name, row in rows.items() if len(row) > 2}
-    # the server's similarities, highest first, and distances here, lowest first, are one order
-    assert rows["NOQUANT TRUTH"][0] == exact > 0.6
-    assert recall["NOQUANT TRUTH"] == rows["exact, NumPy"][1] == 1
-    assert recall["NOQUANT EF 10"] < 1 and recall["NOQUANT EF 400"] > 0.99
-    assert 0.9 < recall["Q8 TRUTH"] > recall["BIN TRUTH"] > 0.1
-    more, low, high = rows["BIN TRUTH"][1:4]
-    assert low < more < high < 0
-
-
-def test_a_vector_search_needs_a_server(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["vector_search.py", "--server", "no-such-server"])
-    with pytest.raises(SystemExit, match=r"no-such-server is not there; scripts/redis_8\.sh"):
-        runpy.run_path(str(SCRIPTS / "vector_search.py"), run_name="__main__")
