@@ -1,18 +1,15 @@
-"""What machinery is worth: this package's parser of lines, footers, quartiles and private Numba, beside what replaces it.
+"""What machinery is worth: this package's parser of lines, quartiles and private Numba, beside what replaces it.
 
 Processor seconds of this process, or of a child, the least of several runs.
 """
 
 from __future__ import annotations
 
-import io
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 import fastndcg as fn
 from bench.process import python
@@ -59,17 +56,6 @@ def lines() -> Row:
         return beside("machinery", "lines", "pytrec_eval", "s", own, least(by_pytrec_eval, 3), wants="more")
 
 
-def footers() -> Row:
-    from fastndcg.sources.footers import read_footer
-
-    table, out = pa.table({f"c{i}": np.arange(3000) for i in range(20)}), io.BytesIO()
-    pq.write_table(table, out, row_group_size=30)
-    data = pa.py_buffer(out.getvalue())
-    own = least(lambda: read_footer(pa.BufferReader(data)))
-    arrow = least(lambda: pq.ParquetFile(pa.BufferReader(data)).metadata)
-    return beside("machinery", "footers of 100 row groups, own and pyarrow's", "pyarrow's", "s", own, arrow)
-
-
 def quartiles() -> Row:
     values = np.random.default_rng(0).random(1_000_000)
     rankings = fn.Rankings.from_groups(np.ones(1_000_000, np.int64), np.ones(1_000_000, np.uint8), values)
@@ -96,5 +82,5 @@ def private_numba() -> Row:
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    for work in (lines, footers, quartiles, *(() if quick else (private_numba,))):
+    for work in (lines, quartiles, *(() if quick else (private_numba,))):
         yield work()

@@ -304,7 +304,7 @@ def _run_mutant(rng: Random) -> bytes:
     return write_damaged(rng, table)
 
 
-_READERS = "fastndcg.sources.footers:read_footer", "fastndcg.sources.row_groups:_decode"
+_READERS = "fastndcg.sources.parquet:read_footer", "fastndcg.sources.parquet:_finish"
 TARGETS = (
     Target("parquet", _mutant, judge, ".parquet", _READERS),
     Target("parquet_run", _run_mutant, judge_run, ".parquet", _READERS),

@@ -138,7 +138,7 @@ def _divide(opened: Opened, part: float, workers: int) -> list[Share]:
     files, units = _all(opened), list[tuple[int, int, float]]()
     if isinstance(opened, ParquetFiles):
         for file, of_file in enumerate(opened.parts):
-            units += [(file, group, rows) for group, rows in enumerate(of_file.footer.rows) if rows]
+            units += [(file, group, rows) for group, rows in enumerate(of_file.rows) if rows]
     else:
         units = [(file, 0, stamp.size or 1) for file, (_, stamp) in enumerate(files)]
     total, done = sum(size for *_, size in units), 0.0
@@ -173,13 +173,12 @@ def _edges(opened: Opened, columns: Columns, shares: list[Share]) -> list[pa.Arr
     for share in shares:
         for file, _, groups in share.parts:
             part = of_files[file.path]
-            for group in (group for group in groups if part.footer.rows[group]):
-                if part.type_of(query) is None:  # a partition
+            for group in (group for group in groups if part.rows[group]):
+                if query not in part.schema.names:  # a partition
                     value = file.partition[query]
                     ends = None if value is None else (wanted(value), wanted(value))
                 else:
-                    (place,) = part.footer.places_of([query])
-                    found = part.footer.metadata.row_group(group).column(place).statistics
+                    found = part.chunks(query, [group])[0].statistics
                     ends = (found.min, found.max) if found is not None and found.has_min_max else None
                 if ends is None or not isinstance(ends[0], wanted):
                     return None

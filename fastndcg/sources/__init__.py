@@ -8,8 +8,7 @@ paths, opening
            the files of a path, their content, and errors in one line that names a file
 columns    roles of columns: named by the caller, or found by their usual names
 frames     tables of any library, in memory or batch by batch
-parquet, row_groups, footers
-           Parquet files: their columns, row groups and footers
+parquet    Parquet files: their footers, columns and row groups
 csv, json_lines, feather
            the other formats of tables
 trec       judgments and a run to rankings, and their sides, from paths and from memory

@@ -579,7 +579,7 @@ def test_files_are_listed_and_their_footers_read_once(options, tmp_path, monkeyp
     listed, footers_read = [], []
     find_files, read_footer = paths.find_files, parquet.read_footer
     monkeypatch.setattr(paths, "find_files", lambda *given: listed.append(1) or find_files(*given))
-    monkeypatch.setattr(parquet, "read_footer", lambda source: footers_read.append(1) or read_footer(source))
+    monkeypatch.setattr(parquet, "read_footer", lambda file: footers_read.append(1) or read_footer(file))
     result = run("score", tmp_path, *options)
     assert result.exit_code == 0, result.stderr
     assert ("docid" in result.stderr) == ("--convention" in options)
