@@ -37,7 +37,7 @@ def _rows(documents: int, seconds: float) -> Iterator[Row]:
                 grades = random.integers(0, 5, n * each).astype(dtype)
                 rankings = fn.Rankings.from_offsets(np.arange(n + 1) * each, grades, scores, query_ids=ids)
                 calls = {
-                    "digest": lambda rankings=rankings: digests_of(rankings, threads=1),
+                    "digest": lambda rankings=rankings: digests_of(rankings),
                     "nDCG@10": lambda rankings=rankings: fn.evaluate(rankings, "nDCG@10", threads=1),
                 }
                 found = take_turns(calls, seconds=seconds)

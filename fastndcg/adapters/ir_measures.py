@@ -163,7 +163,7 @@ class Evaluator(providers.Evaluator):
             with np.errstate(over="ignore"):
                 given = given._replace(values=given.values.astype(np.float32))
         order: TieOrder = "docid_desc" if kind == "grades" else "docid_asc"
-        return join(judged, given, "zero", order, "refuse", self._threads)
+        return join(judged, given, "zero", order, "refuse")
 
     def _ranked(self, pools: _Pools, run: Any) -> Rankings | None:
         """Rankings of dictionaries without their ids: to look up a document takes half of what it takes to

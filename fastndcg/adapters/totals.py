@@ -74,7 +74,7 @@ class Sums(NamedTuple):
             tuple(Moments.of(*each) for each in counted),
             tuple([each[0]] for each in counted) if values else None,
             tuple(map(scores._mean_sums, rows)) if isinstance(scores, ConventionScores) else None,
-            scores._digests_in(threads=1),
+            scores._digests_in(),
         )
 
     def merge(self, other: Sums) -> Sums:

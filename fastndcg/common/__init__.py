@@ -5,6 +5,7 @@ arrow_types  Arrow arrays of all types brought to the few that are computed with
 later        pyarrow, imported when something of it is first used
 children     processes of this Python that run no modules of the current folder
 exports      results as data frames of other libraries, and as JSON
+hashes       keys of 64 bits for ids
 files        files that appear whole or not at all
 markup       rows of texts as HTML and Markdown
 progress     how far a long call is, in terminals and notebooks

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import Array, Int64, arrow_column, runs_of
 from fastndcg.common.arrow_types import array_of, column_of, combine, plain, whole_ids
+from fastndcg.common.hashes import mix
 from fastndcg.common.table import Table, name_of
 from fastndcg.errors import InputError, InputTypeError, SourceError
 from fastndcg.measures import Judged
 from fastndcg.rankings.oddities import are_ranks, are_swapped
-from fastndcg.scores.signatures import mixed
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
 from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_name, format_of_side
 from fastndcg.sources.frames import is_table
@@ -306,7 +306,7 @@ def _of_queries(pairs: _Pairs, text: str | None) -> Iterator[_Row]:
     judged = np.bincount(side.codes[order], minlength=len(side.queries))
     sums = [judged]
     for salt in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03):
-        hashes = mixed(pairs.document[order].astype(np.uint64) * np.uint64(salt) + mixed(levels[order]))
+        hashes = mix(pairs.document[order].astype(np.uint64) * np.uint64(salt) + mix(~levels[order]))
         total = np.zeros(len(side.queries), np.uint64)
         np.add.at(total, side.codes[order], hashes)
         sums.append(total.view(np.int64))

@@ -2,7 +2,7 @@
 
 flow     scoring, from drivers down to single steps
 vectors  blocks that LLVM does not vectorise by itself, each beside the plain function that defines it
-reading  rows by query, pages of Parquet, ids of documents
+reading  rows by query
 compile  how a function is compiled, kept and chosen
 
 Kernels do not know measures or users' functions. They read tables (`flow.tables.Plan`): the gain of each

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastndcg.common.arrays import Array, Int64, arrow_column, read_only
 from fastndcg.common.arrow_types import (
@@ -17,7 +17,6 @@ from fastndcg.common.arrow_types import (
     decode,
     has_offsets,
     is_number,
-    is_text,
     whole_ids,
     with_long_offsets,
 )
@@ -26,11 +25,6 @@ from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels.compile import worlds
 
 _TABLE = 1 << 16  # ids for which a table always has room
-# of the hashes of ids: nobody can make ids that all have one hash, and nothing that is returned depends on it
-SECRET = np.uint64(int.from_bytes(os.urandom(8))), np.uint64(int.from_bytes(os.urandom(8)) | 1)
-# in a secret order
-_BYTES = np.argsort(np.frombuffer(os.urandom(1024), np.uint32)).astype(np.uint8).tobytes()
-_FEW = 1 << 10  # ids that may all have one hash: comparing each with each takes less than a millisecond
 
 
 @dataclass(frozen=True)
@@ -126,96 +120,32 @@ def _entries(ids: pa.Array, rows: Int64) -> pa.Array:
 class Numbers(NamedTuple):
     """Distinct ids, numbered in order of first appearance."""
 
-    codes: Array  # the number of each row's id
+    codes: npt.NDArray[np.int32]  # the number of each row's id
     first_rows: Int64  # of each number
     counts: Int64  # rows of each number
 
 
 def numbers_of(ids: pa.Array) -> Numbers:
-    of_text = is_text(ids.type)
-    is_coded = pa.types.is_dictionary(ids.type)
-    name, n_values = "codes_of_texts" if of_text else "codes_of_numbers", 0
-    values: tuple[Any, ...] = ()
-    if is_coded or pa.types.is_integer(ids.type):
-        indices = _run_codes(ids)
-        lowest, highest = (
-            (0, len(ids.dictionary) - 1) if is_coded else (int(indices.min()), int(indices.max()))
-        )
-        if highest - lowest < 2 * len(ids) + _TABLE and highest < 2**63:
-            # a table with an entry for each possible id took 2 ns a row, hashing 6 to 24; an empty dictionary
-            # has one, too
-            name, n_values = "codes_by_first_appearance", max(1, highest - lowest + 1)
-            indices = indices.astype(np.int64, copy=False) - lowest if lowest else indices
-        if indices.dtype != np.int32 or not n_values:  # a kernel is compiled for each dtype
-            indices = indices.astype(np.int64, copy=False)
-        values = (read_only(indices),) if n_values else (read_only(indices), SECRET)
-    elif of_text:
-        values = *text_of(ids), SECRET
-    if not values or len(ids) >= 2**31:
-        return _numbers_by_arrow(ids)
-    codes, (first_rows, counts) = np.empty(len(ids), np.int32), np.empty((2, 0), np.int64)
-    table = np.empty(0, np.int32) if n_values else np.empty((0, 2), np.int64)
-    arguments = (*values, table, codes, first_rows, counts)
-    number = worlds.compiled_driver(f"reading.rows.{name}", len(ids), arguments)
-    if number is None:
-        return _numbers_by_arrow(ids)
-    room = n_values or _TABLE
-    while True:
-        table = np.full(room, -1, np.int32) if n_values else np.zeros((2 * room, 2), np.int64)
-        first_rows, counts = np.empty((2, room), np.int64)
-        found = number(*values, table, codes, first_rows, counts)
-        if found >= 0:
+    if pa.types.is_dictionary(ids.type) or pa.types.is_integer(ids.type):
+        values = _run_codes(ids)
+        values = values.view(np.int64) if values.dtype == np.uint64 else values
+        lowest, highest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+        ids, n_values = column_of(values), highest - lowest + 1
+        if n_values < 2 * len(values) + _TABLE and len(values) < 2**31:
+            # a table with an entry for each possible id took 4 ns a row, Arrow's hash table 25
+            values = read_only(values.astype(np.int64, copy=False) - lowest if lowest else values)
+            if values.dtype != np.int32:  # a kernel is compiled for each dtype
+                values = read_only(values.astype(np.int64, copy=False))
+            codes, table = np.empty(len(values), np.int32), np.full(n_values, -1, np.int32)
+            first_rows, counts = np.empty((2, n_values), np.int64)
+            arguments = values, table, codes, first_rows, counts
+            found = worlds.run("reading.rows.codes_by_first_appearance", len(values), *arguments)
             return Numbers(codes, first_rows[:found], counts[:found])
-        room *= 4
-
-
-def text_of(texts: pa.Array) -> tuple[Int64, Array]:
-    """Return the offsets and the bytes of an array of strings or binary values."""
-    is_large = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
-    width, (_, starts, data) = 8 if is_large else 4, texts.buffers()
-    if not len(texts):
-        return read_only(np.zeros(1, np.int64)), read_only(np.empty(0, np.uint8))
-    offsets = np.frombuffer(starts, f"i{width}", len(texts) + 1, texts.offset * width)
-    held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return read_only(offsets.astype(np.int64, copy=False)), read_only(held)
-
-
-def _numbers_by_arrow(ids: pa.Array) -> Numbers:
-    encoded = _disguised(ids).dictionary_encode()
+    encoded = ids.dictionary_encode()
     codes = array_of(encoded.indices)
-    first_rows = np.empty(len(encoded.dictionary), np.int64)
-    first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # reversed, so that the first row is assigned last
+    # of values in order of first appearance, the first row of each is where the highest code so far rises
+    first_rows = np.searchsorted(np.maximum.accumulate(codes), np.arange(len(encoded.dictionary)))
     return Numbers(codes, first_rows, np.bincount(codes, minlength=len(first_rows)))
-
-
-def encode(ids: pa.Array) -> pa.DictionaryArray:
-    """The same as `ids.dictionary_encode()`, in linear time for ids that were made to have one hash, too."""
-    if len(ids) < _FEW or ids.null_count:
-        return ids.dictionary_encode()
-    codes, first_rows, _ = _numbers_by_arrow(ids)
-    return pa.DictionaryArray.from_arrays(column_of(codes), ids.take(column_of(first_rows)))
-
-
-def _disguised(ids: pa.Array) -> pa.Array:
-    """Values that are equal where ids are: Arrow's hashes have no secret, and anybody can invert them."""
-    kind = ids.type
-    if pa.types.is_dictionary(kind):
-        return ids.indices
-    if len(ids) < _FEW:
-        return ids
-    if pa.types.is_temporal(kind):
-        ids, kind = ids.view(f"int{kind.bit_width}"), pa.int64()
-    if pa.types.is_integer(kind) and (numbers := array_of(ids)).itemsize >= 4:
-        start, factor = (part.astype(f"u{numbers.itemsize}") for part in SECRET)
-        changed = numbers.view(start.dtype) ^ start
-        changed *= factor
-        return column_of(changed)
-    if has_offsets(kind):
-        offsets, data = text_of(ids)
-        first, last = int(offsets[0]), int(offsets[-1])
-        parts = pa.py_buffer(offsets - first), pa.py_buffer(data[first:last].tobytes().translate(_BYTES))
-        return pa.Array.from_buffers(pa.large_binary(), len(ids), [None, *parts])
-    return ids
 
 
 def _plain_ids(query_ids: Any) -> pa.Array:
@@ -236,7 +166,7 @@ def _plain_ids(query_ids: Any) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = combine(column)
         values = column.dictionary
-        if len(_numbers_by_arrow(values).counts) != len(values):
+        if len(values.unique()) != len(values):
             return _plain_ids(values.take(column.indices))
         return pa.DictionaryArray.from_arrays(column.indices, values)
     return combine(with_long_offsets(column))

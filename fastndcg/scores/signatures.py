@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg._version import __version__
-from fastndcg.common.arrays import read_only
-from fastndcg.common.arrow_types import array_of, decode
+from fastndcg.common.arrow_types import combine, decode
 from fastndcg.common.exports import AsFrame
+from fastndcg.common.hashes import UInt64, keys_of, mix
 from fastndcg.common.later import pa
-from fastndcg.common.threads import in_threads, processors
-from fastndcg.kernels.compile import worlds
-from fastndcg.measures.accepted import show_value
+from fastndcg.measures.accepted import Function, show_value
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
@@ -48,7 +45,8 @@ class Signed(AsFrame):
         """One line that says exactly how the number of a measure was made, to be quoted beside it.
 
         It has the measure with all parameters; the convention; how unjudged documents were treated; whether
-        means are weighted; the number and a digest of the queries, and of their judgments; and the version.
+        means are weighted; the number and a digest of the queries, and of their judgments; and the version. A
+        gain that is a function has a digest of the gains of the grades that occur.
         `judgments` says whether the ideal was that of a "pool" of all judged documents or of the "returned"
         ones. Its digest is of the number of documents of each grade of each query, not of their ids. Digests
         depend neither on the order of rows, nor on threads, nor on whether a stream was read. A stream is
@@ -59,7 +57,7 @@ class Signed(AsFrame):
         --------
         >>> from fastndcg import Rankings, evaluate
         >>> print(evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), "RR@10").signature("RR@10"))
-        RR@10|rel:1|...|convention:none|...|queries:2:55b9c24e3bf46211|judgments:returned:5:...|version:...
+        RR@10|rel:1|...|convention:none|...|queries:2:27c000b0123e32ae|judgments:returned:5:...|version:...
         """
         return self._signature_at(self.measures.index(self._find(measure)))
 
@@ -88,15 +86,21 @@ class Signed(AsFrame):
     @cached_property
     def _digests(self) -> Digests:
         if self._stream is not None:
-            parts = map(digests_of, self._stream)
+            parts = (digests_of(part, None, self._functions) for part in self._stream)
             return sum(parts, digests_of(self._stream._nothing()))
         return self._digests_in()
 
-    def _digests_in(self, threads: int | None = None) -> Digests:
+    @property
+    def _functions(self) -> set[Function]:
+        """The gains that are functions."""
+        gains = {each.params.get("gain") for each in getattr(self, "resolved", self.measures)}
+        return {gain for gain in gains if isinstance(gain, Function)}
+
+    def _digests_in(self) -> Digests:
         if self._rankings is None:
             ids = self.queries[0]
             return Digests("unknown", False, len(ids), _sum(hashes_of_ids(ids)))
-        return digests_of(self._rankings, getattr(self._source, "rows", None), threads)
+        return digests_of(self._rankings, getattr(self._source, "rows", None), self._functions)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_stream"}
@@ -114,6 +118,8 @@ class Signed(AsFrame):
 def signature_of(measure: Measure, found: Digests, convention: str | None, *, weighted: bool) -> str:
     """The line of a measure, with all parameters that a convention has for it."""
     fields: dict[str, object] = dict(measure.params)
+    if (gain := str(fields.get("gain"))) in found.gains:  # elsewhere another function may have its name
+        fields["gain"] = f"{gain} {found.gains[gain]:016x}"
     treated = "not relevant" if found.knows_unjudged else "none known"
     if measure.params.get("judged_only"):
         treated = "removed"
@@ -160,13 +166,9 @@ def stored_signatures(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-UInt64 = npt.NDArray[np.uint64]
-
-_BLOCK = 1 << 14  # queries that are hashed together
-_SHARE = 1 << 18  # documents that are worth a thread
-_LONG = 10**18  # numbers from here on are hashed as texts
-_HALF = 1 << 31
-_ALL_JUDGED = read_only(np.empty(0, np.bool_))
+_BLOCK = 1 << 14  # queries that are hashed together, so that their documents stay in a cache
+_ALL = (1 << 64) - 1
+_ADDED = np.uint64(0x9E3779B97F4A7C15)  # so that no hash of a grade is 0
 
 
 class Digests(NamedTuple):
@@ -184,11 +186,18 @@ class Digests(NamedTuple):
     queries: int
     n_judgments: int = 0
     judgments: int = 0
+    gains: dict[str, int] = {}  # noqa: RUF012 - of functions and the grades that occur; never changed
 
     def __add__(self, other: Digests) -> Digests:  # type: ignore[override]
-        sums = (one + another & _ALL for one, another in zip(self[2:], other[2:], strict=True))
+        n, queries, judged, judgments = (
+            one + another & _ALL for one, another in zip(self[2:6], other[2:6], strict=True)
+        )
+        names = self.gains | other.gains
+        gains = {name: self.gains.get(name, 0) + other.gains.get(name, 0) & _ALL for name in names}
         same = self if self.n_queries else other
-        return Digests(same.kind, self.knows_unjudged or other.knows_unjudged, *sums)
+        return Digests(
+            same.kind, self.knows_unjudged or other.knows_unjudged, n, queries, judged, judgments, gains
+        )
 
     def of_queries(self) -> str:
         return f"{self.n_queries}:{self.queries:016x}"
@@ -199,92 +208,59 @@ class Digests(NamedTuple):
         )
 
 
-_ALL = (1 << 64) - 1
-
-
 def digests_of(
-    rankings: Any, chosen: npt.NDArray[np.bool_] | None = None, threads: int | None = None
+    rankings: Any, chosen: npt.NDArray[np.bool_] | None = None, functions: Iterable[Function] = ()
 ) -> Digests:
-    """Digests of the ids of all or `chosen` queries, and of how many documents of each grade each query has.
+    """Digests of the ids of all or `chosen` queries, and of how many documents of each grade each query has;
+    and of the gains of these grades by functions.
 
     Neither the order of rows and queries, nor the types of ids and grades change them. Of judgments the ids
     of documents are not looked at: systems that return documents in other orders, or other ones of a pool,
     are computed of the same judgments.
     """
-    if rankings.judged is not None:
-        kind, offsets, grades, counts = "pool", rankings.judged.offsets, rankings.judged.relevance, None
-    else:
-        kind, offsets, grades, counts = "returned", rankings.offsets, rankings.relevance, rankings.is_judged
-    column, codes = decode(rankings.query_ids), read_only(_codes_of(grades, rankings._grades))
-    knows, n_docs = rankings.is_judged is not None, int(offsets[-1] - offsets[0])
-
-    def of_block(first: int) -> Digests:  # few enough that their hashes stay in a cache
-        part = slice(first, first + _BLOCK)
-        ids, ends = hashes_of_ids(column[part], job=len(column)), offsets[first : first + _BLOCK + 1]
-        hashes, is_judged = ids.copy(), _ALL_JUDGED if counts is None else counts
-        size = float(ends[-1] - ends[0])
-        worlds.run("reading.digests.hash_judgments", size, ends, codes, is_judged, hashes, job=float(n_docs))
-        if chosen is None and counts is None:
-            return Digests(kind, knows, len(ids), _sum(ids), int(size), _sum(hashes))
-        own = slice(int(ends[0]), int(ends[-1]))
-        judged = np.ones(own.stop - own.start, np.int64) if counts is None else counts[own]
-        counted = np.diff(np.append(0, np.cumsum(judged))[ends - ends[0]])
-        some = slice(None) if chosen is None else chosen[part]
-        ids, hashes, counted = ids[some], hashes[some], counted[some]
-        return Digests(kind, knows, len(ids), _sum(ids), int(counted.sum()), _sum(hashes))
-
-    blocks = range(0, len(column), _BLOCK)
-    shares = max(1, min(threads or processors(), len(blocks), n_docs // _SHARE))
-    found = in_threads(lambda share: list(map(of_block, blocks[share::shares])), range(shares))
-    return sum(chain.from_iterable(found), Digests(kind, knows, 0, 0))
+    knows = rankings.is_judged is not None
+    kind, of, is_judged = "pool", rankings.judged, None
+    if of is None:
+        kind, of, is_judged = "returned", rankings, rankings.is_judged
+    offsets, grades = of.offsets, of.relevance
+    ids, found = hashes_of_ids(rankings.query_ids), Digests(kind, knows, 0, 0)
+    for first in range(0, len(ids), _BLOCK):
+        own, ends = ids[first : first + _BLOCK], offsets[first : first + _BLOCK + 1]
+        some = np.ones(len(own), np.bool_) if chosen is None else chosen[first : first + _BLOCK]
+        rows = slice(int(ends[0]), int(ends[-1]))
+        counts = np.repeat(some, np.diff(ends))
+        counts = counts if is_judged is None else counts & is_judged[rows]
+        of_grades = np.where(counts, _hashes_of_numbers(grades[rows]), np.uint64(0))
+        sums = np.diff(np.append(np.uint64(0), np.cumsum(of_grades))[ends - ends[0]])
+        gains = {str(each): _digest_of_gains(each, grades[rows][counts]) for each in functions}
+        hashes = mix(own ^ sums)[some]
+        found += Digests(
+            kind, knows, int(some.sum()), _sum(own[some]), int(counts.sum()), _sum(hashes), gains
+        )
+    return found
 
 
-def hashes_of_ids(column: Any, job: int = 0) -> UInt64:
+def _digest_of_gains(function: Function, grades: npt.NDArray[Any]) -> int:
+    """A sum of hashes of each grade with its gain."""
+    levels, counts = np.unique(grades, return_counts=True)
+    gains = np.array([float(function.call(level)) for level in levels.tolist()], np.float64)
+    return _sum(mix(_hashes_of_numbers(levels) + _hashes_of_numbers(gains)) * counts.astype(np.uint64))
+
+
+def hashes_of_ids(column: Any) -> UInt64:
     """A hash of each value as text, so that the number 7 and the text "7" have the same."""
-    column = decode(column)
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    found = [_hashes_of_chunk(chunk, job) for chunk in chunks]
-    return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, np.uint64), *found])
-
-
-def _hashes_of_chunk(ids: Any, job: int) -> UInt64:
-    hashes = np.empty(len(ids), np.uint64)
-    if pa.types.is_integer(ids.type) and not ids.null_count:
-        numbers = array_of(ids)
-        if not len(ids) or (numbers.max() < _LONG and (numbers.dtype.kind == "u" or numbers.min() > -_LONG)):
-            worlds.run("reading.digests.hash_numbers", len(ids), numbers, hashes, job=job)
-            return hashes
+    ids = combine(decode(column))
     try:
         texts = ids.cast(pa.large_string())
     except pa.ArrowException:  # a type that Arrow has no texts for
         texts = pa.array(list(map(str, ids.to_pylist())), pa.large_string())
-    texts = texts.fill_null("\0")
-    _, ends, data = texts.buffers()
-    offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(ids) + 1]
-    text = np.frombuffer(b"" if data is None else data, np.uint8)
-    worlds.run("reading.digests.hash_texts", len(ids), offsets, text, hashes, job=job)
-    return hashes
+    return mix(keys_of(texts.fill_null("\0")) + _ADDED)
 
 
-def _codes_of(grades: npt.NDArray[Any], known: Any) -> npt.NDArray[Any]:
-    """Numbers whose 32 bits as an integer tell grades apart, whatever their type: small whole grades
-    themselves; of others all bits, folded.
-    """
-    if known.whole and known.lowest >= -_HALF and known.highest < _HALF:
-        return grades
-    with np.errstate(invalid="ignore"):
-        whole = grades.astype(np.int32)
-    bits = grades.astype(np.float64).view(np.uint64)
-    return np.where(whole == grades, whole, (bits ^ (bits >> np.uint64(29))).astype(np.uint32).view(np.int32))
+def _hashes_of_numbers(numbers: npt.NDArray[Any]) -> UInt64:
+    """A hash of each number by its value, whatever its type."""
+    return mix((numbers.astype(np.float64) + 0.0).view(np.uint64) + _ADDED)
 
 
 def _sum(values: UInt64) -> int:
     return int(values.sum(dtype=np.uint64))
-
-
-def mixed(values: UInt64) -> UInt64:
-    """The finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
-    mixed = values + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))

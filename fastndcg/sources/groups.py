@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of, column_of, combine, has_wide_codes, is_binary, is_list
+from fastndcg.common.arrow_types import array_of, column_of, combine, has_wide_codes, is_list
+from fastndcg.common.hashes import UInt64, keys_of, mix
 from fastndcg.errors import InputError, SourceError
-from fastndcg.kernels.reading.ids import _FIRST_BYTES
-from fastndcg.rankings.grouping import SECRET, runs_of, text_of
+from fastndcg.rankings.grouping import runs_of
 from fastndcg.sources.arrow import grouped_rows, several_rows_of_lists
 from fastndcg.sources.opened import ANEW
 from fastndcg.sources.opening import naming
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 
     from fastndcg.common.arrays import Int64
     from fastndcg.sources.opened import Opened
-UInt64 = npt.NDArray[np.uint64]
 
 _ORDERED = (pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)
 _LONG = 1 << 16
-_NO_SECRET = np.uint64(0)  # of parts, whose order a user may see
 
 
 class Groups:
@@ -81,9 +79,9 @@ class Groups:
                 for _, before in tables if first_row else ():
                     if len(before):
                         earlier = grouped_rows(before, opened.columns).query_ids
-                        self._seen.add(keys_of(earlier[int(earlier[0] == last) :], SECRET[0]))
+                        self._seen.add(keys_of(earlier[int(earlier[0] == last) :]))
                         last = earlier[-1]
-        repeated = [] if self._seen is None else self._seen.add(keys_of(new, SECRET[0])).tolist()
+        repeated = [] if self._seen is None else self._seen.add(keys_of(new)).tolist()
         for place in (each + continues for each in repeated):
             row = first_row + int(offsets[place])
             if self._is_certain and not opened.is_stream:
@@ -298,9 +296,6 @@ def _starts(parts: npt.NDArray[Any], n_parts: int) -> Int64:
     return np.append(0, np.cumsum(np.bincount(parts, minlength=n_parts)))
 
 
-# ---- keys ----
-
-
 def parts_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
     """The part of each row."""
     if pa.types.is_run_end_encoded(ids.type):
@@ -312,43 +307,3 @@ def parts_of(ids: pa.Array, n_parts: int) -> npt.NDArray[Any]:
     parts = mix(keys_of(ids)) % np.uint64(n_parts)
     # NumPy sorts 16 bits by counting, in linear time
     return parts.astype(np.uint16 if n_parts <= 1 << 16 else np.int64)
-
-
-def keys_of(ids: pa.Array, secret: np.uint64 = _NO_SECRET) -> UInt64:
-    """A key of 64 bits for each id: the integer itself, or a hash of the text, which depends on a secret.
-
-    >>> keys_of(pa.array(["a", "b", "a"]))[[0, 2]] == keys_of(pa.array(["a"]))
-    array([ True,  True])
-    """
-    kind = ids.type
-    if pa.types.is_dictionary(kind):
-        keys: UInt64 = keys_of(ids.dictionary, secret)[array_of(ids.indices)]
-        return keys
-    if pa.types.is_integer(kind):
-        numbers = array_of(ids)
-        wide: npt.NDArray[Any] = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64)
-        return wide.view(np.uint64)
-    if pa.types.is_temporal(kind):
-        ids = ids.cast(pa.int32()) if kind.bit_width == 32 else ids
-        return keys_of(ids.cast(pa.int64()))
-    ids = ids if is_binary(kind) or pa.types.is_fixed_size_binary(kind) else ids.cast(pa.large_string())
-    # hashed eight bytes of all texts at a time
-    offsets, data = text_of(ids.cast(pa.large_binary()))
-    padded = np.concatenate([data[offsets[0] : offsets[-1]], np.zeros(8, np.uint8)])
-    words = np.ndarray(len(padded) - 7, np.dtype("<u8"), padded.data, strides=(1,))
-    starts, left = offsets[:-1] - offsets[0], np.diff(offsets)
-    hashes = mix(left.astype(np.uint64) ^ secret)
-    rows = np.arange(len(ids))
-    while len(rows := rows[left[rows] > 0]):
-        word = words[starts[rows]] & _FIRST_BYTES[np.minimum(left[rows], 8)]
-        hashes[rows] = mix(hashes[rows] ^ word) + np.uint64(0x9E3779B97F4A7C15)
-        starts[rows] += 8
-        left[rows] -= 8
-    return hashes
-
-
-def mix(values: UInt64) -> UInt64:
-    """Hash each number, so that each bit depends on all bits (the finaliser of SplitMix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

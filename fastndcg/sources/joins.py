@@ -1,45 +1,33 @@
-"""The join of two sides by query and document: ids as kernels take them, and whether these meet."""
+"""The join of two sides by query and document, and whether their ids meet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrays import Array, falling_keys, offsets_of, read_only, runs_of
+from fastndcg.common.arrays import Array, Flags, Int64, falling_keys, offsets_of, read_only
 from fastndcg.common.arrow_types import array_of, column_of
-from fastndcg.common.threads import in_threads, processors
+from fastndcg.common.hashes import keys_of
 from fastndcg.errors import InputError, count_of, warn
 from fastndcg.kernels.compile import worlds
 from fastndcg.rankings.blame import shown
-from fastndcg.rankings.grouping import SECRET, text_of
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.sides import Side, check_values, name_of, plain_ids, rows_of
+from fastndcg.sources.sides import Side, check_values, name_of, plain_ids
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.reading.ids import Ids
     from fastndcg.typing import Missing, NaN, TieOrder
 
-_SIGN = np.uint64(1 << 63)  # moves signed keys to unsigned ones of the same order
-_PART = 250_000  # rows for which another thread is worth while
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, and far from any small multiple of 2**64
 # share of queries with a judged document below which ids are probably written differently
 _LEAST_FOUND = 0.01
 _SAMPLE = 3  # ids that a message names
 
 
 def join(
-    qrels: Side,
-    run: Side,
-    missing: Missing,
-    ties: TieOrder,
-    nan: NaN,
-    threads: int | None = None,
-    *,
-    must_meet: bool = False,
+    qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, *, must_meet: bool = False
 ) -> Rankings:
     """Rankings of the queries of `qrels`, with the grade of each document of `run`.
 
@@ -49,60 +37,37 @@ def join(
     import pyarrow.compute as pc
 
     check_values(qrels, "grade")
-    run, meeting = with_nan(run, nan), Meeting(qrels, run.name, missing)
-    judged_queries, run_queries = alike(qrels.queries, run.queries)
-    codes = array_of(pc.index_in(run_queries, judged_queries), len(judged_queries)).astype(np.int64)
-    returned = meeting.add_queries(run, codes)
-    meeting.check_queries()
-    if missing == "skip":
-        qrels, new = _of_queries(qrels, returned)
-        codes = new[codes]
-    rankings = join_rows(qrels, run, codes[run.codes], ties, threads)
-    if must_meet:
-        meeting.add_documents(qrels, rankings)
-        meeting.check_documents()
-    return rankings
-
-
-def with_nan(run: Side, nan: NaN) -> Side:
-    """A run with NaN as the lowest score. Raises where it is refused."""
     if nan == "last" and run.values.dtype.kind == "f":
         run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
     check_values(run, "score")
-    return run
+    judged_queries, run_queries = alike(qrels.queries, run.queries)
+    codes = array_of(pc.index_in(run_queries, judged_queries), len(judged_queries)).astype(np.int64)
+    returned = _common_queries(qrels, run, codes, missing)
+    if missing == "skip":
+        qrels, new = _of_queries(qrels, returned)
+        codes = new[codes]
+    rankings = _join_rows(qrels, run, codes[run.codes], ties)
+    if must_meet:
+        _check_documents(qrels, run.name, rankings)
+    return rankings
 
 
-def join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder, threads: int | None) -> Rankings:
+def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> Rankings:
     """Rankings of the queries of `qrels`; `run_codes` says for each row of `run` which one it is of."""
+    n = len(qrels.queries)
     judged_docs, run_docs = alike(qrels.docs, run.docs)
-    judged_offsets, judged_rows = group(qrels.codes, len(qrels.queries))
-    values = qrels.values
-    if not ascends(judged_rows):
-        # one look at each id in random order; the join would take several
-        judged_docs, values = judged_docs.take(column_of(judged_rows)), values[judged_rows]
-    offsets, rows = group(run_codes, len(qrels.queries))
-    judged_ids, run_ids = digest(judged_docs, threads), digest(run_docs, threads)
-    found, judged_places = np.empty(len(run.values), np.int64), np.arange(len(judged_rows))
-
-    def join_part(part: slice) -> tuple[int, int, int]:
-        judged, returned = judged_offsets[part], offsets[part]
-        arguments = judged, judged_places, judged_ids, returned, rows, run_ids, found
-        size = returned[-1] - returned[0]
-        return worlds.run("reading.joining.join_documents", size, *arguments, job=len(rows))  # type: ignore[no-any-return]
-
-    for twice, first, second in each_part(join_part, judged_offsets + offsets, threads):
-        if twice == 1:
-            raise _duplicate(qrels, int(judged_rows[first]), int(judged_rows[second]))
-        if twice:
-            raise _duplicate(run, first, second)
-    # after the join, which looks at the rows as they stand: in order of their scores it took twice as long
+    found, twice = _judged_rows(qrels.codes.astype(np.int64, copy=False), judged_docs, run_codes, run_docs, n)
+    _refuse_twins(qrels, run, twice, _twin_in(run_codes, run_docs, n))
+    judged_offsets, judged_rows = group(qrels.codes, n)
+    offsets, rows = group(run_codes, n)
     if ties != "input":
-        rows = _by_falling_score(run.values, offsets, rows, run_ids, ties, threads)
+        rows = _by_falling_score(run, run_codes, rows, run_docs, ties)
     in_place = len(rows) == len(run.values) and ascends(rows)
     if not in_place:
         found = found[rows]
 
-    pool_kept = values[: len(judged_rows)] >= 0
+    values, pool = qrels.values, qrels.values[judged_rows]
+    pool_kept = pool >= 0
     pool_offsets = offsets_of(pool_kept, judged_offsets)
     is_judged = found >= 0
     relevance = np.append(values, values.dtype.type(0))[found]  # of what is not found the last one
@@ -110,14 +75,14 @@ def join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder, threads:
     intents: dict[str, Any] = {}
     if qrels.intents is not None:
         intents = {
-            "intents": qrels.intents.take(np.append(judged_rows, -1)[found]),
+            "intents": qrels.intents.take(found),
             "judged_intents": qrels.intents.take(judged_rows[pool_kept]),
         }
     return Rankings._from_offsets(
         offsets,
         relevance,
         run.values if in_place else run.values[rows],
-        judged=(pool_offsets, values[: len(judged_rows)][pool_kept]),
+        judged=(pool_offsets, pool[pool_kept]),
         is_judged=is_judged,
         query_ids=qrels.queries,
         queries=qrels.kept,
@@ -128,6 +93,73 @@ def join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder, threads:
         _first_row=None,
         doc_ids=run.docs if in_place else run.docs.take(column_of(rows)),
     )
+
+
+Twin = tuple[int, int, int]  # a query, and two rows that are the same document of it, in order
+
+
+def _judged_rows(
+    judged_codes: Array, judged_docs: pa.Array, run_codes: Array, run_docs: pa.Array, n: int
+) -> tuple[Int64, Twin | None]:
+    """The judged row of each row of the run, or -1; and the first judged document that is there twice.
+
+    Rows of codes from `n` on are of no query.
+    """
+    import pyarrow.compute as pc
+
+    coded = judged_docs.dictionary_encode()
+    width = len(coded.dictionary) + 1
+    keys = judged_codes * width + array_of(coded.indices)
+    order = np.argsort(keys, kind="stable") if (keys[1:] < keys[:-1]).any() else np.arange(len(keys))
+    keys = keys[order]
+    twin = _first_twin(judged_codes, order, keys[1:] == keys[:-1], n)
+    # most documents of a run are judged for no query, and this table is small
+    places = array_of(pc.index_in(run_docs, coded.dictionary), width - 1)
+    rows = np.flatnonzero((places < width - 1) & (run_codes < n))
+    wanted = run_codes[rows] * width + places[rows]
+    at = np.searchsorted(keys, wanted)
+    meets = np.append(keys, -1)[at] == wanted
+    found = np.full(len(run_codes), -1)
+    found[rows[meets]] = order[at[meets]]
+    return found, twin
+
+
+def _twin_in(codes: Array, docs: pa.Array, n: int) -> Twin | None:
+    """The first document of a run that is there twice: hashes suggest it, and the ids say it."""
+    import pyarrow.compute as pc
+
+    hashes = keys_of(docs) + codes.view(np.uint64) * _FACTOR
+    ordered = np.sort(hashes[codes < n])
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(repeated):
+        return None
+    rows = np.flatnonzero(array_of(pc.is_in(column_of(hashes), column_of(repeated))) & (codes < n))
+    coded = docs.take(column_of(rows)).dictionary_encode()
+    keys = codes[rows] * len(coded.dictionary) + array_of(coded.indices)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    return _first_twin(codes, rows[order], keys[1:] == keys[:-1], n)
+
+
+def _first_twin(codes: Array, order: Int64, is_again: Flags, n: int) -> Twin | None:
+    """The twin that comes first: of the first query, then the one whose second row is the first.
+
+    `order` has equal documents side by side, each with its rows in order; `is_again` says which are as the
+    one before.
+    """
+    again = np.flatnonzero(is_again & (codes[order[1:]] < n))
+    if not len(again):
+        return None
+    first = again[np.lexsort((order[again + 1], codes[order[again]]))[0]]
+    return int(codes[order[first]]), int(order[first]), int(order[first + 1])
+
+
+def _refuse_twins(qrels: Side, run: Side, judged: Twin | None, returned: Twin | None) -> None:
+    """Raise for a document that is there twice: that of the first query, judgments before the run."""
+    if judged is not None and (returned is None or judged[0] <= returned[0]):
+        raise _duplicate(qrels, *judged[1:])
+    if returned is not None:
+        raise _duplicate(run, *returned[1:])
 
 
 def _of_queries(qrels: Side, queries: Array) -> tuple[Side, Array]:
@@ -144,44 +176,27 @@ def _of_queries(qrels: Side, queries: Array) -> tuple[Side, Array]:
     return chosen, codes
 
 
-class Parts:
-    """Judgments, of which parts of a run are joined with those of their queries."""
-
-    def __init__(self, qrels: Side) -> None:
-        check_values(qrels, "grade")
-        self._offsets, rows = group(qrels.codes, len(qrels.queries))
-        self._whole = qrels if ascends(rows) else rows_of(qrels, rows)
-        # of a million judged queries, Arrow's table of them, anew for each part, took half of the time
-        self._code_of = {
-            each: code for code, each in enumerate(_as_bytes(plain_ids(qrels.queries)).to_pylist())
-        }
-
-    def codes(self, run: Side) -> Array:
-        """Which judged query each query of `run` is; their number for one that they lack."""
-        code_of, none = self._code_of.get, len(self._code_of)
-        queries = _as_bytes(plain_ids(run.queries)).to_pylist()
-        return np.fromiter((code_of(each, none) for each in queries), np.int64, len(queries))
-
-    def of(self, queries: Array) -> tuple[Side, Array]:
-        """Judgments of these queries, which ascend, and the code of each query among them."""
-        starts = self._offsets[queries]
-        rows = runs_of(starts, self._offsets[queries + 1] - starts)
-        return _of_queries(rows_of(self._whole, rows), queries)
-
-
-def _by_falling_score(
-    values: Array, offsets: Array, rows: Array, ids: Ids, ties: TieOrder, threads: int | None
-) -> Array:
+def _by_falling_score(run: Side, codes: Array, rows: Array, docs: pa.Array, ties: TieOrder) -> Array:
     """Rows of each query in order of falling score; those of equal score by their documents' ids."""
-    keys, ordered = falling_keys(values).view(np.uint64) ^ _SIGN, np.empty(len(rows), np.int64)
+    import pyarrow.compute as pc
 
-    def order_part(part: slice) -> None:
-        arguments = offsets[part], rows, keys, ids, ties == "docid_asc", ordered
-        size = arguments[0][-1] - arguments[0][0]
-        worlds.run("reading.joining.order_documents", size, *arguments, job=len(rows))
-
-    each_part(order_part, offsets, threads)
-    return ordered
+    values, queries = run.values[rows], codes[rows]
+    if ((queries[1:] == queries[:-1]) & (values[1:] > values[:-1])).any():
+        # equal ones in any order, which took a third of the time of a stable sort
+        order = np.argsort(falling_keys(values))
+        order = order[group(queries[order], int(queries[-1]) + 1)[1]]
+        rows, values, queries = rows[order], values[order], queries[order]
+    is_equal = np.append(False, (queries[1:] == queries[:-1]) & (values[1:] == values[:-1]))
+    tied = np.flatnonzero(is_equal | np.append(is_equal[1:], False))
+    if len(tied):
+        # Arrow sorts each group of ties by itself: by the places of all ids it took six times as long
+        groups, ids = np.cumsum(~is_equal[tied]), docs.take(column_of(rows[tied]))
+        by_id = "ascending" if ties == "docid_asc" else "descending"
+        batch = pa.record_batch([column_of(groups), ids], ["group", "id"])
+        order = pc.sort_indices(batch, sort_keys=[("group", "ascending"), ("id", by_id)])
+        rows = rows.copy()
+        rows[tied] = rows[tied[array_of(order)]]
+    return rows
 
 
 def _duplicate(side: Side, first: int, second: int) -> InputError:
@@ -225,124 +240,66 @@ def ascends(rows: Array) -> bool:
     return not len(rows) or bool(rows[0] == 0 and rows[-1] == len(rows) - 1 and (rows[1:] > rows[:-1]).all())
 
 
-# ---- ids ----
-
-
-def digest(ids: pa.Array, threads: int | None) -> Ids:
-    from fastndcg.kernels.reading.ids import Ids
-    from fastndcg.kernels.reading.joining import hashes_of_numbers
-
-    if pa.types.is_integer(ids.type):
-        numbers = array_of(ids)
-        leading = (numbers ^ _SIGN).view(np.int64) if numbers.dtype == np.uint64 else numbers.view()
-        return Ids(
-            hashes_of_numbers(leading, SECRET),
-            np.array(leading),
-            read_only(np.empty(0, np.int64)),
-            read_only(np.empty(0, np.uint8)),
-        )
-    offsets, data = text_of(ids)
-    hashes, leading = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-
-    def digest_part(part: slice) -> None:
-        ends = offsets[part]
-        arguments = ends, data, SECRET, hashes[part][: len(ends) - 1], leading[part][: len(ends) - 1]
-        worlds.run("reading.joining.digest_ids", len(ends) - 1, *arguments, job=len(ids))
-
-    each_part(digest_part, np.arange(len(ids) + 1), threads)
-    return Ids(hashes, leading, offsets, data)
-
-
-def each_part(kernel: Callable[[slice], Any], offsets: Array, threads: int | None) -> list[Any]:
-    """Results of a kernel for parts of about equal size, in threads; `offsets[part]` are those of a part."""
-    rows = int(offsets[-1])
-    n_parts = max(1, min(threads or processors(), rows // _PART))
-    wanted = np.array([rows * part // n_parts for part in range(1, n_parts)], np.int64)
-    cuts = np.unique([0, *np.searchsorted(offsets, wanted), len(offsets) - 1]).tolist()
-    parts = [slice(start, stop + 1) for start, stop in pairwise(cuts)]
-    return list(in_threads(kernel, parts if len(parts) > 1 else [slice(None)]))
-
-
 # ---- whether ids meet ----
 
 
-class Meeting:
-    """How many queries, and documents of theirs, judgments and the parts of a run have in common."""
-
-    def __init__(self, qrels: Side, name: str, missing: Missing) -> None:
-        self._qrels, self._run, self._missing = qrels, name, missing
-        self._is_common = np.zeros(len(qrels.queries) + 1, np.bool_)
-        self._n_queries = self._n_rows = 0  # of the run
-        self._first: list[Any] = []  # queries of the run
-        self._returned = self._found = 0  # common queries, and those with a judged document
-        self._example: tuple[str, str, str] | None = None  # a query without one, and documents of both sides
-
-    def add_queries(self, run: Side, codes: Array) -> Array:
-        """Add the queries of a part, of which `codes` are those in the qrels. Returns the common ones."""
-        self._first = self._first or [*run.queries[: _SAMPLE + 1]]
-        self._n_queries += len(run.queries)
-        self._n_rows += len(run.codes)
-        has_rows = np.zeros(len(run.queries), np.bool_)
-        has_rows[run.codes] = True
-        found = np.unique(codes[has_rows])
-        self._is_common[found] = True
-        return found[: np.searchsorted(found, len(self._qrels.queries))]
-
-    def add_documents(self, qrels: Side, rankings: Rankings) -> None:
-        """Add the documents of a part, of the judgments of its queries."""
-        met = rankings.relevance < 0  # unjudged documents of the pool
-        met = met if rankings.is_judged is None else met | rankings.is_judged
-        has_met = np.diff(np.append(0, np.cumsum(met))[rankings.offsets]) > 0
-        returned = np.flatnonzero(rankings.lengths)
-        lacking = returned[~has_met[returned]]
-        self._returned += len(returned)
-        self._found += len(returned) - len(lacking)
-        if self._example is None and len(lacking):
-            query = int(lacking[0])
-            start, end = map(int, rankings.offsets[query : query + 2])
-            there = qrels.docs.take(column_of(np.flatnonzero(qrels.codes == query)))
-            here = rankings.doc_ids[start:end]  # type: ignore[index]
-            self._example = shown(rankings.query_ids[query]), sample(there), sample(here)
-
-    def check_queries(self) -> None:
-        """Refuse sides without a common query, and warn if they have few."""
-        qrels, judged, returned = self._qrels, len(self._qrels.queries), self._n_queries
-        common = np.flatnonzero(self._is_common[:-1])
-        if not judged or not self._n_rows:
-            return
-        if not len(common):
-            raise self._nothing_in_common("query", sample(qrels.queries), sample(self._first))
-        if 2 * len(common) < (judged if self._missing == "zero" else min(judged, returned)):
-            lacking = np.flatnonzero(~self._is_common[:-1])
-            counted = "are left out"
-            if self._missing == "zero":
-                counted = 'count with an empty ranking; pass missing="skip" to leave them out'
-            warn(
-                f"{qrels.name} has {count_of(judged, 'query')} and {self._run} "
-                f"{count_of(returned, 'query')}; they have {len(common):,} in common. "
-                f"The other judged ones, {sample(qrels.queries.take(pa.array(lacking)))}, {counted}"
-                ". If that is not meant, compare how ids are written.",
-            )
-
-    def check_documents(self) -> None:
-        """Refuse sides whose queries have no document in common, and warn if hardly any has one."""
-        if self._example is None or self._found >= max(1, _LEAST_FOUND * self._returned):
-            return
-        query, there, here = self._example
-        of = f"documents of query {query}"
-        if not self._found:
-            raise self._nothing_in_common("document", f"{of} are {there}", here)
+def _common_queries(qrels: Side, run: Side, codes: Array, missing: Missing) -> Int64:
+    """The queries of both; `codes` says for each query of the run which judged one it is. Refuses sides
+    without one, and warns if they have few.
+    """
+    has_rows = np.zeros(len(run.queries), np.bool_)
+    has_rows[run.codes] = True
+    judged, returned = len(qrels.queries), len(run.queries)
+    is_common = np.zeros(judged + 1, np.bool_)
+    is_common[codes[has_rows]] = True
+    common = np.flatnonzero(is_common[:-1])
+    if not judged or not len(run.codes):
+        return common
+    if not len(common):
+        raise _nothing_in_common(qrels, run.name, "query", sample(qrels.queries), sample(run.queries))
+    if 2 * len(common) < (judged if missing == "zero" else min(judged, returned)):
+        lacking = np.flatnonzero(~is_common[:-1])
+        counted = "are left out"
+        if missing == "zero":
+            counted = 'count with an empty ranking; pass missing="skip" to leave them out'
         warn(
-            f"of {count_of(self._returned, 'query')} of {self._run} only {self._found:,} have a document "
-            f"that {self._qrels.name} judges: {of} are {there} there, {here} here. "
-            "If that is not meant, compare how ids are written."
+            f"{qrels.name} has {count_of(judged, 'query')} and {run.name} "
+            f"{count_of(returned, 'query')}; they have {len(common):,} in common. "
+            f"The other judged ones, {sample(qrels.queries.take(pa.array(lacking)))}, {counted}"
+            ". If that is not meant, compare how ids are written.",
         )
+    return common
 
-    def _nothing_in_common(self, of: str, there: str, here: str) -> InputError:
-        return InputError(
-            f"{self._qrels.name} and {self._run} have no {of} in common: {there} there, {here} here. "
-            "Compare how ids are written."
-        )
+
+def _check_documents(qrels: Side, run: str, rankings: Rankings) -> None:
+    """Refuse sides whose queries have no document in common, and warn if hardly any has one."""
+    met = rankings.relevance < 0  # unjudged documents of the pool
+    met = met if rankings.is_judged is None else met | rankings.is_judged
+    has_met = np.diff(np.append(0, np.cumsum(met))[rankings.offsets]) > 0
+    returned = np.flatnonzero(rankings.lengths)
+    lacking = returned[~has_met[returned]]
+    found = len(returned) - len(lacking)
+    if not len(lacking) or found >= max(1, _LEAST_FOUND * len(returned)):
+        return
+    query = int(lacking[0])
+    start, end = map(int, rankings.offsets[query : query + 2])
+    there = sample(qrels.docs.take(column_of(np.flatnonzero(qrels.codes == query))))
+    here = sample(rankings.doc_ids[start:end])  # type: ignore[index]
+    of = f"documents of query {shown(rankings.query_ids[query])}"
+    if not found:
+        raise _nothing_in_common(qrels, run, "document", f"{of} are {there}", here)
+    warn(
+        f"of {count_of(len(returned), 'query')} of {run} only {found:,} have a document "
+        f"that {qrels.name} judges: {of} are {there} there, {here} here. "
+        "If that is not meant, compare how ids are written."
+    )
+
+
+def _nothing_in_common(qrels: Side, run: str, of: str, there: str, here: str) -> InputError:
+    return InputError(
+        f"{qrels.name} and {run} have no {of} in common: {there} there, {here} here. "
+        "Compare how ids are written."
+    )
 
 
 def sample(ids: pa.Array) -> str:

@@ -20,7 +20,6 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import array_of
 from fastndcg.common.threads import processors
 from fastndcg.errors import SourceError
-from fastndcg.rankings.grouping import encode
 from fastndcg.sources.ahead import decoded_ahead
 from fastndcg.sources.opening import cannot_read, open_unpacking, path_of, tell_of_bytes
 
@@ -191,7 +190,7 @@ def _join(form: Form | None, blocks: list[Block], last: bytes) -> Lines:
     before = accumulate([len(block.values) for block in blocks], initial=0)
     skipped = [block.skipped + start for block, start in zip(blocks, before, strict=False)]
     lengths = [np.diff(block.ends, prepend=0) for block in blocks]
-    runs = encode(as_text(column("queries")))
+    runs = as_text(column("queries")).dictionary_encode()
     queries = runs.dictionary
     if pa.types.is_large_string(queries.type):
         queries = queries.cast(pa.string())

@@ -144,8 +144,10 @@ def _evaluate(
             rankings, rows = each if isinstance(each, tuple) else (each, None)
             rows_of_part = rankings.n_queries if stream._is_lists else rankings.n_docs
             with worlds.part_of(stream.n_rows, rows_of_part):
-                scored = _detach(score(rankings))
-            digests = digests + digests_of(rankings) if signs else digests
+                attached = score(rankings)
+            digests = digests + attached._digests_in() if signs else digests
+            scored = _detach(attached)
+            del attached
             stream._documents += rankings.n_docs
             del each, rankings  # frees them before the next part is awaited
             if rows is not None:

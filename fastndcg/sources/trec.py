@@ -139,7 +139,7 @@ def read_trec(
             judged = text_side(qrels, "relevance", threads, intents=intents)
             scored = text_side(run, "score", threads, Roles(ascending=ascending))
         scored = scored._replace(values=scored.values.astype(dtype, copy=False))
-        return _examined(judged, scored, missing, ties, nan, threads)
+        return _examined(judged, scored, missing, ties, nan)
 
 
 @with_roles_of_both
@@ -237,7 +237,7 @@ def read_qrels_runs(
                 if judged is None:
                     judged, of_judged = file_side(qrels, "relevance", roles, threads, intents=bool(intents))
                 scored, of_scored = file_side(run, "score", roles, threads)
-            rankings = _examined(judged, scored, missing, ties, roles.nan, threads)
+            rankings = _examined(judged, scored, missing, ties, roles.nan)
         yield rankings, of_judged, of_scored
 
 
@@ -354,11 +354,9 @@ def has_columns(data: Mapping[Any, Any]) -> bool:
     )
 
 
-def _examined(
-    qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, threads: int | None = None
-) -> Rankings:
+def _examined(qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN) -> Rankings:
     """The rankings of both sides. Warns if they look wrong."""
-    rankings = join(qrels, run, missing, ties, nan, threads, must_meet=True)
+    rankings = join(qrels, run, missing, ties, nan, must_meet=True)
     return warn_of_oddities(rankings, names_of_both(qrels, run), ranks_of(run))
 
 

@@ -96,7 +96,7 @@ def read(
     if release == 9:
         with np.errstate(over="ignore"):
             scored = scored._replace(values=scored.values.astype(np.float32))
-    rankings = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse", threads)
+    rankings = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse")
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
     is_returned = np.diff(rankings.offsets)[order] > 0

@@ -1,8 +1,7 @@
-"""Lines of TREC files, beside Python's own reading, and compiled drivers beside the plain way."""
+"""Lines of TREC files, beside Python's own reading."""
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from importlib import import_module
 
 import numba
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastndcg.kernels.reading import joining
-from fastndcg.rankings.grouping import SECRET
 from fastndcg.sources import lines
 
 pytestmark = pytest.mark.compiled
@@ -141,87 +138,6 @@ def test_the_line_of_a_malformed_judgment(tmp_path, text, fields, before):
     (tmp_path / "qrels").write_text("q 0 d 1\n" * before + text + "q 0 d 1\n" * 5)
     with pytest.raises(lines.SourceError, match=rf"qrels, line {before + 1}: {fields} fields in"):
         lines.read_lines(tmp_path / "qrels", lines.QRELS)
-
-
-def _bytes(text):
-    return np.frombuffer(text, np.uint8).copy()
-
-
-# ---- the plain way of the drivers, against the compiled one ----
-
-_ID = (
-    st.binary(max_size=3)
-    | st.binary(max_size=40)
-    | st.sampled_from([b"doc12345", b"doc123456", b"document-0000001"])
-)
-
-
-def _both(name, *arguments):
-    """What the compiled driver returns, and the plain one, each with its own copies of what they write to."""
-    found = []
-    for module in (
-        import_module(f"fastndcg.compiled.{name[0]}"),
-        import_module(f"fastndcg.kernels.{name[0]}"),
-    ):
-        own = [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
-        with np.errstate(all="ignore"):
-            returned = getattr(module, name[1])(*own)
-        found.append((returned, own))
-    return found
-
-
-def _ids(texts):
-    offsets = np.cumsum([0, *map(len, texts)])
-    data, n = _bytes(b"".join(texts)), len(texts)
-    found = _both(("reading.joining", "digest_ids"), offsets, data, SECRET, *np.zeros((2, n), np.int64))
-    assert found[0][1][3].tolist() == found[1][1][3].tolist()
-    assert found[0][1][4].tolist() == found[1][1][4].tolist()
-    return joining.Ids(*found[0][1][3:], offsets, data)
-
-
-@compiles
-@given(st.data())
-def test_ids_are_hashed_joined_and_ordered_alike(data):
-    lists = st.lists(st.lists(_ID, max_size=60, unique=data.draw(st.booleans())), min_size=2, max_size=2)
-    sides = data.draw(
-        st.lists(lists, min_size=1, max_size=4).map(lambda queries: list(zip(*queries, strict=True)))
-    )
-    ids, offsets, rows = [], [], []
-    for side in sides:
-        texts = [text for query in side for text in query]
-        ids.append(_ids(texts))
-        offsets.append(np.cumsum([0, *map(len, side)]))
-        rows.append(np.random.default_rng(len(texts)).permutation(len(texts)))
-    for by_number in (False, True):
-        if by_number:  # whole numbers, which have no texts
-            none = np.zeros(0, np.int64), np.zeros(0, np.uint8)
-            ids = [joining.Ids(each.leading & 0xFFFFFFFF, each.leading, *none) for each in ids]
-        found = _both(
-            ("reading.joining", "join_documents"),
-            *(each for side in range(2) for each in (offsets[side], rows[side], ids[side])),
-            np.full(len(rows[1]), -2),
-        )
-        assert found[0][0] == found[1][0]
-        if found[0][0][0] == 0:
-            assert found[0][1][6].tolist() == found[1][1][6].tolist()
-        keys = np.array(
-            data.draw(st.lists(st.integers(0, 3), min_size=len(rows[1]), max_size=len(rows[1]))), np.uint64
-        )
-        ascending, texts = data.draw(st.booleans()), ids[1]
-        named = list(zip(keys.tolist(), joining.plain_ids(texts), strict=True))
-        orders = [
-            [named[row] for row in own[5].tolist()]
-            for _, own in _both(
-                ("reading.joining", "order_documents"),
-                offsets[1],
-                rows[1],
-                keys,
-                texts,
-                ascending,
-                np.zeros(len(rows[1]), np.int64),
-            )
-        ]
-        assert orders[0] == orders[1]
 
 
 @given(

@@ -1,9 +1,8 @@
 """Signatures: what they say, what changes them and what does not, and what is refused by them."""
 
+import gc
 import json
 import pickle
-import re
-import struct
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +12,9 @@ from commands import in_process_of_its_own, only_line, run
 from pyarrow import feather
 
 import fastndcg as fn
-from fastndcg.kernels.reading import digests
-from fastndcg.kernels.reading.ids import plain_digest
 from fastndcg.scores.signatures import digests_of, fields_of, hashes_of_ids
 
 QUERIES = 60
-M32, M64 = (1 << 32) - 1, (1 << 64) - 1
-SECRET = tuple(map(int, digests.SECRET))
 
 
 def table_of(seed=0, **columns):
@@ -35,74 +30,30 @@ def signed(given, measure="nDCG@5", **options):
     return fields_of(fn.evaluate(given, measure, **options).signature(measure))
 
 
-# ---- the definition, in slow Python ----
+# ---- digests ----
 
 
-def mixed(value):
-    value ^= SECRET[0]
-    for _ in range(2):
-        product = value * SECRET[1]
-        value = (product ^ product >> 64) & M64
-    return value
-
-
-def hash_of_text(text):
-    if re.fullmatch(r"-?(0|[1-9][0-9]{0,17})", text):
-        return mixed(int(text) & M64)
-    data = text.encode()
-    hashed, leading = plain_digest(np.frombuffer(data, np.uint8), 0, len(data), digests.SECRET)
-    return mixed((hashed << 24) ^ leading ^ SECRET[1])
-
-
-def hash_of_grade(grade):
-    code = int(grade) if grade.is_integer() and abs(grade) < 2**31 else folded(grade)
-    code = (code & M32) * 0x9E3779B1 & M32
-    code = (code ^ code >> 15) * 0x85EBCA77 & M32
-    return code ^ code >> 13
-
-
-def folded(grade):
-    (bits,) = struct.unpack("<Q", struct.pack("<d", grade))
-    return bits ^ bits >> 29
-
-
-def slow(judged):
-    ids, both = 0, 0
-    for query, grades in judged.items():
-        ids += hash_of_text(query)
-        both += mixed(hash_of_text(query) ^ sum(map(hash_of_grade, map(float, grades))) & M32)
-    return ids & M64, both & M64
-
-
-def test_digests_are_those_of_the_definition():
-    judged = {"a": [3, 0, 1], "": [], "long \u00e9\u4e16": [2.5, -0.0, 2.5], "7": [1e300]}
-    rankings = fn.Rankings.from_lists(list(judged.values()), query_ids=list(judged))
-    found = digests_of(rankings)
-    assert (found.queries, found.judgments) == slow(judged) and (found.n_queries, found.n_judgments) == (4, 7)
-    texts = pa.chunked_array([["a", None], [], ["", "\u4e16" * 40]]).slice(1)
-    assert hashes_of_ids(texts).tolist() == [
-        hash_of_text(each or (each if each == "" else "\0")) for each in texts.to_pylist()
-    ]
-    for ids in ([7, 8], np.array([7, 8], np.int32), ["7", "8"], pa.array(["7", "8"]).dictionary_encode()):
-        assert hashes_of_ids(pa.array(ids)).tolist() == [hash_of_text("7"), hash_of_text("8")]
-    for number in (
-        0,
-        -1,
-        -(10**17),
-        10**18 - 1,
-        10**18,
-        -(2**63),
-        2**64 - 1,
-        "007",
-        "-",
-        "+1",
-        "1" * 30,
-        "-x",
-        "1x",
+def test_grades_of_zero_queries_and_ids_are_in_the_digests():
+    """A document of grade 0 more, one less, or in another query: other judgments."""
+    lists = [[3, 0, 1], [], [2.5, 0.0, 2.5]]
+    names = ["a", "", "long \u00e9\u4e16"]
+    found = digests_of(fn.Rankings.from_lists(lists, query_ids=names))
+    assert (found.kind, found.n_queries, found.n_judgments) == ("returned", 3, 6)
+    assert digests_of(fn.Rankings.from_lists([[1, -0.0, 3], [], [0, 2.5, 2.5]], query_ids=names)) == found
+    for other in (
+        [[3, 1], [0], [2.5, 0, 2.5]],
+        [[3, 0, 1, 0], [], [2.5, 2.5]],
+        [[3, 0, 1], [], [2.5, 0, 1e300]],
+        [[2.5, 0, 2.5], [], [3, 0, 1]],
     ):
-        kind = pa.uint64() if number == 2**64 - 1 else None
-        assert hashes_of_ids(pa.array([number], kind)).tolist() == [hash_of_text(str(number))], number
+        changed = digests_of(fn.Rankings.from_lists(other, query_ids=names))
+        assert changed.queries == found.queries and changed.judgments != found.judgments
     assert digests_of(fn.Rankings.from_lists([])).queries == 0
+    for number in (0, 7, -1, 10**18, -(2**63), 2**64 - 1):
+        kind = pa.uint64() if number == 2**64 - 1 else None
+        for ids in (pa.array([number], kind), pa.array([str(number)]).dictionary_encode()):
+            assert hashes_of_ids(ids).tolist() == hashes_of_ids(pa.array([str(number)])).tolist()
+    assert len({*hashes_of_ids(pa.chunked_array([["a", None], [], ["", "x" * 40, "7", "07"]])).tolist()}) == 6
 
 
 @pytest.mark.parametrize("block", [1, 7, 1 << 18])
@@ -110,16 +61,36 @@ def test_blocks_and_types_change_no_digest(block, monkeypatch):
     table = table_of(3)
     whole = digests_of(fn.Rankings.from_arrow(table))
     monkeypatch.setattr("fastndcg.scores.signatures._BLOCK", block)
-    monkeypatch.setattr("fastndcg.scores.signatures._SHARE", 20)
-    monkeypatch.setattr("fastndcg.kernels.reading.digests._BLOCK", block)
-    for kind in (pa.int8(), pa.int16(), pa.uint8(), pa.uint64(), pa.float32(), pa.float64()):
+    for kind in (pa.int8(), pa.uint8(), pa.uint64(), pa.float32(), pa.float64()):
         typed = table.set_column(1, "label", table["label"].cast(kind))
         assert digests_of(fn.Rankings.from_arrow(typed)) == whole
     rankings = fn.Rankings.from_arrow(table)
     parts = [rankings[start : start + 13] for start in range(0, QUERIES, 13)]
     assert sum(map(digests_of, parts[1:]), digests_of(parts[0])) == whole
-    far = fn.Rankings.from_lists([[0, 2**52, -5]])
-    assert digests_of(far).judgments == slow({"0": [0, 2**52, -5]})[1]
+
+
+def test_functions_of_one_name_have_the_digests_of_their_gains(tmp_path):
+    """As in two processes, where each is the first of its name; whole, streamed and in any order."""
+    table = table_of()
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=11)
+    turned = table.take(pa.array(np.random.default_rng(1).permutation(len(table))))
+
+    def line_of(factor, given):
+        def gain(grade):
+            return factor * grade if grade < 9 else 1 / 0  # of what does not occur nothing is asked
+
+        measure = fn.nDCG(gain=gain) @ 5
+        return fn.evaluate(given, measure).signature(measure)
+
+    line = line_of(2, table)
+    assert fields_of(line)["gain"].count(" ") == 1
+    for given in (table, turned, fn.scan_parquet(tmp_path / "a.parquet"), tmp_path / "a.parquet"):
+        gc.collect()
+        assert line_of(2, given) == line
+    gc.collect()
+    other = fields_of(line_of(3, table))
+    assert other | {"gain": ""} == fields_of(line) | {"gain": ""} and other["gain"] != fields_of(line)["gain"]
+    assert other["gain"].split()[0] == fields_of(line)["gain"].split()[0]
 
 
 # ---- what it says ----

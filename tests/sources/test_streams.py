@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_parquet
 from fastndcg.common import files
+from fastndcg.common.hashes import keys_of
 from fastndcg.scores.storage import results_file
 from fastndcg.sources import groups, parquet, scan, streams
-from fastndcg.sources.groups import SeenKeys, keys_of
+from fastndcg.sources.groups import SeenKeys
 from fastndcg.sources.streams import bytes_of
 
 pytestmark = pytest.mark.compiled

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from fastndcg.compiled.reading import joining
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs
@@ -442,21 +441,60 @@ def test_ids_of_tables_in_types_that_few_functions_of_arrow_know(of):
             Rankings.from_qrels_run(table, table)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 400), st.integers(0, 64), st.integers(0, 63), st.booleans())
-def test_rows_of_long_queries_are_sorted_whatever_bits_of_their_keys_vary(seed, n, bits, shift, outlier):
-    generator = np.random.default_rng(seed)
-    keys = (
-        generator.integers(0, 2**64 - 1, n, np.uint64, endpoint=True) >> np.uint64(64 - bits)
-        if bits
-        else np.zeros(n, np.uint64)
+@given(st.data())
+def test_a_join_is_what_dicts_make_of_it(data):
+    """Rows in any order, queries that one side lacks, ties, documents that are there twice; ids of any length."""
+    docs = st.integers(-3, 12) if data.draw(st.booleans()) else st.text("ab\0é", max_size=20)
+    pairs, ties = (
+        st.tuples(st.sampled_from("pqrs"), docs),
+        data.draw(st.sampled_from(["docid_asc", "docid_desc", "input"])),
     )
-    keys = keys << np.uint64(min(shift, 64 - bits)) if bits else keys
-    if outlier:
-        keys[generator.integers(n)] = 2**64 - 1
-    rows, ids = generator.permutation(n), generator.permutation(n)
-    ordered = np.empty(n, np.int64)
-    joining.order_documents(np.array([0, n]), rows, keys, joins.digest(pa.array(ids), 1), True, ordered)
-    assert ordered.tolist() == np.lexsort((ids, keys)).tolist()
+    unique = data.draw(st.sampled_from([None, lambda row: row[0]]))
+    qrels, run = (
+        data.draw(st.lists(st.tuples(pairs, st.integers(0, 3)), min_size=1, max_size=40, unique_by=unique))
+        for _ in range(2)
+    )
+    tables = [
+        pa.table(
+            {"qid": [q for (q, _), _ in rows], "docid": [d for (_, d), _ in rows], name: [v for _, v in rows]}
+        )
+        for rows, name in ((qrels, "relevance"), (run, "score"))
+    ]
+    queries = list(dict.fromkeys(q for (q, _), _ in qrels))
+    of_query = [[[row for row in rows if row[0][0] == q] for rows in (qrels, run)] for q in queries]
+    twice = next(
+        (
+            name
+            for sides_of in of_query
+            for name, rows in zip(("qrels", "run"), sides_of, strict=True)
+            if len({d for (_, d), _ in rows}) < len(rows)
+        ),
+        None,
+    )
+    if not set(queries) & {q for (q, _), _ in run}:
+        with pytest.raises(InputError, match="no query in common"):
+            Rankings.from_qrels_run(*tables, ties=ties)
+        return
+    rankings = joins.join(*map(sides_of_table, tables), "zero", ties, "refuse") if twice is None else None
+    if rankings is None:
+        with pytest.raises(InputError, match=rf"^{twice}, row \d+: document .* is there twice"):
+            Rankings.from_qrels_run(*tables, ties=ties)
+        return
+    for place, (judged, returned) in enumerate(of_query):
+        key = (lambda row: row[0][1].encode()) if isinstance(run[0][0][1], str) else (lambda row: row[0][1])
+        by_id = returned if ties == "input" else sorted(returned, key=key, reverse=ties == "docid_desc")
+        ranked = returned if ties == "input" else sorted(by_id, key=lambda row: -row[1])
+        grades, rows = {d: v for (_, d), v in judged}, slice(*rankings.offsets[place : place + 2])
+        assert rankings.doc_ids[rows].to_pylist() == [d for (_, d), _ in ranked]
+        assert rankings.relevance[rows].tolist() == [grades.get(d, 0) for (_, d), _ in ranked]
+        assert rankings.is_judged[rows].tolist() == [d in grades for (_, d), _ in ranked]
+
+
+def sides_of_table(table):
+    value = table.column_names[2]
+    return sides.side_of(
+        "run" if value == "score" else "qrels", table["qid"], table["docid"], table[value].to_numpy()
+    )
 
 
 @given(
@@ -469,14 +507,6 @@ def test_ids_of_any_length_are_numbered_as_pyarrow_does(runs, kind, cut):
     side, wanted = sides.side_of("run", ids, ids, np.zeros(len(ids))), ids.dictionary_encode()
     assert side.codes.tolist() == wanted.indices.to_pylist()
     assert side.queries.cast(kind).equals(wanted.dictionary)
-
-
-def test_keys_that_differ_in_their_last_bits_alone_are_sorted_by_all_of_them():
-    keys = np.arange(1000, dtype=np.uint64)[::-1].copy()
-    keys[-1] = 2**64 - 1
-    rows, ordered = np.arange(1000), np.empty(1000, np.int64)
-    joining.order_documents(np.array([0, 1000]), rows, keys, joins.digest(pa.array(rows), 1), True, ordered)
-    assert ordered.tolist() == [*range(998, -1, -1), 999]
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64", "float32", "float64", "float16"])
@@ -960,10 +990,7 @@ def test_parquet_files(tmp_path, both):
         )
 
 
-@pytest.mark.parametrize("part", [7, 1000, 250_000])
-def test_a_join_of_many_documents(monkeypatch, part):
-    monkeypatch.setattr(joins, "_PART", part)
-    monkeypatch.setattr(joins, "processors", lambda: 3)
+def test_a_join_of_many_documents():
     generator = np.random.default_rng(1)
     for as_text in (False, True):
         docs = generator.choice(10_000, 4_000, replace=False)
@@ -987,12 +1014,7 @@ def test_a_join_of_many_documents(monkeypatch, part):
 
 @pytest.mark.pure
 def test_ids_of_one_hash_are_told_apart(monkeypatch):
-    digest = joins.digest
-    monkeypatch.setattr(
-        joins,
-        "digest",
-        lambda ids, threads: digest(ids, threads)._replace(hashes=np.zeros(len(ids), np.int64)),
-    )
+    monkeypatch.setattr(joins, "keys_of", lambda ids: np.zeros(len(ids), np.uint64))
     qrels = {"q": {f"d{i}": i for i in range(20)}}
     rankings = Rankings.from_qrels_run(qrels, {"q": {f"d{i}": 1.0 for i in range(10, 40)}})
     found = dict(zip(rankings.doc_ids.to_pylist(), rankings.relevance.tolist(), strict=True))

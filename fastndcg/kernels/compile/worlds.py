@@ -39,7 +39,6 @@ SECONDS = {
     "drivers": 4e-7,
     "intent_folds": 1e-5,
     "rows": 1.2e-7,
-    "joining": 3e-7,
     "draws": 3e-7,
 }
 _SECONDS = 5e-8  # in any other module

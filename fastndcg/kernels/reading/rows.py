@@ -9,11 +9,30 @@ import numpy as np
 from fastndcg.kernels.flow.tables import Array
 
 from ..compile.marks import block, driver
-from .ids import Secret, digest, hash_of_number
-from .words import same_text
+
+_PART = 1 << 18  # rows numbered together by NumPy, which the caches hold
 
 
-@driver()
+def plain_codes_by_first_appearance(
+    indices: Array, numbers: Array, codes: Array, first_rows: Array, counts: Array
+) -> int:
+    """As `codes_by_first_appearance`, a part at a time; only rows of new values are looked at again."""
+    found, row_of = 0, np.empty(numbers.shape[0], np.int64)
+    for start in range(0, indices.shape[0], _PART):
+        values, own = indices[start : start + _PART], codes[start : start + _PART]
+        numbers.take(values, 0, out=own, mode="clip")
+        new = np.flatnonzero(own < 0)
+        row_of[values[new[::-1]]] = new[::-1]  # reversed, so that the first row is assigned last
+        firsts = new[row_of[values[new]] == new]
+        first_rows[found : found + len(firsts)] = firsts + start
+        numbers[values[firsts]] = np.arange(found, found + len(firsts))
+        own[new] = numbers[values[new]]
+        found += len(firsts)
+    counts[:found] = np.bincount(codes, minlength=found)
+    return found
+
+
+@driver(plain=plain_codes_by_first_appearance)
 def codes_by_first_appearance(
     indices: Array, numbers: Array, codes: Array, first_rows: Array, counts: Array
 ) -> int:
@@ -31,85 +50,6 @@ def codes_by_first_appearance(
             found += 1
         codes[row] = numbers[value]
         counts[numbers[value]] += 1
-    return found
-
-
-@block
-def slot_of(hashed: Any, slots: Array) -> Any:
-    return np.int64(hashed & np.uint64(slots.shape[0] - 1))
-
-
-@block
-def number_row(
-    row: Any,
-    code: Any,
-    key: Any,
-    slot: Any,
-    found: Any,
-    slots: Array,
-    codes: Array,
-    first_rows: Array,
-    counts: Array,
-) -> Any:
-    """Write the code of a row. Where `code` is -1 the row gets the next code, and its key goes into the free
-    slot.
-
-    Returns how many codes there are, or -1 where there is no room for another.
-    """
-    if code < 0:
-        if found == counts.shape[0]:
-            return np.int64(-1)
-        code = np.int64(found)
-        slots[slot, 0], slots[slot, 1] = key, code + 1
-        first_rows[found], counts[found] = row, 0
-        found += 1
-    codes[row] = code
-    counts[code] += 1
-    return np.int64(found)
-
-
-@driver()
-def codes_of_numbers(
-    values: Array, secret: Secret, slots: Array, codes: Array, first_rows: Array, counts: Array
-) -> int:
-    """As `codes_by_first_appearance`, for any int64, by a hash table; returns -1 where `counts` has no room
-    for all values.
-
-    A slot has a value and its number from 1, or 0 where it is free. There are at least twice as many slots as
-    `counts` has places.
-    """
-    found = 0
-    for row in range(values.shape[0]):
-        value = values[row]
-        slot = slot_of(hash_of_number(np.uint64(value), secret), slots)
-        while slots[slot, 0] != value and slots[slot, 1] != 0:
-            slot = slot + 1 if slot + 1 < slots.shape[0] else 0
-        found = number_row(row, slots[slot, 1] - 1, value, slot, found, slots, codes, first_rows, counts)
-        if found < 0:
-            return -1
-    return found
-
-
-@driver()
-def codes_of_texts(
-    offsets: Array, data: Array, secret: Secret, slots: Array, codes: Array, first_rows: Array, counts: Array
-) -> int:
-    """As `codes_of_numbers`, for texts; a slot has the hash of a text."""
-    found = 0
-    for row in range(offsets.shape[0] - 1):
-        start, stop = offsets[row], offsets[row + 1]
-        hashed, _ = digest(data, start, stop, secret)
-        slot = slot_of(np.uint64(hashed), slots)
-        code = np.int64(-1)
-        while slots[slot, 1] != 0 and code < 0:
-            if slots[slot, 0] == hashed:
-                first = first_rows[slots[slot, 1] - 1]
-                if same_text(data, start, stop, data, offsets[first], offsets[first + 1]):
-                    code = slots[slot, 1] - 1
-            slot = slot + 1 if slot + 1 < slots.shape[0] else 0
-        found = number_row(row, code, hashed, slot, found, slots, codes, first_rows, counts)
-        if found < 0:
-            return -1
     return found
 
 
