@@ -9,7 +9,7 @@ texts           a comparison as text, HTML, Markdown and LaTeX
 anchoring       what the order of the returned documents could have made of a measure
 explained       a query document by document: gains, contributions, what was missed, exchanges
 explanation     `explain`: where the value of a query comes from, rank by rank
-ranges          how far ties and unjudged documents could move a measure
+ranges          `tie_range`, `judgment_range`: how far ties and unjudged documents could move a measure
 judgment_checks  `check_judgments`: whether judgments can be used, and fit the runs that they judge
 pools           `pool`: documents that several systems return
 positions       `propensities`: how likely each rank is to be looked at, from a log of clicks

@@ -163,7 +163,7 @@ def anchors(
     See Also
     --------
     tie_range : how far ties alone could move a value.
-    judgment_range : how far unjudged documents could move it.
+    judgment_range : values with the least and the greatest grade for unjudged documents.
     explain : where the value of one query comes from.
 
     Examples

@@ -135,7 +135,8 @@ def caution_of_shares(
     text = (
         f"Of the first {judged.cutoff} documents were judged: {listed}. Unjudged documents count as not "
         f"relevant, so that {', '.join(map(str, measures))} may differ for that alone. In Python, "
-        f'judgment_range(rankings, "{measures[0]}") has the values that each system could have.'
+        f'judgment_range(rankings, "{measures[0]}") has the values of each with the least and the greatest '
+        "grade for them."
     )
     return [text]
 

@@ -1,25 +1,21 @@
-"""Bounds of a measure over all orders of tied documents, and over all grades of unjudged documents."""
+"""How far ties, and grades of unjudged documents, could move a measure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from fastndcg.api.evaluate import evaluate
+from fastndcg.common.arrays import offsets_from, offsets_of, read_only, runs_of
 from fastndcg.common.table import Table, digits
 from fastndcg.decide.anchoring import OfOrders
-from fastndcg.errors import InputError, check_choice
+from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import Measure, as_measures
-from fastndcg.measures.measure import hold_functions
+from fastndcg.rankings.rankings import JudgedPool
 from fastndcg.scores.scores import Scores
-from fastndcg.scoring import assignments
-from fastndcg.scoring.laid_out import pool
-from fastndcg.scoring.unjudged import grades_of_scale
-from fastndcg.statistics.resampling import check_resamples
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,7 +25,9 @@ if TYPE_CHECKING:
 
 
 class Bounds(NamedTuple):
-    """Lowest, actual and highest value of one measure; each field is float64, (n_queries,)."""
+    """Three values of one measure, each float64, (n_queries,): `value` is that of the rankings as they are or
+    the expected one; `low` and `high` are those at the ends that `tie_range` or `judgment_range` names.
+    """
 
     low: npt.NDArray[np.float64]
     value: npt.NDArray[np.float64]
@@ -49,37 +47,26 @@ class Ranges(OfOrders):
         super().__init__(Scores([*bounds] * 3, values, empty, rankings, rankings.weight), 3)
         self._names = names
         self._stable: dict[str, float] = {}  # the mean of the order of the data, by measure, for pictures
-        # expected value and quantiles over grades that are drawn, of queries and of the mean, by their names
-        self._drawn: dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] = {}
 
     def __getitem__(self, measure: object) -> Bounds:
         """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
         return Bounds(*self._values(measure))
 
     def summary(self) -> Table:
-        """The three means of each measure, and `moves`: worst and best differ by more than 0.001. With a
-        prior also `expected`, and quantiles of the mean, such as `q2.5`.
-        """
+        """The three means of each measure, and `moves`: the first and last differ by more than 0.001."""
         rows = [
             {"measure": measure, **dict(zip(self._names, means, strict=True))}
             | {"moves": abs(means[2] - means[0]) > 0.001}
-            | {name: of_mean[place] for name, (_, of_mean) in self._drawn.items()}
-            for place, (measure, means) in enumerate(self._means().items())
+            for measure, means in self._means().items()
         ]
         kinds = {"measure": pa.string(), **dict.fromkeys(self._names, pa.float64()), "moves": pa.bool_()}
-        kinds |= dict.fromkeys(self._drawn, pa.float64())
         return Table(pa.Table.from_pylist(rows, pa.schema(kinds)))
 
     def to_arrow(self) -> pa.Table:
-        """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure. With
-        a prior also "AP q2.5" and so on.
-        """
+        """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure."""
         table = self.queries
         for measure in self.measures:
             for name, values in zip(self._names, self[measure], strict=True):
-                table = table.append_column(f"{measure} {name}", pa.array(values))
-            for name, (of_queries, _) in self._drawn.items():
-                values = of_queries[self.measures.index(measure)]
                 table = table.append_column(f"{measure} {name}", pa.array(values))
         return table
 
@@ -92,10 +79,10 @@ class Ranges(OfOrders):
         return plot.ties(self)
 
     def __repr__(self) -> str:
-        width, names = max(len(str(measure)) for measure in self.measures), (*self._names, *self._drawn)
-        lines = [" " * width + "".join(f"{name:>12}" for name in names)]
+        width = max(len(str(measure)) for measure in self.measures)
+        lines = [" " * width + "".join(f"{name:>12}" for name in self._names)]
         for row in self.summary().to_pylist():
-            numbers = [row[name] for name in names]
+            numbers = [row[name] for name in self._names]
             flag = f"   could move by {abs(numbers[2] - numbers[0]):.6f}" if row["moves"] else ""
             shown = "".join(f"{digits(each):>12}" for each in numbers)
             lines.append(f"{row['measure']:<{width}}{shown}{flag}")
@@ -127,7 +114,7 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 
     See Also
     --------
-    judgment_range : bounds over the grades of unjudged documents.
+    judgment_range : values with the least and the greatest grade for unjudged documents.
     anchors : values of the worst, a random and the best order of the returned documents.
 
     Notes
@@ -165,50 +152,32 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 
 
 def judgment_range(
-    rankings: Rankings,
-    measures: Any,
-    *,
-    top: float | None = None,
-    prior: Literal["pool"] | Mapping[float, float] | None = None,
-    quantiles: Sequence[float] = (0.025, 0.5, 0.975),
-    resamples: int = 1000,
-    seed: int = 0,
-    threads: int | None = None,
+    rankings: Rankings, measures: Any, *, top: float | None = None, threads: int | None = None
 ) -> Ranges:
-    """Compute the lowest, actual and highest value of each query over all grades that its unjudged documents
-    may have; with a prior also what is to be expected.
+    """Compute the value of each query if its unjudged documents had the least grade, as it is, and if they
+    had the greatest grade.
 
     Parameters
     ----------
     rankings, measures
         With `is_judged`; if every document was judged, the three values are equal. Measures as in `evaluate`.
     top : float, optional
-        The highest grade that an unjudged document may have. Default: the highest grade that occurs.
-    prior : "pool" or mapping of grades to their probabilities, optional
-        How likely each grade of an unjudged document is: "pool" as often as it occurs among all judged
-        documents, up to `top`.
-    quantiles, resamples, seed : numbers between 0 and 1; int
-        Quantiles over the draws of a prior, of each query and of the mean; how often grades are drawn, 100
-        times or more, and where the generator starts.
+        The greatest grade that an unjudged document may have. Default: the highest grade that occurs.
     threads : int, optional
         As in `evaluate`.
 
     Returns
     -------
     Ranges
-        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that judgments could move by
-        more than 0.001. With a prior, `.summary()` and `.to_arrow()` also have `expected`, and quantiles such
-        as `q2.5`, all within the bounds.
+        `ranges["nDCG@10"].low`, with the least grade; `.value`; `.high`, with the greatest grade.
+        `.summary()` flags means that differ by more than 0.001.
 
     Raises
     ------
     MeasureError
-        A measure without an exact range; the message names an alternative. These are measures of several
-        intents; nDCG with `ideal="returned"`, and AP with `denominator="hits"`, if a group of tied documents
-        crosses the cutoff; discounts that rise; `Judged` and `RBPresidual`, which count judgments.
+        A measure of several intents, and one that counts judgments, such as `Judged` and `RBPresidual`.
     InputError
-        No document was judged, and `top` is not given or not finite; a prior, quantiles or resamples that are
-        none.
+        No document was judged, and `top` is not given or not finite.
 
     See Also
     --------
@@ -217,18 +186,13 @@ def judgment_range(
 
     Notes
     -----
-    An unjudged document may get the grade 0, any grade that occurs up to `top`, or `top`, and then counts as
-    judged: it enters the ideal ranking and recall. `value`, that of the rankings as they are, may lie outside
-    the bounds if unjudged documents are dropped, or have a gain that no grade has. An assignment that makes a
-    query empty counts by the measure's `empty`, and is left out if that is "nan" or "skip". A prior draws a
-    grade for each unjudged document independently; "pool" draws as many judged documents anew each time,
-    whose shares of grades then count. Measures that divide by the number of relevant documents take as many
-    evaluations as a query has unjudged documents, others a few.
+    The least grade is 0, or the lowest grade that occurs if that is below 0. A document with such a grade
+    counts as judged: it enters the ideal ranking and recall.
 
-    References
-    ----------
-    Fröbe, Gienapp, Potthast and Hagen, Bootstrapped nDCG estimation in the presence of unjudged documents,
-    ECIR 2023.
+    For measures that no document with a higher grade can lower, as DCG, P, RR, Success, ERR and RBP, the two
+    values are bounds: no grades of the unjudged documents give less or more. Measures that divide by what is
+    judged, as nDCG, AP, R and F, can be lower or higher with some grades in between: of two unjudged
+    documents only the lower ranked one may be relevant. There `high` may even be below `low`.
 
     Examples
     --------
@@ -240,50 +204,48 @@ def judgment_range(
     RR        0.500000    0.500000    1.000000   could move by 0.500000
     """
     asked = as_measures(measures)
-    with hold_functions(asked):
-        found = assignments.bounds(asked, rankings, top, threads)
-        bounds = {measure: Bounds(*of_measure) for measure, of_measure in zip(asked, found, strict=True)}
-        ranges = Ranges(("least", "value", "greatest"), bounds, rankings)
-        if prior is None:
-            return ranges
-        chances, of = _chances(prior, rankings, top)
-        try:
-            levels = [float(level) for level in quantiles]
-        except (TypeError, ValueError):
-            levels = [math.nan]
-        if not all(0 < level < 1 for level in levels):
-            raise InputError(f"quantiles={quantiles!r}; wanted numbers between 0 and 1, as in (0.025, 0.975)")
-        drawn = assignments.draws(
-            asked, rankings, chances, of, *check_resamples(resamples, seed), levels, threads
-        )
-    lows, _, highs = np.array([list(each) for each in bounds.values()]).swapaxes(0, 1)
-    means = np.array([*ranges._means().values()])
-    of_queries = np.clip(drawn[0], lows[:, None], highs[:, None])  # against rounding
-    of_means = np.clip(drawn[1], means[:, :1], means[:, 2:])
-    for place, name in enumerate(["expected", *(f"q{100 * level:g}" for level in levels)]):
-        ranges._drawn[name] = of_queries[:, place], of_means[:, place]
-    return ranges
-
-
-def _chances(prior: Any, rankings: Rankings, top: float | None) -> tuple[dict[float, float], int | None]:
-    """The probability of each grade, and of how many documents these are shares."""
-    possible = grades_of_scale(rankings, top)
-    if isinstance(prior, Mapping):
-        numbers = {float(grade): float(chance) for grade, chance in prior.items()}
-        if not numbers or min(numbers.values()) < 0 or abs(math.fsum(numbers.values()) - 1) > 1e-9:
-            raise InputError(f"prior={prior!r} has no probabilities; wanted numbers from 0 that sum up to 1")
-        if not possible[0] <= min(numbers) <= max(numbers) <= possible[-1]:
-            raise InputError(
-                f"prior has grades from {min(numbers):g} to {max(numbers):g}; an unjudged document may have "
-                f"{possible[0]:g} to {possible[-1]:g}. Name the highest with top="
+    for measure in asked:
+        if measure.definition.over in ("judged", "residual"):
+            raise MeasureError(
+                f"{measure} counts judgments and not grades: if all documents are judged, it has one value. "
+                "Ask for RBP, or another measure of what was found"
             )
-        return numbers, None
-    check_choice("prior", prior, ("pool", None))
-    judged = np.asarray(pool(rankings)[1], np.float64)
-    levels, counts = np.unique(judged[judged <= possible[-1]], return_counts=True)
-    if not len(levels):
+        if measure.definition.way == "intents":
+            raise MeasureError(
+                f"{measure} is of several intents, of which an unjudged document has no grade. "
+                "Ask for a measure of one grade for each document, as nDCG or ERR"
+            )
+    occurring = [float(rankings._grades.lowest), float(rankings._grades.highest)]
+    if top is None and not len(rankings._distinct_grades):
         raise InputError(
-            'no document of the pool was judged, so that prior="pool" has no grades; give their probabilities'
+            "no document was judged, so nothing says what the highest grade is; name it, as in top=1"
         )
-    shares = (counts / counts.sum()).tolist()
-    return dict(zip(levels.tolist(), shares, strict=True)), int(counts.sum())
+    if top is not None and (
+        isinstance(top, bool) or not isinstance(top, int | float | np.number) or not math.isfinite(top)
+    ):
+        raise InputError(
+            f"top={top!r} is not a grade; expected a finite number, the highest that a document may have"
+        )
+    greatest = occurring[1] if top is None else float(top)
+    of = (_judged_as(rankings, grade) for grade in (min(0.0, occurring[0], greatest), greatest))
+    low, high = (evaluate(each, asked, threads=threads).values for each in of)
+    value = evaluate(rankings, asked, threads=threads).values
+    bounds = {measure: Bounds(low[row], value[row], high[row]) for row, measure in enumerate(asked)}
+    return Ranges(("least", "value", "greatest"), bounds, rankings)
+
+
+def _judged_as(rankings: Rankings, grade: float) -> Rankings:
+    """The same rankings, of which each unjudged document was judged to have this grade."""
+    if rankings.is_judged is None:
+        return rankings
+    kind = np.int64 if rankings._grades.whole and grade == int(grade) else np.float64
+    unjudged, pool = ~rankings.is_judged, rankings.judged
+    relevance = np.full(rankings.n_docs, grade, kind)
+    relevance[rankings.is_judged] = rankings.relevance[rankings.is_judged]
+    if pool is not None:
+        sizes = np.diff(pool.offsets)
+        offsets = offsets_from(sizes + np.diff(offsets_of(unjudged, rankings.offsets)))
+        grades = np.full(offsets[-1], grade, kind)
+        grades[runs_of(offsets[:-1], sizes)] = pool.relevance
+        pool = JudgedPool(read_only(offsets), read_only(grades))
+    return rankings._with(relevance=read_only(relevance), judged=pool, is_judged=None)

@@ -8,9 +8,6 @@ launch        kernels run serially or in parallel, in chunks, safe inside any ho
 laid_out      ideal rankings whose length is not the cutoff
 by_intent     measures of several intents
 weighed       measures that are plain sums over other grades: of clicks, above a score, AP of tied blocks
-assignments   grades of unjudged documents that make a measure least or greatest
-unjudged      unjudged documents in the order of their ranking, and the grades that they may have
-thresholds    grades that make nDCG least or greatest
-numbers       numbers of relevant unjudged documents that make a measure least or greatest
+tied_groups   documents by falling score, in groups of equal scores
 ranks         the contribution of each rank of one query to its value
 """

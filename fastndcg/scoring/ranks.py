@@ -20,7 +20,7 @@ from fastndcg.measures import NumRet
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import laid_out, launch, plan, weighed, worths
 from fastndcg.scoring.discounts import discount_table
-from fastndcg.scoring.unjudged import unjudged_of
+from fastndcg.scoring.tied_groups import tied_groups
 
 if TYPE_CHECKING:
     from fastndcg.kernels.flow.tables import Plan
@@ -218,7 +218,7 @@ def _ideal_gains(ideal: int, ranks: int, whole: Plan, coding: Any, rankings: Ran
 
 def _by_truncation(measure: Measure, rankings: Rankings) -> Ranks:
     """The terms from lists that end after each tied group; its relevant documents share the increase."""
-    ranked = unjudged_of(rankings)
+    ranked = tied_groups(rankings)
     order, ends = ranked.order, np.unique(ranked.first + ranked.size)
     _, pool = laid_out.pool(rankings)
     if int(ends.sum()) + len(ends) * len(pool) > _MOST_TRUNCATED:

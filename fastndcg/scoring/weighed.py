@@ -20,7 +20,7 @@ from fastndcg.errors import InputError
 from fastndcg.measures import CG, Measure, NumRel
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import laid_out, launch, worths
-from fastndcg.scoring.unjudged import unjudged_of
+from fastndcg.scoring.tied_groups import tied_groups
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
@@ -127,7 +127,7 @@ def _precisions(measure: Measure, rankings: Rankings) -> Float64:
     """The gain of each document times the precision at the end of its tied group."""
     worths.check_complete(measure)
     gains = worths.gains_of_documents(measure, rankings)
-    ranked = unjudged_of(rankings)
+    ranked = tied_groups(rankings)
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:
         counts = rankings.is_judged[ranked.order]

@@ -566,7 +566,7 @@ def test_shares_of_judged_documents_that_differ():
     assert caution == (
         "Of the first 10 documents were judged: 100.0 % of old, 60.0 % of new. Unjudged documents count as not "
         "relevant, so that nDCG@10, AP may differ for that alone. "
-        'In Python, judgment_range(rankings, "nDCG@10") has the values that each system could have.'
+        'In Python, judgment_range(rankings, "nDCG@10") has the values of each with the least and the greatest grade for them.'
     )
     assert caution in repr(found) and caution in found.to_json().replace('\\"', '"')
     assert "60.0 % of new" in found._repr_html_()

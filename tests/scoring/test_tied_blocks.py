@@ -71,8 +71,6 @@ def test_what_has_no_whole_groups_is_refused(notation):
         fn.evaluate(rankings, notation)
     with pytest.raises(fn.MeasureError, match="ties is one of 'average', 'input'"):
         fn.P(ties="block")
-    with pytest.raises(fn.MeasureError, match="has no exact range"):
-        fn.judgment_range(rankings, "AP(ties='block')")
     with pytest.raises(
         fn.MeasureError, match="sklearn has no AP with a cutoff; it has: .* Tools that have AP: trec_eval"
     ):

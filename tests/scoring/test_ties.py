@@ -179,20 +179,6 @@ def test_tie_range():
         ranges["RR"]
 
 
-def test_judgment_range():
-    rankings = fn.Rankings.from_lists([[0, 2, 0]], [[3, 2, 1]], is_judged=[False, True, False])
-    ranges = fn.judgment_range(rankings, ["nDCG@2", "RBP(p=0.5)@2", "P@2"])
-    assert [values[0] for values in ranges["nDCG@2"]] == pytest.approx(
-        [1 / (1 + math.log2(3)), 1 / math.log2(3), 1.0],
-        rel=1e-15,  # least: only the last is of grade 2
-    )
-    assert [values.tolist() for values in ranges["RBP(p=0.5)@2"]] == [[0.25], [0.25], [0.75]]
-    assert [values.tolist() for values in ranges["P@2"]] == [[0.5], [0.5], [1.0]]
-    assert fn.judgment_range(rankings, "RBP(p=0.5, unjudged=2)@2")[
-        "RBP(p=0.5, unjudged=2)@2"
-    ].value.tolist() == [0.75]
-
-
 @pytest.mark.parametrize(
     ("notation", "message"),
     [
