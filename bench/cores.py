@@ -35,7 +35,7 @@ from bench.timing import take_turns
 from bench.workloads import _FORTY
 from fastndcg.common import arrow_types
 from fastndcg.common.threads import processors
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.read import open_path
@@ -100,7 +100,7 @@ def of_caller(call: Call) -> float:
 
 def outside_drivers(call: Call) -> float:
     """Processor time of scoring on one thread less that of kernels; the least of five."""
-    find, spent = worlds.compiled_driver, 0.0
+    find, spent = dispatch.compiled_driver, 0.0
 
     def find_timed(*wanted: Any, **job: float) -> Any:
         driver = find(*wanted, **job)
@@ -112,7 +112,7 @@ def outside_drivers(call: Call) -> float:
         return driver and run
 
     least = float("inf")
-    with mock.patch.object(worlds, "compiled_driver", find_timed):
+    with mock.patch.object(dispatch, "compiled_driver", find_timed):
         for _ in range(5):
             spent = 0.0
             least = min(least, _time_here(partial(call, 1)) - spent)

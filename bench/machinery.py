@@ -26,9 +26,9 @@ import numpy as np, fastndcg as fn
 g = np.random.default_rng(0)
 began = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
 fn.evaluate(fn.Rankings.from_groups(np.full(300, 100), g.integers(0, 4, 30_000), g.random(30_000)), "nDCG@10")
-from fastndcg.compiled.compile import compiling
+from fastndcg.compiled.compile import jit
 import json
-print(json.dumps([compiling.private is None, sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - began]))
+print(json.dumps([jit.private is None, sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - began]))
 """
 
 

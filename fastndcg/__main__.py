@@ -80,7 +80,7 @@ def _failed(error: BaseException) -> int:
 
 def _propose_compiling() -> None:
     """Say once that kernels which `fastndcg compile` keeps would have saved more than half a second."""
-    dispatch = sys.modules.get("fastndcg.kernels.compile.worlds")
+    dispatch = sys.modules.get("fastndcg.kernels.compile.dispatch")
     if dispatch is not None and (seconds := dispatch.seconds_without_kept_kernels()) > _WORTH_COMPILING:
         sys.stderr.write(
             f"About {seconds:.1f} s of this run would be saved by compiled kernels: "

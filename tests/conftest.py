@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 
 pytest.register_assert_rewrite("engines", "engine_laws")
 
@@ -29,7 +29,7 @@ settings.register_profile("fastndcg-pure", max_examples=15, derandomize=True, da
 
 
 def _profile():
-    if worlds.mode() == "plain":
+    if dispatch.mode() == "plain":
         return "fastndcg-pure"
     return os.environ.get("FASTNDCG_PROFILE", "fastndcg-ci" if os.environ.get("CI") else "fastndcg")
 
@@ -63,7 +63,7 @@ def _scope_of(path):
 
 def pytest_collection_modifyitems(config, items):
     """With `-m pure` a test of a `pure` file that is `compiled` itself does not run without a compiler."""
-    if "pure" in config.option.markexpr and worlds.mode() == "plain":
+    if "pure" in config.option.markexpr and dispatch.mode() == "plain":
         nearest = (
             [mark.name for mark in item.iter_markers() if mark.name in ("compiled", "pure")][:1]
             for item in items
@@ -90,7 +90,7 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_runtest_protocol(item):
     is_compiled = any(item.get_closest_marker(name) for name in ("compiled", "pure"))
     os.environ["FASTNDCG_KERNELS"] = ASKED or ("compiled" if is_compiled else "auto")
-    worlds.forget()  # what other tests took makes no test compile
+    dispatch.forget()  # what other tests took makes no test compile
 
 
 @pytest.fixture(scope="session")

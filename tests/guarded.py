@@ -185,24 +185,24 @@ def install(how):
         raise RuntimeError("kernels are imported already, and would be called without guards")
     faulthandler.enable()
     if how == "index":
-        from fastndcg.kernels.compile import marks as compiling
+        from fastndcg.kernels.compile import decorators as jit
     else:
-        from fastndcg.compiled.compile import compiling
+        from fastndcg.compiled.compile import jit
 
     if how == "bounds":
         return
     if how == "index":
-        compiling.empty = lambda shape, kind: _indexed(np.empty(shape, kind))
+        jit.empty = lambda shape, kind: _indexed(np.empty(shape, kind))
     else:
         guard_allocations(how)
     place = _indexed if how == "index" else lambda array: beside_a_fence(array, how)
-    declare = compiling.driver
+    declare = jit.driver
 
     def guarded_driver(**options):
         decorate = declare(**options)
         return lambda function: Guarded(decorate(function), place)
 
-    compiling.driver = guarded_driver
+    jit.driver = guarded_driver
 
 
 if os.environ.get("FASTNDCG_GUARD"):

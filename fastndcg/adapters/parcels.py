@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from fastndcg.adapters import parts, totals
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.grouping import Grouped
 from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table
@@ -212,7 +212,7 @@ def _made(
 ) -> tuple[pa.Table | totals.Sums, pa.Table]:
     """The results of whole queries, or their sums; and the queries."""
     # a block has about as many rows as any other
-    whole = worlds.part_of(job.rows or job.blocks * len(table), len(table))
+    whole = dispatch.part_of(job.rows or job.blocks * len(table), len(table))
     with whole, nullcontext() if job.results else totals.telling_the_driver():
         found = parts.score(job.task, table, grouped)
     if job.results is None:

@@ -23,7 +23,7 @@ from fastndcg.common.arrow_types import combine, decode, is_binary
 from fastndcg.convention.evaluation import ConventionScores, MeanSums, resolve_all
 from fastndcg.decide.anchoring import ORDERS, summary_of_orders
 from fastndcg.errors import warn
-from fastndcg.kernels.compile import caching
+from fastndcg.kernels.compile import kernel_cache
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import Digests, signature_of
@@ -135,7 +135,7 @@ _told: list[str] = []  # once in a driver
 
 def pickle_row(found: Any, unkept: Sequence[str] = ()) -> pa.Table:
     """A row with the result of a part, and where workers could not keep kernels."""
-    told = [*caching._warned, *unkept][:1]
+    told = [*kernel_cache._warned, *unkept][:1]
     return pa.table([pa.array([pickle.dumps((found, told))], pa.binary())], schema=FOUND)
 
 

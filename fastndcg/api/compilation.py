@@ -90,7 +90,7 @@ def compile_kernels(
     """
     import subprocess
 
-    from fastndcg.kernels.compile import caching
+    from fastndcg.kernels.compile import kernel_cache
 
     asked = [str(measure) for measure in as_measures(measures)]
     types = [scores] if isinstance(scores, str) else list(scores)
@@ -100,7 +100,7 @@ def compile_kernels(
     environment = {} if folder is None else {"NUMBA_CACHE_DIR": str(Path(folder).absolute())}
     if cpu is not None:
         environment |= {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
-    kept = caching._folder(environment.get("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", "")))
+    kept = kernel_cache._folder(environment.get("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", "")))
     if kept is None:
         raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
     before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()

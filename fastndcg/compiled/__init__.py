@@ -1,5 +1,5 @@
-"""The compiled kernels: the same files as `fastndcg.kernels`. `fastndcg.kernels.compile.worlds` imports this
-package when it pays.
+"""The compiled kernels: the same files as `fastndcg.kernels`. `kernels.compile.dispatch` imports this package
+when it pays.
 
 Importing one of its modules imports Numba and compiles nothing.
 """

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from fastndcg.common.arrays import parts_of, read_only
 from fastndcg.common.progress import Task
 from fastndcg.common.threads import check_threads, in_threads
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 from fastndcg.kernels.flow.tables import HELD, Documents
 from fastndcg.scoring import plan
 
@@ -81,9 +81,9 @@ def score(
             documents = _documents(rankings, coding, first, last)
             arguments = (_chunks(rankings, first, last, wanted, sizes), documents, tables, out)
             size = _size(tables, coding, rankings, first, last)
-            serial = worlds.compiled_driver(name, size, arguments, job=whole)
+            serial = dispatch.compiled_driver(name, size, arguments, job=whole)
             if serial is None:
-                worlds.run_plain(name, *arguments)
+                dispatch.run_plain(name, *arguments)
             elif wanted == 1:
                 serial(*arguments)
             else:
@@ -98,7 +98,7 @@ def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[n
     n = rankings.n_queries
     size = _size(tables, coding, rankings, 0, n)
     chunks, documents = _chunks(rankings, 0, n, 1, _SIZES), _documents(rankings, coding, 0, n)
-    worlds.run(_DRIVERS[coding.levels], size, chunks, documents, tables, out)
+    dispatch.run(_DRIVERS[coding.levels], size, chunks, documents, tables, out)
 
 
 def _size(tables: Plan, coding: Coding, rankings: Rankings, first: int, last: int) -> float:
@@ -113,7 +113,7 @@ def _size(tables: Plan, coding: Coding, rankings: Rankings, first: int, last: in
 
 def threads_of(threads: int | None) -> int:
     """The number of threads for scoring: by default all threads of Numba."""
-    threads, limit = check_threads(threads), worlds.cores()
+    threads, limit = check_threads(threads), dispatch.cores()
     if threads is not None:
         return min(threads, limit)
     # the host may have set a number in Numba

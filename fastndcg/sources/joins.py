@@ -12,7 +12,7 @@ from fastndcg.common.arrays import Array, Flags, Int64, falling_keys, offsets_of
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.common.hashes import keys_of
 from fastndcg.errors import InputError, count_of, warn
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 from fastndcg.rankings.blame import shown
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.sides import Side, check_values, name_of, plain_ids
@@ -232,7 +232,7 @@ def group(codes: Array, n_codes: int) -> tuple[Array, Array]:
         offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
         return offsets, np.arange(offsets[-1], dtype=np.int64)
     codes = read_only(codes.astype(np.int64, copy=False))
-    offsets, rows = worlds.run("reading.rows.rows_by_code", len(codes), codes, n_codes + 1)
+    offsets, rows = dispatch.run("reading.rows.rows_by_code", len(codes), codes, n_codes + 1)
     return offsets[:-1], rows[: offsets[-2]]
 
 

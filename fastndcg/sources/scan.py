@@ -13,7 +13,7 @@ from fastndcg.common.arrow_types import has_wide_codes, is_list, plain
 from fastndcg.common.progress import Progress, advance
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import InputError, InputTypeError
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 from fastndcg.rankings.grouping import Grouped
 from fastndcg.rankings.oddities import Oddities
 from fastndcg.sources.ahead import decoded_ahead
@@ -341,7 +341,7 @@ class FileStream(RankingsStream):
         self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
     ) -> Rankings:
         numbers = numbers + self._opened.first_row
-        with naming(self._opened.paths), worlds.part_of(self.n_rows, len(table)):
+        with naming(self._opened.paths), dispatch.part_of(self.n_rows, len(table)):
             return rankings_from_table(
                 table,
                 self.columns,

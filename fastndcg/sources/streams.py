@@ -18,7 +18,7 @@ from fastndcg.common.arrow_types import column_of, decode
 from fastndcg.common.later import pa
 from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import InputError, InputTypeError
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -143,7 +143,7 @@ def _evaluate(
         for each in found:
             rankings, rows = each if isinstance(each, tuple) else (each, None)
             rows_of_part = rankings.n_queries if stream._is_lists else rankings.n_docs
-            with worlds.part_of(stream.n_rows, rows_of_part):
+            with dispatch.part_of(stream.n_rows, rows_of_part):
                 attached = score(rankings)
             digests = digests + attached._digests_in() if signs else digests
             scored = _detach(attached)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import InputError
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
@@ -227,7 +227,7 @@ def _sum_of_digits(*factors: Float64) -> Fraction:
         if n < _COMPILED:
             getattr(exact, name)(*bits, digits)
         else:
-            worlds.run(f"flow.exact.{name}", len(bits[0]), *bits, digits, job=n)
+            dispatch.run(f"flow.exact.{name}", len(bits[0]), *bits, digits, job=n)
         total += sum(digit << (exact.BITS * place) for place, digit in enumerate(digits.tolist()) if digit)
     return Fraction(total, 1 << (1074 * len(factors)))
 

@@ -17,7 +17,7 @@ import numpy as np
 from fastndcg.common.progress import Task
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import InputError, InputTypeError
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 from fastndcg.statistics.exact_sums import ROUNDING, differences_of, is_constant, mean, ranks_of, scaled
 from fastndcg.statistics.intervals import Interval, normal_distribution
 
@@ -308,14 +308,14 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
     """Run a kernel for each resample, several in a call; `work` is the additions of one resample."""
     name, found = f"flow.draws.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
-        threads = worlds.cores() if work * resamples >= _WORTH_THREADS else 1
+        threads = dispatch.cores() if work * resamples >= _WORTH_THREADS else 1
     # equally many for each thread: of 100,000 resamples in runs of _SUMS, one of four threads got a third
     runs_of_each = -(-resamples // (_SUMS * threads))
     size = -(-resamples // (runs_of_each * threads))
 
     def run(first: int) -> int:
         part = found[first : first + size]
-        worlds.run(name, work * len(part), seed, first, values, part, job=work * resamples)
+        dispatch.run(name, work * len(part), seed, first, values, part, job=work * resamples)
         return first + len(part)
 
     with Task("Resampling", "resamples") as task:

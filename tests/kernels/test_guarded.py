@@ -226,9 +226,9 @@ def test_a_read_past_an_array_is_a_fault(side, memory):
     code = f"""
         import guarded, numpy as np
         guarded.install({side!r})
-        from fastndcg.compiled.compile.compiling import allocating, driver, empty
+        from fastndcg.compiled.compile.jit import allocating, driver, empty
         from fastndcg.compiled.compile.llvm import Code, Data, Value
-        from fastndcg.compiled.compile.marks import vectors
+        from fastndcg.compiled.compile.decorators import vectors
         def plain_element(array: "Any", at: "Any") -> "Any":
             return array[at]
         @vectors(plain_element, within=True)

@@ -53,7 +53,7 @@ def test_gains_are_of_levels_then_of_no_judgment_then_of_no_document():
 
 
 def test_compiled_code_takes_all_plans_as_one_type():
-    """`worlds.kind_of` tells plans apart by `folds` alone."""
+    """`dispatch.kind_of` tells plans apart by `folds` alone."""
     import numba
 
     from fastndcg.measures import DEFINITIONS

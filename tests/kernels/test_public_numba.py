@@ -6,7 +6,7 @@ from pathlib import Path
 import numba
 import pytest
 from commands import printed
-from fastndcg.compiled.compile import compiling
+from fastndcg.compiled.compile import jit
 
 HERE = Path(__file__).parent
 pytestmark = [
@@ -19,7 +19,7 @@ VALUES = """
 import hashlib
 import numpy as np
 import fastndcg as fn
-from fastndcg.compiled.compile import compiling
+from fastndcg.compiled.compile import jit
 random = np.random.default_rng(3)
 lengths = np.append(random.integers(0, 300, 2000), [700, 20000])
 grades = random.integers(0, 4, lengths.sum()).astype(np.uint8)
@@ -32,7 +32,7 @@ assert one.tobytes() == two.tobytes()
 shuffled = random.permutation(3000)
 ids = np.repeat(np.arange(30), 100)[shuffled]
 again = fn.evaluate(fn.Rankings.from_query_ids(ids, grades[:3000], scores[:3000]), "nDCG@10", threads=1).values
-print(compiling.private is None, hashlib.sha256(one.tobytes() + again.tobytes()).hexdigest())
+print(jit.private is None, hashlib.sha256(one.tobytes() + again.tobytes()).hexdigest())
 """
 
 
@@ -58,9 +58,9 @@ def test_blocks_of_vectors_without_private_parts(tmp_path):
     run(f"import pytest, sys\nsys.exit(pytest.main({words}))", NUMBA_CACHE_DIR=str(tmp_path))
 
 
-@pytest.mark.skipif(not compiling.KNOWN, reason="this version is not known")
+@pytest.mark.skipif(not jit.KNOWN, reason="this version is not known")
 def test_a_known_version_that_lacks_a_name():
-    code = "from fastndcg.compiled.compile import compiling\nprint(compiling.private is None)"
+    code = "from fastndcg.compiled.compile import jit\nprint(jit.private is None)"
     assert run(code) == "False\n"
     assert run("import public_numba\n" + code) == "True\n"
     lacking = "import numba.core.codegen\ndel numba.core.codegen.JITCodeLibrary\n"
@@ -70,4 +70,4 @@ def test_a_known_version_that_lacks_a_name():
 def test_the_tests_run_with_private_parts():
     """To import that module here, as collecting it did, hides them from all tests after it."""
     assert "public_numba" not in sys.modules
-    assert (compiling.private is not None) == compiling.KNOWN
+    assert (jit.private is not None) == jit.KNOWN

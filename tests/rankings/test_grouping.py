@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 from fastndcg.kernels.reading import rows
 from fastndcg.rankings import grouping
 from fastndcg.rankings.grouping import group_by_query
@@ -41,7 +41,7 @@ def wanted(ids):
 def world(request, monkeypatch):
     """Arrow's and NumPy's way, and the kernels."""
     if request.param == "plain":
-        monkeypatch.setattr(grouping.worlds, "compiled_driver", lambda *_: None)
+        monkeypatch.setattr(grouping.dispatch, "compiled_driver", lambda *_: None)
     return str(request.param)
 
 
@@ -69,7 +69,7 @@ def test_rows_are_grouped(kind, n, first, world):
 @pytest.mark.parametrize("kind", ["numbers", "texts"])
 def test_more_ids_than_a_first_table_has_room_for(kind):
     rng = np.random.default_rng(0)
-    n = 1 << 17 if worlds.mode() == "compiled" else 1 << 12
+    n = 1 << 17 if dispatch.mode() == "compiled" else 1 << 12
     numbers = np.append(rng.permutation(n) * 10**9, rng.integers(0, n, n) * 10**9)
     ids = pa.array([f"query-{number}" for number in numbers]) if kind == "texts" else pa.array(numbers)
     grouped = group_by_query(ids)

@@ -171,7 +171,7 @@ def test_workers_that_cannot_keep_kernels_are_told_once(monkeypatch):
     task = task_for(engines.documents(20), "AP", query="qid")
     job = parcels.Job(task, 1, None)
     with monkeypatch.context() as worker:
-        worker.setattr(totals.caching, "_warned", ["/nowhere"])
+        worker.setattr(totals.kernel_cache, "_warned", ["/nowhere"])
         found = list(
             parcels.together(job, [(engines.documents(20), None)], parcels.Share(edges=pa.array([])))
         )

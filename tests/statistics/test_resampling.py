@@ -13,7 +13,7 @@ from systems import DEXTRO, LAEVO, drawn, row_of, scores_of
 
 import fastndcg as fn
 from fastndcg.common.progress import Task
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 from fastndcg.statistics import resampling
 
 stats = pytest.importorskip("scipy.stats")
@@ -257,7 +257,7 @@ def test_options_of_resampling(options, message):
 @pytest.mark.parametrize("threads", [2, 3, 4, 5, 16])
 def test_threads_get_equally_many_resamples(threads, monkeypatch):
     sizes = []
-    monkeypatch.setattr(worlds, "run", lambda *arguments, job: sizes.append(len(arguments[-1])))
+    monkeypatch.setattr(dispatch, "run", lambda *arguments, job: sizes.append(len(arguments[-1])))
     resampling._run("flip_signs", np.arange(1, 40), 5.0, 100_000, 0, threads)
     assert sum(sizes) == 100_000 and max(sizes) <= resampling._SUMS
     assert len(sizes) % threads == 0 and max(sizes) - min(sizes) < len(sizes)

@@ -176,12 +176,12 @@ compiling = threading.Event()
 
 def compile_for_a_while():
     with global_compiler_lock:
-        compiling.set()
+        jit.set()
         time.sleep(1)
 
 thread = threading.Thread(target=compile_for_a_while)
 thread.start()
-compiling.wait()
+jit.wait()
 
 def work():
     add_up = host_kernel()  # has to be compiled
@@ -440,7 +440,7 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path):
     """Without what only compiling needs, which the process still gets when it compiles something."""
     program = """
         import fastndcg as fn
-        from fastndcg.compiled.compile import compiling
+        from fastndcg.compiled.compile import jit
         from fastndcg.compiled.reading import rows
         known = [name for name in ("numba.np.linalg", "numba.typed.typeddict") if name in sys.modules]
         shuffled = fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
@@ -453,7 +453,7 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path):
             return {0: np.sort(values) * 2}[0]
         assert doubled(np.array([2.0, 1.0])).tolist() == [2.0, 4.0]
         assert rows.rows_by_code(np.array([1, 0, 1]), 2)[1].tolist() == [1, 0, 2]
-        print(hits, loaded == known or not compiling.KNOWN)
+        print(hits, loaded == known or not jit.KNOWN)
     """
     cache = str(tmp_path)
     assert run(program, NUMBA_CACHE_DIR=cache).split()[0] == "0"
@@ -525,8 +525,8 @@ def test_an_interrupt_during_a_call_of_llvm(name, tmp_path):
         try:
             fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
         except KeyboardInterrupt:
-            from fastndcg.kernels.compile import caching
-            print(any(caching.folder().rglob("*.codes_by_first_appearance-*.nbi")))
+            from fastndcg.kernels.compile import kernel_cache
+            print(any(kernel_cache.folder().rglob("*.codes_by_first_appearance-*.nbi")))
         gc.collect()
         print(fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9]).relevance.tolist())
     """

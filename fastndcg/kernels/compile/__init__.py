@@ -1,11 +1,12 @@
 """How a function is compiled, kept and chosen.
 
-worlds       chooses the plain or the compiled driver; all other modules call drivers through it
-marks        decorators that mark a function as a driver, a block and so on; no effect in plain Python
-compiling    the decorators of `marks` for compiled functions, with Numba's public interface
+dispatch     chooses the plain or the compiled driver; all other modules call drivers through it
+decorators   mark a function as a driver, a block and so on; no effect in plain Python
+jit          the decorators for compiled functions, with Numba's public interface
 private_numba
              the same with Numba's private interface, which takes less time, for versions that were tested
-caching      the folder that keeps compiled drivers
+kernel_cache
+             the folder that keeps compiled drivers
 llvm         vector code: values whose operators write instructions
 emitting     intrinsics of Numba whose code a vector block writes
 """

@@ -1,4 +1,4 @@
-"""The only module that uses private parts of Numba. `compiling` imports it for versions that were tested, and
+"""The only module that uses private parts of Numba. `jit` imports it for versions that were tested, and
 works without it.
 
 DRIVER, BLOCK    options for njit that leave out repeated work of Numba's compiler
@@ -26,7 +26,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import _nrt_python
 from numba.extending import intrinsic
 
-from fastndcg.kernels.compile import caching
+from fastndcg.kernels.compile import kernel_cache
 
 # ---- compiling ----
 
@@ -82,11 +82,11 @@ class _Folder(InTreeCacheLocator):
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> _Folder | None:
-        path = caching.folder()
+        path = kernel_cache.folder()
         return None if path is None else cls(function, file, path)
 
     def ensure_cache_path(self) -> None:
-        caching.make(Path(self._cache_path))
+        kernel_cache.make(Path(self._cache_path))
 
     def get_source_stamp(self) -> str:
         return ""  # the folder's name has a digest of the source
@@ -127,17 +127,17 @@ class _Kept(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            with caching.alone("index"):  # a file that each process reads, adds to and writes
+            with kernel_cache.alone("index"):  # a file that each process reads, adds to and writes
                 super().save_overload(sig, data)
         except OSError as error:
-            caching.tell_unkept(f"{self._cache_path}: {error.strerror or error}")
+            kernel_cache.tell_unkept(f"{self._cache_path}: {error.strerror or error}")
 
 
 class _Nowhere(NullCache):
     """Replaces the cache where there is no folder for it."""
 
     def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ARG002, as Numba calls it
-        caching.tell_unkept("a folder of the user, who has none")
+        kernel_cache.tell_unkept("a folder of the user, who has none")
 
 
 def keep(dispatcher: Any, function: Any) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from fastndcg.kernels.compile.worlds import kind_of, uninterrupted
+from fastndcg.kernels.compile.dispatch import kind_of, uninterrupted
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
+from ..compile.decorators import IS_COMPILED, block, driver, private, steps, vectors
 from ..compile.llvm import SIDE_BY_SIDE, Code, Data, Value
-from ..compile.marks import IS_COMPILED, block, driver, private, steps, vectors
 from ..vectors.keeping import fetch
 from ..vectors.ordering import rank_side_by_side
 from .folds import averages_exactly, fill_lists, is_linear
@@ -66,7 +66,7 @@ def address_of(serial: Any, *arguments: Any) -> Any:
         return serial
     kind = serial, kind_of(arguments)
     if kind not in _addresses:
-        from ..compile.compiling import compile_for  # imports Numba
+        from ..compile.jit import compile_for  # imports Numba
 
         address = private.address_of(serial, arguments)
         # its first call would otherwise search all installed packages for extensions of Numba, 25 ms

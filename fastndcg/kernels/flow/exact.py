@@ -10,7 +10,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import block, driver
+from ..compile.decorators import block, driver
 
 DIGITS = 140  # of a sum of products: 2 * 2046 places, and the bits of a product above them
 BITS = 32

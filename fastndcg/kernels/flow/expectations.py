@@ -6,7 +6,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import allocating, block
+from ..compile.decorators import allocating, block
 
 _MOST_STEPS = 1_000_000_000  # steps through orders of tied documents for one expected maximum
 _NO_CHANCE = 2.0**-100  # relative to the likeliest case, whose value may be 0

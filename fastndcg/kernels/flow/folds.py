@@ -9,7 +9,7 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Plan
 
-from ..compile.marks import block, inlined
+from ..compile.decorators import block, inlined
 from .expectations import (
     expected_inferred,
     expected_maximum,

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import AVERAGE, BEST, GAIN, STOP, UNCUT, WORST, Array
 
-from ..compile.marks import block, driver, empty, inlined
+from ..compile.decorators import block, driver, empty, inlined
 from ..vectors.summing import normalise
 from .expectations import stop_chances
 from .intent_orders import (

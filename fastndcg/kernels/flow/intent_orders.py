@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import block, inlined
+from ..compile.decorators import block, inlined
 from .sorting import sort_by_key_stably, sort_falling
 
 # columns of IntentRows.rows; a fold is GAIN, or STOP where each document lowers the worth of later ones to

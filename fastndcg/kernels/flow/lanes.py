@@ -6,8 +6,8 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import FOLD, GAIN, TABLE, Array, Documents, Plan
 
+from ..compile.decorators import block, inlined
 from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
-from ..compile.marks import block, inlined
 from ..vectors.keeping import bounds_of_top, greatest_by_bin, keep_few_from, keep_from_lanes
 from ..vectors.ordering import average_side_by_side
 from ..vectors.summing import COUNTED, count_codes

@@ -8,8 +8,8 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import HELD, Array, Documents, Plan
 
+from ..compile.decorators import allocating, block, empty
 from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
-from ..compile.marks import allocating, block, empty
 from ..vectors.summing import COUNTED
 
 TOGETHER = 1024  # lists of at most so many documents may be ranked side by side

@@ -7,7 +7,7 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import IS_COMPILED, block
+from ..compile.decorators import IS_COMPILED, block
 from .sorting import INSERTION, sort_falling
 
 _FEW = 16  # up to so many gains, counting documents by gain is faster than sorting them

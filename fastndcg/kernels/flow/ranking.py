@@ -8,8 +8,8 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
+from ..compile.decorators import allocating, block, empty, inlined
 from ..compile.llvm import LANES
-from ..compile.marks import allocating, block, empty, inlined
 from ..vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
 from ..vectors.ordering import count_ahead, count_among, rank_distinct, rank_tied
 from .memory import Scratch, Work, vectors_of

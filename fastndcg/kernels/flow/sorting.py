@@ -9,8 +9,8 @@ import numpy as np
 from fastndcg.common import arrays
 from fastndcg.kernels.flow.tables import Array
 
+from ..compile.decorators import allocating, block, empty, vectors
 from ..compile.llvm import Code, Data, Value
-from ..compile.marks import allocating, block, empty, vectors
 from ..vectors.ordering import monotone
 
 INSERTION = 24  # up to so many values, insertion sort is faster

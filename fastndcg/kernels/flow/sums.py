@@ -7,8 +7,8 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Plan
 
+from ..compile.decorators import block
 from ..compile.llvm import SIDE_BY_SIDE
-from ..compile.marks import block
 from ..vectors.summing import (
     fill_ideals,
     fill_ideals_of_one,

@@ -7,8 +7,8 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
+from ..compile.decorators import block, inlined
 from ..compile.llvm import LANES, SIDE_BY_SIDE
-from ..compile.marks import block, inlined
 from ..vectors.keeping import bound_of_top, fetch, keep_values_from
 from ..vectors.ordering import rank_distinct, rank_tied
 from .folds import fill_lists

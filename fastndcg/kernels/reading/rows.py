@@ -8,7 +8,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.marks import block, driver
+from ..compile.decorators import block, driver
 
 _PART = 1 << 18  # rows numbered together by NumPy, which the caches hold
 

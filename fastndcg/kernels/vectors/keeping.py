@@ -10,6 +10,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
+from ..compile.decorators import binding, ir, numba, vectors
 from ..compile.llvm import (
     BINS,
     LANES,
@@ -22,7 +23,6 @@ from ..compile.llvm import (
     transpose,
     where,
 )
-from ..compile.marks import binding, ir, numba, vectors
 
 _LINE = 64  # bytes of a cache line
 _LOOKED_AT = 128  # vectors that are checked before their documents are kept

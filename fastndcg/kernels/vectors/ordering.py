@@ -9,8 +9,8 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
+from ..compile.decorators import ir, vectors
 from ..compile.llvm import LANES, SIDE_BY_SIDE, Code, Data, Value, lesser, sorting_steps, transpose, where
-from ..compile.marks import ir, vectors
 
 Row = list[Value]  # a document of each lane: one number of score, place and code; or a score and a code
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import Array
 
+from ..compile.decorators import block, vectors
 from ..compile.llvm import LANES, SIDE_BY_SIDE, Code, Data, Value, greater, lesser, where
-from ..compile.marks import block, vectors
 
 _NEARLY_ONE = 1.0 + 1e-12
 _WIDE = 64  # bytes compared at once

@@ -14,7 +14,7 @@ import pytest
 from commands import printed
 
 import fastndcg
-from fastndcg.kernels.compile import caching
+from fastndcg.kernels.compile import kernel_cache
 
 ROOT = Path(fastndcg.__file__).parent
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -124,7 +124,7 @@ def test_the_users_folder_by_platform(platform, environment, expected, monkeypat
     for name, value in {"HOME": "/home/ann", **environment}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", platform)
-    folder = caching.users_folder()
+    folder = kernel_cache.users_folder()
     assert folder is not None
     assert folder.as_posix() == expected
 
@@ -136,11 +136,11 @@ def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path):
         (version / name).mkdir(parents=True)
         os.utime(version / name, (time.time() - days * 86_400,) * 2)
     (tmp_path / "1.9.0").mkdir()
-    caching.make(version / "own")
+    kernel_cache.make(version / "own")
     assert {path.name for path in version.iterdir()} == {"recent", "own"}
     assert not (tmp_path / "1.9.0").exists()
     (tmp_path / "1.9.0").mkdir()  # used again, beside this version
-    caching.make(version / "own")
+    kernel_cache.make(version / "own")
     assert (tmp_path / "1.9.0").is_dir()
 
 
@@ -149,18 +149,18 @@ def test_folders_of_other_kernels_of_this_version_go_after_a_week(tmp_path):
 def test_folders_that_others_could_fill_are_refused(monkeypatch, tmp_path, which):
     """Loading a kernel runs code. A warning says so once, and what to do. Folders of root are trusted."""
     own = tmp_path / "fastndcg" / "1.0" / "kernels"
-    monkeypatch.setattr(caching, "_folder", lambda parent: own)
+    monkeypatch.setattr(kernel_cache, "_folder", lambda parent: own)
     before = os.umask(0)
     try:
-        caching.make(own)
+        kernel_cache.make(own)
     finally:
         os.umask(before)
     folders = (own.parents[1], own.parent, own)
     assert all(path.stat().st_mode & 0o777 == 0o700 for path in folders)
     owner = os.geteuid()
     for mode, user in ((0o770, owner), (0o707, owner), (0o755, owner + 1)):
-        monkeypatch.setattr(caching, "_warned", [])
-        assert caching.folder() == own
+        monkeypatch.setattr(kernel_cache, "_warned", [])
+        assert kernel_cache.folder() == own
         folders[which].chmod(mode)
         if user != owner and owner == 0:
             os.chown(folders[which], user, 0)
@@ -169,9 +169,9 @@ def test_folders_that_others_could_fill_are_refused(monkeypatch, tmp_path, which
         with pytest.warns(
             fastndcg.FastndcgWarning, match="other users can write there.*chmod -R go-w"
         ) as caught:
-            assert caching.folder() is None
-        assert caching.folder() is None
-        assert not caching.is_kept("a")
+            assert kernel_cache.folder() is None
+        assert kernel_cache.folder() is None
+        assert not kernel_cache.is_kept("a")
         assert len(caught) == 1
         folders[which].chmod(0o755)
 

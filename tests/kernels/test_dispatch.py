@@ -12,7 +12,7 @@ from commands import printed, started
 
 import fastndcg as fn
 from fastndcg.errors import InputError
-from fastndcg.kernels.compile import caching, worlds
+from fastndcg.kernels.compile import dispatch, kernel_cache
 
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -64,8 +64,8 @@ def test_small_calls_import_no_compiler_and_bits_are_the_same(tmp_path):
     ],
 )
 def test_the_rule(job, earlier, if_kept, if_not):
-    assert worlds.choose(job, earlier + job, lambda: True) == if_kept
-    assert worlds.choose(job, earlier + job, lambda: False) == if_not
+    assert dispatch.choose(job, earlier + job, lambda: True) == if_kept
+    assert dispatch.choose(job, earlier + job, lambda: False) == if_not
 
 
 @pytest.fixture
@@ -73,55 +73,55 @@ def chosen(monkeypatch):
     """What calls of `driver` choose in a fresh process: nothing is kept, and what loads or compiles is noted."""
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
-    monkeypatch.setattr(worlds, "_loaded", {})
-    monkeypatch.setattr(caching, "is_kept", lambda key: False)
+    monkeypatch.setattr(dispatch, "_loaded", {})
+    monkeypatch.setattr(kernel_cache, "is_kept", lambda key: False)
     found = []
 
     def load(kernel, arguments, *, may_compile):
         found[-1] = "compiled" if may_compile else "loaded"
-        return worlds._loaded.setdefault(kernel, len)
+        return dispatch._loaded.setdefault(kernel, len)
 
-    monkeypatch.setattr(worlds, "_load", load)
+    monkeypatch.setattr(dispatch, "_load", load)
 
     def driver(seconds, job=0.0, arguments=(1,)):
         found.append("plain")
-        rate = worlds.SECONDS["rows"]
-        ready = worlds.compiled_driver("reading.rows.place_by_code", seconds / rate, arguments, job / rate)
-        assert (ready is None) == (found[-1] == "plain" and len(worlds._loaded) == 0)
+        rate = dispatch.SECONDS["rows"]
+        ready = dispatch.compiled_driver("reading.rows.place_by_code", seconds / rate, arguments, job / rate)
+        assert (ready is None) == (found[-1] == "plain" and len(dispatch._loaded) == 0)
         return found[-1]
 
-    worlds.forget()
+    dispatch.forget()
     yield driver
-    worlds.forget()
+    dispatch.forget()
 
 
 def test_calls_of_a_process_add_up(chosen):
     """Small calls too, of each kind of arguments by itself; what is loaded is used for calls of any size."""
     assert [chosen(0.1) for _ in range(10)] == ["plain"] * 10
     assert chosen(0.1, arguments=(1.5,)) == "plain"
-    assert worlds.seconds_without_kept_kernels() == 0  # none of them would have loaded a kernel
-    assert [chosen(0.1), chosen(0.0), len(worlds._loaded)] == ["compiled", "plain", 1]
+    assert dispatch.seconds_without_kept_kernels() == 0  # none of them would have loaded a kernel
+    assert [chosen(0.1), chosen(0.0), len(dispatch._loaded)] == ["compiled", "plain", 1]
 
 
 def test_parts_of_a_job_are_chosen_for_as_the_job(chosen, monkeypatch):
     """From the first part on, or never: not in its last parts, though these add up."""
     assert [chosen(0.3, job=0.9) for _ in range(3)] == ["plain"] * 3
-    assert worlds.seconds_without_kept_kernels() == pytest.approx(0.9)
-    worlds.forget()
-    with worlds.part_of(900, 300):
+    assert dispatch.seconds_without_kept_kernels() == pytest.approx(0.9)
+    dispatch.forget()
+    with dispatch.part_of(900, 300):
         assert [chosen(0.3) for _ in range(3)] == ["plain"] * 3
-    with worlds.part_of(0, 300), worlds.part_of(300, 0):
+    with dispatch.part_of(0, 300), dispatch.part_of(300, 0):
         assert chosen(0.01) == "plain"
-    worlds.forget()
-    monkeypatch.setattr(caching, "is_kept", lambda key: True)
-    with worlds.part_of(3e6, 1e6):
+    dispatch.forget()
+    monkeypatch.setattr(kernel_cache, "is_kept", lambda key: True)
+    with dispatch.part_of(3e6, 1e6):
         assert chosen(0.06) == "loaded"
 
 
 def test_streams_and_rankings_choose_alike(chosen, monkeypatch, tmp_path):
     """A stream counts as all of its rows, in whatever parts it is read."""
     jobs = []
-    monkeypatch.setattr(worlds, "choose", lambda job, together, is_kept: jobs.append(job) or "plain")
+    monkeypatch.setattr(dispatch, "choose", lambda job, together, is_kept: jobs.append(job) or "plain")
     rows = np.arange(40_000)
     table = pa.table({"qid": rows // 10, "label": rows % 3, "score": rows % 7})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=5000)
@@ -134,16 +134,16 @@ def test_streams_and_rankings_choose_alike(chosen, monkeypatch, tmp_path):
 
 
 def test_the_setting(monkeypatch):
-    assert worlds.SECONDS.keys() <= {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
+    assert dispatch.SECONDS.keys() <= {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
     for asked, expected in (("", "auto"), ("auto", "auto"), ("plain", "plain"), ("compiled", "compiled")):
         monkeypatch.setenv("FASTNDCG_KERNELS", asked)
-        assert worlds.mode() == expected
+        assert dispatch.mode() == expected
     monkeypatch.setenv("FASTNDCG_KERNELS", "fast")
     with pytest.raises(InputError, match="FASTNDCG_KERNELS='fast'; expected one of auto, plain, compiled"):
-        worlds.mode()
+        dispatch.mode()
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert worlds.mode() == "plain"
+    assert dispatch.mode() == "plain"
 
 
 # a job that takes so many seconds in the plain way, and another of the same kernel for other types
@@ -151,14 +151,14 @@ JOB = """
 import sys
 import numpy as np
 from fastndcg.common import progress
-from fastndcg.kernels.compile import worlds
+from fastndcg.kernels.compile import dispatch
 told = []
 progress.tell = told.append
 kind, *jobs = sys.argv[1:]
 for seconds in jobs:
-    worlds.SECONDS["rows"] = float(seconds) / 9
-    worlds.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
-print("compiled" if told else "loaded" if worlds._loaded else "plain", "numba" in sys.modules)
+    dispatch.SECONDS["rows"] = float(seconds) / 9
+    dispatch.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
+print("compiled" if told else "loaded" if dispatch._loaded else "plain", "numba" in sys.modules)
 """
 
 
@@ -194,11 +194,11 @@ def test_processes_at_once_compile_each_kernel_once_and_keep_all(tmp_path):
         import sys
         import numpy as np
         from fastndcg.common import progress
-        from fastndcg.kernels.compile import worlds
+        from fastndcg.kernels.compile import dispatch
         told = []
         progress.tell = told.append
         for kind in sys.argv[1:]:
-            worlds.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
+            dispatch.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
         print(sum(line.startswith("compiling") for line in told))
     """
     kinds = ["int8", "int16", "int32"]
@@ -212,7 +212,7 @@ def test_processes_at_once_compile_each_kernel_once_and_keep_all(tmp_path):
 @pytest.mark.compiled
 def test_a_lock_is_waited_for_while_its_holder_lives(monkeypatch, tmp_path):
     """The lock's file stays, the lock does not; what is not finished is not kept."""
-    code = "from fastndcg.kernels.compile import caching\nwith caching.alone('b') as lock:\n    print('held', flush=True)\n    {then}"
+    code = "from fastndcg.kernels.compile import kernel_cache\nwith kernel_cache.alone('b') as lock:\n    print('held', flush=True)\n    {then}"
 
     def start(then):
         return started(code.format(then=then), NUMBA_CACHE_DIR=str(tmp_path))
@@ -222,19 +222,19 @@ def test_a_lock_is_waited_for_while_its_holder_lives(monkeypatch, tmp_path):
     with start("import time; time.sleep(300)") as holder:
         try:
             assert holder.stdout.readline() == "held\n"
-            monkeypatch.setattr(caching, "folder", lambda: next(tmp_path.rglob("b.lock")).parent)
+            monkeypatch.setattr(kernel_cache, "folder", lambda: next(tmp_path.rglob("b.lock")).parent)
             with started(
-                told + code.format(then="caching.note_kept(lock)"), NUMBA_CACHE_DIR=str(tmp_path)
+                told + code.format(then="kernel_cache.note_kept(lock)"), NUMBA_CACHE_DIR=str(tmp_path)
             ) as waiting:
                 with pytest.raises(subprocess.TimeoutExpired):
                     waiting.wait(timeout=2.5)
-                assert not caching.is_kept("b")
+                assert not kernel_cache.is_kept("b")
                 holder.kill()
                 lines = waiting.communicate(timeout=60)[0].splitlines()
                 assert lines == ["waiting for another process, which compiles kernels", "held"]
         finally:
             holder.kill()
-    assert caching.is_kept("b")
+    assert kernel_cache.is_kept("b")
 
 
 @pytest.mark.compiled
@@ -255,11 +255,11 @@ def test_what_a_plain_driver_hands_to_a_compiled_one_is_the_same(monkeypatch, fi
     monkeypatch.setenv("FASTNDCG_KERNELS", "plain")
     expected, calls = answers(), []
     monkeypatch.setenv("FASTNDCG_KERNELS", "compiled")
-    find = worlds.compiled_driver
+    find = dispatch.compiled_driver
 
     def in_turns(name, *arguments, **job):
         calls.append(name)
         return find(name, *arguments, **job) if calls.count(name) % 2 == first else None
 
-    monkeypatch.setattr(worlds, "compiled_driver", in_turns)
+    monkeypatch.setattr(dispatch, "compiled_driver", in_turns)
     assert [answers(), answers()] == [expected, expected]

@@ -28,7 +28,7 @@ import numpy as np
 from fastndcg.common import progress
 from fastndcg.common.threads import processors
 from fastndcg.errors import InputError
-from fastndcg.kernels.compile import caching
+from fastndcg.kernels.compile import kernel_cache
 from fastndcg.kernels.flow.tables import Plan
 
 MODES = ("auto", "plain", "compiled")
@@ -122,7 +122,7 @@ def compiled_driver(name: str, size: float, arguments: tuple[Any, ...], job: flo
     seconds, whole = size * rate, max(size, job) * rate * _whole.get()
     together = max(whole, _plain[kernel] + seconds)
     driver = None
-    if choose(whole, together, lambda: caching.is_kept(_key(*kernel))) != "plain":
+    if choose(whole, together, lambda: kernel_cache.is_kept(_key(*kernel))) != "plain":
         driver = _load(kernel, arguments, may_compile=together > COMPILED)
     if driver is None:
         _plain[kernel] += seconds
@@ -154,25 +154,25 @@ def _load(kernel: Kernel, arguments: tuple[Any, ...], *, may_compile: bool) -> A
             return _loaded[kernel]
         # no fork during the import of Numba, and no interrupt, after which a later import would fail
         with uninterrupted():
-            driver, compiling = _driver(kernel[0]), import_module("fastndcg.compiled.compile.compiling")
+            driver, jit = _driver(kernel[0]), import_module("fastndcg.compiled.compile.jit")
         key = _key(*kernel)
-        if not compiling.is_kept(driver, arguments, key):
+        if not jit.is_kept(driver, arguments, key):
             if not may_compile:  # the kept one is for another processor
                 return None
-            with caching.alone(key) as lock:  # another process may be compiling it
-                if not compiling.is_kept(driver, arguments, key):
+            with kernel_cache.alone(key) as lock:  # another process may be compiling it
+                if not jit.is_kept(driver, arguments, key):
                     progress.tell("compiling kernels, once on this machine, which takes a minute or less")
-                    _compile(compiling, driver, arguments)
-                caching.note_kept(lock)
-        _compile(compiling, driver, arguments)
+                    _compile(jit, driver, arguments)
+                kernel_cache.note_kept(lock)
+        _compile(jit, driver, arguments)
         _loaded[kernel] = driver
         return driver
 
 
-def _compile(compiling: Any, driver: Any, arguments: tuple[Any, ...]) -> None:
+def _compile(jit: Any, driver: Any, arguments: tuple[Any, ...]) -> None:
     # an interrupt would be ignored in LLVM, or free a module twice, which ends the process
     with uninterrupted():
-        compiling.compile_for(driver, arguments)
+        jit.compile_for(driver, arguments)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Marks: decorators that say what a function of the kernels is. In plain Python they do nothing.
+"""Decorators that say what a function of the kernels is. In plain Python they do nothing.
 
 The modules of this package are loaded twice: as `fastndcg.kernels`, plain Python and NumPy without Numba, and
 as `fastndcg.compiled`, compiled. They import each other by relative names, so the two copies never mix.
@@ -39,7 +39,7 @@ steps: Any = range  # a loop whose steps are shared among threads
 if IS_COMPILED and not TYPE_CHECKING:
     from numba.extending import intrinsic
 
-    from .compiling import allocating, block, driver, empty, inlined, private
+    from .jit import allocating, block, driver, empty, inlined, private
 
     steps = numba.prange
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 
-from fastndcg.kernels.compile import caching
+from fastndcg.kernels.compile import kernel_cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,7 +60,7 @@ empty = np.empty
 
 
 def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
-    """Compile a function that Python calls. It is stored on disk if the folder of `caching` is writable."""
+    """Compile a function that Python calls. It is kept on disk where that is possible."""
 
     def decorate(function: F) -> F:
         if private is None:
@@ -76,14 +76,14 @@ def driver(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
 @contextmanager
 def _folder_of_numba() -> Iterator[bool]:
     """Make Numba use our folder as its cache inside the block; yields whether the folder is writable."""
-    path, before = caching.folder(), numba.config.CACHE_DIR
+    path, before = kernel_cache.folder(), numba.config.CACHE_DIR
     try:
         if path is None:
             raise FileNotFoundError("a user without a home")
-        caching.make(path)
+        kernel_cache.make(path)
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
-        caching.tell_unkept(str(path or error))
+        kernel_cache.tell_unkept(str(path or error))
         yield False
         return
     numba.config.CACHE_DIR = str(path)
@@ -94,11 +94,11 @@ def _folder_of_numba() -> Iterator[bool]:
 
 
 def is_kept(driver: Any, arguments: tuple[Any, ...], key: str) -> bool:
-    """Whether this process or the folder has a driver for such arguments; `key` is its name in `caching`."""
+    """Whether this process or the folder has a driver for such arguments; `key` names its files."""
     kinds = tuple(driver.typeof_pyval(argument) for argument in arguments)
     if kinds in driver.overloads:
         return True
-    return caching.is_kept(key) if private is None else private.is_kept(driver, kinds)
+    return kernel_cache.is_kept(key) if private is None else private.is_kept(driver, kinds)
 
 
 def compile_for(driver: Any, arguments: tuple[Any, ...]) -> None:
