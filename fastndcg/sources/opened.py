@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list
+from fastndcg.common.arrow_types import is_list, without_views
 from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import ColumnError, SourceError
 from fastndcg.rankings.oddities import Names, warn_of_oddities
@@ -209,7 +209,7 @@ class OpenedFiles(Opened, ABC):
                 if name not in schema.names:
                     raise ColumnError(f'{file.path} has no column "{name}", which other files have')
                 kinds.append((file.path, schema.field(name).type))
-            types[name] = common_type(name, kinds, permissive_type)
+            types[name] = without_views(common_type(name, kinds, permissive_type))
         return types
 
     def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
