@@ -79,11 +79,11 @@ def _failed(error: BaseException) -> int:
 
 
 def _propose_compiling() -> None:
-    """Say once that kernels which `fastndcg compile` keeps would have saved more than half a second."""
+    """Write one line to stderr after a run with more than half a second of kernels that could be compiled."""
     dispatch = sys.modules.get("fastndcg.kernels.compile.dispatch")
     if dispatch is not None and (seconds := dispatch.seconds_without_kept_kernels()) > _WORTH_COMPILING:
         sys.stderr.write(
-            f"About {seconds:.1f} s of this run would be saved by compiled kernels: "
+            f"About {seconds:.1f} s of this run went to kernels that are not compiled: "
             "run `fastndcg compile` once.\n"
         )
 

@@ -11,6 +11,7 @@ import pytest
 from commands import printed, started
 
 import fastndcg as fn
+from fastndcg import __main__
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import dispatch, kernel_cache
 
@@ -144,6 +145,17 @@ def test_the_setting(monkeypatch):
         dispatch.mode()
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert dispatch.mode() == "plain"
+
+
+def test_the_command_line_proposes_to_compile_once(chosen, capsys):
+    chosen(0.4)
+    __main__._propose_compiling()
+    assert not capsys.readouterr().err
+    chosen(0.4)
+    __main__._propose_compiling()
+    assert capsys.readouterr().err.splitlines() == [
+        "About 0.8 s of this run went to kernels that are not compiled: run `fastndcg compile` once."
+    ]
 
 
 # a job that takes so many seconds in the plain way, and another of the same kernel for other types
