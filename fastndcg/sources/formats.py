@@ -99,20 +99,12 @@ def _is_many(name: str) -> bool:
     return path.is_dir() or (is_pattern and not path.exists())
 
 
-def looks_like_rank_eval(text: bytes) -> bool:
-    """Whether text begins as a request or a response of Elasticsearch's `_rank_eval` may do."""
-    names = (b'"requests"', b'"ratings"'), (b'"metric_score"', b'"details"')
-    return text.startswith(b"{") and any(all(name in text for name in both) for both in names)
-
-
 def _is_nested(text: bytes) -> bool:
     r"""Whether JSON is one object of queries, and no row or rows of a table.
 
     >>> _is_nested(b'{"q1": {"a": 1}, "q2": {}}'), _is_nested(b'{"labels": [1, 0], "scores": [0.5, 0.1]}')
     (True, False)
     """
-    if looks_like_rank_eval(text):
-        return True
     start = _NESTED_START.match(text)
     if start is None:
         return False

@@ -69,48 +69,6 @@ def queries_of_json(name: str, text: str) -> Iterator[tuple[str, Any]]:
         raise SourceError(f"{name} cannot be read: {reason}; wanted {WANTED}") from None
 
 
-def is_rank_eval(data: Any) -> bool:
-    """Whether an object is a request or a response of `_rank_eval`, of Elasticsearch and OpenSearch."""
-    if not isinstance(data, Mapping):
-        return False
-    requests, details = data.get("requests"), data.get("details")
-    if isinstance(requests, list):
-        return any(isinstance(each, Mapping) and "ratings" in each for each in requests)
-    return "metric_score" in data and isinstance(details, Mapping)
-
-
-def queries_of_rank_eval(name: str, data: Any, role: Role) -> Iterator[tuple[str, Any]]:
-    """The queries of a request of `_rank_eval`, with the ratings of documents; or of a response, with the
-    ratings or the scores of hits. Hits without falling scores, since they are sorted otherwise, are a list.
-    """
-    if role == "score" and "details" not in data:
-        raise InputError(
-            f"{name} is a request of _rank_eval, which has no hits; give its response as the run"
-        )
-    try:
-        if "requests" in data:
-            for each in data["requests"]:
-                pairs = [(str(rated["_id"]), rated["rating"]) for rated in each.get("ratings", ())]
-                yield str(each["id"]), _once(name, pairs)
-            return
-        for query, each in data["details"].items():
-            hits = each.get("hits", ())
-            if role == "relevance":
-                rated = [(hit["hit"]["_id"], hit.get("rating")) for hit in hits]
-                yield query, _once(name, [pair for pair in rated if pair[1] is not None])
-                continue
-            scored = [(hit["hit"]["_id"], hit["hit"].get("_score")) for hit in hits]
-            scores = [score for _, score in scored if score is not None]
-            falls = len(scores) == len(scored) and scores == sorted(scores, reverse=True)
-            found = _once(name, scored)
-            yield query, found if falls else list(found)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{name} is no whole request or response of _rank_eval: {error!r}; wanted requests with id and "
-            "ratings of _id and rating, or details with hits"
-        ) from None
-
-
 def _blank(text: str, at: int) -> int:
     """Where the next token begins."""
     return _BLANK.match(text, at).end()  # type: ignore[union-attr] # it always matches

@@ -8,7 +8,6 @@ not part of `judged`; its `is_judged` is False and its `relevance` negative, whi
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,20 +22,18 @@ from fastndcg.errors import ColumnError, InputTypeError, SourceError, check_choi
 from fastndcg.rankings.oddities import Names, warn_of_oddities
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
 from fastndcg.sources.csv import CSV
-from fastndcg.sources.formats import LOOK, NESTED, TABLE, TREC, format_of_side, looks_like_rank_eval
+from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_side
 from fastndcg.sources.frames import is_table, source_of
 from fastndcg.sources.joins import join
 from fastndcg.sources.nested_sides import (
     WANTED,
-    is_rank_eval,
     queries_of_json,
-    queries_of_rank_eval,
     side_of_dict,
     side_of_tuples,
     text_of_file,
 )
 from fastndcg.sources.opened import OfText
-from fastndcg.sources.opening import path_of, read_once, reading, report_progress
+from fastndcg.sources.opening import path_of, read_once, report_progress
 from fastndcg.sources.sides import (
     Role,
     Side,
@@ -298,12 +295,7 @@ def file_side(
 
     if kind is NESTED:
         refuse_columns(name, role, roles, "JSON by query, which has no columns")
-        text = text_of_file(name)
-        queries = queries_of_json(name, text)
-        if looks_like_rank_eval(text[:LOOK].encode()):
-            with reading(name, "JSON"):
-                data = json.loads(text)
-            queries = queries_of_rank_eval(name, data, role) if is_rank_eval(data) else queries
+        queries = queries_of_json(name, text_of_file(name))
         side = side_of_dict(name, queries, role, roles, intents=intents)
         if not len(side.codes):
             raise SourceError(f"{name} has no documents; wanted at least one, {WANTED}")
@@ -326,12 +318,9 @@ def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool 
         return file_side(data, role, roles, None, intents=intents)[0]
     if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
         data = data.to_dict()  # ranx's Qrels and Run
-    if not isinstance(data, Mapping) and is_rank_eval(getattr(data, "body", None)):
-        data = data.body  # of Elasticsearch's client
     if isinstance(data, Mapping) and not has_columns(data):
         refuse_columns(name, role, roles, "a dict")
-        queries = queries_of_rank_eval(name, data, role) if is_rank_eval(data) else data.items()
-        return side_of_dict(name, queries, role, roles, intents=intents)
+        return side_of_dict(name, data.items(), role, roles, intents=intents)
     if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
         refuse_columns(name, role, roles, "no table")
         return in_order(side_of_tuples(name, data, role, intents=intents), role, roles)
