@@ -112,13 +112,17 @@ def read_lines(
 
     def readers() -> Iterator[Generator[tuple[Block, bytes], None, None]]:
         nonlocal form
-        for number, block in enumerate(blocks_of(stream, size, longest)):
-            if or_ranked and not number:
-                form = form_of_run(block)
-            yield parsed(block, form)
+        for number, block in enumerate(whole_lines(stream, size, longest)):
+            if number:
+                yield parsed(block)
+                continue
+            first = b"   " + block[3:] if block.startswith(_MARK) else block  # the mark is read as blanks
+            if or_ranked and is_ranked(_first_fields(BytesIO(first))):
+                form = RANKED
+            yield parsed(first)
 
-    def parsed(block: bytes, form: Form | None) -> Generator[tuple[Block, bytes], None, None]:
-        yield parse(block, form), block
+    def parsed(block: bytes) -> Generator[tuple[Block, bytes], None, None]:
+        yield _of_letor(block) if form is None else _by_arrow(form, block) or _by_python(form, block), block
 
     blocks, lines, last = list[Block](), 0, b""
     tell, told = tell_of_bytes.get(), 0
@@ -132,30 +136,15 @@ def read_lines(
                 tell(now - told)
                 told = now
     except (MalformedError, OverflowError) as error:
-        raise refusal(path, form, error, lines) from None
+        wanted = LETOR_LINE if form is None else form.wanted
+        if isinstance(error, MalformedError):
+            raise error.of_file(path, lines + error.line + 1, wanted) from None
+        raise SourceError(
+            f"{path} has a line of more than {error} bytes; is it a text file? Wanted {wanted}"
+        ) from None
     except OSError as error:
         raise cannot_read(path, error) from None
     return _join(form, blocks, last)
-
-
-def refusal(path: str, form: Form | None, error: MalformedError | OverflowError, lines: int) -> SourceError:
-    """The error for a line that comes after so many of the file, in blocks before its own."""
-    wanted = LETOR_LINE if form is None else form.wanted
-    if isinstance(error, MalformedError):
-        return error.of_file(path, lines + error.line + 1, wanted)
-    return SourceError(f"{path} has a line of more than {error} bytes; is it a text file? Wanted {wanted}")
-
-
-def blocks_of(stream: Any, size: int = _BLOCK, longest: int = _LONGEST) -> Iterator[bytes]:
-    """Blocks of a file's whole lines, without a byte order mark. Raises as `whole_lines` does."""
-    for number, block in enumerate(whole_lines(stream, size, longest)):
-        is_marked = not number and block.startswith(_MARK)
-        yield b"   " + block[3:] if is_marked else block  # the mark is read as blanks
-
-
-def form_of_run(block: bytes) -> Form:
-    """The form of a run's lines, of its first block."""
-    return RANKED if is_ranked(_first_fields(BytesIO(block))) else RUN
 
 
 def whole_lines(stream: Any, size: int, longest: int = 1 << 62) -> Iterator[bytes]:
@@ -174,11 +163,6 @@ def whole_lines(stream: Any, size: int, longest: int = 1 << 62) -> Iterator[byte
             raise OverflowError(f"{longest:,}")
     if rest := b"".join(begun):
         yield rest + b"\n"
-
-
-def parse(block: bytes, form: Form | None) -> Block:
-    """The columns of a block. Raises `MalformedError`."""
-    return _of_letor(block) if form is None else _by_arrow(form, block) or _by_python(form, block)
 
 
 def _join(form: Form | None, blocks: list[Block], last: bytes) -> Lines:
