@@ -57,8 +57,8 @@ class Paired(NamedTuple):
     losses: int = 0
     nonzero: int = 0
 
-    def merge(self, other: Paired) -> Paired:
-        moments = map(Moments.merge, self[:3], other[:3])
+    def __add__(self, other: Paired) -> Paired:  # type: ignore[override]
+        moments = map(merged, self[:3], other[:3])
         sums = (one + another for one, another in zip(self[5:], other[5:], strict=True))
         return Paired._make([*moments, *map(max, self[3:5], other[3:5]), *sums])
 

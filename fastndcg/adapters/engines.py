@@ -169,7 +169,6 @@ class Engine(Flow[Frame]):
         by: str | Sequence[str] | None = None,
         weight: str | None = None,
         confidence: float | None = None,
-        quartiles: bool = False,
     ) -> pa.Table:
         """Exact means of values that `evaluate` computed, over all queries or each group of queries.
 
@@ -189,8 +188,6 @@ class Engine(Flow[Frame]):
         confidence : float, optional
             For example 0.95: adds `small`, true for groups of fewer than 30 queries, and after each mean its
             interval, `_low` to `_high`.
-        quartiles : bool
-            True adds `_q25`, `_median` and `_q75`. The values of a group then meet in one worker.
 
         Returns
         -------
@@ -201,7 +198,7 @@ class Engine(Flow[Frame]):
         Raises `ColumnError` for a missing column, and as `evaluate` if its values are computed only now.
         """
         with self.plain_errors():
-            options = {"by": by, "weight": weight, "confidence": confidence, "quartiles": quartiles}
+            options = {"by": by, "weight": weight, "confidence": confidence}
             engine, asked, merge, schema, packed = self._groups(scores, measures, **options)
             found = [*chain.from_iterable(engine._of_each(packed, lambda part: [*merge(part)]))]
         table = pa.concat_tables(found or [schema.empty_table()], promote_options="permissive")

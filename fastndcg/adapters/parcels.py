@@ -170,12 +170,8 @@ def quartiled(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def groups_of_tables(asked: totals.Means, blocks: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield parcels of the sums of each group in a part of results; of results themselves for quartiles."""
+    """Yield parcels of the sums of each group in a part of results."""
     for table in parts.larger(tables):
-        if asked.quartiles:
-            of_rows = totals.blocks_of([table[name] for name in asked.by], len(table), blocks)
-            yield packed(divided(plain_table(table), of_rows, 0, RESULTS))
-            continue
         groups = totals.sums_by(asked, table)
         of_groups = totals.blocks_of(groups.by, len(groups.queries), blocks)
         yield packed(
@@ -190,7 +186,7 @@ def merged(
     """Yield a row for each group of blocks, from all their parcels."""
     for opened in opened_blocks(tables):
         groups = [] if opened[_SUMS] is None else totals.unpickle(opened[_SUMS].to_pylist())[0]
-        yield totals.means_of(asked, kinds, groups, opened[RESULTS]).cast(schema)
+        yield totals.means_of(asked, kinds, groups).cast(schema)
 
 
 def opened_blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:

@@ -10,7 +10,6 @@ import pickle
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,11 +26,12 @@ from fastndcg.kernels.compile import kernel_cache
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import Digests, signature_of
-from fastndcg.scores.slices import COUNTS, columns_of_means, groups_of
+from fastndcg.scores.slices import COUNTS, columns_of_means, numbered_groups
 from fastndcg.scores.summary import Summary, interval_of
 from fastndcg.sources.columns import check_column
 from fastndcg.sources.groups import parts_of
-from fastndcg.statistics import Moments, SumsOfGroups, quartiles
+from fastndcg.statistics import Moments, quartiles
+from fastndcg.statistics.exact_sums import SumsByGroup, moments_by_group
 from fastndcg.statistics.intervals import SMALL, check_confidence
 
 if TYPE_CHECKING:
@@ -42,16 +42,12 @@ QUARTILES = ("q25", "median", "q75")
 
 
 def merged(one: Any, other: Any) -> Any:
-    """The sums of two parts: by key and field, of numbers, arrays and lists; None has nothing to add."""
+    """The sums of two parts: by key, by measure, or one; None has nothing to add."""
     if one is None or other is None:
         return other if one is None else one
-    if hasattr(one, "merge"):
-        return one.merge(other)
     if type(one) is dict:
         return one | {key: merged(one.get(key), each) for key, each in other.items()}
-    if isinstance(one, tuple):
-        return getattr(one, "_make", tuple)(map(merged, one, other))
-    return one + other
+    return tuple(map(merged, one, other)) if type(one) is tuple else one + other
 
 
 class Sums(NamedTuple):
@@ -77,8 +73,8 @@ class Sums(NamedTuple):
             scores._digests_in(),
         )
 
-    def merge(self, other: Sums) -> Sums:
-        return Sums._make([*map(merged, self[:-1], other[:-1]), self.digests + other.digests])
+    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
+        return Sums._make(map(merged, self, other))
 
 
 def summary_of(
@@ -169,7 +165,6 @@ class Means(NamedTuple):
     by: tuple[str, ...]
     weight: str | None
     confidence: float | None
-    quartiles: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -184,7 +179,6 @@ def check_means(
     by: str | Sequence[str] | None = None,
     weight: str | None = None,
     confidence: float | None = None,
-    quartiles: bool = False,
 ) -> Means:
     """Return the means to compute, checked against the columns of the results."""
     known = as_measures(measures)
@@ -193,7 +187,7 @@ def check_means(
         check_confidence(confidence)
     if weight is not None:
         weight = weight if weight in names else COUNTS.get(weight, weight)
-    means = Means(known, tuple(measure.label for measure in known), groups, weight, confidence, quartiles)
+    means = Means(known, tuple(measure.label for measure in known), groups, weight, confidence)
     asked = {"by": groups, "weight": () if weight is None else (weight,), "measures": means.notations}
     for argument, columns in asked.items():
         for name in columns:
@@ -201,25 +195,16 @@ def check_means(
     return means
 
 
-# the sums of `Moments`, with the factors of each
-_FACTORS = {
-    "total": ("value",),
-    "squares": ("value", "value"),
-    "weights": ("weight",),
-    "weighted": ("value", "weight"),
-    "weight_squares": ("weight", "weight"),
-    "weights_by_weighted": ("weight", "product"),
-    "weighted_squares": ("product", "product"),
-}
-
-
 class Groups(NamedTuple):
     """Sums over the queries of each group. Those of all parts merge into exactly those of the whole."""
 
     by: list[pa.Array]  # the values of each group
-    queries: Int64  # (n_groups,)
-    counts: dict[tuple[int, str], Int64]  # by measure and field of `Moments`
-    sums: dict[tuple[int, str], SumsOfGroups]  # those that means need
+    sums: dict[tuple[int | None, str], SumsByGroup]  # by measure and field of `Moments`; None: all queries
+
+    @property
+    def queries(self) -> Int64:
+        """(n_groups,)"""
+        return self.sums[None, "n_values"].wholes
 
     @classmethod
     def merged(cls, parts: Sequence[Groups], kinds: Sequence[pa.DataType]) -> Groups:
@@ -229,72 +214,30 @@ class Groups(NamedTuple):
             for place, kind in enumerate(kinds)
         ]
         by, codes, n = numbered_groups(columns, sum(len(part.queries) for part in parts))
-
-        def added(counts: Sequence[Int64]) -> Int64:
-            found = np.zeros(n, np.int64)
-            np.add.at(found, codes, np.concatenate(counts))
-            return found
-
-        counts = {key: added([part.counts[key] for part in parts]) for key in parts[0].counts}
-        sums = {
-            key: SumsOfGroups.merged(codes, n, [part.sums[key] for part in parts]) for key in parts[0].sums
-        }
-        return cls(by, added([part.queries for part in parts]), counts, sums)
+        keys = parts[0].sums
+        return cls(
+            by, {key: SumsByGroup.merged(codes, n, [part.sums[key] for part in parts]) for key in keys}
+        )
 
     def of(self, rows: Int64) -> Groups:
         """Some of the groups."""
-        counts = {key: counts[rows] for key, counts in self.counts.items()}
-        sums = {key: SumsOfGroups(each.lowest, each.digits[rows]) for key, each in self.sums.items()}
-        return Groups([column.take(pa.array(rows)) for column in self.by], self.queries[rows], counts, sums)
-
-    def moments(self, row: int) -> list[Moments]:
-        """Those of each group, without the extremes."""
-        n = len(self.queries)
-        columns: dict[str, Sequence[Any]] = {name: [0] * n for name in Moments._fields}
-        columns |= {name: [Fraction(0)] * n for name in _FACTORS}
-        columns |= {name: counts.tolist() for (of, name), counts in self.counts.items() if of == row}
-        columns |= {name: sums.fractions() for (of, name), sums in self.sums.items() if of == row}
-        return list(map(Moments._make, zip(*columns.values(), strict=True)))
+        sums = {key: SumsByGroup(each.unit, each.wholes[rows]) for key, each in self.sums.items()}
+        return Groups([column.take(pa.array(rows)) for column in self.by], sums)
 
 
 def sums_by(means: Means, table: pa.Table) -> Groups:
     """Return the sums of each group in a part of the results; one group without columns to group by."""
     by, codes, n = numbered_groups([table[name] for name in means.by], len(table))
-    needed = ["total"] if means.weight is None else ["weights", "weighted"]
-    if means.confidence is not None:
-        needed = list(_FACTORS)[:2] if means.weight is None else list(_FACTORS)[2:]
-    counts, sums = {}, {}
-    for row, (groups, value, w) in enumerate(_that_count(means, table, codes)):
-        finite = np.isfinite(value) if w is None else np.isfinite(value) & np.isfinite(w)
-        found = {"n_values": groups, "undefined": groups[~finite]}
-        kept, factors = groups[finite], {"value": value[finite]}
-        if w is not None:
-            found["weighing"] = kept[w[finite] != 0]
-            factors |= {"weight": w[finite], "product": w[finite] * value[finite]}
-        for name, of_count in found.items():
-            counts[row, name] = np.bincount(of_count, minlength=n)
-        for name in needed:
-            sums[row, name] = SumsOfGroups.of(kept, n, *(factors[each] for each in _FACTORS[name]))
-    return Groups(by, np.bincount(codes, minlength=n), counts, sums)
-
-
-def _that_count(means: Means, table: pa.Table, codes: Int64) -> Iterator[tuple[Int64, Float64, Any]]:
-    """Of each measure, what enters its means: groups, values and weights."""
     weight = None if means.weight is None else table[means.weight].to_numpy()
     values = np.stack([table[column].to_numpy() for column in means.notations])
     scores = Scores(means.measures, values, np.zeros(values.shape, np.bool_), table, weight)
+    sums: dict[tuple[int | None, str], SumsByGroup] = {
+        (None, "n_values"): SumsByGroup(0, np.bincount(codes, minlength=n))
+    }
     for row in range(len(means.measures)):
-        of_row = scores._counts(row)
-        yield codes if of_row is None else codes[of_row], *scores._values_that_count(row)
-
-
-def numbered_groups(columns: Sequence[pa.ChunkedArray], n: int) -> tuple[list[pa.Array], Int64, int]:
-    """The values of each group, the number of the group of each row, (n,), and how many groups there are."""
-    by, rows = groups_of(columns) if columns else ([], [np.arange(n)])
-    codes = np.zeros(n, np.int64)
-    if rows:
-        codes[np.concatenate(rows)] = np.repeat(np.arange(len(rows)), list(map(len, rows)))
-    return by, codes, len(rows)
+        of_row = scores._sums_by(row, codes, n, spread=means.confidence is not None)
+        sums |= {(row, name): each for name, each in of_row.items()}
+    return Groups(by, sums)
 
 
 def blocks_of(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int, n: int) -> npt.NDArray[Any]:
@@ -312,37 +255,23 @@ def blocks_of(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int, n: int) 
     return parts_of(pc.binary_join_element_wise(*texts, b"\0"), n)
 
 
-def means_of(
-    means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups], rows: pa.Table | None = None
-) -> pa.Table:
-    """Return the result of `Scores.by`, ascending with null last. `kinds` are the types of the groups, and
-    `rows` the results that quartiles are of.
+def means_of(means: Means, kinds: Sequence[pa.DataType], parts: Iterable[Groups]) -> pa.Table:
+    """Return the result of `Scores.by`, ascending with null last. `kinds` are the types of the groups.
 
     Empty queries are not counted, since an empty query has the same value as a query of value 0.
     """
     kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
     nothing = dict.fromkeys(means.names, pa.array([], pa.float64()))
     nothing |= {name: pa.array([], kind) for name, kind in zip(means.by, kinds, strict=True)}
-    rows = pa.table(nothing) if rows is None else rows
-    found = Groups.merged([sums_by(means, rows), *parts], kinds)
+    found = Groups.merged([sums_by(means, pa.table(nothing)), *parts], kinds)
     columns: dict[str, Any] = dict(zip(means.by, found.by, strict=True))
-    columns["queries"] = pa.array(found.queries)
+    columns["queries"] = pa.array(found.queries, pa.int64())
     if means.confidence is not None:
-        columns["small"] = pa.array(found.queries < SMALL)
-    weighted, n = means.weight is not None, len(found.queries)
-    codes = numbered_groups([rows[name] for name in means.by], len(rows))[1]
-    counted = list(_that_count(means, rows, codes))
+        columns["small"] = pa.array(found.queries < SMALL, pa.bool_())
+    weighted = means.weight is not None
     for row, column in enumerate(means.notations):
-        moments = found.moments(row)
+        moments = moments_by_group({name: each for (of, name), each in found.sums.items() if of == row})
         averages = [each.mean(weighted=weighted) for each in moments]
         columns |= columns_of_means(column, averages, moments, means.confidence, weighted=weighted)
-        if means.quartiles:
-            groups, values, _ = counted[row]
-            order = np.argsort(groups, kind="stable")
-            parted = np.split(values[order], np.searchsorted(groups[order], np.arange(1, n)))
-            three = np.array([quartiles(part) for part in parted[:n]]).reshape(n, 3).T
-            columns |= {
-                f"{column}_{name}": pa.array(ends) for name, ends in zip(QUARTILES, three, strict=True)
-            }
     table = pa.table(columns)
     return table.sort_by([(name, "ascending") for name in means.by]) if means.by else table

@@ -184,14 +184,14 @@ def _round(value: float, rounding: Rounding) -> float:
 
 
 class MeanSums(NamedTuple):
-    """Exact sums that a mean is computed from, for any rule of weights. Sums of parts merge exactly.
+    """Exact sums that a mean is computed from, for any rule of weights. Sums of parts add up exactly.
 
     >>> queries = Rankings.from_lists(
     ...     [[1, 0], [0, 0], [2, 1]], [[0.1, 0.2], [0.3, 0.4], [0.6, 0.6]], weight=[0.5, 2, 1])
     >>> parts = queries[:1], queries[1:]
     >>> first, rest = (evaluate_by_convention(part, "nDCG", "tf_ranking") for part in parts)
-    >>> merged = first._mean_sums(0).merge(rest._mean_sums(0))
-    >>> merged.mean(first.convention) == evaluate_by_convention(queries, "nDCG", "tf_ranking").mean()["nDCG"]
+    >>> whole = first._mean_sums(0) + rest._mean_sums(0)
+    >>> whole.mean(first.convention) == evaluate_by_convention(queries, "nDCG", "tf_ranking").mean()["nDCG"]
     True
     """
 
@@ -227,7 +227,7 @@ class MeanSums(NamedTuple):
             statistics.exact_sum(values[later]),
         )
 
-    def merge(self, other: MeanSums) -> MeanSums:
+    def __add__(self, other: MeanSums) -> MeanSums:  # type: ignore[override]
         """Return the sums over the queries of both."""
         return MeanSums(*map(operator.add, self, other))
 
@@ -325,6 +325,11 @@ class ConventionScores(Scores):
 
     def _mean(self, row: int, part: Any = slice(None)) -> float:
         return self._mean_sums(row, part).mean(self.rules[row])
+
+    def _means_by(self, row: int, codes: Int64, n: int, moments: Any) -> list[float]:  # noqa: ARG002
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=n))[:-1]
+        return [self._mean(row, part) for part in np.split(order, ends)[:n]]
 
     def _mean_sums(self, row: int, part: Any = slice(None)) -> MeanSums:
         """Return the sums for the mean of a measure over all queries or a part of them."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg import statistics
-from fastndcg.common.arrays import Float64, read_only
+from fastndcg.common.arrays import Float64, Int64, read_only
 from fastndcg.common.arrow_types import column_of
 from fastndcg.common.files import whole_file
 from fastndcg.common.later import pa
@@ -25,12 +25,12 @@ from fastndcg.scores.slices import (
     check_kept,
     column_names,
     columns_of_means,
-    groups_of,
+    numbered_groups,
     weights_by,
 )
 from fastndcg.scores.storage import field_of
 from fastndcg.scores.summary import Means, Summary, check_unit, interval_of
-from fastndcg.statistics.exact_sums import Moments
+from fastndcg.statistics.exact_sums import Moments, SumsByGroup, moments_by_group, sums_by_group
 from fastndcg.statistics.intervals import SMALL, check_confidence, logit_interval
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 
@@ -273,20 +273,21 @@ class Scores(Signed):
         check_free(names, ["queries"] if confidence is None else ["queries", "small"])
         if not names:
             raise ColumnError(f"no column is named to group by; kept were: {', '.join(kept)}")
-        distinct, parts = groups_of([self.queries[name] for name in names])
+        distinct, codes, n = numbered_groups([self.queries[name] for name in names], self.n_queries)
+        sizes = np.bincount(codes, minlength=n)
         pages = []
         table: dict[str, Any] = dict(zip(names, distinct, strict=True))
-        table["queries"] = pa.array(map(len, parts), pa.int64())
+        table["queries"] = pa.array(sizes)
         if confidence is not None:
-            table["small"] = pa.array([len(part) < SMALL for part in parts], pa.bool_())
+            table["small"] = pa.array(sizes < SMALL)
         weighted = self._weight is not None
         for row, measure in enumerate(self.measures):
-            means = [self._mean(row, part) for part in parts]
-            moments = (Moments.of(*self._values_that_count(row, part)) for part in parts)
+            moments = moments_by_group(self._sums_by(row, codes, n, spread=confidence is not None))
+            means = self._means_by(row, codes, n, moments)
             of_measure = columns_of_means(measure.label, means, moments, confidence, weighted=weighted)
             if confidence is not None:
-                empty = [int(self._empty[row, part].sum()) for part in parts]
-                of_measure[f"{measure.label}_empty"] = pa.array(empty, pa.int64())
+                empty = np.bincount(codes[self._empty[row]], minlength=n)
+                of_measure[f"{measure.label}_empty"] = pa.array(empty)
             for name in names:
                 if name in of_measure:
                     raise ColumnError(
@@ -341,6 +342,22 @@ class Scores(Signed):
     def _mean_of(self, moments: Moments, row: int) -> float:  # noqa: ARG002 - conventions need the row alone
         """The mean of a measure, from its sums."""
         return moments.mean(weighted=self._weight is not None)
+
+    def _sums_by(self, row: int, codes: Int64, n: int, *, spread: bool) -> dict[str, SumsByGroup]:
+        """The sums of what enters the mean of each of n groups of queries."""
+        counts = self._counts(row)
+        of_values = codes if counts is None else codes[counts]
+        return sums_by_group(of_values, n, *self._values_that_count(row), spread=spread)
+
+    def _means_by(
+        self,
+        row: int,  # noqa: ARG002
+        codes: Int64,  # noqa: ARG002
+        n: int,  # noqa: ARG002
+        moments: list[Moments],
+    ) -> list[float]:
+        """The mean of a measure in each group, from its moments; conventions need the groups themselves."""
+        return [each.mean(weighted=self._weight is not None) for each in moments]
 
     def _values_that_count(
         self, row: int, part: npt.NDArray[np.int64] | slice = slice(None)

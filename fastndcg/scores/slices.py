@@ -58,15 +58,26 @@ def check_free(names: Iterable[str], taken: Iterable[str]) -> None:
 
 
 def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[npt.NDArray[np.int64]]]:
-    """Distinct combinations of values: their columns, and the rows of each.
-
-    They ascend column by column: numbers, dates and times by value, texts by their code points; NaN and then
-    null come last.
+    """Distinct combinations of values: their columns, and the rows of each, as `numbered_groups` orders them.
 
     >>> groups_of([pa.chunked_array([["b", None], ["a", "b"]])])[1]
     [array([2]), array([0, 3]), array([1])]
     """
-    codes, plain = np.zeros(len(columns[0]), np.int64), []
+    distinct, codes, n = numbered_groups(columns, len(columns[0]))
+    order = np.argsort(codes, kind="stable")
+    return distinct, np.split(order, np.cumsum(np.bincount(codes, minlength=n))[:-1]) if n else []
+
+
+def numbered_groups(
+    columns: Sequence[pa.ChunkedArray], n: int
+) -> tuple[list[pa.Array], npt.NDArray[np.int64], int]:
+    """Distinct combinations of values: their columns, the number of that of each row, (n,), and how many they
+    are; without columns all rows are one group.
+
+    They ascend column by column: numbers, dates and times by value, texts by their code points; NaN and then
+    null come last.
+    """
+    codes, plain = np.zeros(n, np.int64), []
     for given in columns:
         plain.append(pa.chunked_array(decode(given)).combine_chunks())
         try:
@@ -77,10 +88,10 @@ def groups_of(columns: Sequence[pa.ChunkedArray]) -> tuple[list[pa.Array], list[
         places = places_of(found.dictionary)
         codes = codes * len(places) + places[array_of(found.indices)]
         codes = np.unique(codes, return_inverse=True)[1]  # keeps codes small for any number of columns
-    order = np.argsort(codes, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
-    first = pa.array([int(rows[0]) for rows in groups], pa.int64())
-    return [column.take(first) for column in plain], groups
+    if not columns:
+        return [], codes, 1
+    first = np.unique(codes, return_index=True)[1]
+    return [column.take(pa.array(first)) for column in plain], codes, len(first)
 
 
 class SomeQueries(NamedTuple):

@@ -8,11 +8,11 @@ resampling  tests and intervals by random signs, orders and draws
 
 from fastndcg.statistics.exact_sums import (
     Moments,
-    SumsOfGroups,
+    SumsByGroup,
     exact_sum,
     exact_sum_of_products,
     mean,
     quartiles,
 )
 
-__all__ = ["Moments", "SumsOfGroups", "exact_sum", "exact_sum_of_products", "mean", "quartiles"]
+__all__ = ["Moments", "SumsByGroup", "exact_sum", "exact_sum_of_products", "mean", "quartiles"]

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import InputError
-from fastndcg.kernels.compile import dispatch
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
 
-_COMPILED = 1 << 16  # values that are worth loading a kernel for
-_BETWEEN_CARRIES = 1 << 28  # values that a kernel adds up at a time
+_AT_ONCE = (1 << 15) - 1  # values whose temporary arrays stay in a core's cache
+_MOST = 1 << 26  # values by group at a time, so that a step takes at least 13 bits
+_UNIT = -2560  # products of two float64, and all steps towards them, are whole numbers of 2**_UNIT
 # share of the values by which results that are equal may differ, as sums of the same numbers in another order
 ROUNDING = 2.0**-44
 
@@ -73,7 +74,7 @@ def exact_sum(values: npt.ArrayLike) -> Fraction:
     >>> float(exact_sum([1e100, 1.0, -1e100]))
     1.0
     """
-    return _sum_of_digits(np.asarray(values, dtype=np.float64))
+    return _checked_sum(np.asarray(values, dtype=np.float64))
 
 
 def exact_sum_of_products(left: Float64, right: Float64) -> Fraction:
@@ -82,7 +83,7 @@ def exact_sum_of_products(left: Float64, right: Float64) -> Fraction:
     >>> float(exact_sum_of_products(np.array([0.1, 0.2]), np.array([3.0, 1.0]))) == 0.5
     True
     """
-    return _sum_of_digits(left, right)
+    return _checked_sum(left, right)
 
 
 def mean(values: Float64, weight: Float64 | None = None) -> float:
@@ -92,15 +93,14 @@ def mean(values: Float64, weight: Float64 | None = None) -> float:
     >>> mean(np.array([0.1] * 10))
     0.1
     """
-    largest = _largest(values)
-    if not values.size or not math.isfinite(largest):
+    if not values.size or not math.isfinite(_largest(values)):
         return float("nan")
     if weight is None:
-        return float(exact_sum(values) / values.size)
+        return _whole(values) / (values.size << -_UNIT)  # Python rounds a ratio of integers correctly
     if not math.isfinite(_largest(weight)):
         return float("nan")
-    total = exact_sum(weight)
-    return float(exact_sum_of_products(values, weight) / total) if total else float("nan")
+    total = _whole(weight)
+    return _whole(values, weight) / total if total else float("nan")
 
 
 def root(square: Fraction) -> float:
@@ -116,10 +116,10 @@ def root(square: Fraction) -> float:
 
 
 class Moments(NamedTuple):
-    """Exact sums over some values of one measure; those of parts merge into exactly those of the whole.
+    """Exact sums over some values of one measure; those of parts add up to exactly those of the whole.
 
     >>> values = np.array([0.1, 0.2, 0.7])
-    >>> Moments.of(values[:1]).merge(Moments.of(values[1:])) == Moments.of(values)
+    >>> Moments.of(values[:1]) + Moments.of(values[1:]) == Moments.of(values)
     True
     """
 
@@ -159,7 +159,7 @@ class Moments(NamedTuple):
         sums = exact_sum(values), exact_sum_of_products(values, values)
         return cls._make([count, undefined, *sums, *of_weights, low, high])
 
-    def merge(self, other: Moments) -> Moments:
+    def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
         """Sums over the values of both."""
         sums = map(operator.add, self[:-2], other[:-2])
         return Moments._make([*sums, min(self.low, other.low), max(self.high, other.high)])
@@ -212,29 +212,10 @@ def quartiles(values: Float64) -> tuple[float, float, float]:
     return q25, median, q75
 
 
-def _sum_of_digits(*factors: Float64) -> Fraction:
-    """The exact sum of values, or of products of two."""
-    from fastndcg.kernels.flow import exact
-
-    name, n = ("add_values", "add_products")[len(factors) - 1], factors[0].size
+def _checked_sum(*factors: Float64) -> Fraction:
     for factor in factors:
         _check_finite(factor)
-    total = 0
-    for start in range(0, n, _BETWEEN_CARRIES):
-        digits = np.zeros(exact.DIGITS, np.int64)
-        parts = (factor[start : start + _BETWEEN_CARRIES] for factor in factors)
-        bits = [np.ascontiguousarray(part, np.float64).view(np.int64) for part in parts]
-        if n < _COMPILED:
-            getattr(exact, name)(*bits, digits)
-        else:
-            dispatch.run(f"flow.exact.{name}", len(bits[0]), *bits, digits, job=n)
-        total += sum(digit << (exact.BITS * place) for place, digit in enumerate(digits.tolist()) if digit)
-    return Fraction(total, 1 << (1074 * len(factors)))
-
-
-def _largest(values: Float64) -> float:
-    """The largest absolute value; NaN if one is NaN."""
-    return float(np.maximum(values.max(initial=0.0), -values.min(initial=0.0)))
+    return _fraction(_whole(*factors), _UNIT)
 
 
 def _check_finite(values: Float64) -> None:
@@ -245,102 +226,133 @@ def _check_finite(values: Float64) -> None:
         )
 
 
-# ---- many groups at once, without a step of Python for a group ----
-#
-# A sum is a row of digits of 32 bits, each in an int64, as in `kernels.flow.exact`. Groups of a part share
-# the place of their lowest digit, so rows are as long as the values need: of measures, a handful of digits.
+def _largest(values: Float64) -> float:
+    """The largest absolute value; NaN if one is NaN."""
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
-_BITS = 32
-_LOW = (1 << _BITS) - 1
-_UNIT = 72 * _BITS  # the lowest digit counts 2**-_UNIT, less than a product of the least float64
-_PART = 27  # bits of the low part of a factor
-_AT_ONCE = 1 << 18  # values whose temporary arrays stay in the cache of a core
+def _fraction(whole: int, unit: int) -> Fraction:
+    """whole * 2**unit. `Fraction` would look for the power of two that both sides share by dividing."""
+    zeros = min((whole & -whole).bit_length() - 1, -unit) if whole else -unit
+    return Fraction(whole >> zeros, 1 << (-unit - zeros))
 
 
-class SumsOfGroups(NamedTuple):
-    """For each group the sum of digits[group, i] * 2**(32 * (lowest + i) - 2304).
+def _whole(*factors: Float64) -> int:
+    """The exact sum of values, or of products of two, in units of 2**_UNIT."""
+    total = 0
+    for start in range(0, factors[0].size, _AT_ONCE):
+        for unit, *digits in _digits([factor[start : start + _AT_ONCE] for factor in factors]):
+            # not `@`, for which BLAS starts threads
+            found = digits[0].sum() if len(digits) == 1 else np.einsum("i,i", *digits)
+            total += int(found) << (unit - _UNIT)
+    return total
 
-    >>> sums = SumsOfGroups.of(np.array([1, 0, 1]), 2, np.array([1e100, 0.5, -1e100]))
-    >>> [float(each) for each in sums.fractions()]
-    [0.5, 0.0]
+
+def _digits(factors: Sequence[Float64]) -> Iterator[tuple[Any, ...]]:
+    """Yield a power of two, and as many arrays of whole numbers as there are factors. Their products times
+    that power add up to the products of the factors, and float64 adds up those of one step without rounding.
+    """
+    bits = (53 - factors[0].size.bit_length()) // len(factors)
+    if len(factors) == 1:
+        yield from _leading_bits(factors[0], bits)
+        return
+    left = list(_leading_bits(factors[0], bits))
+    right = left if factors[1] is factors[0] else list(_leading_bits(factors[1], bits))
+    for (unit, one), (power, other) in product(left, right):
+        yield unit + power, one, other
+
+
+def _leading_bits(values: Float64, bits: int) -> Iterator[tuple[int, Float64]]:
+    """Yield powers of two and whole numbers of so many bits, which make up the values: first the leading bits
+    of the largest, then those of what is left.
+    """
+    scale, rest = 0, values.copy()
+    while largest := _largest(rest):
+        if largest < 2.0**-900:  # 2.0**-unit would overflow
+            rest, largest, scale = rest * 2.0**256, largest * 2.0**256, scale - 256
+        unit = math.frexp(largest)[1] - bits
+        whole = rest * 2.0**-unit
+        np.trunc(whole, out=whole)
+        yield unit + scale, whole
+        rest -= whole * 2.0**unit
+
+
+class SumsByGroup(NamedTuple):
+    """For each group the sum of wholes[group] * 2**unit.
+
+    >>> SumsByGroup.of(np.array([1, 0, 1]), 2, np.array([1e100, 0.5, -1e100])).fractions()
+    [Fraction(1, 2), Fraction(0, 1)]
     """
 
-    lowest: int
-    digits: Int64  # (n_groups, width), each from 0 to 2**32 - 1 but for the last, which has the sign
+    unit: int
+    wholes: npt.NDArray[Any]  # (n_groups,), integers of Python
 
     @classmethod
-    def of(cls, groups: Int64, n_groups: int, *factors: Float64) -> SumsOfGroups:
-        """Sums of values, or of products of two, (n,), of the groups with these numbers, (n,).
+    def of(cls, groups: Int64, n_groups: int, *factors: Float64) -> SumsByGroup:
+        """Sums of values, or of products of two, (n,), by the numbers of their groups, (n,).
 
         Raises `InputError` for values that are not finite.
         """
         for factor in factors:
             _check_finite(factor)
         found = []
-        for start in range(0, len(groups), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            found.append(_of_few(groups[part], n_groups, [each[part] for each in factors]))
+        for start in range(0, len(groups), _MOST):
+            part = slice(start, start + _MOST)
+            for unit, *digits in _digits([factor[part] for factor in factors]):
+                sums = np.bincount(groups[part], math.prod(digits), n_groups)
+                found.append(cls(unit, sums.astype(np.int64).astype(object)))
         return cls.merged(np.tile(np.arange(n_groups), len(found)), n_groups, found)
 
     @classmethod
-    def merged(cls, groups: Int64, n_groups: int, parts: Sequence[SumsOfGroups]) -> SumsOfGroups:
-        """Sums over parts, of which all rows one after another belong to the groups with these numbers."""
-        lowest = min((part.lowest for part in parts), default=0)
-        width = max((part.lowest + part.digits.shape[1] for part in parts), default=lowest) - lowest + 1
-        digits = np.zeros((n_groups, width), np.int64)
-        start = 0
-        for part in parts:
-            n, size = part.digits.shape
-            np.add.at(digits[:, part.lowest - lowest :][:, :size], groups[start : start + n], part.digits)
-            start += n
-        return cls(lowest, _carry(digits))
+    def merged(cls, groups: Int64, n_groups: int, parts: Sequence[SumsByGroup]) -> SumsByGroup:
+        """Sums over parts, of which all sums one after another belong to the groups with these numbers."""
+        unit, sums = min(0, *(part.unit for part in parts)) if parts else 0, np.zeros(n_groups, object)
+        if parts:
+            np.add.at(sums, groups, np.concatenate([part.wholes << (part.unit - unit) for part in parts]))
+        return cls(unit, sums)
 
     def fractions(self) -> list[Fraction]:
         """The sum of each group."""
-        size = self.digits.shape[1] - 1
-        whole, up = self.digits[:, :size].astype("<u4").tobytes(), self.lowest * _BITS
-        sums = [
-            int.from_bytes(whole[4 * size * row : 4 * size * (row + 1)], "little") + (last << (_BITS * size))
-            for row, last in enumerate(self.digits[:, size].tolist())
-        ]
-        return [Fraction(each << up, 1 << _UNIT) for each in sums]
+        return [_fraction(whole, self.unit) for whole in self.wholes.tolist()]
 
 
-def _of_few(groups: Int64, n_groups: int, factors: list[Float64]) -> SumsOfGroups:
-    counts = np.logical_and.reduce([factor != 0 for factor in factors])
-    groups = groups[counts]
-    if not len(groups):
-        return SumsOfGroups(0, np.zeros((n_groups, 1), np.int64))
-    wholes, place = [], np.full(len(groups), _UNIT, np.int64)
-    for factor in factors:
-        part, exponent = np.frexp(factor[counts])
-        wholes.append(np.ldexp(part, 53).astype(np.int64))
-        place += exponent - 53
-    if len(wholes) == 1:
-        scaled = [(wholes[0], place)]
-    else:
-        (a, a_low), (b, b_low) = ((whole >> _PART, whole & ((1 << _PART) - 1)) for whole in wholes)
-        scaled = [
-            (a * b, place + 2 * _PART), (a * b_low + a_low * b, place + _PART), (a_low * b_low, place)
-        ]  # fmt: skip
-    lowest = int(place.min()) >> 5
-    width = (int(place.max()) + 2 * _PART >> 5) - lowest + 3
-    digits = np.zeros(n_groups * width, np.int64)
-    for size, up in scaled:
-        shift, at = up & 31, groups * width + ((up >> 5) - lowest)
-        low, high = (size & _LOW) << shift, (size >> _BITS) << shift
-        for step, digit in enumerate((low & _LOW, (low >> _BITS) + (high & _LOW), high >> _BITS)):
-            np.add.at(digits, at + step, digit)
-    return SumsOfGroups(lowest, _carry(digits.reshape(n_groups, width)))
+# the sums of `Moments`, with the factors of each
+_FACTORS = {
+    "total": ("value",),
+    "squares": ("value", "value"),
+    "weights": ("weight",),
+    "weighted": ("value", "weight"),
+    "weight_squares": ("weight", "weight"),
+    "weights_by_weighted": ("weight", "product"),
+    "weighted_squares": ("product", "product"),
+}
 
 
-def _carry(digits: Int64) -> Int64:
-    """Carries, in place, and without the digits that are 0 in all groups at the upper end."""
-    for place in range(digits.shape[1] - 1):
-        digits[:, place + 1] += digits[:, place] >> _BITS
-        digits[:, place] &= _LOW
-    width = digits.shape[1]
-    while width > 2 and not digits[:, width - 1].any():
-        width -= 1
-    return digits[:, :width]
+def sums_by_group(
+    groups: Int64, n_groups: int, values: Float64, weight: Float64 | None = None, *, spread: bool = False
+) -> dict[str, SumsByGroup]:
+    """The fields of `Moments` of each group that its mean needs, or with `spread` its error too."""
+    needed = ["total"] if weight is None else ["weights", "weighted"]
+    if spread:
+        needed = list(_FACTORS)[:2] if weight is None else list(_FACTORS)[2:]
+    finite = np.isfinite(values) & (True if weight is None else np.isfinite(weight))
+    counted = {"n_values": groups, "undefined": groups[~finite]}
+    groups, factors = groups[finite], {"value": values[finite]}
+    if weight is not None:
+        factors |= {"weight": weight[finite], "product": weight[finite] * values[finite]}
+        counted["weighing"] = groups[factors["weight"] != 0]
+    counts = {name: SumsByGroup(0, np.bincount(of, minlength=n_groups)) for name, of in counted.items()}
+    sums = {
+        name: SumsByGroup.of(groups, n_groups, *(factors[each] for each in _FACTORS[name])) for name in needed
+    }
+    return counts | sums
+
+
+def moments_by_group(sums: Mapping[str, SumsByGroup]) -> list[Moments]:
+    """The moments of each group, without the extremes, from `sums_by_group`."""
+    n = len(sums["n_values"].wholes)
+    columns: dict[str, Sequence[Any]] = {name: [0] * n for name in Moments._fields}
+    columns |= {name: [Fraction(0)] * n for name in _FACTORS}
+    for name, each in sums.items():
+        columns[name] = each.fractions() if name in _FACTORS else each.wholes.tolist()
+    return list(map(Moments._make, zip(*columns.values(), strict=True)))

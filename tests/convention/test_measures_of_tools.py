@@ -68,5 +68,5 @@ def test_a_micro_mean_adds_up_hits_and_what_was_possible():
     whole = fn.evaluate(rankings_of(queries), "P@3", convention=mine)
     assert whole.mean()["P@3"] == pytest.approx(hits / possible, abs=1e-15)
     parts = [fn.evaluate(rankings_of(part), "P@3", convention=mine) for part in (queries[:7], queries[7:])]
-    merged = parts[0]._mean_sums(0).merge(parts[1]._mean_sums(0))
+    merged = parts[0]._mean_sums(0) + parts[1]._mean_sums(0)
     assert merged.mean(mine.on("P")) == whole.mean()["P@3"]

@@ -196,7 +196,7 @@ def test_moments_of_parts_merge_exactly(pairs, cuts):
     merged = Moments.of(np.empty(0), np.empty(0))
     for first, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(pairs)], strict=True):
         part = slice(first, max(first, end))
-        merged = merged.merge(Moments.of(values[part], weight[part]))
+        merged += Moments.of(values[part], weight[part])
     assert merged == Moments.of(values, weight)
     exact, weights = list(map(Fraction, values.tolist())), list(map(Fraction, weight.tolist()))
     if exact:
@@ -213,7 +213,7 @@ def test_moments_know_what_is_undefined():
     nothing = Moments.of(np.empty(0))
     assert all(map(math.isnan, [nothing.mean(), nothing.std(), *nothing.range()]))
     assert math.isnan(Moments.of(np.array([1.0, 2.0]), np.zeros(2)).mean(weighted=True))
-    undefined = Moments.of(np.array([1.0, np.nan])).merge(Moments.of(np.array([3.0])))
+    undefined = Moments.of(np.array([1.0, np.nan])) + Moments.of(np.array([3.0]))
     assert all(map(math.isnan, [undefined.mean(), undefined.std(), *undefined.range()]))
     assert math.isnan(Moments.of(np.array([1.0])).std())
 

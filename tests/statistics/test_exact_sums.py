@@ -1,8 +1,7 @@
-"""Sums without rounding: the same as those of fractions, whatever the values."""
+"""Sums without rounding: the same as those of fractions, whatever the values, of one group or of many."""
 
 import math
 from fractions import Fraction
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,14 +10,13 @@ from hypothesis import strategies as st
 
 from fastndcg.errors import InputError
 from fastndcg.statistics import exact_sums
-
-pytestmark = pytest.mark.compiled
+from fastndcg.statistics.exact_sums import SumsByGroup, moments_by_group, sums_by_group
 
 
 def drawn(seed, n):
     """Values as measures and differences of them have, and very large and small ones."""
     random = np.random.default_rng(seed)
-    kind = seed % 9
+    kind = seed % 10
     values = random.random(n)
     if kind == 1:
         values = np.where(random.random(n) < 0.7, 0.0, 1 / random.integers(1, 11, n))
@@ -29,13 +27,16 @@ def drawn(seed, n):
     elif kind == 4:
         values = np.append(values[1:], random.choice([1e-40, 1e40, -1e-300, 5e-324], min(n, 1)))
     elif kind == 5:
-        values = np.full(n, random.choice([0.0, 0.1, -1.0, 1e308, 5e-324]))
+        values = np.full(n, random.choice([0.0, 0.1, -1.0, 1.7976931348623157e308, 5e-324]))
     elif kind == 6:
         values = random.integers(-3, 4, n) / 7
     elif kind == 7:
         values = np.round(values, 2)
     elif kind == 8:
         values -= 2.0 ** random.integers(-60, 3)
+    elif kind == 9:
+        values = random.integers(0, 1 << 64, n, np.uint64).view(np.float64)
+        values[~np.isfinite(values)] = -0.0
     return values
 
 
@@ -44,31 +45,40 @@ def in_fractions(*factors):
     return sum(map(math.prod, products), Fraction(0))
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 60), st.sampled_from([3, 1 << 28]), st.booleans())
-def test_sums_are_those_of_fractions(seed, n, between_carries, compiled):
-    """By kernels and by NumPy, whatever the values, in one part or in many."""
-    values, others = drawn(seed, n), drawn(seed // 9, n)
-    with (
-        patch.object(exact_sums, "_BETWEEN_CARRIES", between_carries),
-        patch.object(exact_sums, "_COMPILED", 0 if compiled else 1 << 30),
-    ):
-        assert exact_sums.exact_sum(values) == in_fractions(values)
-        for other in (values, others):
-            assert exact_sums.exact_sum_of_products(values, other) == in_fractions(values, other)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 60), st.integers(1, 5))
+def test_sums_are_those_of_fractions(seed, n, n_groups):
+    """By group too, and of parts that are merged."""
+    values, others = drawn(seed, n), drawn(seed // 10, n)
+    groups = np.arange(n) * 7 % n_groups
+    for factors in ((values,), (values, others), (values, values)):
+        expected = in_fractions(*factors)
+        one = len(factors) == 1
+        assert (exact_sums.exact_sum if one else exact_sums.exact_sum_of_products)(*factors) == expected
+        each = [in_fractions(*(factor[groups == group] for factor in factors)) for group in range(n_groups)]
+        assert SumsByGroup.of(groups, n_groups, *factors).fractions() == each
+        cut = slice(0, n // 3), slice(n // 3, n)
+        parts = [SumsByGroup.of(groups[part], n_groups, *(f[part] for f in factors)) for part in cut]
+        rows = np.tile(np.arange(n_groups), 2)
+        assert SumsByGroup.merged(rows, n_groups, parts).fractions() == each
 
 
-@pytest.mark.parametrize("seed", range(9))
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60))
+def test_means_are_rounded_once(seed, n):
+    values, weight = drawn(seed, n), np.abs(drawn(seed // 10, n))
+    assert exact_sums.mean(values) == float(in_fractions(values) / n)
+    total = in_fractions(weight)
+    found = exact_sums.mean(values, weight)
+    assert found == float(in_fractions(values, weight) / total) if total else math.isnan(found)
+
+
+@pytest.mark.parametrize("seed", range(10))
 def test_many_values(seed):
-    """More than NumPy and kernels add up at a time."""
-    values = drawn(seed, (1 << 18) + 5)
-    totals, squares = [], []
-    for compiled in (0, 1 << 30):
-        with patch.object(exact_sums, "_COMPILED", compiled):
-            totals.append(exact_sums.exact_sum(values))
-            squares.append(exact_sums.exact_sum_of_products(values, values))
-    assert totals[0] == totals[1] and squares[0] == squares[1]
-    some = drawn(seed, 70_000)
-    assert exact_sums.exact_sum(some[::-1]) == in_fractions(some)
+    """More than are added up at a time."""
+    values = drawn(seed, 70_000)
+    squares = exact_sums.exact_sum_of_products(values, values)
+    assert exact_sums.exact_sum(values[::-1]) == in_fractions(values)
+    halves = [values[::2], values[1::2]]
+    assert squares == sum(exact_sums.exact_sum_of_products(half, half) for half in halves)
     moments = exact_sums.Moments.of(values)
     assert (moments.low, moments.high) == (values.min(), values.max())
     assert moments.mean() == exact_sums.mean(values)
@@ -76,11 +86,28 @@ def test_many_values(seed):
     assert with_nan.undefined == 1 and with_nan[2:] == moments[2:]
 
 
-@pytest.mark.pure
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_by_group_are_those_of_each(weighted):
+    """Of groups without values and with values that are not finite, too."""
+    groups = np.array([0, 2, 0, 3, 3, 2, 2])
+    values = np.array([0.1, 0.2, 0.7, math.nan, 0.5, 1 / 3, 0.6])
+    weight = np.array([1.0, 0.0, 0.3, 1.0, math.inf, 2.0, 5.0]) if weighted else None
+    found = moments_by_group(sums_by_group(groups, 5, values, weight, spread=True))
+    for group, moments in enumerate(found):
+        rows = groups == group
+        own = exact_sums.Moments.of(values[rows], None if weight is None else weight[rows])
+        assert moments.n_values == own.n_values and moments.undefined == own.undefined
+        for answer in ("mean", "error"):
+            pair = (getattr(each, answer)(weighted=weighted) for each in (moments, own))
+            assert repr(next(pair)) == repr(next(pair))
+
+
 @pytest.mark.parametrize("values", [[], [1.0, math.inf], [math.nan]])
 def test_what_is_not_finite_has_no_sum(values):
     found = exact_sums.quartiles(np.array(values))
     assert all(map(math.isnan, found))
+    assert math.isnan(exact_sums.mean(np.array(values)))
     if values:
-        with pytest.raises(InputError, match="1 of . numbers to sum are not finite"):
-            exact_sums.exact_sum(values)
+        for sums in (exact_sums.exact_sum, lambda x: SumsByGroup.of(np.zeros(len(x), int), 1, np.array(x))):
+            with pytest.raises(InputError, match="1 of . numbers to sum are not finite"):
+                sums(values)

@@ -14,6 +14,5 @@ tables     arguments that Python passes to kernels; imports no Numba
 powers     gains by a formula, for Python and for kernels: the grade, 2^grade - 1, 1
 intent_folds, intent_orders
            measures of several intents
-exact      sums without rounding
 draws      random signs, orders and draws, for tests and intervals
 """
