@@ -1,6 +1,6 @@
-"""The application: how commands and their options are declared, and how a command line runs one.
+"""The application: how commands and their options are declared, and how errors become lines and exit codes.
 
-Its words become values here, its errors lines and exit codes, and messages name options, not arguments.
+Messages name arguments as Python does; here they name options.
 """
 
 from __future__ import annotations
@@ -8,28 +8,23 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import math
 import re
 import signal
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from enum import StrEnum
-from pathlib import Path
-from types import NoneType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from fastndcg._removed import advice
 from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
-from fastndcg.cli.output import FAILED, end, note, refuse, write
-from fastndcg.errors import FastndcgError, FastndcgWarning, suggest, visible
+from fastndcg.cli.output import FAILED, USAGE, end, note, write
+from fastndcg.errors import FastndcgError, FastndcgWarning
 
 # typer has errors of click, or its own copies of them, and names only this one
 UsageError: type[Any] = typer.BadParameter.__base__  # type: ignore[assignment]
@@ -45,22 +40,12 @@ def main() -> int:
     """Run the command line; returns its exit code."""
     # an exception, unlike the signal itself, removes drafts on its way
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    arguments = sys.argv[1:]
-    run, name = typer.main.get_command(app), "fastndcg"
-    if arguments and arguments[0] in COMMANDS:  # by itself: the group would import pydantic
-        name = f"{name} {arguments[0]}"
-        run, *arguments = run.commands[arguments[0]], *arguments[1:]  # type: ignore[attr-defined]
     try:
-        return int(run.main(arguments, prog_name=name, standalone_mode=False) or 0)
+        run = typer.main.get_command(app).main
+        return int(run(sys.argv[1:], prog_name="fastndcg", standalone_mode=False) or 0)
     except UsageError as error:
-        if not arguments:
-            error.show()
-        else:
-            said = error.format_message().rstrip(".") + (advice(arguments[0]) or ".")
-            note(f"{said} `fastndcg -h` shows all commands.")
-        return 2
-    except typer.Abort:
-        return 130
+        error.show()
+        return USAGE
 
 
 # ---- commands and options ----
@@ -108,71 +93,36 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return app.command(name, cls=Command, context_settings=_HELP)(with_blocks)
 
 
-class _Commands(TyperGroup):
-    """All commands, in the order of `COMMANDS` whatever module was imported first."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=COMMANDS.index)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        write(f"fastndcg {__version__}\n")
-        raise typer.Exit
-
-
-@app.callback(cls=_Commands)
-def _fastndcg(
-    _: bool = option("Show the version and exit.", False, "--version", callback=_version, is_eager=True),
-) -> None:
-    """Compute exact ranking measures, such as nDCG, from Parquet, CSV, JSON Lines, Feather and TREC files."""
+# parameters of measures that people give as options, and how they are written
+_OF_MEASURES = dict.fromkeys(("-k", "--k", "--topk", "--top-k", "--cutoff", "--at"), "nDCG@10") | {
+    "--gain": "nDCG(gain='exp2')@10",
+    "--discount": "nDCG(discount='zipf')@10",
+    "--ties": "nDCG(ties='input')@10",
+    "--ideal": "nDCG(ideal='returned')@10",
+}
 
 
 class Command(TyperCommand):
-    """A command whose arguments are converted here: typer needs pydantic for it, whose import takes 0.1 s.
-
-    An option of one value that is given twice is refused; all values but the last would be ignored.
-    """
+    """A command that refuses an option of one value given twice, of which click would take the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        args = _known_words(args, {name for param in self.params for name in param.opts})
-        try:
-            given, left, order = self.make_parser(ctx).parse_args(args=list(args))
-        except UsageError as error:
-            refuse(f"{visible(error.format_message())} `{ctx.command_path} -h` shows all options.")
-        if ctx.resilient_parsing or any(param.is_eager for param in order):
-            return super().parse_args(ctx, args)  # completes words, or shows something and ends
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
         for param, times in Counter(order).items():
-            if times > 1 and param.param_type_name == "option" and not (param.multiple or param.is_flag):  # type: ignore[attr-defined]
-                name = _shown(param)
-                several = " `fastndcg compare` takes several." if name == "--score" else ""
-                refuse(
-                    f"{name} is given {times} times; it takes one value. Keep the one that is meant.{several}"
-                )
-        if left:
-            refuse(f'"{visible(" ".join(left))}" is more than `{ctx.command_path}` takes; see its -h')
-        parameters = inspect.signature(self.callback).parameters  # type: ignore[arg-type]
-        for param in self.params:
-            if param.name not in parameters:
-                continue
-            value, parameter = given.get(param.name), parameters[param.name]
-            declared = parameter.default
-            if not isinstance(value, str | bool | list | tuple) or value == ():  # click has its own for none
-                if declared.default is ...:
-                    wanted = [_shown(each) for each in self.params if each.param_type_name == "argument"]
-                    wanted += [f"{each} ..." for each in [_shown(param)] if each not in wanted]
-                    refuse(f"{_shown(param)} is missing; wanted {ctx.command_path} {' '.join(wanted)}")
-                many = param.multiple or param.nargs == -1
-                ctx.params[param.name] = () if many else declared.default
-            else:
-                ctx.params[param.name] = _converted(_shown(param), value, parameter.annotation, declared)
-        ctx.args = []
-        return ctx.args  # type: ignore[no-any-return]
+            if times > 1 and not (param.param_type_name == "argument" or param.multiple or param.is_flag):  # type: ignore[attr-defined]
+                name = max(param.opts, key=len)
+                several = "; `fastndcg compare` takes several" if name == "--score" else ""
+                raise UsageError(f"{name} takes one value and is given {times} times{several}", ctx)
+        return super().parse_args(ctx, args)
+
+
+class Commands(TyperGroup):
+    """All commands. Each error becomes one line and an exit code, each warning a line."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The commands in the order of `COMMANDS`, whatever module was imported first."""
+        return sorted(super().list_commands(ctx), key=COMMANDS.index)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Each expected error becomes one line and an exit code, each warning a line."""
-        options = [param for param in self.params if param.param_type_name == "option"]
-        names = {str(param.name): "/".join([_shown(param), *param.secondary_opts]) for param in options}
         written: set[str] = set()
 
         def show(message: Any, *where: Any) -> None:
@@ -180,7 +130,7 @@ class Command(TyperCommand):
                 shown(message, *where)
             elif str(message) not in written:
                 written.add(str(message))
-                note(f"Warning: {in_options(str(message), names)}")
+                note(f"Warning: {in_options(str(message), self._options(ctx))}")
 
         try:
             with warnings.catch_warnings():
@@ -189,82 +139,52 @@ class Command(TyperCommand):
                 warnings.showwarning = show  # type: ignore[assignment]
                 return super().invoke(ctx)
         except FastndcgError as error:
-            end(FAILED, in_options(str(error), names))
+            code = USAGE if isinstance(error, RefusedError) else FAILED
+            end(code, in_options(str(error), self._options(ctx)))
+        except UsageError as error:
+            measure = _OF_MEASURES.get(getattr(error, "option_name", None) or "")
+            hint = f'; it belongs to the measure: -m "{measure}"' if measure else ""
+            said, path = " ".join(error.format_message().split()), (error.ctx or ctx).command_path
+            end(USAGE, f"{said}{hint} (see `{path} -h`)")
         except KeyboardInterrupt:
             end(130, "Interrupted.")
 
-
-# ---- words ----
-
-
-def _shown(param: Any) -> str:
-    """The name of an option or argument in messages."""
-    name: str = max(param.opts, key=len)
-    return name if param.param_type_name == "option" else param.metavar or name.upper()
-
-
-# options that had another name before; the help does not show them
-_OLD_NAMES = {"--like": "--convention", "--query-column": "--query"}
-# parameters of measures that people give as options, and how they are written
-_OF_MEASURES: Mapping[str, str] = {
-    **dict.fromkeys(("-k", "--k", "--topk", "--top-k", "--cutoff", "--at"), "nDCG@{}"),
-    **{f"--{name}": f"nDCG({name}='{{}}')@10" for name in ("gain", "discount", "ties", "ideal")},
-}
+    def _options(self, ctx: Any) -> dict[str, str]:
+        """The option of each argument of the command that runs."""
+        return {
+            str(each.name): "/".join([max(each.opts, key=len), *each.secondary_opts])
+            for each in self.commands[ctx.invoked_subcommand].params
+            if each.param_type_name == "option"
+        }
 
 
-def _known_words(args: list[str], options: set[str]) -> list[str]:
-    """Arguments with the present names of options; what follows `--` is not an option.
-
-    Ends the command if one is a parameter of measures, and says how it is written.
-    """
-    last = args.index("--") if "--" in args else len(args)
-    known = []
-    for place, word in enumerate(args[:last]):
-        name, equals, value = word.partition("=")
-        new = _OLD_NAMES.get(name, name)
-        known.append(new + equals + value if new in options and name not in options else word)
-        if re.fullmatch("-k[0-9]+", name):
-            name, value = name[:2], name[2:]
-        if name in _OF_MEASURES and name not in options and "--measure" in options:
-            value = value or next(iter(args[place + 1 : place + 2]), "") or "10"
-            written = _OF_MEASURES[name].format(value)
-            refuse(f'{name} is no option: it belongs to the measure; write -m "{written}"')
-    return known + args[last:]
-
-
-def _converted(name: str, value: Any, annotation: Any, declared: Any) -> Any:
-    """The value that the words of a parameter mean. Ends the command if they mean none."""
-    kind = next((each for each in get_args(annotation) if each is not NoneType), annotation)
-    if get_origin(annotation) is list or get_origin(kind) is list:
-        return list(value)
-    if kind is Path:
-        return Path(value)
-    if not isinstance(kind, type) or kind in (str, bool):
-        return value
-    if issubclass(kind, StrEnum):
-        if value not in (words := [member.value for member in kind]):
-            wanted = f"{', '.join(words[:-1])} or {words[-1]}"
-            refuse(f'{name}: "{visible(value)}" is not known; wanted {wanted}.{suggest(value, words)}')
-        return kind(value)
-    number: float | None = None
-    with suppress(ValueError):
-        number = int(value) if kind is int else float(value)
-    least = -math.inf if declared.min is None else declared.min
-    most = math.inf if declared.max is None else declared.max
-    if number is None or not least <= number <= most:
-        bounds = f" from {least} to {most}" if math.isfinite(most) else f", {least} or more"
-        what = "whole number" if kind is int else "number"
-        refuse(f'{name} is "{visible(value)}"; wanted a {what}{bounds if math.isfinite(least) else ""}')
-    return number
+class RefusedError(FastndcgError):
+    """An error of usage."""
 
 
 @contextmanager
-def refusing(before: str = "", **options: str) -> Iterator[None]:
-    """End the command with an error of usage where one is raised; `options` has options of its arguments."""
+def refusing(before: str = "") -> Iterator[None]:
+    """Make errors errors of usage; their messages begin with `before`."""
     try:
         yield
     except FastndcgError as error:
-        refuse(before + in_options(str(error), options))
+        raise RefusedError(f"{before}{error}") from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        write(f"fastndcg {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback(cls=Commands)
+def _fastndcg(
+    _: bool = option("Show the version and exit.", False, "--version", callback=_version, is_eager=True),
+) -> None:
+    """Compute exact ranking measures, such as nDCG, from Parquet, CSV, JSON Lines, Feather and TREC files."""
+
+
+# ---- words ----
 
 
 _VALUE = r""""[^"]*"|'[^']*'|\{[^}]*\}|\.\.\.|[\w+-]+(?:\.\w+)*"""

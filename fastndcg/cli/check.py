@@ -16,7 +16,7 @@ from fastndcg.errors import count_of
 def check(
     paths: list[str] | None = argument("RUN...", "Runs, like --run.", None),
     *,
-    qrels: str | None = options.JUDGMENTS,
+    qrels: str = options.JUDGMENTS,
     run: list[str] | None = option("A TREC or MS MARCO run or a table; repeatable."),
     corpus: str | None = option(
         "Ids of all documents: a table with a column of them, or a text file, one a line."

@@ -21,7 +21,7 @@ DOC_ID = option("Column of document ids; some tools order ties by them.")
 RELEVANCE = option("Column of grades.")
 SCORE = option("Column of scores.")
 WEIGHT = option("Column of each query's weight in the means.")
-JUDGMENTS = option("Judgments, as TREC qrels or a table.")
+JUDGMENTS = option("Judgments, as TREC qrels or a table.", ...)
 QRELS = option("Judgments, as TREC qrels or a table; each PATH is a run then, like --run.")
 FILES = (
     "Parquet, CSV, JSON Lines or Feather: files, a folder, a glob, a URI that pyarrow knows, "
@@ -106,7 +106,7 @@ def read_grades(text: str | None) -> dict[str, float] | float | None:
 def check_confidence(confidence: float) -> None:
     from fastndcg.statistics.intervals import check_confidence
 
-    with refusing(confidence="--confidence"):
+    with refusing():
         check_confidence(confidence)
 
 

@@ -161,14 +161,3 @@ def test_score_like_a_tool(path):
     assert rows["convention"] == "trec_eval"
     assert rows["measures"][0]["mean"] == expected == float(f"{expected:.4f}")
     assert rows["columns"]["doc_id"] == "doc_id"
-
-
-def test_options_keep_their_earlier_names_and_do_not_show_them(path):
-    today = run("score", path, "--convention", "lightgbm").stdout
-    for old in (["--like", "lightgbm"], ["--like=lightgbm"]):
-        assert run("score", path, *old).stdout == today
-    assert "--like" not in run("score", "--help").stdout
-    assert run("score", "--", "--like").stderr.startswith("--like does not exist")
-    one = run("conventions", path, "--query", "qid", "-n", "ranx").stdout
-    assert run("conventions", path, "--query-column", "qid", "-n", "ranx").stdout == one
-    assert "--query-column" not in run("conventions", "--help").stdout

@@ -160,7 +160,7 @@ def test_an_option_of_one_value_is_given_once(command, paths):
         given = [option.opts[0], *["1"] * option.nargs] * 2
         result = commands.run(command, *([] if command != "trec_eval" else paths), *given)
         name = max(option.opts, key=len)
-        message = f"{name} is given 2 times; it takes one value. Keep the one that is meant."
+        message = f"{name} takes one value and is given 2 times"
         assert result.stderr.startswith(message) is not option.multiple, option.name
         assert option.multiple or result.exit_code == 2
 
