@@ -478,7 +478,7 @@ def judge_table(path: Path, reference: Callable[[Path], Any], *, is_strict: bool
 
     With `is_strict`, what the reference refuses must be refused, and whole and in parts alike.
     """
-    roles = Roles(**_OPTIONS, nan="last")
+    roles = Roles(**_OPTIONS)
 
     def stream() -> list[tuple[Any, ...]]:
         chosen = open_tables([path], 1).choose(roles)
@@ -497,11 +497,7 @@ def judge_table(path: Path, reference: Callable[[Path], Any], *, is_strict: bool
         table = reference(path)
     except _ERRORS:
         table = None
-    wanted = (
-        None
-        if table is None
-        else attempt(lambda: _lists_of(fn.Rankings.from_arrow(table, **_OPTIONS, nan="last")))
-    )
+    wanted = None if table is None else attempt(lambda: _lists_of(fn.Rankings.from_arrow(table, **_OPTIONS)))
     if whole is None:
         return REFUSED
     if isinstance(wanted, list) and wanted != whole:
@@ -558,18 +554,14 @@ def _by_csv(path: Path) -> pa.Table | None:
         or not all(re.match("q", qid) for qid in ids)
     ):
         return None
-    numbers = {name: [row[name] or "nan" for row in rows] for name in ("label", "score")}
-    if re.search("[^0-9.e+-]", "".join([*numbers["label"], *numbers["score"]]).replace("nan", "")):
-        return None
-    columns = {name: np.array([float(text) for text in texts]) for name, texts in numbers.items()}
-    is_whole = all(re.fullmatch("-?[0-9]+", text) for text in numbers["label"])
-    return pa.table(
-        {
-            "qid": ids,
-            "label": columns["label"].astype(np.int64 if is_whole else float),
-            "score": columns["score"],
-        }
-    )
+    columns: dict[str, Any] = {"qid": ids}
+    for name in ("label", "score"):
+        texts = [row[name] for row in rows]
+        if not all(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", text) for text in texts):
+            return None
+        is_whole = all(re.fullmatch("-?[0-9]+", text) for text in texts)
+        columns[name] = pa.array([int(text) if is_whole else float(text) for text in texts])
+    return pa.table(columns)
 
 
 def judge_packed(path: Path) -> str:
