@@ -4,15 +4,13 @@
 
 Values have to be the same on any number of threads, to the last bit, before anything is timed. Speed-up is that
 of the clock against one thread, and the notes say what share of as many threads that is. Other processes on the
-machine disturb it, so the notes say as well how much processor time all threads used, and how much of it stays
-on one thread, however many there are.
+machine disturb it, so the notes say as well how much processor time all threads used.
 
 Bias: files are in the page cache; kernels are compiled before; threads are not bound to processors.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,7 +18,6 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +32,6 @@ from bench.timing import take_turns
 from bench.workloads import _FORTY
 from fastndcg.common import arrow_types
 from fastndcg.common.threads import processors
-from fastndcg.kernels.compile import dispatch
 from fastndcg.sources.columns import Roles
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.read import open_path
@@ -43,9 +39,6 @@ from fastndcg.sources.read import open_path
 Call = Callable[[int], Any]  # with a number of threads
 
 _QUERIES = 90_000  # about ten million documents
-_LONG = 1_000_000  # documents of the one long query
-_LAYERS = ("omp", "tbb", "workqueue", "threads of Python")
-_RESAMPLES, _COMPARED = 100_000, 2_000
 
 
 def threads_here() -> list[int]:
@@ -56,12 +49,8 @@ def threads_here() -> list[int]:
 
 def measure(
     name: str, call: Call, items: int, *, seconds: float, unit: str = "ns/doc", numbers: list[int] | None = None,
-    not_shared: Callable[[Call], float] | None = None,
 ) -> Iterator[Row]:  # fmt: skip
-    """Check that all numbers of threads give the same, and time them in turns.
-
-    `not_shared` finds the seconds of processor time that stay on one thread.
-    """
+    """Check that all numbers of threads give the same, and time them in turns."""
     numbers, wanted = numbers or threads_here(), call(1)
     for threads in numbers:
         if not _are_equal(call(threads), wanted):
@@ -71,13 +60,12 @@ def measure(
         {str(threads): partial(call, threads) for threads in numbers}, seconds=seconds, least=3, twice=True
     )
     base, each = times["1"], 1e9 / items
-    alone = "" if not_shared is None else f"; {number(not_shared(call) * each, unit)} stay on one thread"
     for threads in numbers:
         mine = times[str(threads)]
         used = f"{number(mine.cpu * each, unit)} of all threads"
         yield beside(
             "cores", f"{name}, {threads} thread{'s'[: threads - 1]}", "one thread", unit, mine, base, each=each,
-            clock="wall", wants="more", note=f"{base.wall / mine.wall / threads:.0%}; processor: {used}{alone}",
+            clock="wall", wants="more", note=f"{base.wall / mine.wall / threads:.0%}; processor: {used}",
         )  # fmt: skip
 
 
@@ -92,54 +80,7 @@ def _are_equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def of_caller(call: Call) -> float:
-    """Processor time of the calling thread while two others do what is shared; the least of five."""
-    with by_python():
-        return min(_time_here(partial(call, 2)) for _ in range(5))
-
-
-def outside_drivers(call: Call) -> float:
-    """Processor time of scoring on one thread less that of kernels; the least of five."""
-    find, spent = dispatch.compiled_driver, 0.0
-
-    def find_timed(*wanted: Any, **job: float) -> Any:
-        driver = find(*wanted, **job)
-
-        def run(*arguments: Any) -> None:
-            nonlocal spent
-            spent += _time_here(partial(driver, *arguments))
-
-        return driver and run
-
-    least = float("inf")
-    with mock.patch.object(dispatch, "compiled_driver", find_timed):
-        for _ in range(5):
-            spent = 0.0
-            least = min(least, _time_here(partial(call, 1)) - spent)
-    return least
-
-
-def _time_here(call: Callable[[], object]) -> float:
-    began = time.thread_time()
-    call()
-    return time.thread_time() - began
-
-
-def by_python() -> Any:
-    """Score by Python's threads, as in hosts where those of Numba are not safe."""
-    return mock.patch("fastndcg.scoring.launch._numba_threads_are_safe", return_value=False)
-
-
 # ---- in memory ----
-
-
-def with_a_long_query(scale: float) -> fn.Rankings:
-    """Return short lists and, last, one of a million documents, a tenth of all."""
-    rng, longest = np.random.default_rng(4), max(1, int(_LONG * scale))
-    short = np.full(max(1, 9 * longest // 100), 100)
-    n_docs = int(short.sum()) + longest
-    grades = rng.integers(0, 5, n_docs, dtype=np.uint8)
-    return fn.Rankings.from_groups(np.append(short, longest), grades, rng.random(n_docs, np.float32))
 
 
 def score(rankings: fn.Rankings, measures: Any, threads: int) -> np.ndarray:
@@ -175,28 +116,10 @@ def scoring(scale: float, seconds: float) -> Iterator[Row]:
         ("lognormal lengths, nDCG", ragged, "nDCG"),
         ("lognormal lengths, AP", ragged, "AP"),
         ("lognormal lengths, forty measures", ragged, list(_FORTY)),
-        ("one query of a tenth, last, nDCG@10", with_a_long_query(scale), "nDCG@10"),
-        ("one query of a tenth, last, nDCG", with_a_long_query(scale), "nDCG"),
     ]
     for name, rankings, measures in cases:
         call = partial(score, rankings, measures)
-        yield from measure(name, call, rankings.n_docs, seconds=seconds, not_shared=outside_drivers)
-
-
-def layer(name: str, scale: float, seconds: float) -> Iterator[Row]:
-    """Jobs of 100,000, a million and ten million documents on one of Numba's layers, or on Python's threads."""
-    from fastndcg.scoring import launch
-
-    is_python = name not in _LAYERS[:-1]
-    if not is_python and launch._layer() != name:
-        yield Row("cores", f"layer {name}", note="not here")
-        return
-    for share in (0.01, 0.1, 1.0):
-        rankings = samples.ragged(max(1, int(_QUERIES * scale * share)), 0.5)
-        label = f"{10 * share * scale:.2g} M documents, nDCG@10, {name}"
-        call = partial(score, rankings, "nDCG@10")
-        with by_python() if is_python else mock.patch.object(launch, "_layer", return_value=name):
-            yield from measure(label, call, rankings.n_docs, seconds=seconds)
+        yield from measure(name, call, rankings.n_docs, seconds=seconds)
 
 
 # ---- from files ----
@@ -230,42 +153,11 @@ def files(path: str, label: str, seconds: float) -> Iterator[Row]:
         raise WrongAnswerError("nDCG@10", f"{label}, as a stream", float("nan"), float("nan"))
     timed = partial(measure, items=n_rows, seconds=seconds)
     name = f"{n_rows / 1e6:.2g} M rows {label}"
-    yield from timed(f"{name}: decode", partial(decode, path), not_shared=of_caller)
+    yield from timed(f"{name}: decode", partial(decode, path))
     yield from timed(f"{name}: group", partial(group, table), numbers=[1])
-    yield from timed(f"{name}: score", partial(score, rankings, "nDCG@10"), not_shared=outside_drivers)
-    yield from timed(f"{name}: all, in memory", partial(in_memory, path), not_shared=of_caller)
+    yield from timed(f"{name}: score", partial(score, rankings, "nDCG@10"))
+    yield from timed(f"{name}: all, in memory", partial(in_memory, path))
     yield from timed(f"{name}: all, as a stream", partial(as_stream, path))
-
-
-# ---- statistics ----
-
-
-def compared(queries: int) -> dict[str, fn.Scores]:
-    """Return nDCG@10 of two systems."""
-    rankings = samples.even(queries, 100, 0.5)
-    noise = np.random.default_rng(5).standard_normal(rankings.n_docs, dtype=np.float32)
-    systems = {"a": rankings, "b": rankings.with_scores(rankings.scores + noise)}
-    return {name: fn.evaluate(each, "nDCG@10") for name, each in systems.items()}
-
-
-def resample(systems: dict[str, fn.Scores], options: dict[str, Any], resamples: int, threads: int) -> str:
-    return repr(fn.compare(systems, resamples=resamples, threads=threads, **options).rows)
-
-
-RESAMPLED: dict[str, dict[str, Any]] = {
-    "compare, bootstrap": {"interval": "percentile"},
-    "compare, sign flips": {"test": "randomisation"},
-}
-
-
-def statistics(scale: float, seconds: float) -> Iterator[Row]:
-    """What `compare` resamples, a draw."""
-    queries = max(10, int(_COMPARED * scale))
-    systems = compared(queries)
-    for name, options in RESAMPLED.items():
-        call = partial(resample, systems, options, _RESAMPLES)
-        draws = queries * _RESAMPLES
-        yield from measure(name, call, draws, seconds=seconds, unit="ns/draw", not_shared=of_caller)
 
 
 def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
@@ -275,18 +167,14 @@ def rows(*, quick: bool, folder: Path | None = None) -> Iterator[Row]:
     n_rows = int(shuffled.ROWS * scale)
     parts: list[tuple[Any, ...]] = [
         ("scoring", scale, seconds),
-        *(("layer", name, scale, seconds) for name in _LAYERS),
         ("files", str(sorted_rows), "sorted, int64 ids", seconds),
         *(
             ("files", str(shuffled.file_of(folder, n_rows, ids)), f"in any order, {ids} ids", seconds)
             for ids in ("int64", "text")
         ),
-        ("statistics", scale, seconds),
     ]
     for part, *arguments in parts:
         environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_NUM_THREADS": str(processors())}
-        if part == "layer" and arguments[0] in _LAYERS[:-1]:
-            environment["NUMBA_THREADING_LAYER"] = arguments[0]
         try:
             yield from apart(f"cores.{part}", *arguments, environment=environment, timeout=900)
         except BenchError as error:

@@ -1,5 +1,5 @@
-"""Count the instructions per document of whole calls with callgrind, free of noise: of `evaluate`, of the stages
-of reading a file, and of what `compare` draws.
+"""Count the instructions per document of whole calls with callgrind, free of noise: of `evaluate` and of the
+stages of reading a file.
 
 valgrind does not support AVX-512, so kernels are compiled for `haswell` (AVX2). A change shows with either
 vector width. Only the calls are counted. The process tells valgrind when to start and when to write a count,
@@ -21,7 +21,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import fastndcg as fn
 from bench import cores, reading, samples, shuffled
@@ -36,9 +35,9 @@ _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
 }
-Prepared = tuple[Callable[[], object], int]  # what is counted, and of how many documents, rows or draws
+Prepared = tuple[Callable[[], object], int]  # what is counted, and of how many documents or rows
 
-_ROWS, _DRAWN, _RESAMPLES = 1_000_000, 1_000, 10_000
+_ROWS = 1_000_000
 
 
 def _scored(sample: Callable[[], fn.Rankings], measure: str) -> Prepared:
@@ -66,10 +65,6 @@ def _read(file: Callable[[Path], Path], stage: str) -> Prepared:
     return stages[stage], len(table)
 
 
-def _drawn(options: dict[str, Any]) -> Prepared:
-    return partial(cores.resample, cores.compared(_DRAWN), options, _RESAMPLES, 1), _DRAWN * _RESAMPLES
-
-
 _FILES: dict[str, Callable[[Path], Path]] = {
     "sorted, int64 ids": _sorted,
     "in any order, int64 ids": partial(_in_any_order, "int64"),
@@ -88,7 +83,6 @@ _CASES: dict[str, Callable[[], Prepared]] = {
         for label, file in _FILES.items()
         for stage in ("decode", "group", "all, in memory", "all, as a stream")
     },
-    **{name: partial(_drawn, options) for name, options in cores.RESAMPLED.items()},
 }  # fmt: skip
 
 # <valgrind.h> for amd64: four rotations that cancel out, then the exchange of a register with itself
@@ -122,8 +116,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
         if name not in counted:
             yield Row("instructions", name, note="not counted: valgrind wrote no total")
             continue
-        unit = "instr/draw" if name in cores.RESAMPLED else "instr/doc"
-        yield Row("instructions", name, "", unit, None, counted[name], note="haswell, whole call")
+        yield Row("instructions", name, "", "instr/doc", None, counted[name], note="haswell, whole call")
 
 
 def _count(folder: Path) -> dict[str, float]:

@@ -6,7 +6,7 @@ compiled and kept, and where that differs the notes say so.
 python bench/run.py                       everything; writes a record to bench/record/
 python bench/run.py --quick               small inputs, one minute, no record
 python bench/run.py --only kernels rivals --compare
-python bench/run.py --only trec            what has no bar is measured when it is named
+python bench/run.py --only cores           what has no bar is measured when it is named
 """
 
 from __future__ import annotations
@@ -33,15 +33,8 @@ SECTIONS = {
     "reading": "reading",
     "shuffled": "shuffled",
     "instructions": "instructions",
-    "trec": "trec",
-    "stream": "stream",
     "evaluators": "evaluators",
-    "training": "training",
-    "intervals": "intervals",
-    "decisions": "decisions",
-    "signatures": "signatures",
     "engines": "engines",
-    "machinery": "machinery",
     "cores": "cores",
 }
 RECORDED = list(tables.SECTIONS)

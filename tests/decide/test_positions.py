@@ -79,7 +79,7 @@ TRUE = 1 / np.arange(1, 7)
 
 @pytest.mark.parametrize(("draw", "method"), [(of_swaps, "swap"), (of_rankers, "intervention")])
 def test_they_are_unbiased_and_intervals_hold_them(draw, method):
-    """bench/labels.py has more: here 60 logs of 5 intervals, of which about 15 may miss."""
+    """60 logs of 5 intervals, of which about 15 may miss."""
     found = [fn.propensities(draw(seed, 1500), method=method) for seed in range(60)]
     means = np.mean([each["propensity"].to_numpy() for each in found], axis=0)
     assert np.abs(means / TRUE - 1).max() < 0.06
@@ -215,7 +215,7 @@ def bandit(seed, queries=400, model_error=0.1):
 
 
 def test_differences_are_unbiased_and_controls_narrow_them():
-    """bench/labels.py has more: here 150 logs, of whose intervals about 8 may miss."""
+    """150 logs, of whose intervals about 8 may miss."""
     found = {}
     for seed in range(150):
         systems, shown, model, true = bandit(seed)
