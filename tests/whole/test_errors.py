@@ -78,69 +78,6 @@ def test_arguments_are_options_on_the_command_line(message, shown):
     assert in_options(message, options | {"paired": "--paired/--unpaired"}) == shown
 
 
-# ---- grades that a measure cannot bear ----
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float32, np.float64])
-def test_8_negative_grades(dtype):
-    rankings = R.from_groups([2, 2], np.array([1, 0, 2, -3], dtype), [1, 2, 3, 4], query_ids=["a", "b"])
-    with pytest.raises(
-        fn.InputError, match=r'nDCG@2 .*gain -3 of grade -3.*row 3, query "b".*Map it to 0 or more'
-    ):
-        fn.evaluate(rankings, "nDCG@2")
-    with pytest.raises(fn.InputError, match="grade -3"):
-        fn.evaluate(rankings, "nDCG(gain='exp2')")
-    for text in (
-        "DCG",
-        "CG",
-        "IDCG",
-        "NumRet",
-        "nDCG(rel=1)",
-        "nDCG(gain='binary')",
-        "nDCG(gain={-3: 0, 1: 1, 2: 2})",
-        "nDCG(gains={-3: 0})",
-    ):
-        assert np.isfinite(fn.evaluate(rankings, text).values).all()
-
-
-def test_8_negative_grades_in_the_pool():
-    rankings = R.from_groups([1], [1], [1], judged=([0, 2], [1, -1]))
-    with pytest.raises(fn.InputError, match="grade -1.*the judged pool"):
-        fn.evaluate(rankings, "nDCG")
-    assert fn.evaluate(rankings, "nDCG(rel=1)").values.tolist() == [[1.0]]
-
-
-def test_8_negative_grade_of_an_unjudged_document_means_nothing():
-    rankings = R.from_groups([2], [1, -1], [2, 1], is_judged=[True, False])
-    assert fn.evaluate(rankings, "nDCG, DCG").values.tolist() == [[1.0], [1.0]]
-
-
-@pytest.mark.parametrize("grade", [-5, 300, 2**40, -(2**40), 1e300, 0.5])
-def test_any_grade_of_an_unjudged_document_means_nothing(grade):
-    rankings = R.from_groups([2], np.array([grade, 1.0]), [2, 1], is_judged=[False, True])
-    scores = fn.evaluate(rankings, ["nDCG", "nDCG(gain='exp2')", "nDCG(gain=[0, 1])", "NumRet"])
-    assert scores.values[:, 0].tolist() == pytest.approx([1 / np.log2(3)] * 3 + [2.0])
-
-
-def test_10_gain_overflow():
-    for grades in (np.array([0, 54]), np.array([0.0, 54.0]), np.array([0.5, 53.5]), np.array([0, 2**62])):
-        with pytest.raises(fn.InputError, match=r"grade 5[34]|grade 4611686018427387904"):
-            fn.evaluate(R.from_groups([2], grades, [1, 2]), "DCG(gain='exp2')")
-    assert fn.evaluate(R.from_groups([2], [0, 53], [1, 2]), "DCG(gain='exp2')").values.tolist() == [
-        [2.0**53 - 1]
-    ]
-    with pytest.raises(fn.InputError, match="grade 9007199254740994"):
-        fn.evaluate(R.from_groups([2], [0, 2**53 + 2], [1, 2]), "DCG")
-    assert fn.evaluate(R.from_groups([2], [0, 2**53], [1, 2]), "DCG").values.tolist() == [[2.0**53]]
-
-
-def test_10_a_gain_function_that_overflows():
-    rankings = R.from_groups([3], [1, 1, 1], [3, 2, 1])
-    with pytest.raises(fn.FastndcgError, match="gain|sum|finite|overflow|large"):
-        fn.evaluate(rankings, fn.DCG(gain=lambda grade: 1e308))
-    assert math.isfinite(fn.evaluate(rankings, fn.DCG(gain=lambda grade: 1e300)).values[0, 0])
-
-
 @pytest.mark.parametrize("read", ["array", "table", "csv", "stream"])
 @pytest.mark.parametrize("ids", [["b", "b", "a", "a"], ["b", "a", "b", "a"]])
 def test_rows_in_messages_are_those_of_the_data(read, ids, tmp_path):
@@ -242,72 +179,7 @@ def test_weights_and_probabilities_name_their_query():
         )
 
 
-def test_a_grade_without_a_gain():
-    rankings = R.from_groups([2], [1, 3], [2, 1], query_ids=["q7"])
-    with pytest.raises(fn.InputError, match=r'no gain for grade 3, which occurs at row 1, query "q7"'):
-        fn.evaluate(rankings, "nDCG(gain=[0, 1, 3])")
-    with pytest.raises(fn.InputError, match="no gain for grade 3"):
-        fn.evaluate(rankings, "nDCG(gain={0: 0, 1: 1})")
-    assert fn.evaluate(rankings, "CG(gain=[0, 1, 3, 7])").values.tolist() == [[8.0]]
-    assert fn.evaluate(rankings, "CG(gain={1: 1, 3: 2})").values.tolist() == [[3.0]]
-    assert fn.evaluate(R.from_groups([2], [1, 0], [2, 1]), "CG(gain={1: 5})").values.tolist() == [[5.0]]
-
-
-def test_a_fraction_without_a_gain():
-    rankings = R.from_groups([2], [1, 1.5], [2, 1])
-    with pytest.raises(fn.InputError, match="no gain for grade 1.5"):
-        fn.evaluate(rankings, "nDCG(gain=[0, 1, 3])")
-    assert fn.evaluate(rankings, "CG(gain={1: 1, 1.5: 3})").values.tolist() == [[4.0]]
-
-
-def test_a_gain_function_that_returns_no_number():
-    rankings = R.from_groups([2], [1, 0], [2, 1])
-    with pytest.raises(fn.FastndcgError, match="gain"):
-        fn.evaluate(rankings, fn.nDCG(gain=lambda grade: math.nan))
-    with pytest.raises(fn.FastndcgError, match="gain"):
-        fn.evaluate(rankings, fn.nDCG(gain=lambda grade: "much"))
-
-
-# ---- discounts ----
-
-
-def test_a_discount_for_too_few_ranks():
-    rankings = R.from_groups([4], [1, 0, 1, 0], [4, 3, 2, 1])
-    with pytest.raises(
-        fn.MeasureError, match="needs a discount for 4 ranks and was given 2; give more, or a smaller cutoff"
-    ):
-        fn.evaluate(rankings, "nDCG(discount=[1, 0.5])")
-    with pytest.raises(fn.MeasureError, match="needs a discount for 3 ranks and was given 2"):
-        fn.evaluate(rankings, "nDCG(discount=[1, 0.5])@3")
-    assert fn.evaluate(rankings, "DCG(discount=[1, 0.5])@2").values.tolist() == [[1.0]]
-    assert fn.evaluate(rankings, "DCG(discount=[1, 0.5, 0.25, 0])").values.tolist() == [[1.25]]
-    with pytest.raises(fn.MeasureError, match="needs a discount for 9 ranks"):
-        fn.evaluate(rankings, "nDCG(discount=[1, 0.5, 0.25, 0], ideal='full')@9")
-    pooled = R.from_groups([1], [1], [1], judged=([0, 3], [1, 1, 1]))
-    with pytest.raises(fn.MeasureError, match="needs a discount for 3 ranks"):
-        fn.evaluate(pooled, "nDCG(discount=[1, 0.5])")
-    assert fn.evaluate(pooled, "nDCG(discount=[1, 0.5])@2").values.tolist() == [[1 / 1.5]]
-
-
-def test_a_discount_function_that_returns_no_finite_number():
-    rankings = R.from_groups([2], [1, 0], [2, 1])
-    for bad in (math.inf, math.nan):
-        with pytest.raises(fn.MeasureError, match="at rank 2; wanted finite numbers"):
-            fn.evaluate(rankings, fn.DCG(discount=lambda rank, bad=bad: 1.0 if rank < 2 else bad))
-
-
 # ---- evaluate and its neighbours ----
-
-
-@pytest.mark.parametrize("thing", [None, [1, 2], np.ones(3)])
-def test_what_is_evaluated_is_rankings_a_table_or_a_path(thing):
-    with pytest.raises(fn.InputTypeError, match="wanted a table"):
-        fn.evaluate(thing, "nDCG")
-
-
-def test_a_table_that_is_evaluated_has_grades():
-    with pytest.raises(fn.ColumnError, match="no column has a usual name of the relevance"):
-        fn.evaluate({"q": [1]}, "nDCG")
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
@@ -348,29 +220,6 @@ def test_threads_are_a_positive_integer_everywhere(tmp_path, threads):
     assert fn.evaluate(rankings, "nDCG", threads=10_000).values.tolist() == [[1.0]]
 
 
-def test_measures_are_measures():
-    rankings = R.from_groups([1], [1], [1])
-    with pytest.raises(fn.MeasureError, match='"nDGC"'):
-        fn.evaluate(rankings, ["nDCG", "nDGC@10"])
-    with pytest.raises(fn.MeasureError, match="no measure was given"):
-        fn.evaluate(rankings, [])
-    with pytest.raises(fn.InputTypeError, match="measure"):
-        fn.evaluate(rankings, [3])
-    with pytest.raises(fn.InputTypeError, match="measure"):
-        fn.evaluate(rankings, None)
-
-
-def test_ndcg_says_which_rows_are_missing():
-    with pytest.raises(fn.InputError, match="offsets ends at 3"):
-        fn.ndcg([1, 0], [1, 2], offsets=[0, 3])
-    with pytest.raises(fn.InputError, match="relevance has 2 values and scores 1"):
-        fn.ndcg([1, 0], [1])
-    with pytest.raises(fn.MeasureError, match="cutoff 0"):
-        fn.ndcg([1, 0], [1, 2], k=0)
-    with pytest.raises(fn.MeasureError, match="gain='exp'"):
-        fn.ndcg([1, 0], [1, 2], gain="exp")
-
-
 def test_write_parquet_says_where_it_could_not(tmp_path):
     scores = fn.evaluate(R.from_groups([1], [1], [1]), "nDCG")
     with pytest.raises(fn.SourceError, match="nowhere.*cannot be written"):
@@ -382,28 +231,7 @@ def test_write_parquet_says_where_it_could_not(tmp_path):
     assert list((tmp_path / "folder").iterdir()) == []
 
 
-def test_every_message_is_one_line_that_ends_a_sentence():
-    """A sample across modules; the command line prints them as they are."""
-    rankings = R.from_groups([2], [1, -1], [1, 2])
-    calls = [
-        lambda: fn.evaluate(rankings, "nDCG"),
-        lambda: fn.evaluate(rankings, "nDGC"),
-        lambda: fn.nDCG @ 0,
-        lambda: fn.nDCG(gain="exp"),
-        lambda: R.from_groups([2], [1], [1, 2]),
-        lambda: R.from_groups([1], [1], [math.nan]),
-        lambda: R.from_offsets([0, 2, 1], [1], [1]),
-        lambda: fn.ndcg([1], [1], offsets=[0, 1], group=[1]),
-    ]
-    for call in calls:
-        with pytest.raises(fn.FastndcgError) as caught:
-            call()
-        message = str(caught.value)
-        assert message and "\n" not in message and len(message) < 400
-        assert caught.value.__cause__ is None
-
-
-# ---- what no other test reaches ----
+# ---- one table: a call, and what it is refused with ----
 
 
 class Lazy:
@@ -411,53 +239,118 @@ class Lazy:
         setattr(self, name, lambda: None)
 
 
+def one_query(*grades, **options):
+    return R.from_groups([len(grades)], list(grades), list(range(len(grades), 0, -1)), **options)
+
+
 PAIR = {
     name: R.from_lists([grades, [1]], queries={"lang": langs})
     for name, grades, langs in (("a", [1, 0], ["de", "fr"]), ("b", [0, 1], ["de", "en"]))
 }
+NEGATIVE = [
+    R.from_groups([2, 2], np.array([1, 0, 2, -3], dtype), [1, 2, 3, 4], query_ids=["a", "b"])
+    for dtype in (np.int8, np.int64, np.float32, np.float64)
+]
+POOLED = one_query(1, judged=([0, 2], [1, -1]))
+DEEP = one_query(1, judged=([0, 3], [1, 1, 1]))
+MUCH = "gain|sum|finite|overflow|large"
+REFUSED = [
+    # 8: grades below 0, which a gain can map
+    *((lambda r=r: fn.evaluate(r, "nDCG@2"), fn.InputError, r'nDCG@2 .*gain -3 of grade -3.*row 3, query "b".*Map it to 0 or more') for r in NEGATIVE),
+    *((lambda r=r: fn.evaluate(r, "nDCG(gain='exp2')"), fn.InputError, "grade -3") for r in NEGATIVE),
+    (lambda: fn.evaluate(POOLED, "nDCG"), fn.InputError, "grade -1.*the judged pool"),
+    # 10: gains that overflow, that are none, or that are missing
+    *(
+        (lambda g=g: fn.evaluate(R.from_groups([2], g, [1, 2]), "DCG(gain='exp2')"), fn.InputError, "grade 5[34]|grade 4611686018427387904")
+        for g in (np.array([0, 54]), np.array([0.0, 54.0]), np.array([0.5, 53.5]), np.array([0, 2**62]))
+    ),
+    (lambda: fn.evaluate(one_query(2**53 + 2, 0), "DCG"), fn.InputError, "grade 9007199254740994"),
+    (lambda: fn.evaluate(one_query(1, 1, 1), fn.DCG(gain=lambda _: 1e308)), fn.FastndcgError, MUCH),
+    (lambda: fn.evaluate(one_query(1, 0), fn.nDCG(gain=lambda _: math.nan)), fn.FastndcgError, "gain"),
+    (lambda: fn.evaluate(one_query(1, 0), fn.nDCG(gain=lambda _: "much")), fn.FastndcgError, "gain"),
+    (lambda: fn.evaluate(one_query(1, 3, query_ids=["q7"]), "nDCG(gain=[0, 1, 3])"), fn.InputError, 'no gain for grade 3, which occurs at row 1, query "q7"'),
+    (lambda: fn.evaluate(one_query(1, 3), "nDCG(gain={0: 0, 1: 1})"), fn.InputError, "no gain for grade 3"),
+    (lambda: fn.evaluate(one_query(1, 1.5), "nDCG(gain=[0, 1, 3])"), fn.InputError, "no gain for grade 1.5"),
+    # discounts
+    (lambda: fn.evaluate(one_query(1, 0, 1, 0), "nDCG(discount=[1, 0.5])"), fn.MeasureError, "needs a discount for 4 ranks and was given 2; give more, or a smaller cutoff"),
+    (lambda: fn.evaluate(one_query(1, 0, 1, 0), "nDCG(discount=[1, 0.5])@3"), fn.MeasureError, "needs a discount for 3 ranks and was given 2"),
+    (lambda: fn.evaluate(one_query(1, 0, 1, 0), "nDCG(discount=[1, 0.5, 0.25, 0], ideal='full')@9"), fn.MeasureError, "needs a discount for 9 ranks"),
+    (lambda: fn.evaluate(DEEP, "nDCG(discount=[1, 0.5])"), fn.MeasureError, "needs a discount for 3 ranks"),
+    *(
+        (lambda bad=bad: fn.evaluate(one_query(1, 0), fn.DCG(discount=lambda rank: 1.0 if rank < 2 else bad)), fn.MeasureError, "at rank 2; wanted finite numbers")
+        for bad in (math.inf, math.nan)
+    ),
+    # what is evaluated, and measures
+    *((lambda thing=thing: fn.evaluate(thing, "nDCG"), fn.InputTypeError, "wanted a table") for thing in (None, [1, 2], np.ones(3))),
+    (lambda: fn.evaluate({"q": [1]}, "nDCG"), fn.ColumnError, "no column has a usual name of the relevance"),
+    (lambda: fn.evaluate(PAIR["a"], ["nDCG", "nDGC@10"]), fn.MeasureError, '"nDGC"'),
+    (lambda: fn.evaluate(PAIR["a"], []), fn.MeasureError, "no measure was given"),
+    (lambda: fn.evaluate(PAIR["a"], [3]), fn.InputTypeError, "measure"),
+    (lambda: fn.evaluate(PAIR["a"], None), fn.InputTypeError, "measure"),
+    (lambda: fn.nDCG @ 0, fn.MeasureError, "cutoff 0"),
+    (lambda: fn.nDCG(gain="exp"), fn.MeasureError, "gain='exp'"),
+    (lambda: fn.ndcg([1, 0], [1, 2], offsets=[0, 3]), fn.InputError, "offsets ends at 3"),
+    (lambda: fn.ndcg([1, 0], [1]), fn.InputError, "relevance has 2 values and scores 1"),
+    (lambda: fn.ndcg([1, 0], [1, 2], k=0), fn.MeasureError, "cutoff 0"),
+    (lambda: fn.ndcg([1, 0], [1, 2], gain="exp"), fn.MeasureError, "gain='exp'"),
+    (lambda: fn.ndcg([1], [1], offsets=[0, 1], group=[1]), fn.FastndcgError, "group"),
+    # rankings
+    (lambda: R.from_groups([2], [1], [1, 2]), fn.InputError, "relevance"),
+    (lambda: R.from_groups([1], [1], [math.nan]), fn.InputError, "NaN"),
+    (lambda: R.from_offsets([0, 2, 1], [1], [1]), fn.InputError, "offsets"),
+    (lambda: R.from_arrow(Lazy("collect")), fn.InputTypeError, r"is a .*Lazy; wanted a table: .*Call \.collect\(\) first"),
+    (lambda: R.from_arrow(Lazy("compute")), fn.InputTypeError, r"wanted a table: .*Call \.compute\(\) first"),
+    (lambda: R.from_groups([1], [1], [1], query_ids=[{1}, 2]), fn.InputTypeError, "query_ids is not a column of ids"),
+    (lambda: R.from_groups([1], [1], [1], queries=[1]), fn.InputTypeError, "queries is a list that is not a table"),
+    (lambda: R.from_offsets(np.array([0, 2**63], np.uint64), [1], [1]), fn.InputError, f"offsets holds {2**63}; wanted row numbers below"),
+    # comparisons
+    (
+        lambda: fn.compare({name: R.from_lists([[1], [1, 0]], weight=[1, 2]) for name in "ab"}, measures="RR", test="wilcoxon"),
+        fn.InputError, 'test="wilcoxon" knows no weights; use test="t"',
+    ),
+    (lambda: fn.compare(PAIR, measures="RR").slices([]), fn.ColumnError, r'no column is named to group by; .* slices\("country"\)'),
+    (lambda: fn.compare(PAIR, measures="RR", paired=False).slices("lang"), fn.InputError, r"\"a\" has no query where lang='en'; leave such queries out"),
+    (lambda: fn.compare(PAIR, measures="RR", paired=False).queries_needed(0.1), fn.InputError, "number of queries is computed for a paired test; compare with paired=True"),
+    (lambda: fn.judgment_range(PAIR["a"], "DCG")["nDCG"], fn.MeasureError, "nDCG was not asked for; these were: DCG"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (lambda: R.from_arrow(Lazy("collect")), fn.InputTypeError, r"is a .*Lazy; wanted a table: .*Call \.collect\(\) first"),
-        (lambda: R.from_arrow(Lazy("compute")), fn.InputTypeError, r"wanted a table: .*Call \.compute\(\) first"),
-        (lambda: R.from_groups([1], [1], [1], query_ids=[{1}, 2]), fn.InputTypeError, "query_ids is not a column of ids"),
-        (lambda: R.from_groups([1], [1], [1], queries=[1]), fn.InputTypeError, "queries is a list that is not a table"),
-        (
-            lambda: R.from_offsets(np.array([0, 2**63], np.uint64), [1], [1]),
-            fn.InputError,
-            f"offsets holds {2**63}; wanted row numbers below",
-        ),
-        (
-            lambda: fn.compare(
-                {name: R.from_lists([[1], [1, 0]], weight=[1, 2]) for name in "ab"},
-                measures="RR",
-                test="wilcoxon",
-            ),
-            fn.InputError,
-            'test="wilcoxon" knows no weights; use test="t"',
-        ),
-        (
-            lambda: fn.compare(PAIR, measures="RR").slices([]),
-            fn.ColumnError,
-            r'no column is named to group by; .* slices\("country"\)',
-        ),
-        (
-            lambda: fn.compare(PAIR, measures="RR", paired=False).slices("lang"),
-            fn.InputError,
-            r"\"a\" has no query where lang='en'; leave such queries out",
-        ),
-        (
-            lambda: fn.compare(PAIR, measures="RR", paired=False).queries_needed(0.1),
-            fn.InputError,
-            "number of queries is computed for a paired test; compare with paired=True",
-        ),
-        (lambda: fn.judgment_range(PAIR["a"], "DCG")["nDCG"], fn.MeasureError, "nDCG was not asked for; these were: DCG"),
-    ],
-)  # fmt: skip
-def test_mistakes_that_are_rare(call, kind, message, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("call", "kind", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_a_call_is_refused_in_one_line(call, kind, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(kind, match=message):
+    with pytest.raises(kind, match=message) as caught:
         call()
-    assert list(tmp_path.iterdir()) == []
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
+    assert caught.value.__cause__ is None and list(tmp_path.iterdir()) == []
+
+
+FORGIVING = "DCG, CG, IDCG, NumRet, nDCG(rel=1), nDCG(gain='binary'), nDCG(gain={-3: 0, 1: 1, 2: 2}), nDCG(gains={-3: 0})"
+HALF = [1 / np.log2(3)] * 3 + [2.0]
+ACCEPTED = [  # the values beside those that are refused
+    (POOLED, "nDCG(rel=1)", [1.0]),
+    (one_query(1, -1, is_judged=[True, False]), "nDCG, DCG", [1.0, 1.0]),  # no judgment, so it means nothing
+    *(
+        (one_query(grade, 1.0, is_judged=[False, True]), "nDCG, nDCG(gain='exp2'), nDCG(gain=[0, 1]), NumRet", HALF)
+        for grade in (-5, 300, 2**40, -(2**40), 1e300, 0.5)
+    ),
+    (one_query(53, 0), "DCG(gain='exp2')", [2.0**53 - 1]),
+    (one_query(2**53, 0), "DCG", [2.0**53]),
+    (one_query(1, 3), "CG(gain=[0, 1, 3, 7])", [8.0]),
+    (one_query(1, 3), "CG(gain={1: 1, 3: 2})", [3.0]),
+    (one_query(1, 0), "CG(gain={1: 5})", [5.0]),
+    (one_query(1, 1.5), "CG(gain={1: 1, 1.5: 3})", [4.0]),
+    (one_query(1, 0, 1, 0), "DCG(discount=[1, 0.5])@2", [1.0]),
+    (one_query(1, 0, 1, 0), "DCG(discount=[1, 0.5, 0.25, 0])", [1.25]),
+    (DEEP, "nDCG(discount=[1, 0.5])@2", [1 / 1.5]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rankings", "measures", "values"), ACCEPTED, ids=range(len(ACCEPTED)))
+def test_its_neighbour_is_accepted(rankings, measures, values):
+    assert fn.evaluate(rankings, measures).values[:, 0].tolist() == pytest.approx(values, rel=1e-15)
+
+
+def test_gains_that_no_grade_below_0_spoils_are_finite():
+    for rankings in NEGATIVE:
+        assert np.isfinite(fn.evaluate(rankings, FORGIVING).values).all()
+    assert math.isfinite(fn.evaluate(one_query(1, 1, 1), fn.DCG(gain=lambda _: 1e300)).values[0, 0])
