@@ -604,7 +604,7 @@ def test_ranks_and_distances(tmp_path):
 
 @pytest.mark.parametrize("command", ["score", "trec_eval"])
 def test_small_input_imports_little(command, tmp_path, monkeypatch):
-    """Neither pandas, which pyarrow imports where it can, nor a compiler."""
+    """Neither pandas, which pyarrow imports where it can, nor pydantic, which typer does, nor a compiler."""
     ids = [f"q{row // 10}" for row in range(50)]
     table = pa.table(
         {
@@ -620,7 +620,7 @@ def test_small_input_imports_little(command, tmp_path, monkeypatch):
     code = f"import sys\nfrom fastndcg.__main__ import main\nsys.argv[1:] = {[command, *given]}\ntry:\n    main()\nfinally:\n    sys.stderr.write(' '.join(sys.modules))"
     monkeypatch.chdir(tmp_path)
     finished = program(code, FASTNDCG_KERNELS="auto")
-    assert not {"pandas", "numba", "rich"} & set(finished.stderr.split())
+    assert not {"pandas", "pydantic", "numba", "rich"} & set(finished.stderr.split())
     assert ("nDCG@10" if command == "score" else "map") in finished.stdout
 
 
