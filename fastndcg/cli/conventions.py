@@ -44,11 +44,7 @@ def conventions(
     explain: tuple[str, str] | None = option(
         "Explain how TO differs from FROM, one choice at a time.", metavar="FROM TO"
     ),
-    match: str | None = option(
-        "Find whose number this is: a mean, or a file of queries and values, such as the output of "
-        "trec_eval -q or a CSV.",
-        metavar="VALUES",
-    ),
+    match: str | None = option("Find which tools have this mean.", metavar="NUMBER"),
     id: str | None = option("Use only this query.", metavar="ID"),
     qrels: str | None = options.QRELS,
     run: str | None = option("With --qrels: predictions, as a TREC or MS MARCO run or a table."),
@@ -66,7 +62,7 @@ def conventions(
     empty queries, ...) changes it from the first tool's value. The first tool's value plus the effects in a
     row is the value of that row.
 
-    With --match it shows which definitions give a number, nearest first, and what would have to change.
+    With --match it shows which definitions give a mean, nearest first.
 
     \b
     Examples:
@@ -75,7 +71,6 @@ def conventions(
       fastndcg conventions predictions.parquet -k 10 --explain sklearn lightgbm
       fastndcg conventions predictions.parquet -m AP@10 --explain trec_eval lightgbm
       fastndcg conventions predictions.parquet -m AP@10 --match 0.4321
-      fastndcg conventions --qrels qrels.txt --run run.txt -m AP --match trec_eval_q.txt
       fastndcg conventions predictions.parquet -n lightgbm -n xgboost --id 17
       fastndcg conventions --qrels qrels.txt --run run.txt
     """
@@ -87,15 +82,15 @@ def conventions(
         if explain is not None or id is not None:
             refuse("--explain and --id need data: fastndcg conventions PATH --explain FROM TO")
         if match is not None:
-            refuse("--match needs data: fastndcg conventions PATH --match VALUES")
+            refuse("--match needs data: fastndcg conventions PATH --match NUMBER")
         _write_conventions(asked[0].name, names, format)
         return
     for each in explain or ():
         find_convention("--explain", each, asked)
     if match is not None and (explain is not None or names is not None or cutoff is not None or uncut):
         refuse("--match takes the measure with its cutoff as -m, and no --explain, -n, -k or --uncut")
-    if match is not None and not (re.fullmatch(r"[-+.\de]+", match) or Path(match).exists()):
-        refuse(f"--match: there is no file {match}, and it is no number")
+    if match is not None and not re.fullmatch(r"-?\d*\.?\d+", match):
+        refuse(f'--match is "{match}"; expected a mean, as in --match 0.4321')
     for path in paths or []:
         if path != "-" and re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
             if path in known_conventions:
@@ -120,7 +115,10 @@ def conventions(
     k: Any = None if uncut else "as given" if cutoff is None else cutoff
     with about((sources.paths or sources.runs)[0]):
         if match is not None:
-            table = match_conventions(rankings, asked[0], match, threads=threads)
+            decimals = len(match.partition(".")[2])
+            table = match_conventions(
+                rankings, asked[0], float(match), decimals=decimals or None, threads=threads
+            )
         elif explain is not None:
             table = explain_conventions(rankings, *explain, asked[0], k=k, threads=threads)
         else:

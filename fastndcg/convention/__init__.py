@@ -1,4 +1,4 @@
-"""Conventions: how each established tool computes its nDCG, by name.
+"""Conventions: how each established tool computes its measures, by name.
 
     fn.conventions["lightgbm"]                                how LightGBM computes nDCG
     fn.nDCG(like="lightgbm") @ 10                             its measure: nDCG(gain='exp2', ...)@10
@@ -11,6 +11,5 @@ The convention of each tool is data: add new ones to `fastndcg.measures.tools`. 
 
     evaluation    rank as a tool does, compute its values, round them, and average them
     differences   compare all tools, and explain how two of them differ
-    claimed       read the numbers that somebody reports
-    matches       find whose they are
+    matches       find whose numbers somebody reports
 """
