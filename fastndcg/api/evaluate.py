@@ -12,7 +12,7 @@ from fastndcg.common.arrays import Float64, read_only
 from fastndcg.errors import InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
-from fastndcg.rankings.oddities import Reach
+from fastndcg.rankings.oddities import warn_of_unreached
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scoring import ways
 from fastndcg.sources import streams
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastndcg.convention.evaluation import ConventionScores
     from fastndcg.measures import Measure, MeasureLike
     from fastndcg.measures.by_tool import Convention
+    from fastndcg.rankings.value import Grades
     from fastndcg.scores.scores import Scores
     from fastndcg.typing import (
         Columns,
@@ -193,7 +194,7 @@ def evaluate(
         from fastndcg.sources.trec import rankings_from_qrels_run
 
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
-        of_intents = any(measure.way == "intents" for measure in asked)
+        of_intents = any(measure.definition.way == "intents" for measure in asked)
         rankings = rankings_from_qrels_run(rankings, measures, of_both, intents=of_intents)
     elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.given import rankings_or_stream
@@ -206,19 +207,23 @@ def evaluate(
             f"{next(iter(roles))}= is for tables and paths; {type(rankings).__name__} already has its columns"
         )
     score = ways.score if rule is None else scoring_by(convention)
-    reach = Reach(resolved)
+    grades: list[Grades] = []
     if isinstance(rankings, RankingsStream):
         threads = rankings._scoring_threads if threads is None else threads
+
+        def score_part(part: Rankings) -> Scores:
+            grades.append(part._grades)
+            return score(asked, part, threads)
+
         with hold_functions(resolved):
-            scores = streams.evaluate_stream(
-                rankings, lambda part: score(asked, reach.add(part), threads), sink
-            )
+            scores = streams.evaluate_stream(rankings, score_part, sink)
     else:
-        scores = score(asked, reach.add(rankings), threads)
+        grades.append(rankings._grades)
+        scores = score(asked, rankings, threads)
         if sink is not None:
             sink.write(scores._frame())
             streams.sign(sink, scores)
-    reach.warn()
+    warn_of_unreached(resolved, grades, scores.n_queries)
     return scores
 
 

@@ -317,7 +317,7 @@ def read_qrels_runs(
 
 def _are_of_intents(roles: Roles, measures: Iterable[Measure]) -> bool:
     """Whether judgments are read with their intents: these are named, or a measure needs them."""
-    return roles.intents is not None or any(measure.way == "intents" for measure in measures)
+    return roles.intents is not None or any(measure.definition.way == "intents" for measure in measures)
 
 
 def _columns_of_both(run: str, judged: Taken | None, scored: Taken | None, roles: Roles) -> Columns:

@@ -39,7 +39,7 @@ class Explained:
         self._ranks = _NOTHING if self.is_empty else ranks_of(measure, rankings)
         self._last = float(self._ranks.running[-1]) if len(self._ranks.running) else self._ranks.base
         self._gains = np.zeros(rankings.n_docs)
-        if measure.way != "intents":
+        if measure.definition.way != "intents":
             self._gains = worths.gains_of_documents(measure, rankings)
             if measure.params.get("ips") and rankings.propensity is not None:
                 self._gains = self._gains / np.maximum(rankings.propensity, measure.clip)
@@ -121,7 +121,7 @@ class Explained:
             left = counts - np.array([np.count_nonzero(returned == grade) for grade in grades], np.int64)
             grades, left = grades[left > 0], left[left > 0]
         gains = grades
-        if self.measure.way != "intents":
+        if self.measure.definition.way != "intents":
             worth = worths.worth_of(self.measure)
             gains = np.array([worths.gain_of(worth, grade) for grade in grades.tolist()])
         order = np.argsort(-gains, kind="stable")

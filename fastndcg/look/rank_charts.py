@@ -102,7 +102,7 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
     asked, rows = as_measures(measures), []
     with hold_functions(asked):
         for measure in asked:
-            if measure.way == "intents":
+            if measure.definition.way == "intents":
                 raise MeasureError(f"{measure} is of several intents and has no gain for a grade; take nDCG")
             for grade in grades:
                 gain = gain_of(worth_of(measure), float(grade))

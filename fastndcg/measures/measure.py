@@ -87,11 +87,6 @@ class Measure:
         return self._label or str(self)
 
     @property
-    def way(self) -> str:
-        """The name of the way in which its values are computed; see `fastndcg.scoring`."""
-        return self.definition.way
-
-    @property
     def is_cut(self) -> bool:
         """Whether it has a cutoff, a column of cutoffs, or, for IPrec, a recall."""
         return self._at is not None or (self.definition.cut == "recall" and self.recall is not None)

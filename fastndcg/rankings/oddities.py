@@ -17,7 +17,7 @@ from fastndcg.errors import count_of, warn
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Array
     from fastndcg.measures import Measure
-    from fastndcg.rankings.value import Value
+    from fastndcg.rankings.value import Grades, Value
 
 V = TypeVar("V", bound="Value")
 _FEWEST = 20  # queries
@@ -154,8 +154,9 @@ def examined(rankings: V, columns: Mapping[str, Any]) -> V:
     return rankings
 
 
-class Reach:
-    """The measures that find no relevant document in a set of rankings, because no grade reaches their `rel`.
+def warn_of_unreached(measures: Sequence[Measure], parts: Sequence[Grades], queries: int) -> None:
+    """Warn, with `FastndcgWarning`, of measures that find no relevant document because no grade reaches their
+    `rel`, though grades are above 0. `parts` are facts about the grades of all queries.
 
     >>> import pytest
     >>> from fastndcg import FastndcgWarning, Rankings, evaluate
@@ -163,42 +164,29 @@ class Reach:
     >>> with pytest.warns(FastndcgWarning, match=warned):
     ...     scores = evaluate(Rankings.from_lists([[0.8, 0.2]]), ["AP", "P@5", "nDCG@5"])
     """
-
-    def __init__(self, measures: Sequence[Measure]) -> None:
-        self._wanted: dict[Measure, float] = {}  # the smallest relevant grade of each that has one
-        for measure in measures:
-            rel, unjudged = measure.params.get("rel"), measure.params.get("unjudged")
-            if rel is None and measure.params.get("gain") == "binary":
-                rel = 1.0
-            if rel is not None and (unjudged is None or unjudged < rel):
-                self._wanted[measure] = rel
-        self._queries, self._highest, self._whole = 0, 0.0, True
-
-    def add(self, rankings: V) -> V:
-        """Examine the grades of a part, and return the part."""
-        if self._wanted:
-            grades = rankings._grades
-            self._highest = max(self._highest, grades.highest)
-            self._whole = self._whole and grades.whole
-            self._queries += rankings.n_queries
-        return rankings
-
-    def warn(self) -> None:
-        """Warn, with `FastndcgWarning`, of measures without relevant documents though grades are above 0."""
-        highest = self._highest
-        unreached = {measure: wanted for measure, wanted in self._wanted.items() if wanted > highest}
-        if not unreached or highest <= 0 or (self._whole and self._queries < _FEWEST):
-            return
-        names = [str(measure) for measure in unreached]
-        if len(names) > _LISTED:
-            names[_LISTED:] = [count_of(len(names) - _LISTED, "other measure")]
-        listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-        proposed = next(iter(unreached)).name + f"(rel={highest if self._whole else highest / 2:.1g})"
-        warn(
-            f"no grade reaches rel={min(unreached.values()):g}; "
-            f"the largest grade is {highest:g}, so no document is relevant to {listed}. "
-            f"If that is not meant, name the smallest relevant grade, as in {proposed}"
-        )
+    highest = max((grades.highest for grades in parts), default=0.0)
+    are_whole = all(grades.whole for grades in parts)
+    if highest <= 0 or (are_whole and queries < _FEWEST):
+        return
+    unreached: dict[Measure, float] = {}  # and the smallest relevant grade of each
+    for measure in measures:
+        rel, unjudged = measure.params.get("rel"), measure.params.get("unjudged")
+        if rel is None and measure.params.get("gain") == "binary":
+            rel = 1.0
+        if rel is not None and (unjudged is None or unjudged < rel) and rel > highest:
+            unreached[measure] = rel
+    if not unreached:
+        return
+    names = [str(measure) for measure in unreached]
+    if len(names) > _LISTED:
+        names[_LISTED:] = [count_of(len(names) - _LISTED, "other measure")]
+    listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    proposed = next(iter(unreached)).name + f"(rel={highest if are_whole else highest / 2:.1g})"
+    warn(
+        f"no grade reaches rel={min(unreached.values()):g}; "
+        f"the largest grade is {highest:g}, so no document is relevant to {listed}. "
+        f"If that is not meant, name the smallest relevant grade, as in {proposed}"
+    )
 
 
 def are_swapped(grades: Array, scores: Array) -> bool:

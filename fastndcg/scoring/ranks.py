@@ -48,17 +48,17 @@ def ranks_of(measure: Measure, rankings: Rankings) -> Ranks:
     """The contribution of each rank of one query. Raises `MeasureError` unless it is a sum over ranks."""
     _check(measure)
     divisor = None
-    if measure.way == "laid out":
+    if measure.definition.way == "laid out":
         found = _from_kernels(laid_out.part_of(measure), rankings, laid_out.divisor(measure, rankings))
         gains = laid_out.gains_by_rank(measure, rankings)
         parts = gains * discount_table(measure.discount, len(gains)) / found.ideal
         return found._replace(ideal_gain=gains, ideal_contribution=parts)
-    if measure.way in ("propensities", "above a score", "blocks"):
+    if measure.definition.way in ("propensities", "above a score", "blocks"):
         own = weighed.weigh(measure, rankings)
         divisors = weighed.divisor_of(measure, rankings, own)
         divisor = None if divisors is None else float(divisors[0])
         rankings, measure = own, weighed.plain_of(measure)
-    elif measure.way == "pooled" and measure.rel >= 0:
+    elif measure.definition.way == "pooled" and measure.rel >= 0:
         rankings = rankings._with_pooled or rankings
     if measure.definition.fold in ("preference", "inferred"):
         return _by_truncation(measure, rankings)

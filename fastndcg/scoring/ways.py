@@ -30,7 +30,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     """
     if any(measure.cutoff_column is not None for measure in measures):
         return _of_own_cutoffs(measures, rankings, threads)
-    ways = [measure.way for measure in measures]
+    ways = [measure.definition.way for measure in measures]
     out = np.empty((0, rankings.n_queries))
     for way in dict.fromkeys(ways):
         rows = [row for row, other in enumerate(ways) if other == way]

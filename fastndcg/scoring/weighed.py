@@ -54,9 +54,9 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 
 def plain_of(measure: Measure) -> Measure:
     """The measure of rankings that `weigh` has made, whose value is that of the measure times its divisor."""
-    if measure.way == "blocks":
+    if measure.definition.way == "blocks":
         return CG(ties="input", empty="nan")
-    if measure.way == "above a score":
+    if measure.definition.way == "above a score":
         return measure(rel=_LEAST, unjudged=None, score_above=None)
     linear: dict[str, Any] = {"gain": "linear", "rel": None, "unjudged": None, "empty": "nan"}
     return measure(**linear, ips=False, clip=0)
@@ -67,7 +67,7 @@ def divisor_of(
 ) -> Float64 | None:
     """What the value of `plain_of` is divided by, (n_queries,), or None."""
     divisor: Measure
-    if measure.way == "blocks":
+    if measure.definition.way == "blocks":
         divisor, weighed = NumRel(rel=measure.rel, unjudged=measure.unjudged), rankings
     elif measure.params.get("ips") == "snips":
         divisor = CG(empty="nan")
@@ -80,9 +80,9 @@ def divisor_of(
 def weigh(measure: Measure, rankings: Rankings) -> Rankings:
     """The same rankings with grades that `plain_of` adds up."""
     judged = None
-    if measure.way == "blocks":
+    if measure.definition.way == "blocks":
         return Rankings._from_offsets(rankings.offsets, _precisions(measure, rankings), rankings.scores)
-    if measure.way == "propensities":
+    if measure.definition.way == "propensities":
         gains = _weighted_gains(measure, rankings)
     else:
         worths.check_complete(measure)
@@ -97,7 +97,7 @@ def weigh(measure: Measure, rankings: Rankings) -> Rankings:
     weighed = Rankings._from_offsets(
         rankings.offsets, gains, rankings.scores, is_judged=is_judged, judged=judged
     )
-    if measure.way == "propensities" and (pool := rankings.judged) is not None:
+    if measure.definition.way == "propensities" and (pool := rankings.judged) is not None:
         # which queries have judged documents: the grades of the pool are not used
         return weighed._with(judged=pool._replace(relevance=np.zeros(len(pool.relevance))))
     return weighed

@@ -127,12 +127,13 @@ def _from_long(
     table: pa.Table, columns: Columns, ids: pa.ChunkedArray, grouped: Grouped, numbers: int | Int64
 ) -> Read:
     blame = Blame(query_ids=ids, numbers=numbers)
-    relevance, graded = grades_in(columns, table[columns.relevance], blame)
-    scores = scores_in(columns, table[columns.score], blame)
-    more = _of_documents(columns, table.column, graded, len(table), blame)
-    kept = {name: _of_queries(name, table[name], ids, grouped, blame) for name in columns.keep}
+    values = {name: plain(table[name]) for name in columns.values}
+    relevance, graded = grades_in(columns, values[columns.relevance], blame)
+    scores = scores_in(columns, values[columns.score], blame)
+    more = _of_documents(columns, values.__getitem__, graded, len(table), blame)
+    kept = {name: _of_queries(name, values[name], ids, grouped, blame) for name in columns.keep}
     if columns.weight is not None:
-        weights = numbers_in(columns.weight, table[columns.weight], "weights", blame)
+        weights = numbers_in(columns.weight, values[columns.weight], "weights", blame)
         column = pa.chunked_array([pa.array(weights)])
         more["weight"] = _of_queries(columns.weight, column, ids, grouped, blame).to_numpy()
     if grouped.codes is not None:
@@ -157,8 +158,8 @@ def _of_documents(
     flags, name = None, columns.is_judged
     if name is not None:
         flags = flags_in(name, values_of(name), blame)
-    if (judged := combine_flags(flags, graded)) is not None:
-        found["is_judged"] = judged
+    if flags is not None or graded is not None:
+        found["is_judged"] = combine_flags(flags, graded)
     if (name := columns.doc_id) is not None:
         found["doc_ids"] = doc_ids_in(name, values_of(name), blame)
     if (name := columns.intents) is not None:
@@ -179,7 +180,7 @@ def _of_queries(
     name: str, column: pa.ChunkedArray, ids: pa.ChunkedArray, grouped: Grouped, blame: Blame
 ) -> pa.ChunkedArray:
     """A column of one value within each query, cut down to a row for each query."""
-    column, rows, starts = plain(column), grouped.rows, grouped.offsets[:-1]
+    rows, starts = grouped.rows, grouped.offsets[:-1]
     if pa.types.is_nested(column.type):
         raise InputTypeError(
             f'column "{name}" is {column.type}; keep and weight take one plain value for each query'
@@ -217,7 +218,7 @@ def columns_of_queries(
     """Columns of one value within each query: a row for each query, in order of first appearance."""
     ids, blame = ids_in(query, table[query]), Blame(numbers=numbers)
     grouped = group_rows(ids)
-    return pa.table({name: _of_queries(name, table[name], ids, grouped, blame) for name in names})
+    return pa.table({name: _of_queries(name, plain(table[name]), ids, grouped, blame) for name in names})
 
 
 # ---- lists ----
@@ -255,7 +256,7 @@ def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read
     scores = scores_in(columns, values_of(columns.score), blame)
     more = _of_documents(columns, values_of, graded, len(grades), blame)
     if (name := columns.weight) is not None:
-        more["weight"] = numbers_in(name, table[name], "weights", of_rows)
+        more["weight"] = numbers_in(name, plain(table[name]), "weights", of_rows)
     kept = {name: plain(table[name]) for name in columns.keep}
     fields = {"offsets": offsets, "relevance": relevance, "scores": scores, "query_ids": query_ids}
     return blame, kept, fields | more
@@ -280,7 +281,7 @@ def _split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int6
         raise nulls_in(name, column, blame, ". Give a query without documents an empty list.")
     import pyarrow.compute as pc
 
-    values = pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type)
+    values = plain(pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type))
     if pa.types.is_large_list(kind) and column.num_chunks == 1:
         offsets = array_of(column.chunk(0).offsets)
         if offsets[0] == 0:  # not copied

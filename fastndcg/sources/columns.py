@@ -142,8 +142,13 @@ class Columns(Roles):
     @property
     def names(self) -> list[str]:
         """Each column to read, once."""
+        return list(dict.fromkeys([*self.id_columns, *self.values]))
+
+    @property
+    def values(self) -> list[str]:
+        """Each column that is read for other values than query ids, once."""
         optional = (getattr(self, role) for role in _OPTIONAL)
-        named = (*self.id_columns, self.relevance, self.score, *optional, *self.keep)
+        named = (self.relevance, self.score, *optional, *self.keep)
         return list(dict.fromkeys(name for name in named if name is not None))
 
     @property

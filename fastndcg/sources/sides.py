@@ -318,9 +318,9 @@ def table_side(
         if found.value is None:
             values = np.full(len(table), roles.one_grade)
         elif role == "relevance":
-            values, graded = grades_in(columns, table[of_values], blame)
+            values, graded = grades_in(columns, plain(table[of_values]), blame)
         else:  # nulls are NaN, which pandas writes as null: refused or ranked last where they are joined
-            values = scores_in(columns, table[of_values], blame)
+            values = scores_in(columns, plain(table[of_values]), blame)
         if found.kept:
             of_queries = _columns_of_queries(table, found, numbers, is_text=is_text)
     except FastndcgError as error:
@@ -343,7 +343,7 @@ def _columns_of_queries(
     """Fields of a side: the kept columns and weights of its queries."""
     weight = found.roles.weight
     of_queries = columns_of_queries(table, found.query, found.kept, numbers)
-    weights = None if weight is None else numbers_in(weight, of_queries[weight], "weights", BY_ROW)
+    weights = None if weight is None else numbers_in(weight, plain(of_queries[weight]), "weights", BY_ROW)
     names = [name for name in found.kept if name != weight]
     columns = [of_queries[name] for name in names]
     columns = [integers_if_written_so(column) for column in columns] if is_text else columns

@@ -1,4 +1,7 @@
-"""Convert Arrow columns of numbers, flags and ids to NumPy arrays, and check them."""
+"""Convert Arrow columns of numbers, flags and ids to NumPy arrays, and check them.
+
+Columns are `plain`, except those of query ids.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _STEPS = {"grades": UNJUDGED, "scores": OR_LAST}
 
 def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) -> Array:
     """A column of numbers as one array: a view of its buffer where it is one chunk."""
-    column = decode(plain(column))
+    column = decode(column)
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
@@ -60,7 +63,7 @@ def grades_in(
     columns: Columns, column: pa.ChunkedArray, blame: Blame
 ) -> tuple[Array, npt.NDArray[np.bool_] | None]:
     """Grades as numbers (0 for unjudged ones), and which documents have one; None if all must have one."""
-    name, column = columns.relevance, plain(column)
+    name = columns.relevance
     if isinstance(columns.grades, Mapping):
         column = _grades_of_words(name, column, columns.grades, blame)
     if columns.unjudged != "null":
@@ -115,7 +118,7 @@ def _grades_of_words(
 
 def scores_in(columns: Columns, column: pa.ChunkedArray, blame: Blame) -> Array:
     """As `numbers_in`; with nan="last", nulls are NaN, as pandas writes them. The highest value is best."""
-    name, column = columns.score, plain(column)
+    name = columns.score
     if columns.nan != "last" or not column.null_count:
         scores = numbers_in(name, column, "scores", blame)
     else:
@@ -173,7 +176,6 @@ def _undecimal(name: str, chunk: pa.Array) -> Array:
 
 
 def flags_in(name: str, column: pa.ChunkedArray, blame: Blame) -> Array:
-    column = plain(column)
     if not pa.types.is_boolean(column.type) and len(column):
         raise InputTypeError(
             f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
@@ -243,7 +245,7 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
 
 
 def doc_ids_in(name: str, column: pa.ChunkedArray, blame: Blame) -> pa.ChunkedArray:
-    column = whole_ids(plain(column))
+    column = whole_ids(column)
     if column.null_count:
         raise nulls_in(name, column, blame, ". Drop those rows or name their documents.")
     return column.cast(pa.int64()) if pa.types.is_null(column.type) else with_long_offsets(column)

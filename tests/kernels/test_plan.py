@@ -63,7 +63,7 @@ def test_compiled_code_takes_all_plans_as_one_type():
     types = set()
     for name, definition in DEFINITIONS.items():
         measure = as_measures(complete.get(name, name))[0]
-        if measure.way != "kernels":
+        if measure.definition.way != "kernels":
             continue
         cut = [measure, measure @ 1] if definition.cut == "rank" and not measure.is_cut else [measure]
         for asked in ([measure], cut, [*cut, "nDCG@1", "DCG(gain='exp2')"]):
