@@ -5,7 +5,6 @@ Messages name arguments as Python does; here they name options.
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import re
@@ -219,8 +218,8 @@ _VALUE = r""""[^"]*"|'[^']*'|\{[^}]*\}|\.\.\.|[\w+-]+(?:\.\w+)*"""
 def in_options(message: str, options: Mapping[str, str]) -> str:
     """A message that names options where it names arguments of Python.
 
-    `options` has the option of each argument, and what negates a flag after a slash. Quotes, other arguments,
-    and calls without any of these arguments, such as measures, stay as they are.
+    `options` has the option of each argument, and what negates a flag after a slash. A call of a reader
+    becomes its options. Quotes, measures and other arguments stay as they are.
 
     >>> in_options('2 NaN. Drop them or pass nan="last".', {"nan": "--nan"})
     '2 NaN. Drop them or pass --nan last.'
@@ -234,17 +233,18 @@ def in_options(message: str, options: Mapping[str, str]) -> str:
         if value in ("", "...", "True", "False"):  # True and False are those of a flag
             return negated if value == "False" else name
         if value.startswith("{"):  # words and their grades
-            value = ",".join(f"{word}={grade}" for word, grade in ast.literal_eval(value).items())
+            value = re.sub("[{}\"']", "", value).replace(": ", "=").replace(", ", ",")
         value = value.strip("\"'")
         return f"{name} {value}" if re.fullmatch(r"[\w.+-]+", value) else f'{name} "{value}"'
 
     def reworded(found: re.Match[str]) -> str:
         if found["call"] is None:
             return found[0] if found["quote"] else argument.sub(option, found[0])
-        named = [option(each) for each in argument.finditer(found["call"])]
+        is_reader = found["function"].startswith(("read_", "Rankings."))
+        named = [option(each) for each in argument.finditer(found["call"])] if is_reader else []
         return " and ".join(named) or found[0]
 
     if not options:
         return message
-    parts = rf"""(?<![=\w])(?P<quote>"[^"]*")|[\w.]+\((?P<call>[^()]*)\)|{argument.pattern}"""
+    parts = rf"""(?<![=\w])(?P<quote>"[^"]*")|(?P<function>[\w.]+)\((?P<call>[^()]*)\)|{argument.pattern}"""
     return re.sub(parts, reworded, message)

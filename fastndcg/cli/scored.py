@@ -27,7 +27,7 @@ from fastndcg.cli.reading import (
     scan_rankings,
 )
 from fastndcg.common.progress import Task
-from fastndcg.errors import SourceError, about
+from fastndcg.errors import SourceError, about, count_of
 from fastndcg.measures import Measure
 from fastndcg.measures.by_tool import Convention
 from fastndcg.rankings.rankings import Rankings
@@ -277,7 +277,7 @@ class Inputs:
         if nobody.any() and isinstance(missing, str) and not self.stored:
             ids = found[0].scores.queries[0].filter(pa.array(nobody))
             first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
-            note(f"no run has documents for {len(ids):,} judged queries, which are left out: {first}")
+            note(f"no run has documents for {count_of(len(ids), 'judged query')}; left out: {first}")
         for each in found:
             if each.documents is None:
                 yield each

@@ -227,7 +227,7 @@ def test_runs_and_queries_that_they_lack(folder, tmp_path):
     assert "\"better\" lacks 2 queries that others have: 'q-2', 'q-3'." in refused.stderr
     assert "Pass --missing drop" in refused.stderr and "as in --missing 0.0." in refused.stderr
     dropped = run("compare", *words, "--missing", "drop", "--format", "json")
-    assert "no run has documents for 1 judged queries, which are left out: q-1" in dropped.stderr
+    assert "no run has documents for 1 judged query; left out: q-1" in dropped.stderr
     assert json.loads(dropped.stdout)["missing"] == {"better": ["q-2", "q-3"]}
     assert json.loads(dropped.stdout)["rows"][0]["queries"] == QUERIES - 3
     zero = {

@@ -69,6 +69,7 @@ def test_a_message_shows_what_data_holds_and_survives_a_process():
         ("as in read_trec(qrels=..., intents=True) or x", "as in --qrels or x"),
         # what is no argument of this command, or no argument at all
         ('order="rank"', 'order="rank"'),
+        ("nDCG(run=1, margin=2)@3", "nDCG(run=1, margin=2)@3"),
         ("nDCG(gain='exp2')@3 of my_score=2", "nDCG(gain='exp2')@3 of my_score=2"),
         ('column "score=3" has score="a=b"', 'column "score=3" has --score "a=b"'),
     ],
