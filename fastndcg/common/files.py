@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,12 +20,11 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A draft of `path` to write to; it takes the place of `path` at the end, or vanishes after any error.
 
     A link stays, and the file that it leads to is replaced. A stream (`target_of`) gets the draft's content.
-    Where the system knows files without a name the draft is one, and vanishes even if the process is killed.
 
     Raises `SourceError` where a file cannot be written there, before anything is computed for it.
     """
     target, is_stream = target_of(path)
-    handle, draft = _draft(path, target, is_stream=is_stream)
+    draft = _draft(path, target, is_stream=is_stream)
     try:
         yield draft
         if is_stream:  # from where an open file stands
@@ -36,31 +35,21 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             with draft.open("rb") as source, os.fdopen(sink, "wb") as stream:
                 shutil.copyfileobj(source, stream, 1 << 16)
             return
-        mask = os.umask(0o077)  # a process can only learn its mask by setting it
-        os.umask(mask)
-        draft.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
-        if handle is not None:
-            draft = _give_name(draft, target)
+        if target.exists():
+            draft.chmod(target.stat().st_mode & 0o777)
         draft.replace(target)
     except BrokenPipeError:
         raise  # the reader of a stream has enough
     except OSError as error:
         _refuse(path, error, draft)
     finally:
-        if handle is not None:
-            os.close(handle)
-        if draft.parent != _HANDLES:
-            draft.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise `SourceError`, as `whole_file` would, if a file cannot be written; for long computations."""
     target, is_stream = target_of(path)
-    handle, draft = _draft(path, target, is_stream=is_stream)
-    if handle is None:
-        draft.unlink()
-    else:
-        os.close(handle)
+    _draft(path, target, is_stream=is_stream).unlink()
 
 
 @contextmanager
@@ -100,7 +89,6 @@ def alone_with(target: Path) -> Iterator[None]:
 
 # ---- where a path leads ----
 
-_HANDLES = Path("/proc/self/fd")  # where Linux shows a process its open files, those without a name too
 _HANDLE = re.compile(r"(?:(/proc/\d+)(?:/task/\d+)?|/dev)/fd/(\d+)")
 _LINKS = 40  # links that Linux follows
 
@@ -146,55 +134,21 @@ def handle_of(place: Path) -> int | None:
     return int(found[2])
 
 
-def _draft(path: str | os.PathLike[str], target: Path, *, is_stream: bool) -> tuple[int | None, Path]:
-    """A new file beside the target: its handle and where it is seen if it has no name, otherwise its name.
-
-    The draft of a stream is in the folder of temporary files.
-    """
-    folder = target.parent
+def _draft(path: str | os.PathLike[str], target: Path, *, is_stream: bool) -> Path:
+    """A new, empty file beside the target; that of a stream is in the folder of temporary files."""
+    folder, mode = target.parent, 0o666
     if is_stream:
         import tempfile  # here, because it imports random and hashlib: a fifth of the package's import time
 
-        folder = Path(tempfile.gettempdir())
-    handle = _nameless(folder)
-    if handle is not None:
-        return handle, _HANDLES / str(handle)
-    import tempfile
-
+        folder, mode = Path(tempfile.gettempdir()), 0o600
+    elif target.exists():
+        mode = 0o600  # nobody may read a draft who may not read the file
+    draft = folder / f".{target.name}.{os.urandom(4).hex()}.draft"
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".draft", dir=folder)
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     except OSError as error:
         _refuse(path, error)
-    os.close(handle)
-    return None, Path(name)
-
-
-def _nameless(folder: Path) -> int | None:
-    """A file without a name; None where the file system has no such files, or nothing can be written."""
-    if not hasattr(os, "O_TMPFILE"):
-        return None
-    try:
-        handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
-    except OSError:
-        return None
-    if (_HANDLES / str(handle)).exists():
-        return handle
-    os.close(handle)
-    return None
-
-
-def _give_name(draft: Path, target: Path) -> Path:
-    """The draft under a name of its own beside the target, which it can then replace."""
-    # without a folder's handle Python calls link(), which on Linux does not follow the link of a handle
-    folder = os.open(_HANDLES, os.O_RDONLY)
-    try:
-        while True:
-            name = target.parent / f".{target.name}.{os.urandom(4).hex()}.draft"
-            with suppress(FileExistsError):
-                os.link(draft.name, name, src_dir_fd=folder, follow_symlinks=True)
-                return name
-    finally:
-        os.close(folder)
+    return draft
 
 
 def _refuse(path: str | os.PathLike[str], error: OSError, draft: Path | None = None) -> NoReturn:
