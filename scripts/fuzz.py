@@ -745,7 +745,8 @@ def in_children(
     while first < numbers.stop:
         arguments = ["--child", target.name, str(first), str(numbers.stop), str(seed)]
         with subprocess.Popen(
-            [sys.executable, "-m", "scripts.fuzz", *arguments],
+            # warnings would fill the pipe, which is read once the child has ended
+            [sys.executable, "-W", "ignore", "-m", "scripts.fuzz", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

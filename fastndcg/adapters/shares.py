@@ -198,8 +198,7 @@ def _edges(opened: Opened, columns: Columns, shares: list[Share]) -> list[pa.Arr
 
 def _stream(files: Files, share: Share) -> FileStream:
     for file, stamp, _ in share.parts:
-        with file.unchanged(stamp):
-            pass
+        file.check(stamp)
     # without paths, since messages do not name rows
     opened = files.kind.open([], [file for file, _, _ in share.parts], 1)
     if isinstance(opened, ParquetFiles):

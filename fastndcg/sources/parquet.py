@@ -274,15 +274,16 @@ class ParquetFiles(Opened):
                 done += len(table) * table.num_columns
                 task.advance(done // len(names), total)
         for name in {*self.columns.id_columns, self.columns.relevance, self.columns.score} & {*names}:
-            chunks[name] = self._joined(chunks[name])
+            if self.threads > 1 and len(chunks[name]) > 1:
+                chunks[name] = self._joined(chunks[name])
         return pa.table({name: pa.chunked_array(chunks[name], types[name]) for name in names})
 
     def _joined(self, chunks: list[pa.Array]) -> list[pa.Array]:
         """Numbers in one chunk, as scoring takes them, copied by all threads: one thread, for which it is new
         memory, took a third of the time of 16.
         """
-        kind = chunks[0].type if chunks else pa.null()
-        if self.threads == 1 or len(chunks) < 2 or not is_number(kind) or any(c.null_count for c in chunks):
+        kind = chunks[0].type
+        if not is_number(kind) or any(chunk.null_count for chunk in chunks):
             return chunks
         ends = np.cumsum([len(chunk) for chunk in chunks])
         memory = pa.allocate_buffer(int(ends[-1]) * kind.bit_width // 8)

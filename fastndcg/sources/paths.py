@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from posixpath import basename
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
@@ -94,21 +95,21 @@ class File(NamedTuple):
     @contextmanager
     def unchanged(self, since: Stamp) -> Iterator[None]:
         """Read the file within this block. Raises `SourceError` if its stamp is another before or after."""
-
-        def check() -> None:
-            if self.stamp() != since:
-                raise SourceError(
-                    f"{self.path} was replaced or written to while it was read; "
-                    "read it again once it is complete, and write a new version under another name."
-                )
-
-        check()
+        self.check(since)
         try:
             yield
         except Exception:
-            check()  # why it cannot be read, then
+            self.check(since)  # why it cannot be read, then
             raise
-        check()
+        self.check(since)
+
+    def check(self, since: Stamp) -> None:
+        """Raise `SourceError` if the stamp of the file is another."""
+        if self.stamp() != since:
+            raise SourceError(
+                f"{self.path} was replaced or written to while it was read; "
+                "read it again once it is complete, and write a new version under another name."
+            )
 
 
 def as_list(path: PathLike | Iterable[PathLike]) -> list[PathLike]:
@@ -161,7 +162,12 @@ def _named(text: str) -> tuple[fs.FileSystem, str, fs.FileType, list[str]]:
     """The file system of a path, the path in it, its type, and its files: itself, all in a folder, or all
     that match if it is not found.
     """
-    filesystem, inside = _filesystem(text)
+    if "://" in text or text.startswith("file:"):
+        filesystem, inside = fs.FileSystem.from_uri(text)
+    else:
+        path = Path(text)
+        filesystem = fs.LocalFileSystem()
+        inside = (path.expanduser() if text.startswith("~/") else path).as_posix()
     info = filesystem.get_file_info(inside)
     if info.type == fs.FileType.NotFound:
         matches = _glob(filesystem, inside) if _WILDCARDS.search(inside) else []
@@ -169,13 +175,6 @@ def _named(text: str) -> tuple[fs.FileSystem, str, fs.FileType, list[str]]:
         return filesystem, inside, info.type, files
     files = _files_of(filesystem, info) if info.type == fs.FileType.Directory else [inside]
     return filesystem, inside, info.type, files
-
-
-def _filesystem(text: str) -> tuple[fs.FileSystem, str]:
-    if "://" in text or text.startswith("file:"):
-        return fs.FileSystem.from_uri(text)  # type: ignore[no-any-return]
-    path = Path(text)
-    return fs.LocalFileSystem(), (path.expanduser() if text.startswith("~/") else path).as_posix()
 
 
 def _expand(path: PathLike, kind: Format) -> list[File]:
@@ -194,14 +193,14 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
         if not files:
             # those without an ending that begin as the format does, as Hive and Trino write Parquet
             for file in found:
-                if "." not in _base(file):
+                if "." not in basename(file):
                     with filesystem.open_input_file(file) as source:
                         files += [file] if re.match(kind.unnamed, source.read(8)) else []
     if files:
         return [File(filesystem, file) for file in files]
     if is_a == fs.FileType.Directory:
         missing = f"{text} is a folder without {kind.name} files" + (
-            f" (it has {_base(found[0])})" if found else ""
+            f" (it has {basename(found[0])})" if found else ""
         )
     elif found:
         missing = f"none of the files that match {text} is {kind.name}"
@@ -210,7 +209,7 @@ def _expand(path: PathLike, kind: Format) -> list[File]:
     else:
         parent, _, name = inside.rstrip("/").rpartition("/")
         folder = fs.FileSelector(parent or ("/" if inside.startswith("/") else "."), allow_not_found=True)
-        hint = suggest(name, [_base(info.path) for info in filesystem.get_file_info(folder)])
+        hint = suggest(name, [info.base_name for info in filesystem.get_file_info(folder)])
         raise SourceError(f"{text} does not exist.{hint} Check the path.")
     raise SourceError(f"{missing}; wanted names that end in {kind.wanted}. Check the path.")
 
@@ -243,9 +242,9 @@ def _glob(filesystem: fs.FileSystem, pattern: str) -> list[fs.FileInfo]:
                 found = [info for info in found if info.type == fs.FileType.Directory]
         else:
             inside = [info for folder in folders for info in _inside(filesystem, folder)]
-            found = [info for info in inside if fnmatchcase(_base(info.path), part)]
+            found = [info for info in inside if fnmatchcase(info.base_name, part)]
             if not _hidden(part):
-                found = [info for info in found if not _hidden(_base(info.path))]
+                found = [info for info in found if not _hidden(info.base_name)]
     return found
 
 
@@ -275,7 +274,3 @@ def identity_of(path: str) -> object:
         if status.st_ino:
             return status.st_dev, status.st_ino
     return path
-
-
-def _base(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[2]
