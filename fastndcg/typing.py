@@ -102,6 +102,7 @@ class JoinKeywords(TypedDict, total=False):
     ascending: bool
     unjudged: Unjudged
     grades: Mapping[Any, float] | float | None
+    types: Mapping[str, Any] | None
 
 
 class RoleKeywords(JoinKeywords, total=False):

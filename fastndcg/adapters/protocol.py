@@ -169,7 +169,7 @@ class Flow(ABC, Generic[Frame]):
                 return "the engine reads columns of other types than those of the files"
             others = [name for name in names if name not in columns.names]
             opened = opened.with_columns(replace(columns, keep=(*columns.keep, *others)))
-            return plan_of(opened, asked, lambda *_: job, self._workers(), self._of_shares)
+            return plan_of(opened, asked, lambda *_: job, self._workers())
         except (FastndcgError, OSError) as error:
             if type(error) is InputError:  # of what is in the files
                 raise
@@ -188,7 +188,7 @@ class Flow(ABC, Generic[Frame]):
             task = make_task(schema, measures, asked, columns)
             return self._job(task, schema, sums=sums, values=values)
 
-        return plan_of(open_files(paths, asked), asked, make, self._workers(), self._of_shares)
+        return plan_of(open_files(paths, asked), asked, make, self._workers())
 
     def _job(self, task: Task, schema: pa.Schema, *, sums: bool, values: bool) -> parcels.Job:
         results = None if sums else self._types(schema_of_results(task, schema))
@@ -238,10 +238,6 @@ class Flow(ABC, Generic[Frame]):
     def _of_each(self, parts: Parts, function: Callable[[Tables], Any]) -> list[Any]:
         """What a function returns for each part."""
         return self._collected(self._then(parts, partial(_pickled, function), totals.FOUND))
-
-    def _of_shares(self, function: Callable[[Any], Any], shares: list[Any]) -> list[Any]:
-        """What a function returns for each share."""
-        return self._collected(self._of_items(shares, partial(_pickled, function), totals.FOUND))
 
     def _collected(self, parts: Parts) -> list[Any]:
         return totals.unpickle_rows(self._rows(parts))

@@ -30,7 +30,7 @@ from fastndcg.sources.given import open_tables
 from fastndcg.sources.parquet import PARQUET, ParquetFiles
 from fastndcg.sources.paths import as_list
 from fastndcg.sources.scan import FileStream
-from fastndcg.sources.streams import NotGroupedError, ReadAgainError
+from fastndcg.sources.streams import NotGroupedError
 
 if TYPE_CHECKING:
     from fastndcg.adapters.parts import Options
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 # of a share, decoded: a task of Spark takes 70 ms of processor time, in which most of this is read and scored
 _BYTES = 128 << 20
 _SUMS = 16  # shares whose sums and edges one task joins
-_WIDER = (pa.null(), pa.int64(), pa.bool_(), pa.float64(), pa.string())  # types of CSV, in pyarrow's order
 
 
 class Files(NamedTuple):
@@ -97,23 +96,14 @@ def plan_of(
     asked: Options,
     make: Callable[[pa.Schema, Columns], parcels.Job],
     workers: int,
-    run: Callable[[Callable[[Share], Any], list[Share]], list[Any]],
 ) -> Plan:
-    """Divide files among workers. `make` makes the job but for its blocks; `run` calls what is done for each
-    share.
-    """
+    """Divide files among workers. `make` makes the job but for its blocks."""
     rows, bytes_of_row = opened.size()
     n_bytes = rows * bytes_of_row
     shares = _divide(opened, min(n_bytes / workers, _BYTES) / max(n_bytes, 1), workers)
     names = opened.columns.names
     types = opened.types_of(names) if isinstance(opened, ParquetFiles) else dict(opened.types)
-    files, before = Files(opened.format, opened.columns, types), dict[str, pa.DataType]()
-    while not isinstance(opened, ParquetFiles) and files.types != before:
-        # the types that fit all rows of CSV, which workers read once for that
-        before = files.types
-        found = [before, *run(partial(types_of_share, files), shares)]
-        widest = {name: max((each[name] for each in found), key=_WIDER.index) for name in before}
-        files = files._replace(types=widest)
+    files = Files(opened.format, opened.columns, types)
     job = make(pa.schema(list(files.types.items())), opened.columns)
     task = job.task
     edges = None if task.lists else _edges(opened, task.columns, shares)
@@ -204,22 +194,7 @@ def _stream(files: Files, share: Share) -> FileStream:
     if isinstance(opened, ParquetFiles):
         opened = opened.only([groups for _, _, groups in share.parts])
     chosen = opened.with_columns(files.columns, files.types)
-    if isinstance(chosen, CsvFiles):
-        chosen.block.clear()  # or a long row would have everything read again
     return FileStream(chosen, threads=1)
-
-
-def types_of_share(files: Files, share: Share) -> dict[str, pa.DataType]:
-    """The types that fit all rows of a share of CSV."""
-    stream = _stream(files, share)
-    while True:
-        try:
-            with closing(stream._tables(list(files.types))) as tables:
-                for _ in tables:
-                    pass
-            return dict(stream._opened.types)
-        except ReadAgainError:
-            continue
 
 
 def parcels_of(files: Files, job: parcels.Job, share: Share) -> Iterator[pa.Table]:

@@ -103,6 +103,15 @@ def read_grades(text: str | None) -> dict[str, float] | float | None:
     return grades
 
 
+def read_types(text: str | None) -> dict[str, str] | None:
+    """The type of each column, as `--types` has them."""
+    pairs = [pair.rpartition("=") for pair in (text or "").split(",") if text]
+    for name, equals, kind in pairs:
+        if not (name and equals and kind):
+            refuse(f'--types: "{name}{equals}{kind}" is not a column and a type; expected COLUMN=TYPE')
+    return {name.strip(): kind.strip() for name, _, kind in pairs} or None
+
+
 def check_confidence(confidence: float) -> None:
     from fastndcg.statistics.intervals import check_confidence
 

@@ -58,6 +58,10 @@ class Reading:
         "with --qrels also a number: the grade of every judgment.",
         metavar="WORD=GRADE,...",
     )
+    types: str | None = option(
+        'Types of columns of CSV and JSON Lines, such as "qid=string,score=float64".',
+        metavar="COLUMN=TYPE,...",
+    )
     doc_id: str | None = options.DOC_ID
 
     def of_paths(self) -> dict[str, Any]:
@@ -65,9 +69,9 @@ class Reading:
         return {"--is-judged": self.is_judged, "--propensity": self.propensity}
 
     def roles(self, score: str | None, keep: Iterable[str] = ()) -> Roles:
-        """The roles of columns. Ends the command if `--grades` is not pairs of words and grades."""
-        grades = options.read_grades(self.grades)
-        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | {"grades": grades})
+        """The roles of columns. Ends the command if `--grades` or `--types` are not pairs."""
+        pairs = {"grades": options.read_grades(self.grades), "types": options.read_types(self.types)}
+        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | pairs)
 
 
 @dataclass(frozen=True)

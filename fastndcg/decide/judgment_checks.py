@@ -84,7 +84,7 @@ def check_judgments(
         each query, for whose values shares judged and scales are told too.
     cutoffs, least_judged : whole numbers; float
         Ranks at which shares of judged documents are told; a share below this fails.
-    query, doc_id, relevance, score, rank, keep, weight, nan, ascending, unjudged, grades
+    query, doc_id, relevance, score, rank, keep, weight, nan, ascending, unjudged, grades, types
         Columns, and how they are read, as `Rankings.from_qrels_run` takes them. NaN scores are never refused.
 
     Returns

@@ -295,7 +295,7 @@ class Rankings(Value):
             rank them last.
         query, doc_id, relevance, score : str, optional
             Columns of tables. Default: the usual names.
-        keep, weight, rank, ascending, unjudged, grades
+        keep, weight, rank, ascending, unjudged, grades, types
             As in `read_qrels_run`. Kept columns and weights come from the judgments, which must be a table.
             `grades=1` gives every judgment that grade.
         intents : bool or str

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
+from fastndcg.common.later import pa
 from fastndcg.errors import (
     ColumnError,
     InputError,
@@ -56,7 +57,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 _SHOWN = 12  # column names that a message lists; a feature table has hundreds
-_OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades")  # how columns are read
+_OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades", "types")  # how columns are read
 # columns that are read only where named
 _OPTIONAL = ("doc_id", "weight", "is_judged", "intents", "propensity")
 
@@ -80,6 +81,7 @@ class Roles:
     ascending: bool = False
     unjudged: Unjudged = "refuse"
     grades: Mapping[Any, float] | float | None = None
+    types: Mapping[str, Any] | None = None
     is_judged: str | None = None
     intents: str | None = None
     propensity: str | None = None
@@ -90,11 +92,21 @@ class Roles:
         check_flag("ascending", self.ascending)
         if self.grades is not None:
             _check_grades(self.grades)
+        if self.types is not None:
+            _check_types(self.types)
 
     @property
     def one_grade(self) -> float | None:
         """The grade of every judgment, if `grades` is a number."""
         return None if self.grades is None or isinstance(self.grades, Mapping) else self.grades
+
+    @property
+    def given_types(self) -> dict[str, pa.DataType]:
+        """The types of `types`, as Arrow's."""
+        given = dict(self.types or {})
+        return {
+            name: pa.type_for_alias(kind) if isinstance(kind, str) else kind for name, kind in given.items()
+        }
 
     @property
     def new_grades(self) -> dict[float, float] | None:
@@ -182,6 +194,23 @@ def _check_grades(grades: object) -> None:
     for word, grade in grades.items():
         if isinstance(grade, bool) or not isinstance(grade, Real) or not math.isfinite(grade):
             raise InputError(f"grades has {grade!r} for {word!r}; wanted a finite number")
+
+
+def _check_types(types: object) -> None:
+    if not isinstance(types, Mapping):
+        raise InputTypeError(
+            f"types is a {type(types).__name__}; expected the type of each column, "
+            'as in types={"score": "float64"}'
+        )
+    for name, kind in types.items():
+        try:
+            if not isinstance(name, str) or not isinstance(kind, pa.DataType):
+                pa.type_for_alias(kind)
+        except (TypeError, ValueError):
+            raise InputTypeError(
+                f"types has {kind!r} for {name!r}; expected a type of Arrow, such as "
+                '"string", "int64" or "float64"'
+            ) from None
 
 
 Function = TypeVar("Function", bound="Callable[..., Any]")

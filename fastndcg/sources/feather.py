@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fastndcg.common.arrow_types import without_views
 from fastndcg.sources.opened import OpenedFiles, in_tables
 from fastndcg.sources.opening import Format, reading
 
@@ -15,67 +16,51 @@ if TYPE_CHECKING:
 
     from fastndcg.sources.ahead import Reader
     from fastndcg.sources.paths import File
-    from fastndcg.typing import Path as PathLike
 
 _FILE = b"ARROW1"  # an Arrow file begins so, and an Arrow stream with four bytes 0xFF
-_ROWS = 1 << 18  # of a table: small batches are put together
-
-
-def open_files(paths: list[PathLike], files: list[File], threads: int) -> FeatherFiles:
-    """Read the schema of each file, once."""
-    schemas, stamps = [], []
-    for file in files:
-        with reading(file.path, FEATHER.name):
-            stamps.append(file.stamp())
-            with file.filesystem.open_input_file(file.path) as stream:
-                schemas.append(_open(stream).schema)
-    return FeatherFiles(
-        format=FEATHER,
-        paths=paths,
-        threads=threads,
-        schema=schemas[0],
-        files=files,
-        schemas=schemas,
-        stamps=stamps,
-    )
-
-
-FEATHER = Format(
-    "Feather", (".feather", ".arrow", ".arrows", ".ipc"), _FILE + rb"|\xff\xff\xff\xff", open=open_files
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeatherFiles(OpenedFiles):
     """Arrow files and their schemas."""
 
-    def size(self) -> tuple[int, float]:
-        """Estimated from the first batch of the first file."""
-        file = self.files[0]
+    @staticmethod
+    def begin(file: File) -> pa.Schema:
+        with file.filesystem.open_input_file(file.path) as stream:
+            return _open(stream).schema
+
+    def schemas(self, names: Sequence[str]) -> Iterator[pa.Schema]:  # noqa: ARG002
+        for schema in self.begun:
+            yield pa.schema([(field.name, without_views(field.type)) for field in schema])
+
+    def first_rows(self) -> tuple[pa.Table, float]:
+        file, names = self.files[0], list(self.types)
         with reading(file.path, FEATHER.name), file.filesystem.open_input_file(file.path) as stream:
-            reader = _open(stream, self.schemas[0], list(self.types))
-            batch = next(_batches(reader), None)
-            if batch is None or not len(batch):
-                return 0, 4.0
-            size = self.stamps[0].size or 1
-            share = 1 / getattr(reader, "num_record_batches", size / max(stream.tell(), 1))
-        times = self.n_bytes / size / share
-        return int(len(batch) * times), batch.nbytes / len(batch) + 4
+            reader = _open(stream, self.begun[0], names)
+            table = next(_tables(reader, names), pa.Table.from_batches([], self.begun[0]))
+            batches = getattr(reader, "num_record_batches", 0)
+            return table, (self.stamps[0].size or 1) / batches if batches else stream.tell()
 
     def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
-        yield self._reader(number, names, min(most, _ROWS))
+        yield self._reader(number, names, most)
 
     def _reader(self, number: int, names: Sequence[str], most: int) -> Reader:
-        file, schema = self.files[number], self.schemas[number]
+        file, target = self.files[number], pa.schema([(name, self.types[name]) for name in names])
         with (
             reading(file.path, FEATHER.name),
             file.unchanged(self.stamps[number]),
             file.filesystem.open_input_file(file.path) as stream,
         ):
-            batches = _batches(_open(stream, schema, names))
-            for table in in_tables((pa.Table.from_batches([each]).select(names) for each in batches), most):
-                table.validate(full=True)  # finds damage that pyarrow does not notice while it reads
-                yield table
+            tables = _tables(_open(stream, self.begun[number], names), names)
+            yield from in_tables((each.cast(target) for each in tables), most)
+
+
+FEATHER: Format = Format(
+    "Feather",
+    (".feather", ".arrow", ".arrows", ".ipc"),
+    _FILE + rb"|\xff\xff\xff\xff",
+    open=lambda *given: FeatherFiles.open(FEATHER, *given),
+)
 
 
 def _open(stream: pa.NativeFile, schema: pa.Schema | None = None, names: Sequence[str] = ()) -> Any:
@@ -87,6 +72,13 @@ def _open(stream: pa.NativeFile, schema: pa.Schema | None = None, names: Sequenc
     return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(stream, options=options)
 
 
-def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
+def _tables(reader: Any, names: Sequence[str]) -> Iterator[pa.Table]:
+    """The named columns of each batch, checked: pyarrow does not notice all damage while it reads."""
+
+    def checked(batch: pa.RecordBatch) -> pa.Table:
+        table = pa.Table.from_batches([batch]).select(names)
+        table.validate(full=True)
+        return table
+
     count = getattr(reader, "num_record_batches", None)  # of files, not of streams
-    return iter(reader) if count is None else map(reader.get_batch, range(count))
+    return map(checked, reader if count is None else map(reader.get_batch, range(count)))

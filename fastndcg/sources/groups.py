@@ -4,7 +4,8 @@ each, and their rows put together on disk.
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import suppress
+from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,43 +23,27 @@ from fastndcg.sources.opening import naming
 from fastndcg.sources.streams import NotGroupedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from types import TracebackType
+    from collections.abc import Generator
     from typing import Self
 
     from fastndcg.common.arrays import Int64
     from fastndcg.sources.opened import Opened
 
-_ORDERED = (pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)
 _LONG = 1 << 16
 
 
 class Groups:
-    """The queries of the tables so far.
+    """The queries of the tables so far, of which a key of 8 bytes is kept.
 
-    While ids rise from query to query, no query can return, so only the last id is stored: for five million
-    queries with text ids, this saves a hundred megabytes. When ids stop rising, the earlier ids are read
-    again, by `queries_before`: tables of the query ids before a row, and the number of the first row of each.
-    Where rows come from a stream, which cannot be read twice at once, all are stored from the beginning.
-
-    Equal hashes only suggest that a query returns: `is_certain` compares the ids before it says so, but not
-    those of a stream: of a hundred million texts two have equal hashes once in four thousand times. Where
-    rows are regrouped then, a false alarm only costs time. `is_gone` says that rows cannot be read again to
-    regroup them.
+    Equal hashes only suggest that a query returns: of a hundred million texts two have equal hashes once in
+    four thousand times. Rows are then regrouped, which costs time, unless `is_gone` says that they cannot be
+    read again.
     """
 
-    def __init__(
-        self,
-        opened: Opened,
-        queries_before: Callable[[int], Generator[tuple[int, pa.Table], None, None]],
-        *,
-        is_certain: bool,
-        is_gone: bool = False,
-    ) -> None:
-        self._opened, self._queries_before = opened, queries_before
-        self._is_certain, self._is_gone = is_certain, is_gone
+    def __init__(self, opened: Opened, *, is_gone: bool = False) -> None:
+        self._opened, self._is_gone = opened, is_gone
         self._last: pa.Scalar | None = None
-        self._seen = SeenKeys() if opened.is_stream else None  # None while ids rise
+        self._seen = SeenKeys()
 
     def of(self, table: pa.Table, first_row: int) -> tuple[pa.Array, Int64, bool]:
         """Ids and offsets of the queries of a table, and whether the first continues the table before."""
@@ -71,27 +56,9 @@ class Groups:
             query = int(np.searchsorted(offsets, row, side="right")) - 1
             raise self.refuse(ids[query:], first_row + int(grouped.rows[row]))
         continues = bool(self._last is not None and ids[0] == self._last)
-        new = ids[int(continues) :]
-        if self._seen is None and not self._rise(new):
-            self._seen = SeenKeys()
-            with closing(self._queries_before(first_row)) as tables:
-                last = None
-                for _, before in tables if first_row else ():
-                    if len(before):
-                        earlier = grouped_rows(before, opened.columns).query_ids
-                        self._seen.add(keys_of(earlier[int(earlier[0] == last) :]))
-                        last = earlier[-1]
-        repeated = [] if self._seen is None else self._seen.add(keys_of(new)).tolist()
-        for place in (each + continues for each in repeated):
-            row = first_row + int(offsets[place])
-            if self._is_certain and not opened.is_stream:
-                import pyarrow.compute as pc
-
-                with closing(self._queries_before(row)) as tables:
-                    earlier_ids = (grouped_rows(before, opened.columns).query_ids for _, before in tables)
-                    if not any(pc.any(pc.equal(each, ids[place])).as_py() for each in earlier_ids):
-                        continue
-            raise self.refuse(ids[place:], row)
+        returned = self._seen.add(keys_of(ids[int(continues) :])) + continues
+        if len(returned):
+            raise self.refuse(ids[returned[0] :], first_row + int(offsets[returned[0]]))
         self._last = ids[-1]
         return ids, offsets, continues
 
@@ -111,20 +78,6 @@ class Groups:
                 )
         except InputError as error:
             return error
-
-    def _rise(self, ids: pa.Array) -> bool:
-        """Whether each id is greater than the previous one."""
-        if pa.types.is_integer(ids.type):
-            numbers = array_of(ids)
-            follow = self._last is None or not len(ids) or bool(self._last.as_py() < numbers[0])
-            return follow and bool((numbers[1:] > numbers[:-1]).all())
-        if not any(is_kind(ids.type) for is_kind in _ORDERED):
-            return False
-        import pyarrow.compute as pc
-
-        if self._last is not None and len(ids) and not pc.less(self._last, ids[0]).as_py():
-            return False
-        return len(ids) < 2 or bool(pc.all(pc.less(ids[:-1], ids[1:])).as_py())
 
 
 class SeenKeys:
@@ -159,50 +112,41 @@ class SeenKeys:
 
 # ---- rows on disk ----
 
-_Segment = tuple[int, list[int]]
-
 
 class Spill:
-    """Rows of each part, as Arrow record batches in one temporary file.
+    """Rows of each part, as batches of Arrow in a temporary file, and in another the ids whose codes these
+    have, if any, so that the text of an id is written once for many rows.
 
-    If the system allows it, the file has no name, so that it disappears even if the process is killed.
+    If the system allows it, the files have no names, so that they disappear even if the process is killed.
     """
 
     def __init__(self, n_parts: int, expected: int) -> None:
         self._expected = expected
-        # for each part, where batches begin in the file, and the bytes of each: rows, and the ids whose codes
-        # these have, if any
-        self._segments: list[list[_Segment]] = [[] for _ in range(n_parts)]
-        self._schema = pa.schema([])
+        self._batches: list[list[int]] = [[] for _ in range(n_parts)]  # the numbers of each part's
+        self._n_batches = 0
         self._coded: int | None = None  # the column that is a dictionary
-        self._end = 0
-        import tempfile  # here, as in `files`
-
-        try:
-            self._file = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115 - closed by __exit__
-        except OSError as error:
-            raise self._refusal(error) from None
+        self._files: list[Any] = []
+        self._sinks: list[pa.NativeFile] = []
+        self._writers: list[pa.RecordBatchFileWriter] = []
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._file.close()
-        except OSError:
-            if kind is None:
-                raise
+    def __exit__(self, *_: object) -> None:
+        for sink in self._sinks:  # which close their files, after what they have not written yet
+            with suppress(OSError):
+                sink.close()
+        for file in self._files:
+            with suppress(OSError):
+                file.close()
 
     def add(self, table: pa.Table, ids: pa.ChunkedArray, numbers: int | Int64) -> None:
         """Write rows to the parts of their ids, with their numbers, or the number of the first.
 
         A dictionary, of which there is at most one, holds these ids. It remains one, of which each part gets
-        its own ids, so that the text of an id is written once for many rows.
+        its own ids.
         """
-        n_parts, own = len(self._segments), list[pa.Array]()
-        self._schema = table.schema.append(pa.field("", pa.int64()))
+        n_parts, own = len(self._batches), list[pa.Array]()
         self._coded = next((at for at, kind in enumerate(table.schema.types) if has_wide_codes(kind)), None)
         if self._coded is None:
             parts = np.concatenate([parts_of(chunk, n_parts) for chunk in ids.chunks])
@@ -214,45 +158,59 @@ class Spill:
         table = pa.table([*table.take(column_of(order)).columns, rows], names=[*table.column_names, ""])
         starts = _starts(parts, n_parts)
         try:
+            if not self._writers:
+                schemas = [table.schema, *(pa.schema([("", each.type)]) for each in own[:1])]
+                self._writers += map(self._open, schemas)
             for part in np.flatnonzero(np.diff(starts)).tolist():
-                ids_of_part = [pa.record_batch([own[part]], [""])] if own else []
-                rows_of_part = table.slice(starts[part], starts[part + 1] - starts[part])
-                for batch in rows_of_part.combine_chunks().to_batches():
-                    pieces = [each.serialize() for each in (batch, *ids_of_part)]
-                    for piece in pieces:
-                        self._file.write(piece)
-                    sizes = [piece.size for piece in pieces]
-                    self._segments[part].append((self._end, sizes))
-                    self._end += sum(sizes)
+                of_part = table.slice(starts[part], starts[part + 1] - starts[part]).combine_chunks()
+                batches = [*of_part.to_batches(), *([pa.record_batch([own[part]], [""])] if own else [])]
+                for writer, batch in zip(self._writers, batches, strict=True):
+                    writer.write_batch(batch)
+                self._batches[part].append(self._n_batches)
+                self._n_batches += 1
         except OSError as error:
             raise self._refusal(error) from None
 
+    def _open(self, schema: pa.Schema) -> pa.RecordBatchFileWriter:
+        import tempfile  # here, as in `files`
+
+        file = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115 - closed by __exit__
+        self._files.append(file)
+        self._sinks.append(pa.output_stream(pa.PythonFile(file, "w"), buffer_size=1 << 20))
+        return pa.ipc.new_file(self._sinks[-1], schema)
+
     def part(self, part: int) -> tuple[pa.Table, Int64]:
         """Rows of a part in their original order, and their row numbers."""
-        return self._joined(self._segments[part])
+        return self._joined(self._batches[part])
 
     def tables(self) -> Generator[tuple[Int64, pa.Table], None, None]:
         """All rows in about the tables in which they were added, after their row numbers."""
-        segments = iter(sorted(chain.from_iterable(self._segments)))
-        while some := list(islice(segments, len(self._segments))):
+        batches = iter(sorted(chain.from_iterable(self._batches)))
+        while some := list(islice(batches, len(self._batches))):
             table, rows = self._joined(some)
             yield rows, table
 
-    def _joined(self, segments: list[_Segment]) -> tuple[pa.Table, Int64]:
-        batches, stored = [], self._schema
-        if (place := self._coded) is not None:
-            coded = self._schema.field(place)
-            stored = self._schema.set(place, coded.with_type(pa.int32()))
-            of_ids = pa.schema([("", coded.type.value_type)])
+    @cached_property
+    def _readers(self) -> list[pa.RecordBatchFileReader]:
         try:
-            for start, sizes in segments:
-                self._file.seek(start)
-                rows, *ids = [pa.py_buffer(self._file.read(size)) for size in sizes]
-                batch = pa.ipc.read_record_batch(rows, stored)
-                if place is not None:
-                    own = pa.ipc.read_record_batch(ids[0], of_ids).column(0)
-                    ids_of_rows = pa.DictionaryArray.from_arrays(batch.column(place), own)
-                    batch = batch.set_column(place, coded, ids_of_rows)
+            for writer, sink in zip(self._writers, self._sinks, strict=True):
+                writer.close()
+                sink.flush()
+        except OSError as error:
+            raise self._refusal(error) from None
+        return [pa.ipc.open_file(pa.PythonFile(file, "r")) for file in self._files]
+
+    def _joined(self, numbers: list[int]) -> tuple[pa.Table, Int64]:
+        if not numbers:
+            return pa.table({}), np.empty(0, np.int64)
+        batches = []
+        try:
+            for number in numbers:
+                batch, *ids = (reader.get_batch(number) for reader in self._readers)
+                if self._coded is not None:
+                    name = batch.schema.names[self._coded]
+                    coded = pa.DictionaryArray.from_arrays(batch.column(self._coded), ids[0].column(0))
+                    batch = batch.set_column(self._coded, name, coded)
                 batches.append(batch)
         except (OSError, pa.ArrowException) as error:
             import tempfile
@@ -261,8 +219,6 @@ class Spill:
                 f"a temporary file in {tempfile.gettempdir()} cannot be read back: {error}. "
                 "Set TMPDIR to a folder on another disk."
             ) from None
-        if not batches:
-            return pa.table({}), np.empty(0, np.int64)
         table = pa.Table.from_batches(batches)
         rows = array_of(table.column(table.num_columns - 1))
         return table.select(range(table.num_columns - 1)), rows

@@ -15,20 +15,20 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import is_list, without_views
+from fastndcg.common.arrow_types import is_list
 from fastndcg.common.progress import Progress, Task
-from fastndcg.errors import ColumnError, SourceError
+from fastndcg.errors import ColumnError, InputTypeError, SourceError
 from fastndcg.rankings.oddities import Names, warn_of_oddities
 from fastndcg.sources.ahead import Reader, decoded_ahead
 from fastndcg.sources.arrow import rankings_from_table
-from fastndcg.sources.columns import Columns, Roles, find_columns
+from fastndcg.sources.columns import Columns, Roles, check_column, find_columns
 from fastndcg.sources.joined import common_type, permissive_type
 from fastndcg.sources.opening import naming, reading
-from fastndcg.sources.streams import ReadAgainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,10 +44,13 @@ class OfText(NamedTuple):
 
     numbers: Sequence[str] = ()
     texts: Sequence[str] | None = None  # None: all others; where there are some, others are as they look
+    ids: Sequence[str] = ()  # integers if all are written as such
     grades: str | None = None  # the column that may hold words, for messages
+    types: Mapping[str, pa.DataType] = MappingProxyType({})  # that the caller gives
 
     def is_text(self, name: str) -> bool:
-        return name not in self.numbers if self.texts is None else name in self.texts
+        """Whether a column is read as text first."""
+        return name in self.ids or (name not in self.numbers if self.texts is None else name in self.texts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +91,7 @@ class Opened:
         return len(table), table.nbytes / max(len(table), 1)
 
     def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:  # noqa: ARG002
-        """For each file, readers of the named columns, in order, in tables of about `most` rows.
-
-        A reader raises `ReadAgainError` where a row does not fit the types so far.
-        """
+        """For each file, readers of the named columns, in order, in tables of about `most` rows."""
         yield iter([(self.table(names) for _ in range(1))])
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
@@ -120,6 +120,12 @@ class Opened:
     def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Self:
         """The same files, with the columns for these roles. Raises as `find_columns`, and `SourceError`."""
         with naming(self.paths):
+            if roles.types and not self.format.in_text:
+                raise InputTypeError(
+                    f"types= is for CSV and JSON Lines; {self.format.name} says the types of its columns"
+                )
+            for name in roles.types or ():
+                check_column(self.names, "types", name)
             try:
                 columns = find_columns(
                     self.names,
@@ -139,23 +145,18 @@ class Opened:
     def table(
         self,
         names: Sequence[str],
-        of_text: OfText | None = None,  # noqa: ARG002 - other formats say it themselves
+        of_text: OfText | None = None,
         progress: Progress = None,
     ) -> pa.Table:
         """The named columns of all files: the join of their readers. `of_text` if they are not the chosen."""
-        opened = self if set(names) <= set(self.types) else replace(self, types=self.types_of(names))
-        while True:
-            try:
-                return opened._join(names, progress)
-            except ReadAgainError as again:
-                again.settle()
-
-    def _join(self, names: Sequence[str], progress: Progress) -> pa.Table:
-        readers = chain.from_iterable(self.readers_of_files(names, _ALL_ROWS))
+        opened = self
+        if of_text is not None or not set(names) <= set(self.types):
+            opened = replace(self, types=self.types_of(names))
         threads = self.decoders if self.decoders > 1 else 0
+        readers = opened.readers(names, _ALL_ROWS)
         with Task("Reading", progress=progress), closing(decoded_ahead(readers, threads)) as decoded:
             tables = list(decoded)
-        schema = pa.schema([(name, self.types[name]) for name in names])
+        schema = pa.schema([(name, opened.types[name]) for name in names])
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
     def read(self, progress: Progress = None) -> Rankings:
@@ -175,19 +176,75 @@ class Opened:
 ANEW = "give a function that opens them anew, as in scan_arrow(lambda: pq.ParquetFile(path).iter_batches())"
 _ALL_ROWS = 1 << 62
 _SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are packed
+LOOK = 1 << 20  # bytes of text that decide the types of columns
+ROWS = 1 << 18  # of a table in streams: to score fewer at a time takes longer for each
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenedFiles(Opened, ABC):
-    """Files of which each has its own schema, read one after the other."""
+    """Files whose first rows decide the types of all: they are read one after the other, and once."""
 
     files: list[File]
-    stamps: list[Stamp]  # of the files, taken before their schemas were read
-    schemas: list[pa.Schema]  # none where rows decide the types
+    stamps: list[Stamp]  # of the files, taken before they were begun
+    begun: list[Any]  # what `begin` returned for each file
+    of_text: OfText = OfText()  # noqa: RUF009 - a tuple
+
+    in_blocks: ClassVar[bool] = False  # whether several threads parse a file
+    after_header: ClassVar[int] = 0  # the number of the first row of a file alone, in messages
+
+    @classmethod
+    def open(cls, kind: Format, paths: list[PathLike], files: list[File], threads: int) -> Self:
+        """Read the beginning of each file, once."""
+        stamps, begun = [], []
+        for file in files:
+            with reading(file.path, kind.name):
+                stamps.append(file.stamp())
+                begun.append(cls.begin(file))
+        return cls(
+            format=kind, paths=paths, threads=threads, decoders=threads if cls.in_blocks else 1,
+            first_row=cls.after_header if len(files) == 1 else 0, schema=cls.schema_of(begun[0]),
+            files=files, stamps=stamps, begun=begun,
+        )  # fmt: skip
+
+    @staticmethod
+    @abstractmethod
+    def begin(file: File) -> Any:
+        """What is known of a file before its rows are read."""
+
+    @staticmethod
+    def schema_of(begun: Any) -> pa.Schema:
+        """The columns of a file that was begun."""
+        return begun
+
+    @abstractmethod
+    def schemas(self, names: Sequence[str]) -> Iterator[pa.Schema]:
+        """The types of columns by the first rows of each file, until these are enough."""
+
+    @abstractmethod
+    def first_rows(self) -> tuple[pa.Table, float]:
+        """The first rows of the first file, and the unpacked bytes that they take there at most."""
 
     @abstractmethod
     def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
         """Readers of the named columns of a file, in order, in tables of at most `most` rows."""
+
+    def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
+        words = [] if columns.grades is None else [columns.relevance]
+        others = (columns.relevance, columns.score, columns.weight, columns.propensity)
+        numbers = [name for name in others if name is not None and name not in words]
+        ids = [name for name in (*columns.id_columns, columns.doc_id, *columns.keep) if name is not None]
+        of_text = OfText(numbers, words, ids, columns.relevance, columns.given_types)
+        return super(OpenedFiles, replace(self, of_text=of_text)).with_columns(columns, types)
+
+    def table(
+        self, names: Sequence[str], of_text: OfText | None = None, progress: Progress = None
+    ) -> pa.Table:
+        opened = self if of_text is None else replace(self, of_text=of_text)
+        return super(OpenedFiles, opened).table(names, of_text, progress)
+
+    def joined_type(self, name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: ARG002
+        """The type of a column whose first rows have these in two files, if there is one."""
+        return permissive_type(one, other)
 
     @property
     def n_bytes(self) -> int:
@@ -201,30 +258,33 @@ class OpenedFiles(Opened, ABC):
     def n_files(self) -> int:  # type: ignore[override]
         return len(self.files)
 
+    @property
+    def first(self) -> str:
+        return self.files[0].path
+
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        types = {}
-        for name in names:
-            kinds = []
-            for file, schema in zip(self.files, self.schemas, strict=True):
+        kinds: dict[str, list[tuple[str, pa.DataType]]] = {name: [] for name in names}
+        for file, schema in zip(self.files, self.schemas(names), strict=False):
+            for name, known in kinds.items():
                 if name not in schema.names:
                     raise ColumnError(f'{file.path} has no column "{name}", which other files have')
-                kinds.append((file.path, schema.field(name).type))
-            types[name] = without_views(common_type(name, kinds, permissive_type))
-        return types
+                known.append((file.path, schema.field(name).type))
+        found = {
+            name: common_type(name, known, partial(self.joined_type, name)) for name, known in kinds.items()
+        }
+        return found | {name: kind for name, kind in self.of_text.types.items() if name in names}
+
+    def size(self) -> tuple[int, float]:
+        table, size = self.first_rows()
+        if not len(table):
+            return 0, 4.0
+        unpacked = self.files[0].unpacks_to() * (self.stamps[0].size or 1)
+        share = min(size / unpacked, 1.0) * (self.stamps[0].size or 1) / (self.n_bytes or 1)
+        return int(len(table) / share), table.nbytes / len(table) + 4
 
     def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
-        target = pa.schema([(name, self.types[name]) for name in names])
-
-        def cast(file: File, reader: Reader) -> Reader:
-            for table in reader:
-                with reading(file.path, self.format.name):
-                    columns = table.cast(target)
-                yield columns
-
-        for number, file in enumerate(self.files):
-            readers, schemas = self.readers_of_file(number, names, most), self.schemas[number : number + 1]
-            is_cast = any(schema.field(name).type != self.types[name] for schema in schemas for name in names)
-            yield map(partial(cast, file), readers) if is_cast else readers
+        for number in range(len(self.files)):
+            yield self.readers_of_file(number, names, min(most, ROWS))
 
 
 def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> Reader:

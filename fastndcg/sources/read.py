@@ -72,6 +72,8 @@ def read_parquet(
         "null": a document whose grade is null or NaN is unjudged, as if its `is_judged` were false.
     grades : mapping, optional
         The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
+    types : mapping, optional
+        For CSV and JSON Lines, see `read_csv`. Parquet says the types of its columns.
     threads : int, optional
         Number of threads that read and decode; default: all that pyarrow has. The result does not depend on
         it.
@@ -131,7 +133,7 @@ def scan_parquet(
     Parameters
     ----------
     path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-    nan, rank, ascending, unjudged, grades, progress
+    nan, rank, ascending, unjudged, grades, types, progress
         As in `read_parquet`.
     grouped : bool, optional
         True: the rows of each query are contiguous; otherwise an error is raised. None: the stream finds out.
@@ -186,8 +188,9 @@ def read_csv(
 ) -> Rankings:
     r"""Read rankings from CSV or tab-separated files with a row for each document.
 
-    Ids and kept columns are integers if every value of the column is written like one, without leading zeros;
-    otherwise they are text, so that 007 stays 007. An empty field is null.
+    The first megabyte of rows decides the types of columns. Ids and kept columns are integers if every value
+    there is written like one, without leading zeros; otherwise they are text, so that 007 stays 007. An empty
+    field is null.
 
     Parameters
     ----------
@@ -198,6 +201,9 @@ def read_csv(
     query, relevance, score, keep, weight, doc_id, is_judged, propensity, nan, rank, ascending
     unjudged, grades
         As in `read_parquet`.
+    types : mapping, optional
+        The types of columns whose first megabyte is of another type than the rest, such as
+        `{"qid": "string", "score": "float64"}`. A later value that does not fit is an error that shows it.
     intents
         CSV has no lists, so `intents` is refused.
     threads : int, optional
@@ -252,7 +258,7 @@ def scan_csv(
     Parameters
     ----------
     path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-    nan, rank, ascending, unjudged, grades
+    nan, rank, ascending, unjudged, grades, types
         As in `read_csv`.
     grouped, memory, progress
         As in `scan_parquet`. pyarrow parses ahead, which needs some tens of megabytes in addition to
@@ -264,9 +270,7 @@ def scan_csv(
     Returns
     -------
     CsvStream
-        Like the stream of `scan_parquet`. The first rows decide whether ids are integers, and the types of
-        numbers. If a later row does not fit, `evaluate` starts again. Iterating the stream reads all rows
-        once in advance to find the types.
+        Like the stream of `scan_parquet`.
 
     Raises
     ------
@@ -316,7 +320,7 @@ def scan_arrow(
         pyarrow Dataset, anything with `__arrow_c_stream__`; an iterator or a list of tables of any library,
         with the same columns; or a function without arguments that returns any of these.
     query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-    nan, rank, ascending, unjudged, grades
+    nan, rank, ascending, unjudged, grades, types
         As in `Rankings.from_arrow`.
     grouped : bool, optional
         As in `scan_parquet`. None: rows that are not contiguous are regrouped, in memory if they fit, or else

@@ -21,7 +21,7 @@ from fastndcg.sources.arrow import checked_ids, copied, grouped_rows, plain_tabl
 from fastndcg.sources.groups import Groups, Spill
 from fastndcg.sources.opened import names_for
 from fastndcg.sources.opening import naming
-from fastndcg.sources.streams import NotGroupedError, RankingsStream, ReadAgainError, bytes_of
+from fastndcg.sources.streams import NotGroupedError, RankingsStream, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -68,7 +68,6 @@ class FileStream(RankingsStream):
         with naming(self._opened.paths):
             self.n_rows, self._per_row = opened.size()
         self._known_grouped = self._is_lists
-        self._settled = opened.is_exact or opened.is_stream  # whether the types fit all rows
         self._begun: Generator[tuple[int, pa.Table], None, None] | None = None  # by a look at the first rows
 
     def __repr__(self) -> str:
@@ -104,6 +103,9 @@ class FileStream(RankingsStream):
 
     def _in_order(self) -> Generator[Rankings, None, None]:
         """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
+        if self._fits:
+            yield self._read()
+            return
         self._look()
         self._tell(0)
         oddities = self._oddities()
@@ -115,22 +117,21 @@ class FileStream(RankingsStream):
 
     def _look(self) -> None:
         """Raise `NotGroupedError` if the first rows show that rows are not grouped, as they usually do,
-        before threads decode others in vain or rows of a stream are gone.
+        before others are scored in vain. Whoever reads all rows next begins with these.
         """
-        names, opened = self.columns.id_columns, self._opened
-        if not names or self.grouped or self._known_grouped:
+        if not self.columns.id_columns or self.grouped or self._known_grouped:
             return
-        if opened.is_exact:
-            for reader in islice(opened.readers(names, _LOOK), 1):
-                with closing(reader):
-                    for table in islice(filter(len, reader), 1):
-                        self._groups().of(table, 0)
-        elif opened.is_stream:
-            tables = self._rows()
-            first = list(islice((each for each in tables if len(each[1])), 1))
-            self._begun = _after(first, tables)
-            for _, table in first[:1]:
-                self._groups().of(table, 0)
+        tables = self._rows()
+        first = list(islice((each for each in tables if len(each[1])), 1))
+        self._begun = _after(first, tables)
+        for _, table in first[:1]:
+            self._groups().of(table.slice(0, _LOOK), 0)
+
+    @property
+    def _fits(self) -> bool:
+        """Whether all rows, in any order, fit into memory at once."""
+        is_known = self._opened.is_exact and not self.grouped
+        return is_known and 0 < (self._per_row + _ORDERING) * self.n_rows <= self._memory
 
     @property
     def _is_lists(self) -> bool:
@@ -184,13 +185,7 @@ class FileStream(RankingsStream):
 
     def _stands_grouped(self) -> bool:
         """Whether rows are grouped. Reads only the query ids, unless an earlier pass has found out."""
-        while not self._settled:
-            try:
-                for _ in self._tables(list(self._opened.types)):
-                    pass
-            except ReadAgainError:
-                continue
-        if not (self.grouped or self._known_grouped):
+        if not (self.grouped or self._known_grouped or self._fits):
             groups = self._groups()
             try:
                 if not self._opened.can_be_read_again:
@@ -210,10 +205,6 @@ class FileStream(RankingsStream):
     def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings and the first row of each query, in the order of the queries' hashes."""
         self._tell(0)
-        if self._opened.is_exact and 0 < (self._per_row + _ORDERING) * self.n_rows <= self._memory:
-            rankings = self._read()  # in the order in which queries appear
-            yield rankings, np.arange(rankings.n_queries)
-            return
         oddities = self._oddities()
         with closing(self._rows()) as tables:
             held, are_all = self._hold(tables)
@@ -328,14 +319,9 @@ class FileStream(RankingsStream):
             done += len(table)
             return done - len(table), table
 
-        try:
-            with closing(decoded_ahead(readers, self._decoders)) as tables:
-                yield from map(number, tables)  # a loop would keep each table while the next is awaited
-        except ReadAgainError as again:
-            again.settle()
-            raise
+        with closing(decoded_ahead(readers, self._decoders)) as tables:
+            yield from map(number, tables)  # a loop would keep each table while the next is awaited
         self.n_rows = done
-        self._settled = self._settled or set(names) == set(self._opened.types)
 
     def _rankings(
         self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
@@ -357,20 +343,7 @@ class FileStream(RankingsStream):
             advance(done, self.n_rows)
 
     def _groups(self, *, is_begun: bool = False) -> Groups:
-        return Groups(
-            self._opened,
-            self._queries_before,
-            is_certain=bool(self.grouped or self._is_lists),
-            is_gone=is_begun and not self._opened.can_be_read_again,
-        )
-
-    def _queries_before(self, row: int) -> Generator[tuple[int, pa.Table], None, None]:
-        """Tables of the query ids before this row, and the number of the first row of each."""
-        with closing(self._tables(self.columns.id_columns)) as tables:
-            for first_row, table in tables:
-                if first_row >= row:
-                    return
-                yield first_row, table.slice(0, row - first_row)
+        return Groups(self._opened, is_gone=is_begun and not self._opened.can_be_read_again)
 
 
 def _after(

@@ -32,14 +32,6 @@ class NotGroupedError(InputError):
     """The rows of a query are not contiguous."""
 
 
-class ReadAgainError(Exception):
-    """A row does not fit the types so far. `settle` makes it fit; then all rows are read again."""
-
-    def __init__(self, settle: Callable[[], object]) -> None:
-        super().__init__()
-        self.settle = settle
-
-
 class RankingsStream(ABC):
     """A stream of `Rankings` made of whole queries; it can be iterated again and again.
 
@@ -59,7 +51,6 @@ class RankingsStream(ABC):
     n_rows: int = 0  # about; 0 if unknown
     _scoring_threads: int = 1  # used where `evaluate` is called without `threads`
     _progress: Progress = None
-    _is_in_order: bool = True  # whether queries come in the order of results where rows are grouped
     _documents: int = 0  # of the last evaluation
 
     @property
@@ -115,13 +106,11 @@ def evaluate_stream(
     `score` evaluates one part. `sink` receives each part's results; if rows are not grouped by query, all
     results at the end.
     """
-    is_grouped = stream._is_in_order
+    is_grouped = True
     with Task("Reading and scoring", "rows", stream._progress):
         while True:
             try:
                 return _evaluate(stream, score, sink, is_grouped=is_grouped)
-            except ReadAgainError:
-                pass
             except NotGroupedError:
                 if stream.grouped or not is_grouped:
                     raise

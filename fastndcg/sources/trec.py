@@ -168,9 +168,10 @@ def read_qrels_run(
     keep, weight : str, optional
         Columns of the judgments with one value for each query. `keep` is carried to the results, `weight` is
         the weight in means.
-    rank, ascending, unjudged, grades
-        As in `read_parquet`. `rank` and `ascending` are for the run, `unjudged` and `grades` for the
-        judgments. `grades` may also be a number: the grade of every judgment, where these have none.
+    rank, ascending, unjudged, grades, types
+        As in `read_parquet`, and `types` as in `read_csv`. `rank` and `ascending` are for the run, `unjudged`
+        and `grades` for the judgments. `grades` may also be a number: the grade of every judgment, where
+        these have none.
     intents : bool or str
         True: each judgment is for one intent. A TREC file has it in the second field, a table in a column
         with a usual name (intent, subtopic, iteration). A string names the column.
@@ -307,7 +308,8 @@ def file_side(
         raise opened.explain(error) from None
     has_words = roles.grades is not None and role == "relevance"
     numbers = [each for each in (None if has_words else found.value, roles.weight) if each in found.names]
-    table = opened.table(found.names, OfText(numbers, None, found.value if role == "relevance" else None))
+    grades = found.value if role == "relevance" else None
+    table = opened.table(found.names, OfText(numbers, None, (), grades, roles.given_types))
     side = table_side(name, table, found, role, opened.first_row, is_text=opened.format is CSV)
     return side, found.taken(role)
 
