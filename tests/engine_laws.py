@@ -360,7 +360,7 @@ class Laws:
         found = engine.adapter.anchors(engine.frame(table), measures, **columns)
         expected = fn.anchors(fn.Rankings.from_arrow(table, **columns), measures).summary()
         assert repr(found.rows) == repr(expected.rows)
-        with pytest.raises(InputError, match='convention="lightgbm" has no anchors'):
+        with pytest.raises(InputError, match="convention='lightgbm' has no anchors"):
             engine.adapter.anchors(engine.frame(table), "nDCG", convention="lightgbm")
 
     def test_keys_of_several_columns(self, engine, tmp_path):

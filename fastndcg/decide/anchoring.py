@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrays import Float64, offsets_of
 from fastndcg.common.exports import AsFrame
 from fastndcg.errors import MeasureError, count_of
 from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.accepted import Function, Numbers
 from fastndcg.measures.measure import hold_functions
-from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.summary import Summary
-from fastndcg.scoring import by_intent, laid_out, ways, worths
+from fastndcg.scoring import ways, worths
 from fastndcg.scoring.discounts import discount_table
 from fastndcg.sources import streams
 from fastndcg.sources.streams import RankingsStream
 
 if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64
     from fastndcg.measures import Measures
+    from fastndcg.rankings.rankings import Rankings
     from fastndcg.typing import Chart, Ties
 
 
@@ -65,8 +65,6 @@ class Anchor(NamedTuple):
     actual: Float64
     best: Float64
     position: Float64
-    ceiling: Float64
-    quality: Float64
 
 
 class Anchors(OfOrders, AsFrame):
@@ -83,18 +81,18 @@ class Anchors(OfOrders, AsFrame):
         return _anchor(*self._values(measure))
 
     def means(self) -> dict[str, dict[str, float]]:
-        """By measure: the means of worst, random, actual and best, their position, ceiling and quality."""
+        """By measure: the means of worst, random, actual and best, and their position."""
         return {name: _anchor_of(means) for name, means in self._means().items()}
 
     def summary(self) -> Summary:
-        """A row for each measure: its mean, those of anchors, and their position, ceiling and quality."""
+        """A row for each measure: its mean, those of the other orders, and their position."""
         n = len(self.measures)
         empty = self._scores._empty[2 * n : 3 * n].sum(axis=1).tolist()
         return summary_of_orders(self._means(), empty, len(self))
 
     def to_arrow(self) -> pa.Table:
-        """A row for each query and measure: the id, measure, worst, random, actual, best, position, ceiling,
-        quality; NaN where undefined.
+        """A row for each query and measure: the id, measure, worst, random, actual, best, and position, NaN
+        where undefined.
         """
         ids, n = self.queries.column_names[0], len(self.measures)
         places = pa.array(np.repeat(np.arange(len(self)), n))
@@ -143,13 +141,8 @@ def anchors(
           itself.
         - `position` = (actual - random) / (best - random): 0 is a random order, 1 is the best order, and less
           than 0 is worse than random. NaN if all orders have the same value.
-        - `ceiling` = best / value of all judged documents that gain anything, best first: the share of the
-          possible value that the returned documents reach at best. NaN if the possible value is 0, and for
-          measures that count judgments, divide by propensities, or compare with as many perfect documents as
-          were returned.
-        - `quality` = actual / best. Ceiling times quality is the share of the possible value that is reached.
 
-        In `summary()`, the last three are computed from the means.
+        In `summary()`, the position is computed from the means.
 
     Raises
     ------
@@ -184,7 +177,7 @@ def anchors(
         return Anchors(scores_of_orders(asked, rankings, threads))
 
 
-ORDERS = ("worst", "random", "actual", "best", "reachable")
+ORDERS = ("worst", "random", "actual", "best")
 
 
 def scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Scores:
@@ -201,7 +194,7 @@ def scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads:
     ]
     of_rules = ways.score(as_measures([measure for each in by_rule for measure in each]), tied, threads)
     worst, random, best = (np.array([of_rules[measure] for measure in each]) for each in by_rule)
-    orders = worst, random, actual.values, best, _reachable(actual, rankings, threads)
+    orders = worst, random, actual.values, best
     values = np.concatenate([part.reshape(actual.values.shape) for part in orders])
     empty = np.tile(actual._empty, (len(ORDERS), 1))
     return Scores(measures * len(ORDERS), values, empty, rankings, rankings.weight)
@@ -221,15 +214,13 @@ def _anchor_of(means: Sequence[float]) -> dict[str, float]:
     return {of: float(value) for of, value in _anchor(*map(np.float64, means))._asdict().items()}
 
 
-def _anchor(worst: Any, random: Any, actual: Any, best: Any, reachable: Any) -> Anchor:
+def _anchor(worst: Any, random: Any, actual: Any, best: Any) -> Anchor:
     """The anchors of one measure, for each query or for means."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # equal up to what adding up in another order can make
         alike = best - worst <= 1e-12 * np.maximum(np.abs(best), np.abs(worst))
         position = np.where(alike, np.nan, (actual - random) / (best - random))
-        ceiling = np.where(reachable != 0, best / reachable, np.nan)
-        quality = np.where(best != 0, actual / best, np.nan)
-    return Anchor(worst, random, actual, best, position, ceiling, quality)
+    return Anchor(worst, random, actual, best, position)
 
 
 def _check(measure: Measure, rankings: Rankings) -> None:
@@ -269,60 +260,3 @@ def _check(measure: Measure, rankings: Rankings) -> None:
                 f"{measure} has no known best order: its discount is {table[rank - 1]:g} at rank {rank} and "
                 f"{table[rank - 2]:g} before it; wanted discounts that do not rise, and end at 0 or above"
             )
-
-
-def _reachable(actual: Scores, rankings: Rankings, threads: int | None) -> Float64:
-    """The value of all judged documents with a gain, best first; NaN for measures without such a bound."""
-    out, kinds = np.full(actual.values.shape, np.nan), dict[Any, list[int]]()
-    for row, measure in enumerate(actual.measures):
-        kinds.setdefault((_kind(measure), measure.params.get("unjudged")), []).append(row)
-    given: dict[str, Any] = {"ties": "best", "judged_only": False, "unjudged": None}
-    for (kind, _), rows in kinds.items():
-        if kind is None:
-            continue
-        measures = [actual.measures[row] for row in rows]
-        tied = _lay_out(measures[0], rankings)
-        asked = [each(**{name: given[name] for name in given if name in each.params}) for each in measures]
-        scores = ways.score(as_measures(asked), tied, threads)
-        for row, measure in zip(rows, asked, strict=True):
-            # if no document gains, the value of an empty query, or 0
-            nothing = np.where(actual._empty[row], actual.values[row], 0.0)
-            out[row] = np.where(tied.lengths > 0, scores[measure], nothing)
-    return out
-
-
-def _kind(measure: Measure) -> Any:
-    """The rule that finds documents with a gain; None if their best ranking does not bound the value."""
-    params, definition = measure.params, measure.definition
-    counts_judgments = definition.worth == "unjudged" or definition.ranking == "none"
-    counts_documents = definition.worth == "found" and params["rel"] is None
-    as_many_as_returned = params.get("ideal") == "full" or definition.worth == "scaled"
-    if (
-        counts_judgments
-        or counts_documents
-        or params.get("ips")
-        or (as_many_as_returned and not measure.is_cut)
-    ):
-        return None
-    return "intents" if definition.way == "intents" else worths.worth_of(measure)
-
-
-def _lay_out(measure: Measure, rankings: Rankings) -> Rankings:
-    """Rankings of the judged documents that gain anything, with all scores tied."""
-    if measure.definition.way == "intents":
-        offsets, intents, _ = by_intent.pool(rankings)
-        chances, nothing = rankings.intent_probabilities, np.zeros(int(offsets[-1]), np.int8)
-        lists = None if chances is None else pa.LargeListArray.from_arrays(chances.offsets, chances.values)
-        return Rankings._from_offsets(
-            offsets, nothing, nothing, intents=intents, intent_probabilities=lists, queries=rankings.queries
-        )
-    offsets, grades = laid_out.judged_documents(rankings, measure)
-    gaining = worths.gains_of_grades(measure, grades) > 0
-    tied = np.zeros(int(np.count_nonzero(gaining)), rankings.scores.dtype)
-    return Rankings._from_offsets(
-        offsets_of(gaining, offsets),
-        grades[gaining],
-        tied,
-        judged=(offsets, grades),
-        queries=rankings.queries,
-    )

@@ -41,9 +41,9 @@ _INTERVALS = {
 RANKS = "rank: its interval, and capital letters that systems share which cannot be told apart"
 _NAMES = ("measure", "system", "baseline")
 
-# columns that say least about a difference; how good an order is follows from the other anchors
+# columns that say least about a difference, and about an order
 _DROPS = (("ties",), ("effect",), ("wins", "losses"), ("relative",), ("mean",))
-_DROPS_OF_ANCHORS = (("ceiling", "quality"), ("worst",))
+_DROPS_OF_ANCHORS = (("worst",),)
 
 
 class ComparisonTexts(AsFrame):

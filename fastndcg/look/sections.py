@@ -154,9 +154,7 @@ def _anchors(found: Found) -> list[Any]:
     rows = _of_systems(of, lambda each: [{"measure": one} | means for one, means in each.means().items()])
     note = (
         "Means of the worst, a random, the actual and the best order of the returned documents. "
-        "Position is 0 for a random order and 1 for the best order; "
-        "ceiling is the share of the possible value that the best order reaches; "
-        "quality is the actual mean over the best."
+        "Position is 0 for a random order and 1 for the best order."
     )
     return [note, picture_of(plot.anchors(of)), table_of("Means of each order", rows)]
 

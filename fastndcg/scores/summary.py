@@ -57,10 +57,10 @@ class Summary(Table):
     """
 
     _NAMES = ("run", "measure")
-    _ANCHORS = ("worst", "random", "best", "position", "ceiling", "quality")
+    _ANCHORS = ("worst", "random", "best", "position")
     _NUMBERS = ("mean", "low", "high", "std", "min", "q25", "median", "q75", "max", *_ANCHORS)
     _COUNTS = ("queries", "empty")
-    _DROPS = (("std",), ("q25", "median", "q75"), ("min", "max"), _ANCHORS[3:], ("queries",))
+    _DROPS = (("std",), ("q25", "median", "q75"), ("min", "max"), ("position",), ("queries",))
 
     def __init__(self, rows: list[dict[str, Any]], signatures: dict[str, str] | None = None) -> None:
         self.rows, self.signatures = rows, signatures or {}

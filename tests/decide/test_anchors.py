@@ -8,7 +8,6 @@ import oracle
 import pyarrow as pa
 import pytest
 import strategies as ours
-from strategies import Asked, Ragged
 
 import fastndcg as fn
 
@@ -21,22 +20,6 @@ def every_order(asked, query):
     n = len(query.scores)
     orders = [query._replace(scores=list(order)) for order in itertools.permutations(range(n))]
     return [oracle.score(asked.name, order, asked.cutoff, **words) for order in orders]
-
-
-def reachable(asked, query):
-    """The greatest value of a ranking of any of the judged documents, in any order."""
-    words = dict(asked.parameters) | {"ties": "input"}
-    assumed = words.pop("unjudged", None)
-    words.pop("judged_only", None)
-    if assumed is not None:
-        query = oracle.with_assumed_grade(query, assumed)
-    pool = query.judged_grades()
-    found = []
-    for size in range(len(pool) + 1):
-        for chosen in itertools.permutations(pool, size):
-            ranked = oracle.Query(list(chosen), list(range(size, 0, -1)), None, pool)
-            found.append(oracle.score(asked.name, ranked, asked.cutoff, **words))
-    return max(found)
 
 
 def close(got, wanted, scale):
@@ -83,49 +66,6 @@ def test_anchors_are_those_of_all_orders(name):
     assert checked > 10
 
 
-WITH_CEILING = (
-    "nDCG", "nDCG@2", "nDCG(gain='exp2', ideal='scored')@3", "nDCG(ideal='full')@3", "DCG@2", "CG", "IDCG", "AP", "AP@2", "RR",
-    "RR(rel=2)", "P", "P@2", "R@1", "F", "F@2", "Rprec", "Success@1", "ERR", "ERR@2", "RBP", "Bpref", "IPrec@0.5", "SetP", "SetF", "SetAP",
-    "NumRet(rel=1)", "SDCG(max_rel=3)@2", "nDCG(unjudged=1)@2", "AP(judged_only=True)",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_ceiling_times_quality_is_what_was_reached_of_what_was_judged(seed):
-    random = np.random.default_rng(seed)
-    lengths, pools = random.integers(0, 4, 5), []
-    relevance = random.integers(0, 4, lengths.sum())
-    flags = random.random(len(relevance)) < 0.8
-    ends = np.append(0, np.cumsum(lengths))
-    for start, stop in itertools.pairwise(ends):
-        pools.append(
-            [*relevance[start:stop][flags[start:stop]], *random.integers(0, 4, random.integers(0, 3))]
-        )
-    table = Ragged(
-        lengths.tolist(), relevance, random.integers(0, 3, len(relevance)), flags, [*map(len, pools)], np.concatenate(pools).astype(int)
-    )  # fmt: skip
-    found = fn.anchors(table.rankings(), WITH_CEILING)
-    for measure in found.measures:
-        params = {name: value for name, value in measure.params.items() if value is not None}
-        asked = Asked(measure.name, measure.cutoff, tuple(params.items()))
-        anchor = found[measure]
-        for row, query in enumerate(table.queries()):
-            whole = reachable(asked, query)
-            wanted = anchor.best[row] / whole if whole else math.nan
-            assert close(anchor.ceiling[row], wanted, 0), (str(measure), row, query)
-            reached = anchor.actual[row] / whole if whole and anchor.best[row] else math.nan
-            assert close(anchor.ceiling[row] * anchor.quality[row], reached, 0)
-
-
-def test_measures_without_a_ceiling():
-    rankings = fn.Rankings.from_lists([[1, 0, 2]], propensity=[0.5, 0.1, 1.0])
-    asked = [
-        "Judged", "RBPresidual", "NumRel", "NumRet", "SDCG(max_rel=4)", "nDCG(ideal='full')", "DCG(ips=True)",
-    ]  # fmt: skip
-    found = fn.anchors(rankings, asked)
-    assert all(np.isnan(found[name].ceiling).all() for name in asked)
-
-
 def test_the_order_that_a_system_chose_is_between_chance_and_the_best():
     relevance = [[0, 0, 1, 2], [2, 1, 0, 0], [0, 0], [1, 1]]
     found = fn.anchors(fn.Rankings.from_lists(relevance), "nDCG")
@@ -158,7 +98,7 @@ def test_tables():
     rankings = fn.Rankings.from_lists([[0, 1], [1, 0]], query_ids=["a", "b"])
     table = fn.anchors(rankings, ["RR", "P@1"]).to_arrow()
     assert table.column_names == [
-        "query_id", "measure", "worst", "random", "actual", "best", "position", "ceiling", "quality",
+        "query_id", "measure", "worst", "random", "actual", "best", "position",
     ]  # fmt: skip
     assert table.select([0, 1]).to_pydict() == {
         "query_id": ["a", "a", "b", "b"],
@@ -233,7 +173,6 @@ def test_measures_of_intents():
     assert found.worst[0] == pytest.approx(min(values), rel=1e-12)
     assert found.best[0] == pytest.approx(max(values), rel=1e-12)
     assert found.random[0] == pytest.approx(oracle.mean(values), rel=1e-12)
-    assert found.ceiling[0] < 1 and found.ceiling[1] == 1.0
 
 
 @pytest.mark.parametrize("notation", ["AP(score_above=0.5)@3", "AUC@2"])
