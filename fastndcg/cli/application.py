@@ -168,7 +168,7 @@ class Commands(TyperGroup):
             end(code, in_options(str(error), self._options(ctx)))
         except UsageError as error:
             measure = _OF_MEASURES.get(getattr(error, "option_name", None) or "")
-            hint = f'; it belongs to the measure: -m "{measure}"' if measure else ""
+            hint = f'; it belongs to the measure: write -m "{measure}"' if measure else ""
             said, path = " ".join(error.format_message().split()), (error.ctx or ctx).command_path
             end(USAGE, f"{said}{hint} (see `{path} -h`)")
         except KeyboardInterrupt:

@@ -215,7 +215,7 @@ def test_a_sequential_gate_of_the_command(files):
         ),
         (
             ["--no-worse-than", "base", "--undecided", "hold"],
-            '--undecided: "hold" is not known; wanted fail or pass',
+            "'hold' is not one of 'fail', 'pass'",
         ),
     ],
 )

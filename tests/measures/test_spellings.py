@@ -287,10 +287,10 @@ def test_results_are_found_by_each_alias(graded, alias):
 @pytest.mark.parametrize(
     ("command", "options", "written"),
     [
-        ("score", ["-k", 5], "nDCG@5"), ("score", ["-k5"], "nDCG@5"), ("score", ["--cutoff=5"], "nDCG@5"),
-        ("score", ["-m", "nDCG", "--topk", 5], "nDCG@5"), ("score", ["--gain", "exp2"], "nDCG(gain='exp2')@10"),
-        ("score", ["-m", "nDCG(k=5)"], "nDCG@5"), ("compare", ["-m", "nDCG(k=5)"], "nDCG@5"), ("compare", ["-k", 5], "nDCG@5"),
-        ("explain", ["--gain", "exp2"], "nDCG(gain='exp2')@10"), ("report", ["-m", "nDCG", "--topk", 5], "nDCG@5"),
+        ("score", ["-k", 5], "nDCG@10"), ("score", ["-k5"], "nDCG@10"), ("score", ["--cutoff=5"], "nDCG@10"),
+        ("score", ["-m", "nDCG", "--topk", 5], "nDCG@10"), ("score", ["--gain", "exp2"], "nDCG(gain='exp2')@10"),
+        ("score", ["-m", "nDCG(k=5)"], "nDCG@5"), ("compare", ["-m", "nDCG(k=5)"], "nDCG@5"), ("compare", ["-k", 5], "nDCG@10"),
+        ("explain", ["--gain", "exp2"], "nDCG(gain='exp2')@10"), ("report", ["-m", "nDCG", "--topk", 5], "nDCG@10"),
     ],
     ids=str,
 )  # fmt: skip
@@ -303,7 +303,7 @@ def test_parameters_given_as_options_are_answered_with_what_to_write(
         "report": ["-o", tmp_path / "p"],
     }
     result = run(command, graded, *more.get(command, []), *options)
-    found = re.search("write (?:-m )?(.*)", result.stderr)
+    found = re.search(r'write (?:-m )?("[^"]*"|\S+)', result.stderr)
     assert result.exit_code == 2 and found is not None and found[1].strip('"') == written
     if command != "report":  # which takes seconds
         run_ok(command, graded, *more.get(command, []), "-m", written)
