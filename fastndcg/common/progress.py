@@ -44,16 +44,23 @@ class Task:
 
     def __enter__(self) -> Self:
         self._started = monotonic()
-        _shown.begin(self, visible=not callable(self._progress) and self._progress is not False)
+        is_hidden = callable(self._progress) or self._progress is False
+        if (is_hidden or _line.tasks or is_watched()) and _in_main_thread():
+            if not (is_hidden or _line.tasks):
+                _line.start()
+            _line.tasks.append(self)  # one that is hidden hides the steps within it, too
         return self
 
     def __exit__(self, *_: object) -> None:
-        _shown.end(self)
+        if self in _line.tasks:
+            del _line.tasks[_line.tasks.index(self) :]
+            if not _line.tasks:
+                _line.stop()
 
     @property
     def is_observed(self) -> bool:
         """Whether the progress is shown or passed to a function."""
-        return callable(self._progress) or self in _shown.tasks
+        return callable(self._progress) or self in _line.tasks
 
     def advance(self, done: int, total: int) -> None:
         """Set the amount done and the total, from any thread."""
@@ -84,14 +91,14 @@ class Task:
 
 def advance(done: int, total: int) -> None:
     """Set the amount done and the total of the innermost task, if there is one."""
-    if _shown.tasks and _in_main_thread():
-        _shown.tasks[-1].advance(done, total)
+    if _line.tasks and _in_main_thread():
+        _line.tasks[-1].advance(done, total)
 
 
 def tell(message: str) -> None:
     """Write a line to stderr if it is a terminal or a notebook, otherwise to the logger `fastndcg`."""
     if is_watched():
-        _shown.tell(message)
+        _line.tell(message)
         return
     import logging  # here, because the import takes long
 
@@ -123,7 +130,7 @@ def _time(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-class _Shown:
+class _Line:
     """The nested tasks of the main thread, outermost first, and the thread that shows one of them."""
 
     def __init__(self) -> None:
@@ -133,23 +140,16 @@ class _Shown:
         self._length = 0  # characters that are shown
         self._lock = threading.Lock()  # of stderr
 
-    def begin(self, task: Task, *, visible: bool) -> None:
-        if not _in_main_thread() or not (self.tasks or not visible or is_watched()):
-            return
-        if not self.tasks and visible:
-            self._ended = threading.Event()
-            self._thread = threading.Thread(target=self._show, name="fastndcg-progress", daemon=True)
-            self._thread.start()
-        self.tasks.append(task)
+    def start(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._show, name="fastndcg-progress", daemon=True)
+        self._thread.start()
 
-    def end(self, task: Task) -> None:
-        if task not in self.tasks:
-            return
-        del self.tasks[self.tasks.index(task) :]
-        if not self.tasks and self._thread is not None:
-            thread, self._thread = self._thread, None
+    def stop(self) -> None:
+        if self._thread is not None:
             self._ended.set()
-            thread.join()
+            self._thread.join()
+            self._thread = None
 
     def tell(self, message: str) -> None:
         self._write("")
@@ -177,4 +177,4 @@ class _Shown:
             self._length = len(text)
 
 
-_shown = _Shown()
+_line = _Line()

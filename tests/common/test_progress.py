@@ -130,7 +130,7 @@ def test_from_python_and_from_the_command_line(tmp_path, call, name):
                 time.sleep(0.4)
                 return function(*arguments)
             return slow
-        parquet._read, parquet.read_steps = slowed(parquet._read), slowed(parquet.read_steps)
+        parquet.read_span, parquet.read_steps = slowed(parquet.read_span), slowed(parquet.read_steps)
     """
     call = call.format(path=str(write(tmp_path / "a.parquet")))
     _, shown = in_terminal(textwrap.dedent(code) + call, FASTNDCG_KERNELS="plain")
