@@ -223,7 +223,7 @@ def evaluate(
         if sink is not None:
             sink.write(scores._frame())
             streams.sign(sink, scores)
-    warn_of_unreached(resolved, grades, scores.n_queries)
+    warn_of_unreached(resolved, grades, scores.values.shape[1])
     return scores
 
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
@@ -368,6 +369,7 @@ def fitting(names: Sequence[str], role: str) -> list[str]:
     return []
 
 
+@cache
 def normalised(name: str) -> str:
     """A name without case and separators."""
     return re.sub(r"[\W_]+", "", name).lower()

@@ -305,7 +305,8 @@ def read_span(task: tuple[Mapping[str, pa.DataType], Span, list[str]]) -> pa.Tab
     with span.part.open() as source:
         file, stored = _open(source, types, span, names)
         table = file.read_row_groups(list(span.groups), columns=stored, use_threads=False)
-        _check_rows(len(table), span)
+        if len(table) != span.rows:
+            raise _miscounted(span, len(table))
         return _finish(table, types, span, names)
 
 
@@ -325,7 +326,8 @@ def read_steps(types: Mapping[str, pa.DataType], span: Span, names: list[str], m
 
         batches = file.iter_batches(most, row_groups=list(span.groups), columns=stored, use_threads=False)
         yield from map(finish, batches)  # a loop would keep each batch while the next one is read
-        _check_rows(rows, span)
+        if rows != span.rows:
+            raise _miscounted(span, rows)
 
 
 def _open(
@@ -363,9 +365,8 @@ def _is_coded(chunk: pq.ColumnChunkMetaData) -> bool:
     return chunk.total_uncompressed_size <= min(dictionary, _DICTIONARY) + _CODE * chunk.num_values  # type: ignore[no-any-return]
 
 
-def _check_rows(rows: int, span: Span) -> None:
-    if rows != span.rows:
-        raise pa.ArrowInvalid(f"its columns have {rows:,} rows where its footer says {span.rows:,}")
+def _miscounted(span: Span, rows: int) -> pa.ArrowInvalid:
+    return pa.ArrowInvalid(f"its columns have {rows:,} rows where its footer says {span.rows:,}")
 
 
 def _finish(table: pa.Table, types: Mapping[str, pa.DataType], span: Span, names: list[str]) -> pa.Table:
@@ -375,7 +376,9 @@ def _finish(table: pa.Table, types: Mapping[str, pa.DataType], span: Span, names
         kind = types[name]
         if name in table.column_names:
             column = table[name]
-            _check_texts(name, column)
+            stored = column.type
+            if is_text(stored.value_type if is_list(stored) or pa.types.is_dictionary(stored) else stored):
+                _check_texts(name, column)
         else:
             column = _partition_column(span.part.file.partition[name], len(table), kind)
         if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
@@ -386,12 +389,10 @@ def _finish(table: pa.Table, types: Mapping[str, pa.DataType], span: Span, names
 
 def _check_texts(name: str, column: pa.ChunkedArray) -> None:
     """Raise `ArrowInvalid` for texts that are not UTF-8, and for codes beyond a dictionary."""
-    kind = column.type
-    if is_text(kind.value_type if is_list(kind) or pa.types.is_dictionary(kind) else kind):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise pa.ArrowInvalid(f'column "{name}": {first_line(error)}') from None
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f'column "{name}": {first_line(error)}') from None
 
 
 def _partition_column(value: str | None, rows: int, kind: pa.DataType) -> pa.ChunkedArray:
