@@ -20,6 +20,7 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from fastndcg._removed import advice
 from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
 from fastndcg.cli.output import FAILED, USAGE, end, note, write
@@ -97,7 +98,7 @@ _OF_MEASURES = dict.fromkeys(("-k", "--k", "--topk", "--top-k", "--cutoff", "--a
     "--gain": "nDCG(gain='exp2')@10",
     "--discount": "nDCG(discount='zipf')@10",
     "--ties": "nDCG(ties='input')@10",
-    "--ideal": "nDCG(ideal='returned')@10",
+    "--ideal": "nDCG(ideal='scored')@10",
 }
 
 
@@ -146,6 +147,11 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _as_typed(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if removed := advice(args[0]):
+            raise UsageError(f"No such command '{args[0]}'{removed}", ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         written: set[str] = set()

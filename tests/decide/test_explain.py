@@ -46,7 +46,10 @@ def test_contributions_fold_to_the_very_value(name):
                 parts = found.to_arrow()["contribution"].fill_null(0).to_numpy()
                 total = math.fsum(parts) + (found.folded - math.fsum(parts) if name == "RBPresidual" else 0)
                 bound = 1e-12 * max(abs(found.value), scale / max(abs(found._ranks.ideal), 1e-9), 1e-300)
-                exact = asked.measure.definition.way == "kernels" and asked.measure.params.get("ideal") != "returned"
+                exact = (
+                    asked.measure.definition.way == "kernels"
+                    and asked.measure.params.get("ideal") != "returned"
+                )
                 assert found.folded == found.value if exact else abs(found.folded - found.value) <= bound, (
                     note
                 )

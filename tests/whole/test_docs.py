@@ -401,7 +401,7 @@ def test_removed_names_say_which_recipe_replaces_them():
     assert done.returncode == 2
     assert done.stderr == (
         "No such command 'judge-next'. It was removed; use the recipe \"What to judge next\" in docs/recipes.md. "
-        "`fastndcg -h` shows all commands.\n"
+        "(see `fastndcg -h`)\n"
     )
 
 
