@@ -52,17 +52,17 @@ if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchor as Anchor
     from fastndcg.decide.anchoring import Anchors as Anchors
     from fastndcg.decide.anchoring import anchors as anchors
+    from fastndcg.decide.clicks import Estimate as Estimate
+    from fastndcg.decide.clicks import compare_clicks as compare_clicks
+    from fastndcg.decide.clicks import propensities as propensities
+    from fastndcg.decide.clicks import snips as snips
     from fastndcg.decide.comparison import Comparison as Comparison
-    from fastndcg.decide.counterfactual import Estimate as Estimate
-    from fastndcg.decide.counterfactual import compare_clicks as compare_clicks
-    from fastndcg.decide.counterfactual import snips as snips
     from fastndcg.decide.explanation import Explanation as Explanation
     from fastndcg.decide.explanation import Explanations as Explanations
     from fastndcg.decide.explanation import explain as explain
     from fastndcg.decide.judgment_checks import check_judgments as check_judgments
     from fastndcg.decide.over_time import History as History
     from fastndcg.decide.pools import pool as pool
-    from fastndcg.decide.positions import propensities as propensities
     from fastndcg.decide.ranges import Bounds as Bounds
     from fastndcg.decide.ranges import Ranges as Ranges
     from fastndcg.decide.ranges import judgment_range as judgment_range
@@ -114,11 +114,10 @@ _HOMES = {
     "convention.evaluation": "ConventionScores",
     "decide.anchoring": "Anchor Anchors anchors",
     "decide.comparison": "Comparison",
-    "decide.counterfactual": "Estimate compare_clicks snips",
     "decide.explanation": "Explanation Explanations explain",
     "decide.judgment_checks": "check_judgments",
     "decide.pools": "pool",
-    "decide.positions": "propensities",
+    "decide.clicks": "Estimate compare_clicks propensities snips",
     "decide.over_time": "History",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
     "decide.systems": "compare",

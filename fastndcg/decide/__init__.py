@@ -12,7 +12,6 @@ explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          `tie_range`, `judgment_range`: how far ties and unjudged documents could move a measure
 judgment_checks  `check_judgments`: whether judgments can be used, and fit the runs that they judge
 pools           `pool`: documents that several systems return
-positions       `propensities`: how likely each rank is to be looked at, from a log of clicks
 over_time       `History`: means by date in one file, and since when a change is sure
-counterfactual  estimates from click logs over all queries
+clicks          click logs: `propensities` by rank from swaps, `snips`, `compare_clicks`
 """
