@@ -2,8 +2,7 @@
 
 Three pipelines are timed in turns: with `evaluate`, with a function that returns batches unchanged, and with one
 that returns a single row for each batch. A pipeline reads Parquet, groups rows by query, passes them to Python,
-and discards the results. The mean is first compared with that of `fastndcg.evaluate` in this process. Of rows
-sorted by query, `grouped=True` is held against `evaluate` and against a function that returns a row for each batch.
+and discards the results. The mean is first compared with that of `fastndcg.evaluate` in this process.
 
 Each stage is timed for several numbers of rows; seconds = fixed + rows x rate is fitted to all but the largest,
 and the largest has what the fit predicts.
@@ -36,16 +35,14 @@ MEASURE = "nDCG@10"
 Pipelines = dict[str, Callable[[], Any]]
 
 
-def write(folder: Path, rows: int, *, grouped: bool) -> None:
-    """Write rows in any order or sorted by query, about 100 for each query, in files of two million rows."""
+def write(folder: Path, rows: int) -> None:
+    """Write rows in any order, about 100 for each query, in files of two million rows."""
     rng = np.random.default_rng(rows)
     for part, first in enumerate(range(0, rows, BATCH)):
         size = min(BATCH, rows - first)
         table = pa.table(
             {
-                "qid": np.arange(first, first + size) // 100
-                if grouped
-                else rng.integers(0, max(rows // 100, 1), size),
+                "qid": rng.integers(0, max(rows // 100, 1), size),
                 "label": rng.choice(np.arange(5, dtype=np.int8), size, p=[0.6, 0.2, 0.1, 0.06, 0.04]),
                 "score": rng.random(size, np.float32),
             }
@@ -53,7 +50,7 @@ def write(folder: Path, rows: int, *, grouped: bool) -> None:
         pq.write_table(table, folder / f"{part:04}.parquet", row_group_size=500_000)
 
 
-def spark_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, Callable[[], float]]:
+def spark_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], float]]:
     from pyspark.sql import SparkSession
 
     from fastndcg.adapters import spark as fns
@@ -79,15 +76,6 @@ def spark_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, 
     def discard(frame: Any) -> Callable[[], None]:
         return lambda: frame.write.format("noop").mode("overwrite").save()
 
-    if grouped:
-        return (
-            {
-                "dropped": discard(df.mapInArrow(one_row, df.schema)),
-                "grouped": discard(fns.evaluate(df, MEASURE, grouped=True, partitions=partitions)),
-                "evaluate": discard(fns.evaluate(df, MEASURE)),  # rows are packed before the shuffle
-            },
-            lambda: fns.summary(df, MEASURE, grouped=True, partitions=partitions).rows[0]["mean"],
-        )
     return (
         {
             "read": discard(df),
@@ -101,7 +89,7 @@ def spark_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, 
     )
 
 
-def dask_pipelines(folder: Path, _: int, grouped: bool) -> tuple[Pipelines, Callable[[], float]]:
+def dask_pipelines(folder: Path, _: int) -> tuple[Pipelines, Callable[[], float]]:
     import dask
     import dask.dataframe as dd
 
@@ -117,15 +105,6 @@ def dask_pipelines(folder: Path, _: int, grouped: bool) -> tuple[Pipelines, Call
     def discard(frame: Any) -> Callable[[], None]:
         return lambda: frame.map_partitions(len).compute()
 
-    if grouped:
-        return (
-            {
-                "dropped": discard(df.map_partitions(unchanged)),
-                "grouped": discard(fnd.evaluate(df, MEASURE, grouped=True)),
-                "evaluate": discard(fnd.evaluate(df, MEASURE)),
-            },
-            lambda: fnd.summary(df, MEASURE, grouped=True).rows[0]["mean"],
-        )
     return (
         {
             "read": discard(df),
@@ -138,7 +117,7 @@ def dask_pipelines(folder: Path, _: int, grouped: bool) -> tuple[Pipelines, Call
     )
 
 
-def ray_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, Callable[[], float]]:
+def ray_pipelines(folder: Path, rows: int) -> tuple[Pipelines, Callable[[], float]]:
     import logging
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -170,17 +149,6 @@ def ray_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, Ca
 
         return run
 
-    if grouped:
-        dropped = df.map_batches(one_row, batch_size=None, batch_format="pyarrow")
-        return (
-            {
-                "dropped": discard(dropped),
-                "grouped": discard(fnr.evaluate(df, MEASURE, grouped=True, partitions=partitions)),
-                "evaluate": discard(fnr.evaluate(df, MEASURE, partitions=partitions)),
-            },
-            lambda: fnr.summary(df, MEASURE, grouped=True, partitions=partitions).rows[0]["mean"],
-        )
-
     def to_python(function: Callable[[pa.Table], pa.Table]) -> Callable[[], None]:
         return discard(together.map_batches(function, batch_size=None, batch_format="pyarrow"))
 
@@ -199,12 +167,12 @@ def ray_pipelines(folder: Path, rows: int, grouped: bool) -> tuple[Pipelines, Ca
 ENGINES = {"spark": spark_pipelines, "dask": dask_pipelines, "ray": ray_pipelines}
 
 
-def measured(engine: str, n: int, rounds: int, *, grouped: bool = False) -> dict[str, Time]:
+def measured(engine: str, n: int, rounds: int) -> dict[str, Time]:
     """Check the mean, then time the pipelines in turns. Return the fastest round of each."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write(folder, n, grouped=grouped)
-        pipelines, mean = ENGINES[engine](folder, n, grouped)
+        write(folder, n)
+        pipelines, mean = ENGINES[engine](folder, n)
         expected = fn.evaluate(fn.read_parquet(folder), MEASURE).mean()[MEASURE]
         if (found := mean()) != expected:
             raise WrongAnswerError(MEASURE, engine, found, expected)
@@ -225,7 +193,3 @@ def rows(*, quick: bool) -> Iterator[Row]:
             rate, fixed = np.polyfit(fitted, times, 1) if len(fitted) > 1 else (times[0] / fitted[0], 0.0)
             told = f"{rate * CORES * 1e9:.0f} ns a row and core, predicted {fixed + rate * largest:.2f} s"
             yield Row("engines", f"{engine}, {largest:,} rows, {stage}", "", "s", *time, note=told)
-        times = measured(engine, largest, rounds, grouped=True)
-        name = f"{engine}, {largest:,} sorted rows, grouped=True"
-        for base in ("dropped", "evaluate"):
-            yield beside("engines", name, base, "s", times["grouped"], times[base], clock="wall")

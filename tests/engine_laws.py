@@ -1,6 +1,6 @@
 """What holds in every engine. The tests of an engine inherit `Laws`, and their fixture `engine` is its row of the table."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +28,6 @@ class Engine:
     read: Callable[[pa.Table], Any]
     # tables, each of them a partition
     of_partitions: Callable[[list[pa.Table]], Any]
-    # rows that stand together, in partitions cut anywhere; one frame for each way
-    cuts: Callable[[pa.Table], Iterable[Any]]
     # results as dicts, and in Arrow
     collect: Callable[[Any], list[dict[str, Any]]]
     arrow: Callable[[Any], pa.Table]
@@ -119,18 +117,12 @@ def odd_values():
 class Laws:
     # ---- values ----
 
-    # both ways number ids alike: each type goes one of them, and those that most people have both
-    @pytest.mark.parametrize(("kind", "grouped"), [
-        (kind, way) for number, kind in enumerate(engines.IDS) for way in (False, True)
-        if number % 2 == way or kind in ("int64", "text", "date", "timestamp us")
-    ])  # fmt: skip
-    def test_ids_of_every_type(self, engine, kind, grouped):
+    @pytest.mark.parametrize("kind", engines.IDS)
+    def test_ids_of_every_type(self, engine, kind):
         if kind in engine.lacks | engine.alike:
             pytest.skip(f"the engine reads no {kind}")
-        table = engines.documents_of(kind, grouped=grouped)
-        results = engine.adapter.evaluate(
-            engine.read(table), "nDCG", query="qid", keep="also", grouped=grouped
-        )
+        table = engines.documents_of(kind, grouped=False)
+        results = engine.adapter.evaluate(engine.read(table), "nDCG", query="qid", keep="also")
         engines.check_ids(engine.arrow(results), table)
 
     @pytest.mark.parametrize("text", [False, True])
@@ -210,38 +202,14 @@ class Laws:
         scores = engine.adapter.evaluate(nothing, "AP", keep="country")
         assert engine.collect(scores) == []
 
-    # ---- queries that stand together ----
-
-    @pytest.mark.parametrize("text", [False, True])
-    def test_queries_that_stand_together_are_scored_where_they_are(self, engine, text):
-        table = in_order_of_queries(engines.documents(60, text=text))
-        local = engines.here(table)
-        for df in engine.cuts(table):
-            engine.check(df, local, engines.MEASURES, grouped=True, **engines.COLUMNS)
-
-    def test_queries_that_do_not_stand_together_are_refused(self, engine):
-        table, name = engines.apart(engines.documents(60))
-        wanted = rf"^query {name} stands in several places of the data. grouped=True takes"
-        df = next(iter(engine.cuts(table)))
-        for run in (engine.evaluate, engine.summary):
-            with pytest.raises(InputError, match=wanted):
-                run(df, "nDCG", query="qid", grouped=True)
-
-    @pytest.mark.parametrize("name", engines.PARTITIONS)
-    def test_queries_that_stand_together_in_any_partitions(self, engine, name):
+    @pytest.mark.parametrize("name", ["empty ones", "one query", "nothing"])
+    def test_any_partitions(self, engine, name):
         if name in engine.lacks:
             pytest.skip("the engine cannot tell lists without a row from texts")
         tables = engines.PARTITIONS[name]
         local = engines.here(pa.concat_tables(tables), engines.CLICKED, **engines.OF_PARTITIONS)
         df, only = engine.of_partitions(tables), "summary" if engine.is_slow else None
-        engine.check(df, local, engines.CLICKED, only=only, grouped=True, **engines.OF_PARTITIONS)
-
-    @pytest.mark.parametrize("name", engines.BAD_PARTITIONS)
-    def test_queries_that_do_not_stand_together_in_some_partitions(self, engine, name):
-        tables, message = engines.BAD_PARTITIONS[name]
-        df = engine.of_partitions([table.select(["qid", "label", "score"]) for table in tables])
-        with pytest.raises(InputError, match=message):
-            engine.summary(df, "nDCG", nan="last", grouped=True)
+        engine.check(df, local, engines.CLICKED, only=only, **engines.OF_PARTITIONS)
 
     # ---- errors ----
 
@@ -311,47 +279,6 @@ class Laws:
             expected = local.sort_by([(name, "ascending") for name in by]).select(found.column_names)
             assert len(found) > 100
             assert repr(exact(found)) == repr(exact(expected))
-        lazy = engine.collect(engine.adapter.slices(results, engines.MEASURES, **options))
-        lazy.sort(key=lambda row: (row["group"], row["country"] is None, row["country"] or ""))
-        chosen = [engines.bits_of({name: row[name] for name in found.column_names}) for row in lazy]
-        assert repr(chosen) == repr(exact(found))
-
-    @pytest.mark.parametrize("weight", [None, "traffic"])
-    def test_columns_of_scores_are_compared(self, engine, weight):
-        table = engines.documents(150)
-        other = np.random.default_rng(1).integers(0, 9, len(table)) / 3
-        table = table.append_column("other", pa.array(other)).append_column("third", table["score"])
-        # what one column of scores puts first was judged
-        high = pc.greater(table["score"], pa.scalar(1.0, table["score"].type))
-        table = replace(table, "judged", high)
-        columns = without_keep(engines.COLUMNS) | {"is_judged": weight and "judged", "weight": weight}
-        del columns["score"]
-        measures, names = (
-            ["nDCG@10", "AP", "RR(empty='skip')", "nDCG(empty='nan')"],
-            ["score", "other", "third"],
-        )
-        local = {
-            name: fn.evaluate(fn.Rankings.from_arrow(table, score=name, **columns), measures)
-            for name in names
-        }
-        df = engine.frame(table)
-        ways = [{}, {"baseline": "other", "interval": "logit", "correction": "holm", "tolerance": 0.01}]
-        for options in ways[weight is None :][:1] if engine.is_slow else ways:
-            found = engine.adapter.compare(df, names, measures, **options, **columns)
-            expected = fn.compare(local, **options)
-            assert repr(found.rows) == repr(expected.rows)
-            assert repr((found.means, found.cautions)) == repr((expected.means, expected.cautions))
-            assert any("were judged" in each for each in found.cautions) == (weight is not None)
-            assert str(found) == str(expected)
-            gates = [each.no_worse_than("other", 0.01) for each in (found, expected)]
-            assert gates[0] == gates[1]
-            assert repr(found.verdicts("other", sequential=True)) == repr(
-                expected.verdicts("other", sequential=True)
-            )
-        with pytest.raises(InputError, match="the values of queries are with the engine"):
-            found.movers("AP", found.rows[0]["system"])
-        with pytest.raises(InputError, match="scores is 'score'; wanted two or more columns"):
-            engine.adapter.compare(df, "score", "AP")
 
     def test_anchors(self, engine):
         table = engines.documents(120)
@@ -399,6 +326,8 @@ class Laws:
             wanted(df, "AP(ties='input')")
         with pytest.raises(InputTypeError, match=r"df is a pyarrow Table; wanted a Data(Frame|set) of "):
             wanted(engines.documents(5), "AP")
+        with pytest.raises(InputTypeError, match="evaluate has no argument grouped=; it takes"):
+            wanted(df, "AP", grouped=True)
         with pytest.raises(ColumnError, match='there is no column "AP" for measures'):
             engine.adapter.means(df, "AP")
         scores = wanted(df, "AP", keep="country")
@@ -452,7 +381,7 @@ class Laws:
             engine.adapter.summary_files(*engine.session, tmp_path, "AP")
         with pytest.raises(ColumnError, match='there is no column "points" for score'):
             engine.adapter.evaluate_files(*engine.session, tmp_path, "AP", score="points")
-        with pytest.raises(ColumnError, match='^order="position" is for tables of engines; files have the'):
+        with pytest.raises(InputTypeError, match="evaluate_files has no argument order=; it takes"):
             engine.adapter.evaluate_files(*engine.session, tmp_path, "AP", order="position")
         with pytest.raises(SourceError, match="nowhere does not exist"):
             engine.adapter.summary_files(*engine.session, tmp_path / "nowhere", "AP")

@@ -6,7 +6,6 @@ parts         how a worker scores its part of the data
 parcels       rows and sums that workers hand to one another
 shares        files that workers read themselves
 totals        sums of parts, and what they add up to
-comparing     columns of scores compared, from sums of parts
 spark         Spark DataFrames
 spark_files   the files that a Spark DataFrame is read from
 dask          Dask DataFrames

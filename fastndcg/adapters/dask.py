@@ -27,8 +27,7 @@ nDCG@10  0.815465  0.260972  0.630930  1.000000        2      0
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -128,10 +127,6 @@ class Dask(Engine["DataFrame"]):
         by_block = [_delay(_by_block, nout=blocks)(part, blocks) for part in parts]
         return [_delay(list)([part[block] for part in by_block]) for block in range(blocks)]
 
-    @contextmanager
-    def _kept(self, parts: list[Any]) -> Iterator[list[Any]]:
-        yield list(dask.persist(*parts))
-
     def _frame(self, parts: list[Any], schema: pa.Schema, like: DataFrame | None = None) -> DataFrame:
         # ids that are whole numbers are integers
         whole = {field.name for field in schema if pa.types.is_integer(field.type)}
@@ -146,9 +141,8 @@ class Dask(Engine["DataFrame"]):
 
 
 _dask = Dask()
-evaluate, summary, means, slices = _dask.evaluate, _dask.summary, _dask.means, _dask.slices
+evaluate, summary, means, anchors = _dask.evaluate, _dask.summary, _dask.means, _dask.anchors
 evaluate_files, summary_files = _dask.evaluate_files, _dask.summary_files
-compare, anchors = _dask.compare, _dask.anchors
 
 
 def _delay(function: Any, **options: Any) -> Any:

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
-from fastndcg.adapters import comparing, totals
-from fastndcg.adapters.parts import Keywords, Options
+from fastndcg.adapters import parcels, totals
+from fastndcg.adapters.parts import FileKeywords, Keywords, Options
 from fastndcg.adapters.protocol import Flow, Frame
 from fastndcg.errors import InputError
-from fastndcg.measures import as_measures
 from fastndcg.sources.columns import Function, with_roles
 from fastndcg.statistics.intervals import check_confidence
 
 if TYPE_CHECKING:
-    from fastndcg.decide.comparison import Comparison
     from fastndcg.measures import Measures
     from fastndcg.scores.summary import Summary
     from fastndcg.typing import Path
 
 
-def _with_options(function: Function) -> Function:
-    return with_roles(function, Options)
+_OF_FILES, _OF_TABLES = ("grouped",), ("order",)  # options that functions of the other lack
+
+
+def _of_tables(function: Function) -> Function:
+    return with_roles(function, Options, without=_OF_FILES)
+
+
+def _of_files(function: Function) -> Function:
+    return with_roles(function, Options, without=_OF_TABLES)
 
 
 class Engine(Flow[Frame]):
     """What users call: tables of an engine in, its tables or numbers out."""
 
-    @_with_options
+    @_of_tables
     def evaluate(self, df: Frame, measures: Measures, **options: Unpack[Keywords]) -> Frame:
         """Compute the value of each measure for each query, as a lazy table with a row for each query.
 
@@ -54,10 +58,6 @@ class Engine(Flow[Frame]):
             Number of partitions that queries are distributed to. Default: `spark.sql.shuffle.partitions` on
             Spark, the number of partitions of the data on Dask, and `default_hash_shuffle_parallelism` of the
             `DataContext` on Ray.
-        grouped : bool
-            True if the rows of a query are contiguous, as in files sorted by query. Where parts keep their
-            order (files, Dask and Ray), only rows of queries at the edges of parts are moved. All query ids
-            are compared, and an error names a query whose rows are not contiguous.
         files : bool, optional
             If a table is nothing but columns of Parquet files on a file system that this process and all
             workers see, of all rows of some partitions, workers read the files themselves, as
@@ -80,12 +80,12 @@ class Engine(Flow[Frame]):
             When the result is computed: NaN scores and all else that `fastndcg.evaluate` refuses.
         """
         engine = self._of_table(df)
-        plan = engine._plan(df, measures, Options.of(options, "evaluate"))
+        plan = engine._plan(df, measures, Options.of(options, "evaluate", without=_OF_FILES))
         return engine._results(plan, df)
 
-    @_with_options
+    @_of_files
     def evaluate_files(
-        self, paths: Path | Iterable[Path], measures: Measures, **options: Unpack[Keywords]
+        self, paths: Path | Iterable[Path], measures: Measures, **options: Unpack[FileKeywords]
     ) -> Frame:
         """As `evaluate`, of files that workers read themselves: the engine passes no rows of sorted files,
         and packed rows of others once.
@@ -100,16 +100,19 @@ class Engine(Flow[Frame]):
         measures, options
             As in `evaluate`, without `order`: ties in input order take the order of rows in the files.
         grouped : bool
-            True if the rows of a query are contiguous, though footers do not say it, as in sorted CSV.
+            True if the rows of a query are contiguous, though footers do not say it, as in sorted CSV. Only
+            queries at the edges of shares are moved then. All query ids are compared, and an error names a
+            query whose rows are not contiguous.
 
         Raises as `fastndcg.read_parquet` and `evaluate` do, at once; and `InputError` or `SourceError` when
         the result is computed: for all that `fastndcg.evaluate` refuses, and a file that changed meanwhile.
         """
         with self.plain_errors():
-            plan = self._plan_of_files(paths, measures, Options.of(options, "evaluate_files"))
+            asked = Options.of(options, "evaluate_files", without=_OF_TABLES)
+            plan = self._plan_of_files(paths, measures, asked)
         return self._results(plan)
 
-    @_with_options
+    @_of_files
     def summary_files(
         self,
         paths: Path | Iterable[Path],
@@ -117,17 +120,17 @@ class Engine(Flow[Frame]):
         *,
         quartiles: bool = False,
         confidence: float | None = None,
-        **options: Unpack[Keywords],
+        **options: Unpack[FileKeywords],
     ) -> Summary:
         """As `summary`, of files as in `evaluate_files`, with the errors of both."""
         if confidence is not None:
             check_confidence(confidence)
-        asked = Options.of({**options, "keep": ()}, "summary_files")
+        asked = Options.of({**options, "keep": ()}, "summary_files", without=_OF_TABLES)
         with self.plain_errors():
             plan = self._plan_of_files(paths, measures, asked, sums=True, values=quartiles)
             return self._summary(plan, None, confidence)
 
-    @_with_options
+    @_of_tables
     def summary(
         self,
         df: Frame,
@@ -156,7 +159,8 @@ class Engine(Flow[Frame]):
         """
         if confidence is not None:
             check_confidence(confidence)
-        asked, engine = Options.of({**options, "keep": ()}, "summary"), self._of_table(df)
+        asked = Options.of({**options, "keep": ()}, "summary", without=_OF_FILES)
+        engine = self._of_table(df)
         with self.plain_errors():
             plan = engine._plan(df, measures, asked, sums=True, values=quartiles)
             return engine._summary(plan, df, confidence)
@@ -197,78 +201,23 @@ class Engine(Flow[Frame]):
 
         Raises `ColumnError` for a missing column, and as `evaluate` if its values are computed only now.
         """
+        self._check("scores", scores)
+        engine = self._of_table(scores)
         with self.plain_errors():
-            options = {"by": by, "weight": weight, "confidence": confidence}
-            engine, asked, merge, schema, packed = self._groups(scores, measures, **options)
-            found = [*chain.from_iterable(engine._of_each(packed, lambda part: [*merge(part)]))]
-        table = pa.concat_tables(found or [schema.empty_table()], promote_options="permissive")
-        if asked.by:
-            return table.sort_by([(name, "ascending") for name in asked.by])
-        return table if len(table) else totals.means_of(asked, [], [])
+            schema = engine._schema(scores)
+            asked = totals.check_means(schema.names, measures, by=by, weight=weight, confidence=confidence)
+            kinds = [schema.field(name).type for name in asked.by]
+            blocks = engine._blocks(scores) if asked.by else 1
+            pack = partial(parcels.groups_of_tables, asked, blocks)
+            packed = engine._of_rows(scores, asked.names, pack, parcels.SCHEMA)
+            merge = partial(parcels.merged, asked, kinds)
+            found = engine._collected(engine._then(engine._exchanged(packed, blocks), merge, totals.FOUND))
+        nothing = totals.means_of(asked, kinds, [])
+        if not asked.by:
+            return found[0] if found else nothing
+        return pa.concat_tables([nothing, *found]).sort_by([(name, "ascending") for name in asked.by])
 
-    def slices(self, scores: Frame, measures: Measures, *, by: str | Sequence[str], **options: Any) -> Frame:
-        """As `means`, as a lazy table of the engine to write or join: a row for each group, in any order."""
-        engine, _, merge, schema, packed = self._groups(scores, measures, by=by, **options)
-        return engine._frame(engine._then(packed, merge, schema), schema)
-
-    @_with_options
-    def compare(
-        self,
-        df: Frame,
-        scores: Sequence[str],
-        measures: Measures,
-        *,
-        baseline: str | None = None,
-        correction: str | None = None,
-        confidence: float = 0.95,
-        interval: str = "t",
-        tolerance: float = 0.0,
-        **options: Unpack[Keywords],
-    ) -> Comparison:
-        """Compare columns of scores query by query, as `fastndcg.compare` compares systems.
-
-        It computes immediately. Rows are read, shuffled and scored once, by all columns. Workers keep the
-        values of queries, and send exact sums: the numbers are those of `fastndcg.compare`, bit for bit.
-
-        Parameters
-        ----------
-        df, measures, options
-            As in `evaluate`; `score` and `keep` have no effect.
-        scores : sequence of str
-            Two or more columns of scores, each of which is a system. Where one did not return a document its
-            score may be null with `nan="last"`.
-        baseline, correction, confidence, tolerance
-            As in `fastndcg.compare`. The test is Student's paired t-test.
-        interval : "t" or "logit"
-
-        Returns
-        -------
-        Comparison
-            With gates, as `no_worse_than`. What needs values of queries, as `movers`, raises `InputError`.
-
-        Raises as `evaluate` and `fastndcg.compare` do, at once.
-        """
-        known, engine = as_measures(measures), self._of_table(df)
-        what, how = comparing.check_compared(
-            known, scores, baseline, correction, confidence, interval, tolerance
-        )
-        asked = Options.of({**options, "keep": (), "score": what.systems[0]}, "compare")
-        with self.plain_errors():
-            plan = engine._plan(df, measures, asked, systems=what.systems)
-            weighted = plan.job.task.columns.weight is not None
-            shares = comparing.shares_of(known, plan.job.task)
-            looked_at = what._replace(measures=tuple(dict.fromkeys([*known, *shares])))
-            if len(looked_at.measures) > len(known):
-                plan = engine._plan(df, looked_at.measures, asked, systems=what.systems)
-            with engine._kept(engine._run(plan, df)) as values:
-                first = comparing.added(engine._of_each(values, partial(comparing.first_sums, looked_at)))
-                centres = comparing.centres_of(first, len(known), weighted=weighted)
-                squares = partial(comparing.second_sums, looked_at, centres)
-                second = comparing.added(engine._of_each(values, squares))
-        sums = comparing.OfSums(what, how, first, centres, second, weighted=weighted)
-        return sums.comparison(looked_at, shares)
-
-    @_with_options
+    @_of_tables
     def anchors(self, df: Frame, measures: Measures, **options: Unpack[Keywords]) -> Summary:
         """Means of the worst, a random, the actual and the best order of documents: `Anchors.summary` of
         `fastndcg.anchors`, bit for bit.
@@ -276,7 +225,8 @@ class Engine(Flow[Frame]):
         It computes immediately, from exact sums, as `summary` does. `keep` has no effect, and `convention` is
         refused. Other errors are those of `evaluate` and `fastndcg.anchors`.
         """
-        asked, engine = Options.of({**options, "keep": ()}, "anchors"), self._of_table(df)
+        asked = Options.of({**options, "keep": ()}, "anchors", without=_OF_FILES)
+        engine = self._of_table(df)
         if asked.convention is not None:
             raise InputError(f"convention={asked.convention!r} has no anchors; leave it out")
         with self.plain_errors():

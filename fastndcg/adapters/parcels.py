@@ -181,12 +181,12 @@ def groups_of_tables(asked: totals.Means, blocks: int, tables: Iterable[pa.Table
 
 
 def merged(
-    asked: totals.Means, kinds: Sequence[pa.DataType], schema: pa.Schema, tables: Iterable[pa.Table]
+    asked: totals.Means, kinds: Sequence[pa.DataType], tables: Iterable[pa.Table]
 ) -> Iterator[pa.Table]:
-    """Yield a row for each group of blocks, from all their parcels."""
+    """Yield the means of the groups of each block, from all its parcels."""
     for opened in opened_blocks(tables):
         groups = [] if opened[_SUMS] is None else totals.unpickle(opened[_SUMS].to_pylist())[0]
-        yield totals.means_of(asked, kinds, groups).cast(schema)
+        yield totals.pickle_row(totals.means_of(asked, kinds, groups))
 
 
 def opened_blocks(tables: Iterable[pa.Table]) -> Iterator[list[Any]]:
@@ -210,10 +210,10 @@ def _made(
     # a block has about as many rows as any other
     whole = dispatch.part_of(job.rows or job.blocks * len(table), len(table))
     with whole, nullcontext() if job.results else totals.telling_the_driver():
-        found = parts.score(job.task, table, grouped)
+        scores = parts.score(job.task, table, grouped)
     if job.results is None:
-        return totals.Sums.of(found[0], values=job.values), found[0].queries
-    return parts.results(job.task, found, job.results), found[0].queries
+        return totals.Sums.of(scores, values=job.values), scores.queries
+    return parts.results(scores, job.results), scores.queries
 
 
 def check_ids(task: Task, scored: pa.ChunkedArray, cut: pa.ChunkedArray) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -43,18 +43,27 @@ _NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
 
 
 class Keywords(RoleKeywords, total=False):
-    """Keywords that all engines take, for the signatures of their functions."""
+    """Keywords of the functions that take an engine's table, for their signatures."""
 
     order: str | None
     convention: str | Convention | None
     partitions: int | None
-    grouped: bool
     files: bool | None
+
+
+class FileKeywords(RoleKeywords, total=False):
+    """Keywords of the functions that read files in workers."""
+
+    convention: str | Convention | None
+    partitions: int | None
+    grouped: bool
 
 
 @dataclass(frozen=True)
 class Options(Roles):
-    """Options that all engines take in addition to data and measures. `Keywords` has the same fields."""
+    """Options that all engines take in addition to data and measures: those of `Keywords` and
+    `FileKeywords`.
+    """
 
     order: str | None = None
     convention: str | Convention | None = None
@@ -73,7 +82,6 @@ class Task(NamedTuple):
     order: str | None
     convention: Convention | None
     lists: bool  # a row holds lists, and is a whole query
-    systems: tuple[str, ...] = ()  # columns of scores to compare
     anchors: bool = False  # whether measures are computed for several orders of documents
 
     @property
@@ -84,7 +92,7 @@ class Task(NamedTuple):
     def names(self) -> list[str]:
         """Columns to read."""
         order = [] if self.order is None else [self.order]
-        return list(dict.fromkeys([*self.columns.names, *self.systems, *order]))
+        return list(dict.fromkeys([*self.columns.names, *order]))
 
     @property
     def results(self) -> list[str]:
@@ -99,7 +107,6 @@ def make_task(
     options: Options,
     of_files: Columns | None = None,
     *,
-    systems: tuple[str, ...] = (),
     anchors: bool = False,
 ) -> Task:
     """Make the task, and check it against the columns; those `of_files` are known, and rows have an order."""
@@ -114,11 +121,9 @@ def make_task(
     rule = None if options.convention is None else as_convention(options.convention)
     lists = is_list(schema.field(columns.relevance).type)
     labels = tuple(measure.label for measure in known)
-    task = Task(known, labels, columns, options.order, rule, lists, systems, anchors)
+    task = Task(known, labels, columns, options.order, rule, lists, anchors)
     if options.order is not None:
         check_column(schema.names, "order", options.order)
-    for name in systems:
-        check_column(schema.names, "scores", name)
     if lists and task.order is not None:
         raise ColumnError(f'order="{task.order}" is for a row for each document; lists have their order')
     for measure in known if rule is None else resolve_all(known, rule):
@@ -146,45 +151,29 @@ def make_task(
 # ---- in a worker ----
 
 
-def score(task: Task, table: pa.Table, grouped: Grouped | None = None) -> list[Scores]:
-    """Score a part that consists of whole queries, by each column of scores."""
+def score(task: Task, table: pa.Table, grouped: Grouped | None = None) -> Scores:
+    """Score a part that consists of whole queries."""
     with without_rows(" This is the count of one part of the data."):
         if task.order is not None:
             table, grouped = table.take(_sorted_rows(task, table)), None
         if grouped is None and not task.lists:
             grouped = grouped_rows(table, task.columns)
-        found = []
-        for name in task.systems or (task.columns.score,):
-            rankings = rankings_from_table(table, replace(task.columns, score=name), grouped=grouped)
-            compute = scores_of_orders if task.anchors else scoring_by(task.convention)
-            found.append(compute(task.measures, rankings, 1))
-        return found
+        rankings = rankings_from_table(table, task.columns, grouped=grouped)
+        compute = scores_of_orders if task.anchors else scoring_by(task.convention)
+        return compute(task.measures, rankings, 1)
 
 
-def results(task: Task, found: list[Scores], schema: pa.Schema) -> pa.Table:
-    """A row for each query: id, kept columns, weight, and values; or what systems are compared by."""
-    table = _table_of(task, found)
+def results(scores: Scores, schema: pa.Schema) -> pa.Table:
+    """A row for each query: id, kept columns, weight, and values."""
+    table = scores._frame()
     columns = [decode(column).cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
     return pa.table(columns, schema=schema)
 
 
 def schema_of_results(task: Task, schema: pa.Schema) -> pa.Schema:
     """The types of results, from those of the data."""
-    found = score(task, plain_table(schema.empty_table().select(task.names)))
-    return plain_table(_table_of(task, found)).schema
-
-
-def _table_of(task: Task, found: list[Scores]) -> pa.Table:
-    """A row for each query; of systems values by each and measure, whether they count, and the weight."""
-    if not task.systems:
-        return found[0]._frame().rename_columns(task.results)
-    columns: list[Any] = [values for scores in found for values in scores.values]
-    counts = (scores._counts(row) for scores in found for row in range(len(scores.measures)))
-    all_queries = np.ones(found[0].n_queries, np.bool_)
-    columns += [all_queries if each is None else each for each in counts]
-    if found[0]._weight is not None:
-        columns.append(found[0]._weight)
-    return pa.table([pa.array(column) for column in columns], names=list(map(str, range(len(columns)))))
+    scores = score(task, plain_table(schema.empty_table().select(task.names)))
+    return plain_table(scores._frame().rename_columns(task.results)).schema
 
 
 def larger(tables: Iterable[pa.Table], at_once: int = _ROWS) -> Iterator[pa.Table]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
@@ -67,10 +67,6 @@ class Flow(ABC, Generic[Frame]):
         """The types of columns in tables of the engine."""
         return schema
 
-    def _keeps_order(self, df: Frame) -> bool:  # noqa: ARG002
-        """Whether parts hold rows in the order of the data."""
-        return True
-
     @abstractmethod
     def _schema(self, df: Frame) -> pa.Schema:
         """The types of the columns as workers see them."""
@@ -102,10 +98,6 @@ class Flow(ABC, Generic[Frame]):
     @abstractmethod
     def _exchanged(self, parts: Parts, blocks: int) -> Parts:
         """Parts of parcels that have all those of a block."""
-
-    @abstractmethod
-    def _kept(self, parts: Parts) -> AbstractContextManager[Parts]:
-        """The same, which are computed once within a context."""
 
     def _frame(self, parts: Parts, schema: pa.Schema, like: Frame | None = None) -> Frame:  # noqa: ARG002
         """A lazy table; its columns have the types of those of the same name in `like`, if there are."""
@@ -150,10 +142,7 @@ class Flow(ABC, Generic[Frame]):
                     f"workers cannot read the files of this {self.table} themselves: {plan}. "
                     "Leave files=True out, or give paths to evaluate_files"
                 )
-        grouped = asked.grouped and self._keeps_order(df) and not task.lists
-        scattered = not (grouped or task.lists)
-        blocks = asked.partitions or self._blocks(df)
-        job = job._replace(blocks=blocks, scattered=scattered, compares=grouped)
+        job = job._replace(blocks=asked.partitions or self._blocks(df), scattered=not task.lists)
         return Plan(job, partial(parcels.of_tables, job), is_local=task.lists)
 
     def _plan_of_own_files(self, df: Frame, job: parcels.Job, asked: Options) -> Plan | str:
@@ -220,25 +209,6 @@ class Flow(ABC, Generic[Frame]):
         found = self._collected(self._run(plan, df))
         return totals.summary_of(plan.job.task, found, values=plan.job.values, confidence=confidence)
 
-    def _groups(
-        self, scores: Frame, measures: Measures, **options: Any
-    ) -> tuple[Self, totals.Means, Make, pa.Schema, Parts]:
-        """Parcels of the groups of results by block, what merges them, and the types of that."""
-        self._check("scores", scores)
-        engine, schema = self._of_table(scores), self._schema(scores)
-        asked = totals.check_means(schema.names, measures, **options)
-        kinds = [schema.field(name).type for name in asked.by]
-        types = self._types(totals.means_of(asked, kinds, []).schema)
-        blocks = engine._blocks(scores) if asked.by else 1
-        pack = partial(parcels.groups_of_tables, asked, blocks)
-        packed = engine._of_rows(scores, asked.names, pack, parcels.SCHEMA)
-        merge = partial(parcels.merged, asked, kinds, types)
-        return engine, asked, merge, types, engine._exchanged(packed, blocks)
-
-    def _of_each(self, parts: Parts, function: Callable[[Tables], Any]) -> list[Any]:
-        """What a function returns for each part."""
-        return self._collected(self._then(parts, partial(_pickled, function), totals.FOUND))
-
     def _collected(self, parts: Parts) -> list[Any]:
         return totals.unpickle_rows(self._rows(parts))
 
@@ -271,11 +241,6 @@ class Flow(ABC, Generic[Frame]):
 
 def _alone(job: parcels.Job, read: Make, part: Any) -> Tables:
     return parcels.joined(job, read(part))
-
-
-def _pickled(function: Callable[[Any], Any], part: Any) -> Iterator[pa.Table]:
-    with totals.telling_the_driver():
-        yield totals.pickle_row(function(part))
 
 
 def _of_worker(report: str) -> errors.FastndcgError | None:

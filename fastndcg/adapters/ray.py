@@ -19,8 +19,7 @@ columns yet, the first row is computed. A result without rows has no columns.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +56,6 @@ class Ray(Engine["Dataset"]):
         if first is not None and isinstance(first.base_schema, pa.Schema):
             return first.base_schema
         return pa.schema([(name, pa.null()) for name in known.names])
-
-    def _keeps_order(self, df: Dataset) -> bool:
-        # of files, a block has rows of several at once, in no order
-        return not _reads(df._logical_plan.dag)
 
     def _workers(self) -> int:
         ray.init(ignore_reinit_error=True)
@@ -108,23 +103,14 @@ class Ray(Engine["Dataset"]):
     def _exchanged(self, parts: Dataset, blocks: int) -> Dataset:
         return parts.repartition(blocks, keys=["block"])
 
-    @contextmanager
-    def _kept(self, parts: Dataset) -> Iterator[Dataset]:
-        yield parts.materialize()
-
     def _rows(self, parts: Dataset) -> Iterable[Any]:
         return parts.take_all()
 
 
 _ray = Ray()
-evaluate, summary, means, slices = _ray.evaluate, _ray.summary, _ray.means, _ray.slices
+evaluate, summary, means, anchors = _ray.evaluate, _ray.summary, _ray.means, _ray.anchors
 evaluate_files, summary_files = _ray.evaluate_files, _ray.summary_files
-compare, anchors = _ray.compare, _ray.anchors
 plain_errors = _ray.plain_errors
-
-
-def _reads(operator: Any) -> bool:
-    return type(operator).__name__.startswith("Read") or any(map(_reads, operator.input_dependencies))
 
 
 def _paths_of(read: Any) -> list[str] | None:

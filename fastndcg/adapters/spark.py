@@ -20,7 +20,6 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -70,10 +69,6 @@ class Spark(Engine["DataFrame"]):
 
     def _types(self, schema: pa.Schema) -> pa.Schema:
         return pa.schema([_arrow_field(field) for field in schema_of(schema).fields])
-
-    def _keeps_order(self, df: DataFrame) -> bool:  # noqa: ARG002
-        # batches cut queries anywhere, and to shuffle packed rows costs little beside reading them
-        return False
 
     def _workers(self) -> int:
         try:
@@ -144,20 +139,12 @@ class Spark(Engine["DataFrame"]):
         number = [] if blocks == self._blocks() else [blocks]  # Spark may join small ones of its own number
         return parts.repartition(*number, "block")
 
-    @contextmanager
-    def _kept(self, parts: DataFrame) -> Iterator[DataFrame]:
-        try:
-            yield parts.persist()
-        finally:
-            parts.unpersist()
-
     def _rows(self, parts: DataFrame) -> Iterable[Any]:
         return parts.collect()
 
 
 _spark = Spark()
-evaluate, summary, means, slices = _spark.evaluate, _spark.summary, _spark.means, _spark.slices
-compare, anchors = _spark.compare, _spark.anchors
+evaluate, summary, means, anchors = _spark.evaluate, _spark.summary, _spark.means, _spark.anchors
 plain_errors = _spark.plain_errors
 
 

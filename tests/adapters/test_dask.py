@@ -3,6 +3,7 @@
 import os
 
 import engines
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,9 +97,6 @@ def engine(tmp_path):
             pq.write_table(table.slice(start, 8), tmp_path / f"{part}.parquet")
         return dd.read_parquet(tmp_path)
 
-    def cuts(table):
-        return [frame(table, partitions) for partitions in (7, 2, 40)]
-
     def collect(results):
         return rows_of_frame(results.compute())
 
@@ -106,9 +104,7 @@ def engine(tmp_path):
         return pa.Table.from_pandas(results.compute(), preserve_index=False)
 
     # lists without a row cannot be told from texts
-    return Engine(
-        fnd, frame, read, of_partitions, cuts, collect, arrow, frozenset({"nothing"}), is_of_pandas=True
-    )
+    return Engine(fnd, frame, read, of_partitions, collect, arrow, frozenset({"nothing"}), is_of_pandas=True)
 
 
 class TestDask(Laws):
@@ -212,6 +208,16 @@ def test_a_worker_that_is_killed_and_a_task_that_is_retried(cluster, tmp_path, k
 
 def test_the_page(tmp_path, capsys):
     run_page("Dask", engines.documents(100), tmp_path, capsys)
+
+
+def test_columns_of_the_page(tmp_path, capsys):
+    table = engines.documents(100).drop_columns(["country"]).rename_columns({"score": "bm25"})
+    table = table.append_column("rerank", pa.array(np.random.default_rng(4).random(table.num_rows)))
+    pq.write_table(table, tmp_path / "predictions.parquet")
+    example = engines.page_example("Comparing columns of scores")
+    exec(example.replace('"predictions.parquet"', repr(str(tmp_path / "predictions.parquet"))), {})  # noqa: S102 - the page's own lines
+    systems = {name: fn.Rankings.from_arrow(table, query="qid", score=name) for name in ("bm25", "rerank")}
+    assert str(fn.compare(systems, ["nDCG@10", "RR"])) in capsys.readouterr().out
 
 
 def test_the_script(tmp_path):

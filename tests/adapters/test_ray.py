@@ -1,6 +1,5 @@
 """Ray Data for real, in worker processes: values bit for bit those of this process, skew, readable errors, workers that die."""
 
-import itertools
 import logging
 import os
 import tempfile
@@ -68,7 +67,7 @@ def engine():
         return pa.concat_tables([part for part in ray.get(results.to_arrow_refs()) if len(part)])
 
     return Engine(
-        fnr, dataset, dataset, data.from_arrow, lambda table: [dataset(table, 5)],
+        fnr, dataset, dataset, data.from_arrow,
         data.Dataset.take_all, arrow, frozenset({"text view", "nothing"}), is_slow=True,
     )  # fmt: skip
 
@@ -148,8 +147,8 @@ def test_files_that_cut_queries_and_stand_in_one_block(tmp_path):
     engines.write_files(tmp_path, table, group=1000)
     local = fn.evaluate(fn.read_parquet(tmp_path), "nDCG@10")
     rows = data.read_parquet(str(tmp_path))
-    for df, grouped in itertools.product((rows, rows.filter(expr=col("label") >= 0)), (False, True)):
-        found = fnr.evaluate(df, "nDCG@10", grouped=grouped, partitions=3)
+    for df in (rows, rows.filter(expr=col("label") >= 0)):
+        found = fnr.evaluate(df, "nDCG@10", partitions=3)
         assert rows_of(found) == engines.rows_of(local.to_arrow())
 
 

@@ -96,13 +96,6 @@ def engine(spark, tmp_path):
         assert df.rdd.getNumPartitions() == len(tables)
         return df
 
-    def cuts(table):
-        """Files that Spark reads a row group at a time, several of them in a partition; and rows that are no longer of files."""
-        df = read(thirds(table), (9000, 1), row_group_size=100)
-        assert df.rdd.getNumPartitions() > 2
-        yield df
-        yield df.coalesce(1).repartitionByRange(4, "qid").sortWithinPartitions("qid")
-
     def collect(results):
         return [row.asDict() for row in results.collect()]
 
@@ -116,7 +109,7 @@ def engine(spark, tmp_path):
         return read(thirds(table), None).coalesce(100)
 
     yield Engine(
-        fns, frame, frame, of_partitions, cuts, collect, arrow, frozenset({"timestamp ns"}),
+        fns, frame, frame, of_partitions, collect, arrow, frozenset({"timestamp ns"}),
         frozenset(ALIKE), is_slow=True, session=(spark,),
     )  # fmt: skip
     for name in settings:
@@ -170,14 +163,13 @@ class TestSpark(Laws):
 # ---- values ----
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-def test_ids_of_any_type_nulls_and_empty_partitions(frame, grouped):
+def test_ids_of_any_type_nulls_and_empty_partitions(frame):
     table = engines.documents(60).sort_by([("qid", "ascending"), ("position", "ascending")])
     scores = pa.array([None if row % 5 == 0 else row / 7 for row in range(len(table))], pa.float32())
     df = frame(table.set_column(2, "score", scores))
     expected = engines.here(table.set_column(2, "score", scores), ["nDCG@3", "AP"], nan="last").to_arrow()
     empty = df.filter("qid is null").union(df.filter("qid < 100")).union(df.filter("qid >= 100"))
-    options = engines.COLUMNS | {"nan": "last", "grouped": grouped}
+    options = engines.COLUMNS | {"nan": "last"}
     assert rows_of(fns.evaluate(empty, ["nDCG@3", "AP"], **options)) == engines.rows_of(expected)
     values = sorted(row[-2:] for row in engines.rows_of(expected))
     for kind in ("decimal(20,3)", "date", "string"):
@@ -188,7 +180,7 @@ def test_ids_of_any_type_nulls_and_empty_partitions(frame, grouped):
         assert sorted(tuple(engines.bits_of(row.asDict()).values())[-2:] for row in found.collect()) == values
     bad = df.withColumn("qid", F.when(F.col("qid") != 6, F.col("qid")))
     with pytest.raises(InputError, match=r'^column "qid" has [\d,]+ nulls?\. Drop those rows'):
-        fns.summary(bad, "AP", nan="last", grouped=grouped)
+        fns.summary(bad, "AP", nan="last")
 
 
 def test_lists_are_not_shuffled(frame):
@@ -519,27 +511,6 @@ def test_functions_of_the_page(spark, tmp_path):
     windows = spark.read.parquet(str(tmp_path / "scores_of_windows"))
     closed = dict(rows_of(windows.select("qid", "ndcg")))
     assert len(closed) > 30 and closed.items() <= dict(alone).items()
-
-
-def test_columns_of_the_page(spark, tmp_path, capsys):
-    table = engines.documents(100).drop_columns(["country"]).rename_columns({"score": "bm25"})
-    table = table.append_column("rerank", pa.array(np.random.default_rng(4).random(table.num_rows)))
-    pq.write_table(table, tmp_path / "predictions.parquet")
-    example = engines.page_examples("Comparing columns of scores")
-    example = example.replace('"predictions.parquet"', repr(str(tmp_path / "predictions.parquet")))
-    made = {"spark": spark, "fns": fns}
-    exec(example, made)  # noqa: S102 - the page's own lines
-    systems = {
-        name: fn.Rankings.from_arrow(
-            table,
-            query="qid",
-            score=name,
-        )
-        for name in ("bm25", "rerank")
-    }
-    local = fn.compare(systems, ["nDCG@10", "RR"])
-    assert made["compared"].to_arrow().to_pylist() == local.to_arrow().to_pylist()
-    assert str(local.no_worse_than("bm25", margin=0.002)) in capsys.readouterr().out
 
 
 def test_the_script(tmp_path):

@@ -55,8 +55,8 @@ def _batch(table, first, end):
 
 
 def results_of(task, table):
-    found = parts.score(task, table)
-    return parts.results(task, found, parts.schema_of_results(task, table.schema))
+    scores = parts.score(task, table)
+    return parts.results(scores, parts.schema_of_results(task, table.schema))
 
 
 def added_up(task, tables, values=False):
