@@ -175,26 +175,20 @@ def _reading() -> None:
 
 
 def _statistics() -> None:
-    """Sum, draw and flip values of queries; order documents as ranx does."""
+    """Flip, draw and permute values of queries; order documents as ranx does."""
     import numpy as np
 
-    from fastndcg.api.evaluate import evaluate
+    from fastndcg.convention import evaluation
+    from fastndcg.measures.by_tool import as_convention
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.statistics import resampling
 
-    n = 1 << 17  # enough that a sum is worth a kernel
-    weight = np.arange(n) % 5 + 1.0
-    rankings = Rankings.from_groups(
-        np.full(n, 2), np.arange(2 * n) % 3, np.arange(2 * n) % 5 / 7, weight=weight
-    )
-    scores = evaluate(rankings, "nDCG@10")
-    scores.mean()
-    scores.mean(weights=None)
-    scores.signature("nDCG@10")
-    evaluate(rankings[:9], "nDCG@10", convention="ranx")
-    values = scores["nDCG@10"][:500]
-    resampling.sign_flips(values - values.mean(), None, 1000, 0)
+    ranx = as_convention("ranx")
+    evaluation.prepare(Rankings.from_groups([30] * 3, np.arange(90) % 3, np.arange(90) / 7), ranx, ())
+    values = np.arange(100.0) - 30
+    resampling.sign_flips(values, None, 1000, 0)
     resampling.bootstrap_interval(values, None, 0.95, "percentile", 1000, 0)
+    resampling.tukey(np.stack([values, -values]), None, None, 1000, 0)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""The choice of plain or compiled kernels: one rule of sizes, the same bits either way, nothing compiled twice."""
+"""Which kernels run plain, which compiled: one rule of sizes, alike on every machine; each is compiled once and kept."""
 
-import subprocess
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import numba
@@ -8,270 +10,237 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import printed, started
+from commands import printed, program, started
 
 import fastndcg as fn
 from fastndcg import __main__
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import dispatch, kernel_cache
 
+ROWS_BY_CODE = "reading.rows.rows_by_code"
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
-
-# small calls of many kinds, and whether they imported Numba
-SMALL = """
-import hashlib, sys
+has_owners = hasattr(os, "geteuid")
+# a program of calls, each of a dtype and the seconds that it takes in the plain way
+CALLS = """
+import sys
 import numpy as np
-import fastndcg as fn
-found, random = hashlib.sha256(), np.random.default_rng(5)
-assert abs(fn.ndcg([[0, 2, 1, 0]], [[0.5, 0.4, 0.3, 0.1]])[0] - 0.6697) < 1e-4
-for dtype in (np.float32, np.float64, np.int64):
-    for length in (1, 9, 40, 300):
-        grades, scores = random.integers(0, 4, (3, length)), random.integers(0, 60, (3, length)).astype(dtype)
-        rankings = fn.Rankings.from_dense(grades, scores)
-        measures = ["nDCG@10", "nDCG(ties='worst')", "AP", "RR@10", "P@5", "ERR@10", "nDCG(ideal='returned', ties='input')@3"]
-        found.update(fn.evaluate(rankings, measures).values.tobytes())
-ids = random.integers(0, 5, 90)
-shuffled = fn.Rankings.from_query_ids(ids, ids % 3, random.random(90))
-found.update(fn.evaluate(shuffled, "nDCG").values.tobytes())
-print("numba" in sys.modules, found.hexdigest())
+from fastndcg.common import progress
+from fastndcg.kernels.compile import dispatch
+progress.tell = lambda line: print(line.split()[0], flush=True)
+for call in sys.argv[1:]:
+    dtype, seconds = call.split(":")
+    dispatch.SECONDS["rows"] = float(seconds) / 9
+    dispatch.run("reading.rows.rows_by_code", 9, np.arange(9).astype(dtype), 9)
+    print("kernel" if any(kinds[0][0] == dtype for _, kinds in dispatch._loaded) else "plain")
+print("numba" in sys.modules)
+"""
+COMPILED, FOUND = "compiling kernel True", "kernel True"
+# as in an image that is read-only: permissions would not stop root
+READ_ONLY = """
+import builtins, io, os, tempfile
+def refuse(*arguments, **options):
+    raise PermissionError("nothing can be written here")
+builtins.open = io.open = lambda file, mode="r", *more, opened=open, **options: (
+    opened if set(mode) <= set("rbt") else refuse)(file, mode, *more, **options)
+os.mkdir = os.makedirs = os.replace = tempfile.TemporaryFile = refuse
 """
 
 
-def run(code, *arguments, **environment):
-    return printed(code, *arguments, without=("FASTNDCG_KERNELS", "NUMBA_DISABLE_JIT"), **environment).split()
-
-
-@pytest.mark.compiled
-@compiles
-def test_small_calls_import_no_compiler_and_bits_are_the_same(tmp_path):
-    is_imported, digest = run(SMALL, NUMBA_CACHE_DIR=str(tmp_path))
-    assert is_imported == "False" and not list(tmp_path.rglob("*.nbc"))
-    for setting in ("plain", "compiled"):
-        assert run(SMALL, FASTNDCG_KERNELS=setting)[1] == digest
-
-
-@pytest.mark.parametrize(
-    ("job", "earlier", "if_kept", "if_not"),
-    [
-        (0.0, 0.0, "plain", "plain"),
-        (0.14, 0.0, "plain", "plain"),
-        (0.14, 0.85, "plain", "plain"),
-        (0.14, 0.87, "load", "compile"),
-        (0.16, 0.0, "load", "plain"),
-        (0.9, 0.0, "load", "plain"),
-        (0.9, 0.2, "load", "compile"),
-        (1.1, 0.0, "load", "compile"),
-        (np.inf, 0.0, "load", "compile"),
-    ],
-)
-def test_the_rule(job, earlier, if_kept, if_not):
-    assert dispatch.choose(job, earlier + job, lambda: True) == if_kept
-    assert dispatch.choose(job, earlier + job, lambda: False) == if_not
+def run(*calls, code=CALLS, kernels="auto", **environment):
+    without = ("NUMBA_CACHE", "NUMBA_DISABLE", "XDG_")
+    return " ".join(printed(code, *calls, without=without, FASTNDCG_KERNELS=kernels, **environment).split())
 
 
 @pytest.fixture
-def chosen(monkeypatch):
-    """What calls of `driver` choose in a fresh process: nothing is kept, and what loads or compiles is noted."""
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
-    monkeypatch.setenv("FASTNDCG_KERNELS", "auto")
+def choose(monkeypatch):
+    """What a call in a fresh process chooses, by its seconds in the plain way and those of its whole job."""
+    monkeypatch.setattr(dispatch, "mode", lambda: "auto")
     monkeypatch.setattr(dispatch, "_loaded", {})
-    monkeypatch.setattr(kernel_cache, "is_kept", lambda key: False)
-    found = []
+    rate = dispatch.SECONDS["rows"]
 
-    def load(kernel, arguments, *, may_compile):
-        found[-1] = "compiled" if may_compile else "loaded"
-        return dispatch._loaded.setdefault(kernel, len)
+    def choose(call, job, *, kept=False):
+        compiled = "load" if kept else "compile"
+        monkeypatch.setattr(kernel_cache, "is_kept", lambda key: kept)
+        monkeypatch.setattr(dispatch, "_load", lambda *_, may_compile: compiled if may_compile else "load")
+        return dispatch.compiled_driver(ROWS_BY_CODE, call / rate, (1,), job / rate) or "plain"
 
-    monkeypatch.setattr(dispatch, "_load", load)
+    return choose
 
-    def driver(seconds, job=0.0, arguments=(1,)):
-        found.append("plain")
-        rate = dispatch.SECONDS["rows"]
-        ready = dispatch.compiled_driver("reading.rows.place_by_code", seconds / rate, arguments, job / rate)
-        assert (ready is None) == (found[-1] == "plain" and len(dispatch._loaded) == 0)
-        return found[-1]
 
+@pytest.mark.parametrize(
+    ("job", "calls", "if_kept", "if_not"),
+    [
+        (0, [0.14], "plain", "plain"),
+        (0, [0.16], "load", "plain"),
+        (0, [0.9], "load", "plain"),
+        (0, [1.1], "load", "compile"),
+        (0, [np.inf], "load", "compile"),
+        (0, [0.14] * 7, "plain", "plain"),
+        (0, [0.14] * 8, "load", "compile"),
+        (0, [0.9, 0.2], "load", "compile"),
+        (0.14, [0.03], "plain", "plain"),
+        (0.9, [0.3] * 3, "load", "plain"),
+        (1.1, [0.03], "load", "compile"),
+    ],
+)
+def test_the_rule(choose, job, calls, if_kept, if_not):
+    """What the last of these calls chooses; parts of a job choose from the first on, or never."""
+    assert [choose(call, job) for call in calls][-1] == if_not
     dispatch.forget()
-    yield driver
-    dispatch.forget()
+    assert [choose(call, job, kept=True) for call in calls][-1] == if_kept
 
 
-def test_calls_of_a_process_add_up(chosen):
-    """Small calls too, of each kind of arguments by itself; what is loaded is used for calls of any size."""
-    assert [chosen(0.1) for _ in range(10)] == ["plain"] * 10
-    assert chosen(0.1, arguments=(1.5,)) == "plain"
-    assert dispatch.seconds_without_kept_kernels() == 0  # none of them would have loaded a kernel
-    assert [chosen(0.1), chosen(0.0), len(dispatch._loaded)] == ["compiled", "plain", 1]
+def test_the_command_line_proposes_to_compile_once(choose, capsys):
+    """After half a second of calls that a kept kernel would have saved, not of small ones."""
+    for call, job, proposals in ((0.1, 0, 0), (0.1, 0, 0), (0.3, 0.9, 0), (0.3, 0.9, 1)):
+        assert choose(call, job) == "plain"
+        __main__._propose_compiling()
+        assert capsys.readouterr().err.count("run `fastndcg compile` once") == proposals
 
 
-def test_parts_of_a_job_are_chosen_for_as_the_job(chosen, monkeypatch):
-    """From the first part on, or never: not in its last parts, though these add up."""
-    assert [chosen(0.3, job=0.9) for _ in range(3)] == ["plain"] * 3
-    assert dispatch.seconds_without_kept_kernels() == pytest.approx(0.9)
-    dispatch.forget()
-    with dispatch.part_of(900, 300):
-        assert [chosen(0.3) for _ in range(3)] == ["plain"] * 3
-    with dispatch.part_of(0, 300), dispatch.part_of(300, 0):
-        assert chosen(0.01) == "plain"
-    dispatch.forget()
-    monkeypatch.setattr(kernel_cache, "is_kept", lambda key: True)
-    with dispatch.part_of(3e6, 1e6):
-        assert chosen(0.06) == "loaded"
-
-
-def test_streams_and_rankings_choose_alike(chosen, monkeypatch, tmp_path):
+def test_streams_and_rankings_choose_alike(choose, monkeypatch, tmp_path):
     """A stream counts as all of its rows, in whatever parts it is read."""
-    jobs = []
+    jobs, rows, path = [], np.arange(40_000), tmp_path / "a.parquet"
     monkeypatch.setattr(dispatch, "choose", lambda job, together, is_kept: jobs.append(job) or "plain")
-    rows = np.arange(40_000)
-    table = pa.table({"qid": rows // 10, "label": rows % 3, "score": rows % 7})
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=5000)
-    values = fn.evaluate(fn.read_parquet(tmp_path / "a.parquet"), "nDCG@10").values
-    (whole,) = jobs
-    stream = fn.scan_parquet(tmp_path / "a.parquet", memory="1 MB")
-    assert fn.evaluate(stream, "nDCG@10").values.tobytes() == values.tobytes()
-    assert len(jobs) > 2
-    assert jobs == pytest.approx([whole] * len(jobs), rel=0.05)
+    pq.write_table(pa.table({"qid": rows // 10, "label": rows % 3, "score": rows}), path, row_group_size=5000)
+    fn.evaluate(fn.read_parquet(path), "nDCG@10")
+    fn.evaluate(fn.scan_parquet(path, memory="1 MB"), "nDCG@10")
+    assert len(jobs) > 3
+    assert jobs == pytest.approx([jobs[0]] * len(jobs), rel=0.05)
 
 
-def test_the_setting(monkeypatch):
-    assert dispatch.SECONDS.keys() <= {path.stem for path in Path(fn.__file__).parent.glob("kernels/*/*.py")}
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
-    for asked, expected in (("", "auto"), ("auto", "auto"), ("plain", "plain"), ("compiled", "compiled")):
+def test_the_settings(monkeypatch):
+    """FASTNDCG_KERNELS chooses; NUMBA_DISABLE_JIT=1 means plain, whatever that says."""
+    settings = [
+        ("1", "compiled", "plain"),
+        *(("0", asked, asked or "auto") for asked in ("", *dispatch.MODES)),
+    ]
+    for disabled, asked, expected in settings:
+        monkeypatch.setenv("NUMBA_DISABLE_JIT", disabled)
         monkeypatch.setenv("FASTNDCG_KERNELS", asked)
         assert dispatch.mode() == expected
     monkeypatch.setenv("FASTNDCG_KERNELS", "fast")
     with pytest.raises(InputError, match="FASTNDCG_KERNELS='fast'; expected one of auto, plain, compiled"):
         dispatch.mode()
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert dispatch.mode() == "plain"
-
-
-def test_the_command_line_proposes_to_compile_once(chosen, capsys):
-    chosen(0.4)
-    __main__._propose_compiling()
-    assert not capsys.readouterr().err
-    chosen(0.4)
-    __main__._propose_compiling()
-    assert capsys.readouterr().err.splitlines() == [
-        "About 0.8 s of this run went to kernels that are not compiled: run `fastndcg compile` once."
-    ]
-
-
-# a job that takes so many seconds in the plain way, and another of the same kernel for other types
-JOB = """
-import sys
-import numpy as np
-from fastndcg.common import progress
-from fastndcg.kernels.compile import dispatch
-told = []
-progress.tell = told.append
-kind, *jobs = sys.argv[1:]
-for seconds in jobs:
-    dispatch.SECONDS["rows"] = float(seconds) / 9
-    dispatch.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
-print("compiled" if told else "loaded" if dispatch._loaded else "plain", "numba" in sys.modules)
-"""
 
 
 @pytest.mark.compiled
 @compiles
 def test_runs_of_a_job_are_alike_in_any_home(tmp_path):
-    """What is not compiled in the first run is not compiled in a later one; what is kept is found."""
-    for home in ("one", "other"):
-        kept = {"NUMBA_CACHE_DIR": str(tmp_path / home)}
-        assert [run(JOB, "int64", 0.9, **kept) for _ in range(4)] == [["plain", "False"]] * 4
-        assert [run(JOB, "int64", 1.1, **kept)[0] for _ in range(2)] == ["compiled", "loaded"]
-    assert run(JOB, "int64", 0.9, **kept) == ["loaded", "True"]
-    assert run(JOB, "int64", 0.1, 0.1, **kept) == ["plain", "False"]
-    assert run(JOB, "int32", 0.9, **kept) == ["plain", "False"]  # of another type nothing is kept
-    assert run(JOB, "int32", 0.6, 0.6, **kept)[0] == "compiled"
+    """What is not compiled in run 1 is not in runs 2 to 4; what is kept is found, by the processor it is for."""
+    one, two = ({"NUMBA_CACHE_DIR": str(tmp_path / name)} for name in ("one", "two"))
+    assert [run("int64:0.9", "int32:0.9", **one) for _ in range(4)] == ["plain plain False"] * 4
+    assert run("int64:0.9", **two) == "plain False"
+    assert run("int64:1.1", **two) == COMPILED
+    assert run("int64:0.1", "int64:0.1", "int32:0.9", **two) == "plain plain plain False"
+    assert run("int64:0.9", "int32:0.6", "int32:0.6", **two) == f"kernel plain {COMPILED}"
+    assert run("int64:1.1", NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="", **one) == COMPILED
+    assert run("int64:0.5", "int64:2", **one) == f"plain {COMPILED}"
+    assert run("int64:0.5", **one) == FOUND
 
 
 @pytest.mark.compiled
 @compiles
-def test_a_kernel_of_another_processor_is_not_loaded(tmp_path):
-    kept = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    assert run(JOB, "int64", 2, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="", **kept)[0] == "compiled"
-    assert run(JOB, "int64", 0.5, **kept)[0] == "plain"
-    assert run(JOB, "int64", 2, **kept)[0] == "compiled"
-    assert run(JOB, "int64", 0.5, **kept)[0] == "loaded"
-
-
-@pytest.mark.compiled
-@compiles
-def test_processes_at_once_compile_each_kernel_once_and_keep_all(tmp_path):
-    """Kernels of one index, in different orders; each process locks what it compiles, and no more."""
-    code = """
-        import sys
-        import numpy as np
-        from fastndcg.common import progress
-        from fastndcg.kernels.compile import dispatch
-        told = []
-        progress.tell = told.append
-        for kind in sys.argv[1:]:
-            dispatch.run("reading.rows.rows_by_code", 9, np.arange(9).astype(kind), 9)
-        print(sum(line.startswith("compiling") for line in told))
-    """
-    kinds = ["int8", "int16", "int32"]
+def test_processes_compile_each_kernel_once(tmp_path):
+    """Each locks what it compiles and no more; a killed process leaves its lock's file, but neither lock nor kernel."""
     environment = {"FASTNDCG_KERNELS": "compiled", "NUMBA_CACHE_DIR": str(tmp_path)}
-    running = [started(code, *np.roll(kinds, turn), **environment) for turn in (0, 1)]
-    assert sum(int(each.communicate(timeout=300)[0]) for each in running) == 3
-    assert printed(code, *kinds, **environment) == "0\n"
-    assert len(list(tmp_path.rglob("*rows_by_code*.nbc"))) == 3
-
-
-@pytest.mark.compiled
-def test_a_lock_is_waited_for_while_its_holder_lives(monkeypatch, tmp_path):
-    """The lock's file stays, the lock does not; what is not finished is not kept."""
-    code = "from fastndcg.kernels.compile import kernel_cache\nwith kernel_cache.alone('b') as lock:\n    print('held', flush=True)\n    {then}"
-
-    def start(then):
-        return started(code.format(then=then), NUMBA_CACHE_DIR=str(tmp_path))
-
-    told = "from fastndcg.common import progress; progress.tell = print\n"
-
-    with start("import time; time.sleep(300)") as holder:
-        try:
-            assert holder.stdout.readline() == "held\n"
-            monkeypatch.setattr(kernel_cache, "folder", lambda: next(tmp_path.rglob("b.lock")).parent)
-            with started(
-                told + code.format(then="kernel_cache.note_kept(lock)"), NUMBA_CACHE_DIR=str(tmp_path)
-            ) as waiting:
-                with pytest.raises(subprocess.TimeoutExpired):
-                    waiting.wait(timeout=2.5)
-                assert not kernel_cache.is_kept("b")
-                holder.kill()
-                lines = waiting.communicate(timeout=60)[0].splitlines()
-                assert lines == ["waiting for another process, which compiles kernels", "held"]
-        finally:
-            holder.kill()
-    assert kernel_cache.is_kept("b")
+    key = dispatch._key(ROWS_BY_CODE, (dispatch.kind_of(np.arange(9, dtype=np.int8)), int))
+    hold = "import sys, time\nfrom fastndcg.kernels.compile import kernel_cache\nwith kernel_cache.alone(sys.argv[1]):\n    print('held', flush=True)\n    time.sleep(300)"
+    calls = ["int8:9", "int16:9", "int32:9"]
+    with started(hold, key, **environment) as holder:
+        assert holder.stdout.readline() == "held\n"
+        running = [started(CALLS, *np.roll(calls, turn), **environment) for turn in (0, 1)]
+        found = running[0].stdout.readline()
+        holder.kill()
+    assert found == "waiting\n"
+    assert sum(each.communicate(timeout=300)[0].count("compiling") for each in running) == 3
+    assert printed(CALLS, *calls, **environment).split() == ["kernel"] * 3 + ["True"]
 
 
 @pytest.mark.compiled
 @compiles
-@pytest.mark.parametrize("first", [0, 1])
-def test_what_a_plain_driver_hands_to_a_compiled_one_is_the_same(monkeypatch, first):
-    """Digests of ids differed once, and joins found nothing."""
-    random = np.random.default_rng(3)
-    names = [f"{'d' * (number % 19)}{number}" for number in random.permutation(2000)]
-    pair = pa.table({"query_id": [len(name) for name in names], "doc_id": names, "relevance": range(2000)})
-    run = pair.take(random.permutation(2000)).rename_columns(["query_id", "doc_id", "score"])
+def test_kernels_are_kept_in_the_users_folder(tmp_path):
+    """Not in the package's. They are void if the source of any kernel changes, or others can write to the folder.
 
-    def answers():
-        joined = fn.Rankings.from_qrels_run(pair, run, ties="docid_asc")
-        shuffled = fn.Rankings.from_query_ids(names * 2, [1, 0] * 2000, np.arange(4000) / 7)
-        return [fn.evaluate(each, ["nDCG@10", "AP"]).values.tobytes() for each in (joined, shuffled)]
+    Folders of earlier versions go at once, those of other kernels of this version after a week.
+    """
+    site, copy, home = tmp_path / "site", tmp_path / "copy", tmp_path / "home"
+    environment = {"HOME": str(home), "LOCALAPPDATA": str(home / ".cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    kept = home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "fastndcg"
+    own = kept / fn.__version__
+    for folder in ("0.0.9", "0.0.10.dev1", "999.0.0", "notes", own / "old", own / "recent"):
+        (kept / folder).mkdir(parents=True)
+    os.utime(own / "old", (1, 1))
 
-    monkeypatch.setenv("FASTNDCG_KERNELS", "plain")
-    expected, calls = answers(), []
-    monkeypatch.setenv("FASTNDCG_KERNELS", "compiled")
-    find = dispatch.compiled_driver
+    def found(package, code=CALLS):
+        options = environment | {"PYTHONPATH": str(package), "PYTHONSAFEPATH": "1"}
+        return run("int64:9", code=code, kernels="compiled", **options)
 
-    def in_turns(name, *arguments, **job):
-        calls.append(name)
-        return find(name, *arguments, **job) if calls.count(name) % 2 == first else None
+    for folder in (site, copy):
+        shutil.copytree(Path(fn.__file__).parent, folder / "fastndcg", copy_function=shutil.copyfile)
+    before = sorted(site.rglob("*"))
+    assert found(site) == COMPILED
+    assert sorted(site.rglob("*")) == before
+    assert {path.name for path in kept.iterdir()} == {own.name, "999.0.0", "notes"}
+    assert {"old", "recent"} & {path.name for path in own.iterdir()} == {"recent"}
+    assert found(copy, READ_ONLY + CALLS) == FOUND
+    with (copy / "fastndcg" / "kernels" / "flow" / "sorting.py").open("a") as source:
+        source.write("# changed\n")
+    for changed in (copy, shutil.make_archive(str(tmp_path / "packed"), "zip", site)):
+        assert [found(changed), found(changed)] == [COMPILED, FOUND]
+    own.chmod(0o777)
+    assert found(site) == (COMPILED if has_owners else FOUND)
 
-    monkeypatch.setattr(dispatch, "compiled_driver", in_turns)
-    assert [answers(), answers()] == [expected, expected]
+
+@pytest.mark.compiled
+@compiles
+def test_where_no_folder_can_be_written_one_warning_says_so(tmp_path):
+    """And nothing else is wrong: each process compiles for itself."""
+    (tmp_path / "file").touch()
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "file"), "FASTNDCG_KERNELS": "compiled"}
+    done = program(CALLS, "int64:9", "int32:9", flags=["-W", "always"], **environment)
+    assert done.stdout.split() == ["compiling", "kernel"] * 2 + ["True"]
+    assert done.stderr.count("kernels cannot be kept in") == 1
+
+
+def test_the_users_folder_by_platform(monkeypatch):
+    """By the convention of each; a relative XDG_CACHE_HOME is ignored."""
+    monkeypatch.setenv("HOME", "/home/ann")
+    for platform, name, value, expected in (
+        ("linux", "XDG_CACHE_HOME", "/var/ann", "/var/ann/fastndcg"),
+        ("linux", "XDG_CACHE_HOME", "relative", "/home/ann/.cache/fastndcg"),
+        ("darwin", "XDG_CACHE_HOME", "/var/ann", "/home/ann/Library/Caches/fastndcg"),
+        ("win32", "LOCALAPPDATA", "/local", "/local/fastndcg/Cache"),
+        ("win32", "LOCALAPPDATA", "", "/home/ann/AppData/Local/fastndcg/Cache"),
+    ):
+        monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "platform", platform)
+        assert kernel_cache.users_folder().as_posix() == expected
+
+
+@pytest.mark.skipif(not has_owners, reason="folders have no owners")
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("fault", ["group", "others", "owner", "link"])
+def test_folders_that_others_could_fill_are_refused(monkeypatch, tmp_path, which, fault):
+    """Loading a kernel runs code: none is found there, and one warning says so. New folders are the user's alone."""
+    own, before = tmp_path / "fastndcg" / "1.0" / "kernels", os.umask(0)
+    kernel_cache.make(own)
+    os.umask(before)
+    folder, moved = (own.parents[1], own.parent, own)[which], tmp_path / "moved"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (own / "a.lock").write_text("kept")
+    monkeypatch.setattr(kernel_cache, "_folder", lambda parent: own)
+    monkeypatch.setattr(kernel_cache, "_warned", [])
+    assert kernel_cache.is_kept("a")
+    if fault == "owner" and os.geteuid():
+        monkeypatch.setattr(os, "geteuid", lambda: 1)
+    elif fault == "owner":
+        os.chown(folder, 1, 0)
+    else:
+        folder.chmod(0o770 if fault == "group" else 0o707)
+    if fault == "link":
+        folder.rename(moved)
+        folder.symlink_to(moved)
+    with pytest.warns(fn.FastndcgWarning, match="other users can write there.*chmod -R go-w") as caught:
+        assert not kernel_cache.is_kept("a") and kernel_cache.folder() is None
+    assert len(caught) == 1
