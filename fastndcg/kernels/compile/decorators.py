@@ -30,18 +30,17 @@ def _as_plain(*, plain: Any = None, **options: Any) -> Callable[[F], F]:
 private: Any = None
 intrinsic: Any = _as_it_is
 block: Any = _as_it_is
-inlined: Any = _as_it_is
 allocating: Any = _as_it_is
 driver: Any = _as_plain  # its `plain` function replaces it in plain Python, where loops would be slow
 empty: Any = np.empty
-steps: Any = range  # a loop whose steps are shared among threads
+prange: Any = range  # its iterations are shared among threads
 
 if IS_COMPILED and not TYPE_CHECKING:
     from numba.extending import intrinsic
 
-    from .jit import allocating, block, driver, empty, inlined, private
+    from .jit import allocating, block, driver, empty, private
 
-    steps = numba.prange
+    prange = numba.prange
 
 
 def in_place_of(plain: F) -> Callable[[Callable[..., Any]], F]:

@@ -2,7 +2,6 @@
 
 driver       a function that Python calls: kept on disk
 block        a function that only drivers and blocks call
-inlined      a block that becomes part of its only caller
 allocating   a block that allocates memory
 
 With an untested version of Numba, or one that lacks a private name that we use, only Numba's public interface
@@ -40,15 +39,6 @@ _ALLOCATING = _OPTIONS if private is None else {**_OPTIONS, **private.ALLOCATING
 def block(function: F) -> F:
     """Compile a function that drivers and blocks call. It is stored with drivers, and must not allocate."""
     return numba.njit(**_BLOCK)(function)
-
-
-def inlined(function: F) -> F:
-    """Compile a block as part of its only caller, because passing some forty arrays costs 0.1 microseconds.
-
-    Numba inlines it, not LLVM, which would optimise it once by itself and again in each caller: then cold
-    compilation took three times as long.
-    """
-    return numba.njit(inline="always", **_BLOCK)(function)
 
 
 def allocating(function: F) -> F:

@@ -15,7 +15,7 @@ from fastndcg.kernels.compile.dispatch import kind_of, uninterrupted
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
-from ..compile.decorators import IS_COMPILED, block, driver, private, steps, vectors
+from ..compile.decorators import IS_COMPILED, block, driver, prange, private, vectors
 from ..compile.llvm import SIDE_BY_SIDE, Code, Data, Value
 from ..vectors.keeping import fetch
 from ..vectors.ordering import rank_side_by_side
@@ -28,33 +28,48 @@ from .lanes import (
     take_column,
     take_queries,
 )
-from .memory import Batch, Scratch, Work, batch_for, longest_list, scratch_for, work_for
+from .memory import Batch, Scratch, Work, is_allocated, longest_list, memory_for, reference, release
 from .ranking import rank_documents
 from .sums import fold_rows, ideals_of_levels, ideals_of_lists
 from .uncoded import score_queries_of_values
 
+_LACKING = "no memory to rank the longest list of a chunk of queries"
+_UNCOUNTED: Any = {} if private is None else private.UNCOUNTED
 
-@driver()
+
+@driver(**_UNCOUNTED)
 def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     """Score chunks of queries of about equal numbers of documents; writes `out` (n_rows, n_queries)."""
+    its_documents, its_plan = reference(documents), reference(plan)
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest = longest_list(documents.offsets, first, last)
-        scratch = scratch_for(longest, True, 0, documents, plan)
-        work, batch = work_for(longest), batch_for(longest, plan)
-        score_queries_of_levels(first, last, documents, plan, scratch, work, batch, out)
+        longest = longest_list(its_documents.offsets, first, last)
+        memory = memory_for(longest, True, 0, its_documents, its_plan)
+        if not is_allocated(memory):
+            release(memory)
+            raise MemoryError(_LACKING)
+        score_queries_of_levels(
+            first, last, its_documents, its_plan, memory.scratch, memory.work, memory.batch, out
+        )
+        release(memory)
 
 
-@driver()
+@driver(**_UNCOUNTED)
 def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     """As `score_levels_serial`, for grades that are not coded."""
+    its_documents, its_plan = reference(documents), reference(plan)
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest = longest_list(documents.offsets, first, last)
-        pool = longest_list(documents.pool_offsets, first, last)
-        scratch = scratch_for(longest, False, pool, documents, plan)
-        work, batch = work_for(longest), batch_for(longest, plan)
-        score_queries_of_values(first, last, documents, plan, scratch, work, batch, out)
+        longest = longest_list(its_documents.offsets, first, last)
+        pool = longest_list(its_documents.pool_offsets, first, last)
+        memory = memory_for(longest, False, pool, its_documents, its_plan)
+        if not is_allocated(memory):
+            release(memory)
+            raise MemoryError(_LACKING)
+        score_queries_of_values(
+            first, last, its_documents, its_plan, memory.scratch, memory.work, memory.batch, out
+        )
+        release(memory)
 
 
 # ---- threads ----
@@ -115,7 +130,7 @@ def score_parallel(
     counts chunks: int64 (1,), from 0.
     """
     failed = 0
-    for _ in steps(threads):
+    for _ in prange(threads):
         c = take_next(taken)
         while c < chunks.shape[0] - 1:
             failed += call_at(address, chunks[c : c + 2], documents, plan, out)
@@ -133,6 +148,10 @@ def score_queries_of_levels(
 ) -> None:  # fmt: skip
     # fields are read once: each access copies the hundred words of a tuple, which LLVM has to remove again
     lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
+    for side in range(2):  # ideals are filled for lanes without a query too
+        for level in range(batch.counts.shape[1]):
+            for lane in range(batch.counts.shape[2]):
+                batch.counts[side, level, lane] = 0
     unjudged, judged = gains.shape[1] - 2, batch.counts[1]
     scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
     lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE

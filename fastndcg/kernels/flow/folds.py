@@ -9,7 +9,7 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Plan
 
-from ..compile.decorators import block, inlined
+from ..compile.decorators import block
 from .expectations import (
     expected_inferred,
     expected_maximum,
@@ -18,7 +18,7 @@ from .expectations import (
     preference,
     stop_chances,
 )
-from .memory import Batch, Scratch, Work
+from .memory import Batch, Scratch, Work, reference
 from .pairs import graded_share, share_of_distinct, share_of_pairs
 from .sorting import average, sort_falling
 
@@ -327,13 +327,13 @@ def fold_list(folds: Array | None, v: int, f: Fold) -> int:
 # ---- all lists of a plan ----
 
 
-@inlined
+@block
 def is_linear(v: int, lists: Array) -> bool:
     """Whether a list has gains or counts of all documents. Such lists are made side by side."""
     return lists[v, tables.FOLD] in (tables.GAIN, tables.COUNT) and lists[v, tables.CONDENSED] == 0
 
 
-@inlined
+@block
 def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
     """Whether a list that is made side by side is also right for tied documents."""
     return (
@@ -344,7 +344,7 @@ def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
     )
 
 
-@inlined
+@block
 def fill_lists(
     ranked: int, distinct: bool, unjudged: int, made: int, gains: Array, plan: Plan, scratch: Scratch,
     work: Work, batch: Batch, lane: int,
@@ -358,7 +358,7 @@ def fill_lists(
             continue
         row = lists[v]
         table, of_relevant, of_nonrelevant = row[tables.TABLE], row[tables.RELEVANT], row[tables.NONRELEVANT]
-        f = Fold(
+        fold = Fold(
             row[tables.FOLD],
             row[tables.TIES],
             row[tables.CONDENSED] == 1,
@@ -374,6 +374,7 @@ def fill_lists(
             scratch.chances,
             batch.lists[v][:, lane],
         )
+        f = reference(fold)
         if f.fold == tables.GAIN:
             lengths[v, lane] = gather(f, plan.exact[table])
         elif f.fold == tables.COUNT:

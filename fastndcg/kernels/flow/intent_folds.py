@@ -6,7 +6,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import AVERAGE, BEST, GAIN, STOP, UNCUT, WORST, Array
 
-from ..compile.decorators import block, driver, empty, inlined
+from ..compile.decorators import block, driver, empty
 from ..vectors.summing import normalise
 from .expectations import stop_chances
 from .intent_orders import (
@@ -83,7 +83,7 @@ def sum_of_intent(
     return total
 
 
-@inlined
+@block
 def total_of_intents(
     fold: int, averaged: bool, over: int, cutoff: int, worth: Array, discounts: Array, buckets: Buckets,
     work: IntentWork,
@@ -99,7 +99,7 @@ def total_of_intents(
     return total
 
 
-@inlined
+@block
 def weigh_intents(row: Array, chances: Array, worth: Array, discounts: Array, work: IntentWork) -> float:
     """Set `work.active` for intents with a judged document of worth, and their ideals where they are asked
     for; returns the sum of their weights.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.decorators import block, inlined
+from ..compile.decorators import block
 from .sorting import sort_by_key_stably, sort_falling
 
 # columns of IntentRows.rows; a fold is GAIN, or STOP where each document lowers the worth of later ones to
@@ -121,7 +121,7 @@ def compare_entries(one: int, other: int, documents: IntentDocuments, worth: Arr
         of_other += 1
 
 
-@inlined
+@block
 def greedy_order(
     first: int, n: int, depth: int, decaying: bool, ordered: bool, documents: IntentDocuments, worth: Array,
     work: IntentWork,
@@ -188,7 +188,7 @@ def greedy_order(
     return placed
 
 
-@inlined
+@block
 def rank_by_key(keys: Array, work: IntentWork) -> None:
     """Order the documents by rising key, and find the tied groups."""
     start, n = 0, keys.shape[0]
@@ -203,7 +203,7 @@ def rank_by_key(keys: Array, work: IntentWork) -> None:
         start = stop
 
 
-@inlined
+@block
 def arrange_ties(
     first: int, n: int, best: bool, documents: IntentDocuments, worth: Array, work: IntentWork
 ) -> None:

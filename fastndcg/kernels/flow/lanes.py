@@ -6,7 +6,7 @@ import numpy as np
 
 from fastndcg.kernels.flow.tables import FOLD, GAIN, TABLE, Array, Documents, Plan
 
-from ..compile.decorators import block, inlined
+from ..compile.decorators import block
 from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from ..vectors.keeping import bounds_of_top, greatest_by_bin, keep_few_from, keep_from_lanes
 from ..vectors.ordering import average_side_by_side
@@ -61,12 +61,12 @@ def take_queries(
     return lane, first
 
 
-@inlined
+@block
 def rows_of(query: int, documents: Documents) -> tuple[int, int]:
     return documents.offsets[query] - documents.base, documents.offsets[query + 1] - documents.base
 
 
-@inlined
+@block
 def count_levels(codes: Array, start: int, stop: int, levels: int, counts: Array, lane: int) -> None:
     """Count the documents of each level; `counts` has COUNTED rows more."""
     # a pass for every few levels, over 64 documents at a time, is faster than one addition for each document
@@ -78,7 +78,7 @@ def count_levels(codes: Array, start: int, stop: int, levels: int, counts: Array
         counts[codes[i], lane] += 1
 
 
-@inlined
+@block
 def no_level_gains(
     levels: int, scored: Array, judged: Array, lane: int, promising: Array, totals: Array
 ) -> bool:
@@ -91,7 +91,7 @@ def no_level_gains(
     return nothing_relevant(totals)
 
 
-@inlined
+@block
 def nothing_relevant(totals: Array) -> bool:
     counted = 0.0
     for i in range(totals.shape[0]):
@@ -147,7 +147,7 @@ def keep_of_lanes(placed: int, depth: int, documents: Documents, lanes: Lanes, s
         keep_from_lanes(scores, codes, lanes.starts, lanes.seen, bounds, kept_scores, kept_codes, lanes.kept)
 
 
-@inlined
+@block
 def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> tuple[int, bool]:
     """The length up to which lists are ranked side by side, and whether no list is longer."""
     longest = longer = 0
@@ -187,7 +187,7 @@ def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array
     return worth
 
 
-@inlined
+@block
 def lists_by_rank(rows: int, tied: bool, plan: Plan, batch: Batch) -> None:
     """Fill the lists of gains and counts of queries that were ranked side by side."""
     kept, ranked, lists, lengths = batch.lanes.kept, batch.ranked, batch.lists, batch.lengths

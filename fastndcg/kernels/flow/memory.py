@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastndcg.kernels.flow.tables import HELD, Array, Documents, Plan
 
-from ..compile.decorators import allocating, block, empty
+from ..compile.decorators import block, empty, private
 from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from ..vectors.summing import COUNTED
+
+if private is None:
+
+    def _itself(given: Any) -> Any:
+        return given
+
+    def _yes(memory: Any) -> bool:
+        return True
+
+    def _nothing(memory: Any) -> None:
+        pass
+
+    # arrays of NumPy are freed when nobody uses them, and raise an error where memory is lacking
+    reference = keep_arrays = block(_itself)
+    is_allocated, release = block(_yes), block(_nothing)
+else:
+    empty, reference, keep_arrays = private.empty, private.reference, private.keep_arrays
+    is_allocated, release = private.is_allocated, private.release
 
 TOGETHER = 1024  # lists of at most so many documents may be ranked side by side
 
@@ -26,6 +44,10 @@ class Work(NamedTuple):
     ties: Array  # uint32: size of that group
     seen: Array  # uint32: documents of a group placed so far, at its first rank
     group: Array  # float64: gains of one tied group
+    # for sorting rankings by radix:
+    keys: Array  # uint64: keys, in two halves
+    order: Array  # uint32: places of documents, in two halves
+    starts: Array  # int64 (256,): where the keys with each byte begin
 
 
 class Scratch(NamedTuple):
@@ -111,56 +133,78 @@ def lanes_for(longest: int, plan: Plan) -> int:
     return SIDE_BY_SIDE if max(ranks, longest) <= HELD else 1
 
 
-# memory for many fields is parts of a few arrays, which take long to allocate
+class Memory(NamedTuple):
+    """All of it."""
+
+    scratch: Scratch
+    work: Work
+    batch: Batch
 
 
-@allocating
-def work_for(longest: int) -> Work:
-    size = longest + 2 * LANES
-    ranks = empty((6, size), np.uint32)
-    return Work(ranks[0], ranks[1], ranks[2], ranks[3], ranks[4], ranks[5], empty(size, np.float64))
-
-
-@allocating
-def scratch_for(longest: int, coded: bool, pool: int, documents: Documents, plan: Plan) -> Scratch:
-    """Working memory for lists of up to `longest` documents; and pools of up to `pool`, without levels."""
+@block
+def memory_for(longest: int, coded: bool, pool: int, documents: Documents, plan: Plan) -> Memory:
+    """Memory for lists of up to `longest` documents; and pools of up to `pool`, where grades have no levels.
+    A chunk of queries allocates it once, and calls `release` at its end.
+    """
     size, lanes, dtype = longest + 2 * LANES, lanes_for(longest, plan), documents.scores.dtype
-    return Scratch(
-        empty(0 if coded else longest, np.uint32),
-        empty((SIDE_BY_SIDE, BINS), dtype),
-        empty(SIDE_BY_SIDE, dtype),
-        empty((lanes, size), dtype),
-        empty((lanes, size + pool), np.uint32),
-        empty(size, dtype),
-        empty((0 if coded else plan.gains.shape[0], longest + 2), np.float64),
-        empty(0 if coded else size + pool, np.float64),
-        empty((4, 0 if plan.folds is None else longest + 2), np.float64),
-    )
-
-
-@allocating
-def batch_for(longest: int, plan: Plan) -> Batch:
     n_lists, n_ideals, n_totals = max(plan.lists.shape[0], 1), plan.ideals.shape[0], plan.totals.shape[0]
-    depth, ideal_depth, lanes = min(plan.depth, longest), plan.ideal_depth, lanes_for(longest, plan)
+    depth, ideal_depth = min(plan.depth, longest), plan.ideal_depth
     rows = LANES * max(vectors_of(min(longest, TOGETHER)), 1)
-    counts = empty((2, plan.gains.shape[1] + COUNTED, lanes), np.int64)
-    counts[:] = 0  # ideals are filled for lanes without a query too
-    own, flags, of_ranks = empty((7, lanes), np.int64), empty((2, lanes), np.bool_), (rows, SIDE_BY_SIDE)
-    sides, sums = empty((2, 2, lanes), np.int64), empty((3, lanes), np.float64)
-    return Batch(
-        Lanes(own[0], own[1], own[2], own[3], own[4], own[5], flags[0], flags[1]),
-        counts,
-        empty((n_totals, lanes), np.float64),
-        Ranked(
-            empty(of_ranks, np.uint32),
-            empty(rows, np.uint8),
-            empty(of_ranks, np.int64),
-            empty(of_ranks, np.float64),
-            empty(of_ranks, np.float64),
+    memory = Memory(
+        Scratch(
+            empty(0 if coded else longest, np.uint32),
+            empty((SIDE_BY_SIDE, BINS), dtype),
+            empty(SIDE_BY_SIDE, dtype),
+            empty((lanes, size), dtype),
+            empty((lanes, size + pool), np.uint32),
+            empty(size, dtype),
+            empty((0 if coded else plan.gains.shape[0], longest + 2), np.float64),
+            empty(0 if coded else size + pool, np.float64),
+            empty((4, 0 if plan.folds is None else longest + 2), np.float64),
         ),
-        empty((n_lists, depth, lanes), np.float64),
-        empty((n_lists, lanes), np.int64),
-        empty((max(n_ideals, 1), ideal_depth, lanes), np.float64),
-        empty((max(n_ideals, 1), lanes), np.int64),
-        Sums(own[6], sums[:2], sides[0], sides[1], sums[2]),
+        Work(
+            empty(size, np.uint32),
+            empty(size, np.uint32),
+            empty(size, np.uint32),
+            empty(size, np.uint32),
+            empty(size, np.uint32),
+            empty(size, np.uint32),
+            empty(size, np.float64),
+            empty(2 * size, np.uint64),
+            empty(2 * size, np.uint32),
+            empty(256, np.int64),
+        ),
+        Batch(
+            Lanes(
+                empty(lanes, np.int64),
+                empty(lanes, np.int64),
+                empty(lanes, np.int64),
+                empty(lanes, np.int64),
+                empty(lanes, np.int64),
+                empty(lanes, np.int64),
+                empty(lanes, np.bool_),
+                empty(lanes, np.bool_),
+            ),
+            empty((2, plan.gains.shape[1] + COUNTED, lanes), np.int64),
+            empty((n_totals, lanes), np.float64),
+            Ranked(
+                empty((rows, SIDE_BY_SIDE), np.uint32),
+                empty(rows, np.uint8),
+                empty((rows, SIDE_BY_SIDE), np.int64),
+                empty((rows, SIDE_BY_SIDE), np.float64),
+                empty((rows, SIDE_BY_SIDE), np.float64),
+            ),
+            empty((n_lists, depth, lanes), np.float64),
+            empty((n_lists, lanes), np.int64),
+            empty((max(n_ideals, 1), ideal_depth, lanes), np.float64),
+            empty((max(n_ideals, 1), lanes), np.int64),
+            Sums(
+                empty(lanes, np.int64),
+                empty((2, lanes), np.float64),
+                empty((2, lanes), np.int64),
+                empty((2, lanes), np.int64),
+                empty(lanes, np.float64),
+            ),
+        ),
     )
+    return keep_arrays(memory)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
-from ..compile.decorators import allocating, block, empty, inlined
+from ..compile.decorators import block
 from ..compile.llvm import LANES
 from ..vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
 from ..vectors.ordering import count_ahead, count_among, rank_distinct, rank_tied
@@ -20,7 +18,7 @@ MANY = 512  # in lists of so many documents, most vectors have no document of th
 _SAMPLE = 8192  # documents that give the bound of a list too long for the first-level cache
 
 
-@inlined
+@block
 def is_bounded(n: int, depth: int) -> bool:
     """Whether a bound of scores excludes most documents that are not on the first `depth` ranks."""
     return depth <= LANES and n >= 2 * LANES
@@ -32,7 +30,7 @@ def bounded_by(n: int) -> int:
     return _SAMPLE if n > 4 * _SAMPLE else n
 
 
-@inlined
+@block
 def keep_top(codes: Array, scores: Array, depth: int, kept_scores: Array, kept: Array) -> int:
     """Keep at least the first `depth` ranks and documents tied with the last of them; returns how many."""
     n = scores.shape[0]
@@ -53,7 +51,7 @@ def keep_all(codes: Array, scores: Array, kept_scores: Array, kept: Array) -> in
     return n
 
 
-@inlined
+@block
 def rank_documents(
     kept: int, tied: bool, nothing: int, lane: int, documents: Documents, plan: Plan, scratch: Scratch,
     work: Work,
@@ -117,11 +115,11 @@ def rank_many(
     return True
 
 
-@allocating
+@block
 def rank_by_sorting(kept: int, scores: Array, codes: Array, work: Work) -> None:
-    keys, order = empty(2 * kept, np.uint64), empty(2 * kept, np.uint32)
+    keys, order = work.keys, work.order
     falling_keys(scores, kept, keys)
-    half = sort_by_key(kept, keys, order)
+    half = sort_by_key(kept, keys, order, work.starts)
     start = 0
     for i in range(kept):
         work.codes[i] = codes[order[half + i]]

@@ -9,7 +9,7 @@ import numpy as np
 from fastndcg.common import arrays
 from fastndcg.kernels.flow.tables import Array
 
-from ..compile.decorators import allocating, block, empty, vectors
+from ..compile.decorators import block, vectors
 from ..compile.llvm import Code, Data, Value
 from ..vectors.ordering import monotone
 
@@ -121,23 +121,23 @@ def falling_keys(code: Code, scores: Data, n: Value, keys: Data) -> None:
         keys[i] = (monotone(scores[i], scores.bits) ^ ((1 << (scores.bits - 1)) - 1)).to(64)
 
 
-@allocating
-def sort_by_key(n: int, keys: Array, order: Array) -> int:
+@block
+def sort_by_key(n: int, keys: Array, order: Array, starts: Array) -> int:
     """Sort the first `n` keys, and write their rows to `order`: a stable radix sort by the bytes that vary.
 
-    Both arrays have length 2 * n. Returns the start of the sorted halves: 0 or `n`.
+    Both arrays have length 2 * n or more, `starts` 256. Returns the start of the sorted halves: 0 or `n`.
     """
     varying = np.uint64(0)
     for i in range(n):
         order[i] = i
         varying |= keys[i] ^ keys[0]
-    starts = empty(256, np.int64)
     source, target = 0, n
     for byte in range(8):
         shift = np.uint64(8 * byte)
         if (varying >> shift) & np.uint64(255) == np.uint64(0):
             continue
-        starts[:] = 0
+        for digit in range(256):
+            starts[digit] = 0
         for i in range(source, source + n):
             starts[np.int64((keys[i] >> shift) & np.uint64(255))] += 1
         move_by_byte(n, keys, order, shift, starts, source, target)

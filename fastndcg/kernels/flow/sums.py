@@ -125,7 +125,8 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
     """
     rows, discounts = plan.rows, plan.discounts
     totals, lists, ideals = batch.totals, batch.lists, batch.ideals
-    cutoffs, sums, summed, stops, values = batch.sums
+    own = batch.sums
+    cutoffs, sums, summed, stops, values = own.cutoffs, own.sums, own.summed, own.stops, own.values
     for r in range(rows.shape[0]):
         row, before = rows[r], rows[max(r - 1, 0)]
         source, discount, ideal = row[tables.LIST], row[tables.DISCOUNT], row[tables.IDEAL]

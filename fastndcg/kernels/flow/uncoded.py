@@ -7,7 +7,7 @@ import numpy as np
 from fastndcg.kernels.flow import tables
 from fastndcg.kernels.flow.tables import Array, Documents, Plan
 
-from ..compile.decorators import block, inlined
+from ..compile.decorators import block
 from ..compile.llvm import LANES, SIDE_BY_SIDE
 from ..vectors.keeping import bound_of_top, fetch, keep_values_from
 from ..vectors.ordering import rank_distinct, rank_tied
@@ -59,7 +59,7 @@ def score_queries_of_values(
         fold_rows(lane, plan, batch, out)
 
 
-@inlined
+@block
 def code_by_row(start: int, stop: int, documents: Documents, plan: Plan, gains: Array, codes: Array) -> bool:
     """Fill the gains and codes of the documents of a query; returns whether any document is unjudged, and has
     the code after the last place.
@@ -80,7 +80,7 @@ def code_by_row(start: int, stop: int, documents: Documents, plan: Plan, gains: 
     return any_unjudged
 
 
-@inlined
+@block
 def fill_gains(relevance: Array, table: int, plan: Plan, gains: Array) -> None:
     kind, threshold = plan.kinds[table], plan.thresholds[table]
     if kind == tables.LINEAR and threshold == -np.inf:
@@ -110,7 +110,7 @@ def place_of(grade: float, grades: Array) -> int:
     return first
 
 
-@inlined
+@block
 def fill_ideals_and_totals(
     number: int, any_unjudged: bool, codes: Array, documents: Documents, plan: Plan, scratch: Scratch,
     work: Work, batch: Batch, lane: int,
@@ -166,7 +166,7 @@ def gains_of_judged(
     return size
 
 
-@inlined
+@block
 def ideal_of_gains(
     values: Array, depth: int, gains: Array, spare: Array, work: Work, ideals: Array, lane: int
 ) -> int:
@@ -194,7 +194,7 @@ def ideal_of_gains(
     return filled
 
 
-@inlined
+@block
 def no_value_gains(plan: Plan, batch: Batch, lane: int) -> bool:
     """Whether a query has no value by any row, by the gains of its ideals."""
     if not plan.skippable:
