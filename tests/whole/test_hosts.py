@@ -176,12 +176,12 @@ compiling = threading.Event()
 
 def compile_for_a_while():
     with global_compiler_lock:
-        jit.set()
+        compiling.set()
         time.sleep(1)
 
 thread = threading.Thread(target=compile_for_a_while)
 thread.start()
-jit.wait()
+compiling.wait()
 
 def work():
     add_up = host_kernel()  # has to be compiled
