@@ -1,5 +1,6 @@
 """What holds in every engine. The tests of an engine inherit `Laws`, and their fixture `engine` is its row of the table."""
 
+import gzip
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -339,11 +340,10 @@ class Laws:
     @pytest.mark.parametrize("way", engines.FILES)
     def test_files(self, engine, way, tmp_path, monkeypatch):
         monkeypatch.setattr(shares, "_BYTES", 20_000)  # several shares, and blocks
-        table = engines.documents(120, text=way in ("any", "cut", "lists", "csv"))
+        table = engines.documents(120, text=way in ("any", "cut", "lists"))
         options = engines.FILES[way](tmp_path, table)
         columns, measures = engines.COLUMNS | options, [*engines.MEASURES, engines.BY_ORDER]
-        read = fn.read_csv if "csv" in way else fn.read_parquet
-        local = fn.evaluate(read(tmp_path, **columns), measures)
+        local = fn.evaluate(fn.read_parquet(tmp_path, **columns), measures)
         # of Parquet footers say more than what the caller does
         ways = {"results": {"grouped": "together" in way}}
         ways["summary"] = {"grouped": way in ("ascending", "descending", "cut"), "partitions": 3}
@@ -385,3 +385,10 @@ class Laws:
             engine.adapter.evaluate_files(*engine.session, tmp_path, "AP", order="position")
         with pytest.raises(SourceError, match="nowhere does not exist"):
             engine.adapter.summary_files(*engine.session, tmp_path / "nowhere", "AP")
+        (tmp_path / "rows.csv").write_text("qid,label,score\n1,1,0.5\n")
+        (tmp_path / "rows.parquet.gz").write_bytes(gzip.compress((tmp_path / "0.parquet").read_bytes()))
+        for name, what in (("rows.csv", "CSV"), ("rows.parquet.gz", "packed")):
+            with pytest.raises(
+                SourceError, match=rf"{name} is {what}; expected Parquet, of which each worker"
+            ):
+                engine.adapter.evaluate_files(*engine.session, tmp_path / name, "AP")

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -272,15 +271,12 @@ OF_PARTITIONS = OF_CLICKS | {"nan": "last"}
 # ---- files ----
 
 
-def write_files(folder, table, n=8, *, group=60, csv=False):
+def write_files(folder, table, n=8, *, group=60):
     """Write n files of rows as they are; returns what `COLUMNS` has else."""
     size = -(-len(table) // n)
     for part, start in enumerate(range(0, len(table), size)):
         rows = table.slice(start, size)
-        if csv:
-            pa_csv.write_csv(rows, folder / f"{part}.csv")
-        else:
-            pq.write_table(rows, folder / f"{part}.parquet", row_group_size=group)
+        pq.write_table(rows, folder / f"{part}.parquet", row_group_size=group)
     return {}
 
 
@@ -331,8 +327,6 @@ FILES = {
     "one file": lambda folder, table: write_files(folder, table, 1, group=10**6),
     "lists": lambda folder, table: write_files(folder, listed(table)),
     "hive": _write_hive,
-    "csv": lambda folder, table: write_files(folder, table, csv=True),
-    "csv together": lambda folder, table: write_files(folder, _sorted(table), csv=True),
 }  # fmt: skip
 
 

@@ -93,16 +93,15 @@ class Engine(Flow[Frame]):
         Parameters
         ----------
         paths : str, path, or several of them
-            Parquet, also in hive partitions, or CSV, as `fastndcg.read_parquet` and `fastndcg.read_csv` take
-            them: files, folders, patterns or URIs that this process and all workers see. They are read
-            fastest where row groups hold ascending or descending ids, which footers tell. CSV is read twice,
-            first for the types of its columns.
+            Parquet, also in hive partitions, as `fastndcg.read_parquet` takes it: files, folders, patterns or
+            URIs that this process and all workers see. They are read fastest where row groups hold ascending
+            or descending ids, which footers tell.
         measures, options
             As in `evaluate`, without `order`: ties in input order take the order of rows in the files.
         grouped : bool
-            True if the rows of a query are contiguous, though footers do not say it, as in sorted CSV. Only
-            queries at the edges of shares are moved then. All query ids are compared, and an error names a
-            query whose rows are not contiguous.
+            True if the rows of a query are contiguous, though footers do not say it. Only queries at the
+            edges of shares are moved then. All query ids are compared, and an error names a query whose rows
+            are not contiguous.
 
         Raises as `fastndcg.read_parquet` and `evaluate` do, at once; and `InputError` or `SourceError` when
         the result is computed: for all that `fastndcg.evaluate` refuses, and a file that changed meanwhile.

@@ -60,7 +60,7 @@ class Job(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A share of the data: of files, some row groups of Parquet, or whole files of CSV."""
+    """A share of the data: of files, some row groups of Parquet."""
 
     number: int = 0  # in the order of the data
     edges: pa.Array | None = None  # ids that other shares may have; None: those of its first and last row

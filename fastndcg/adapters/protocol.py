@@ -153,7 +153,7 @@ class Flow(ABC, Generic[Frame]):
             return found
         paths, is_read_so = found
         try:
-            opened = open_path(PARQUET, paths, None)
+            opened: Any = open_path(PARQUET, paths, None)
             if not all(is_read_so(*column) for column in opened.types_of(names).items()):
                 return "the engine reads columns of other types than those of the files"
             others = [name for name in names if name not in columns.names]

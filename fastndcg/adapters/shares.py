@@ -23,9 +23,8 @@ import pyarrow as pa
 from fastndcg.adapters import parcels, parts
 from fastndcg.adapters.parcels import Share
 from fastndcg.common.arrow_types import is_text
-from fastndcg.errors import ColumnError, SourceError
+from fastndcg.errors import SourceError
 from fastndcg.measures.by_tool import as_convention
-from fastndcg.sources.csv import CSV, CsvFiles
 from fastndcg.sources.given import open_tables
 from fastndcg.sources.parquet import PARQUET, ParquetFiles
 from fastndcg.sources.paths import as_list
@@ -35,9 +34,6 @@ from fastndcg.sources.streams import NotGroupedError
 if TYPE_CHECKING:
     from fastndcg.adapters.parts import Options
     from fastndcg.sources.columns import Columns
-    from fastndcg.sources.opened import Opened
-    from fastndcg.sources.opening import Format
-    from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import Path as PathLike
 
 # of a share, decoded: a task of Spark takes 70 ms of processor time, in which most of this is read and scored
@@ -48,7 +44,6 @@ _SUMS = 16  # shares whose sums and edges one task joins
 class Files(NamedTuple):
     """What all workers are told of files."""
 
-    kind: Format
     columns: Columns  # to read
     types: dict[str, pa.DataType]  # as which they are read
 
@@ -65,34 +60,23 @@ class Plan(NamedTuple):
 # ---- in the driver ----
 
 
-def open_files(paths: PathLike | Iterable[PathLike], asked: Options) -> Opened:
-    """Open Parquet or CSV, and find the columns. Raises as `read_parquet` and `read_csv` do."""
+def open_files(paths: PathLike | Iterable[PathLike], asked: Options) -> ParquetFiles:
+    """Open Parquet, and find the columns. Raises as `read_parquet` does."""
     opened = open_tables(as_list(paths), None)
-    if opened.format not in (PARQUET, CSV) or any(
-        isinstance(file.filesystem, str) for file, _ in _all(opened)
+    if not isinstance(opened, ParquetFiles) or any(
+        isinstance(part.file.filesystem, str) for part in opened.parts
     ):
+        kind = "packed" if isinstance(opened, ParquetFiles) else opened.format.name
         raise SourceError(
-            f"{opened.first} is {opened.format.name}, packed or of a format that workers do not read; "
-            "wanted Parquet, or CSV, which may be packed"
-        )
-    if asked.order is not None:
-        raise ColumnError(
-            f'order="{asked.order}" is for tables of engines; files have the order of their rows'
+            f"{opened.first} is {kind}; expected Parquet, of which each worker reads row groups of its own. "
+            "Convert it, or read it with the engine and pass the table to evaluate or summary"
         )
     rule = None if asked.convention is None else as_convention(asked.convention)
     return opened.choose(asked, with_doc_id=rule is not None and rule.orders_by_id)
 
 
-def _all(opened: Opened) -> list[tuple[File, Stamp]]:
-    if isinstance(opened, ParquetFiles):
-        return [(part.file, part.stamp) for part in opened.parts]
-    if isinstance(opened, CsvFiles):
-        return list(zip(opened.files, opened.stamps, strict=True))
-    return []
-
-
 def plan_of(
-    opened: Opened,
+    opened: ParquetFiles,
     asked: Options,
     make: Callable[[pa.Schema, Columns], parcels.Job],
     workers: int,
@@ -102,8 +86,7 @@ def plan_of(
     n_bytes = rows * bytes_of_row
     shares = _divide(opened, min(n_bytes / workers, _BYTES) / max(n_bytes, 1), workers)
     names = opened.columns.names
-    types = opened.types_of(names) if isinstance(opened, ParquetFiles) else dict(opened.types)
-    files = Files(opened.format, opened.columns, types)
+    files = Files(opened.columns, opened.types_of(names))
     job = make(pa.schema(list(files.types.items())), opened.columns)
     task = job.task
     edges = None if task.lists else _edges(opened, task.columns, shares)
@@ -123,14 +106,15 @@ def plan_of(
     return Plan(job, partial(parcels_of, files, job), shares, is_local)
 
 
-def _divide(opened: Opened, part: float, workers: int) -> list[Share]:
-    """Divide row groups, or files of CSV, in order, into shares, as many for each worker."""
-    files, units = _all(opened), list[tuple[int, int, float]]()
-    if isinstance(opened, ParquetFiles):
-        for file, of_file in enumerate(opened.parts):
-            units += [(file, group, rows) for group, rows in enumerate(of_file.rows) if rows]
-    else:
-        units = [(file, 0, stamp.size or 1) for file, (_, stamp) in enumerate(files)]
+def _divide(opened: ParquetFiles, part: float, workers: int) -> list[Share]:
+    """Divide row groups, in order, into shares, as many for each worker."""
+    files = [(each.file, each.stamp) for each in opened.parts]
+    units = [
+        (file, group, rows)
+        for file, of_file in enumerate(opened.parts)
+        for group, rows in enumerate(of_file.rows)
+        if rows
+    ]
     total, done = sum(size for *_, size in units), 0.0
     n = workers * math.ceil(math.ceil(1 / max(part, 1e-9)) / workers)
     divided = defaultdict[int, dict[int, list[int]]](lambda: defaultdict(list))
@@ -148,9 +132,9 @@ def _divide(opened: Opened, part: float, workers: int) -> list[Share]:
     return shares or [Share(0, parts=[(*files[0], range(0))])]
 
 
-def _edges(opened: Opened, columns: Columns, shares: list[Share]) -> list[pa.Array] | None:
+def _edges(opened: ParquetFiles, columns: Columns, shares: list[Share]) -> list[pa.Array] | None:
     """The ids of each share that others may have, too; None where footers do not say it."""
-    if not isinstance(opened, ParquetFiles) or len(columns.id_columns) > 1:
+    if len(columns.id_columns) > 1:
         return None
     (query,) = columns.id_columns
     kind = opened.types_of([query])[query]
@@ -190,11 +174,9 @@ def _stream(files: Files, share: Share) -> FileStream:
     for file, stamp, _ in share.parts:
         file.check(stamp)
     # without paths, since messages do not name rows
-    opened = files.kind.open([], [file for file, _, _ in share.parts], 1)
-    if isinstance(opened, ParquetFiles):
-        opened = opened.only([groups for _, _, groups in share.parts])
-    chosen = opened.with_columns(files.columns, files.types)
-    return FileStream(chosen, threads=1)
+    opened = PARQUET.open([], [file for file, _, _ in share.parts], 1)
+    opened = opened.only([groups for _, _, groups in share.parts])
+    return FileStream(opened.with_columns(files.columns, files.types), threads=1)
 
 
 def parcels_of(files: Files, job: parcels.Job, share: Share) -> Iterator[pa.Table]:
