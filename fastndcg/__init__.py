@@ -169,7 +169,7 @@ if not TYPE_CHECKING:
                 raise
         home = import_module(f"fastndcg.{_HOME_OF.get(name, 'measures.named')}")
         if name.startswith("_") or name not in vars(home):
-            from fastndcg._removed import advice
+            from fastndcg.common.removed import advice
 
             raise AttributeError(f"module 'fastndcg' has no attribute {name!r}{advice(name)}")
         found = globals()[name] = getattr(home, name)

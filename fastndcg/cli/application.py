@@ -20,10 +20,10 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from fastndcg._removed import advice
 from fastndcg._version import __version__
 from fastndcg.cli import COMMANDS
 from fastndcg.cli.output import FAILED, USAGE, end, note, write
+from fastndcg.common.removed import advice
 from fastndcg.errors import FastndcgError, FastndcgWarning
 
 # typer has errors of click, or its own copies of them, and names only this one

@@ -9,6 +9,7 @@ hashes       keys of 64 bits for ids
 files        files that appear whole or not at all
 markup       rows of texts as HTML and Markdown
 progress     how far a long call is, in terminals and notebooks
+removed      names that the package no longer has, and the recipe that replaces each
 table        `Table`: what shows itself, in terminals of any width
 threads      the one rule for `threads=`
 """

@@ -205,7 +205,6 @@ ROOMS = (
 )  # fmt: skip
 BESIDE = {
     "_version": "errors",
-    "_removed": "errors",
     "compiled": "kernels",
     "plot": "look",
     "__main__": "cli",

@@ -19,8 +19,8 @@ import pytest
 from typer.main import get_command
 
 import fastndcg as fn
-from fastndcg import _removed
 from fastndcg.cli import app
+from fastndcg.common import removed
 from fastndcg.measures import DEFINITIONS
 from scripts import pages
 
@@ -390,8 +390,8 @@ def test_removed_names_say_which_recipe_replaces_them():
     headings = re.findall(
         r"^#+ (.*)$", (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8"), flags=re.MULTILINE
     )
-    assert {*_removed.RECIPES.values()} <= {*headings}
-    for name, recipe in _removed.RECIPES.items():
+    assert {*removed.RECIPES.values()} <= {*headings}
+    for name, recipe in removed.RECIPES.items():
         with pytest.raises(
             AttributeError,
             match=f"no attribute '{name}'. It was removed; use the recipe \"{recipe}\" in docs",
