@@ -30,9 +30,7 @@ def check(
     doc_id: str | None = options.DOC_ID,
     relevance: str | None = options.RELEVANCE,
     score: str | None = options.SCORE,
-    grades: str | None = option(
-        "Grades of words; a number is the grade of every judgment.", metavar="WORD=GRADE,..."
-    ),
+    grades: str | None = options.GRADES,
     format: Format = options.FORMAT,
 ) -> None:
     """Check judgments and how they fit runs.

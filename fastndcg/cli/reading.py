@@ -161,7 +161,7 @@ def check_sources(
     """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit."""
     paths, runs = [*(paths or [])], [*(run or [])]
     if qrels is not None:
-        paths, runs = [], [each for given in (*runs, *paths) for each in _each_run(given)]
+        paths, runs = [], [each for given in (*runs, *paths) for each in each_run(given)]
     if (qrels is None) != (not runs):
         refuse(
             "--qrels and --run go together: judgments in one file, predictions in the other; "
@@ -183,7 +183,7 @@ def check_sources(
     return Sources(each[: len(paths)], judgments, each[len(paths) :], scores)
 
 
-def _each_run(path: str) -> list[str]:
+def each_run(path: str) -> list[str]:
     """The files of a folder or glob of TREC runs, each a run; of tables they are all one run."""
     from glob import glob
 

@@ -191,18 +191,20 @@ def table_writer(path: str | os.PathLike[str], schema: pa.Schema, kind: str) -> 
 
 
 def csv_rows(rows: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
-    """Rows as CSV has them: NaN is empty, and texts are as they are.
+    """Rows as CSV has them: NaN is empty, a list is its values after one another, texts are as they are.
 
     If FASTNDCG_SPREADSHEET is 1, an apostrophe stands before each text that a spreadsheet would compute.
 
     >>> os.environ["FASTNDCG_SPREADSHEET"] = "1"
-    >>> list(csv_rows([["=1+1", "-5", -0.5], ["+a", "de", float("nan")]]))
-    [["'=1+1", '-5', -0.5], ["'+a", 'de', None]]
+    >>> list(csv_rows([["=1+1", "-5", -0.5], ["+a", ["de", "fr"], float("nan")]]))
+    [["'=1+1", '-5', -0.5], ["'+a", 'de, fr', None]]
     >>> del os.environ["FASTNDCG_SPREADSHEET"]
     """
     is_safe = os.environ.get("FASTNDCG_SPREADSHEET", "0") not in ("", "0")
 
     def cell_of(value: Any) -> Any:
+        if isinstance(value, list):
+            value = ", ".join(map(str, value))
         is_formula = isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value)
         if is_safe and is_formula:
             return f"'{value}"

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, count
 from typing import Any
 
-from fastndcg.common.arrow_types import is_text
+from fastndcg.common.arrow_types import is_list, is_text
 from fastndcg.common.exports import AsFrame
 from fastndcg.common.later import pa
 from fastndcg.common.markup import Texts, html_table
@@ -97,14 +97,16 @@ class Table(AsFrame):
 
     def _left(self) -> set[str]:
         """Columns that start at the left."""
-        kinds = self._arrow.schema
-        return {field.name for field in kinds if is_text(field.type) or pa.types.is_dictionary(field.type)}
+        are_text = (is_text, is_list, pa.types.is_dictionary)
+        return {field.name for field in self._arrow.schema if any(each(field.type) for each in are_text)}
 
     def _texts(self) -> Texts:
         shown = self._arrow.slice(0, _ROWS)
         left, columns = self._left(), []
         for place, (name, column) in enumerate(zip(shown.column_names, shown.columns, strict=True)):
-            names = name in left or (place < self._keys and name not in ("queries", "small"))
+            names = (name in left and not is_list(column.type)) or (
+                place < self._keys and name not in ("queries", "small")
+            )
             columns.append(
                 [shorten(name_of(value)) if names else shown_value(value) for value in column.to_pylist()]
             )

@@ -11,7 +11,7 @@ explained       a query document by document: gains, contributions, what was mis
 explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          `tie_range`, `judgment_range`: how far ties and unjudged documents could move a measure
 judgment_checks  `check_judgments`: whether judgments can be used, and fit the runs that they judge
-pools           `pool`: documents that several systems return
+pools           `pool`: the first documents of several runs, and which are judged
 over_time       `History`: means by date in one file, and since when a change is sure
 clicks          click logs: `propensities` by rank from swaps, `snips`, `compare_clicks`
 """

@@ -1,9 +1,9 @@
-"""`pool`: the documents that several systems return."""
+"""`pool`: the first documents of several runs, and which of them are judged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -13,35 +13,54 @@ from fastndcg.common.arrow_types import array_of, places_of
 from fastndcg.common.table import Table
 from fastndcg.errors import InputError, InputTypeError, check_whole, warn
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.sides import plain_ids
+from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles_of_both
+from fastndcg.sources.joins import alike, duplicate, sample, with_ranked_nan
+from fastndcg.sources.sides import Side
+from fastndcg.sources.trec import given_side
+
+if TYPE_CHECKING:
+    from fastndcg.typing import JoinKeywords
 
 
-def pool(systems: Mapping[str, Rankings], depth: int = 20) -> Table:
-    """Pool the first documents of several systems: what is to be judged if their comparison shall be fair.
+@with_roles_of_both
+def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: Unpack[JoinKeywords]) -> Table:
+    """Pool the first documents of several runs: what to judge so that their comparison is fair.
 
     Parameters
     ----------
-    systems : mapping of names to Rankings
-        With document ids. Queries and documents are matched by ids; a number is the same id as its text.
+    runs : mapping of names to runs
+        Each run is anything that `Rankings.from_qrels_run` takes as one, such as a file, a table or a dict,
+        or `Rankings` with document ids. Numbers in one run match their text in another.
     depth : int
-        The rank up to which documents of each system are taken. Tied documents are ranked by rising id.
+        Number of documents to take from each run and query. Documents with equal scores are ordered by
+        falling id, as in `read_trec`.
+    qrels : optional
+        The judgments so far, as `Rankings.from_qrels_run` takes them.
+    query, doc_id, relevance, score, rank, weight, keep, nan, ascending, unjudged, grades, types
+        Columns and how to read them, as in `Rankings.from_qrels_run`.
 
     Returns
     -------
     Table
-        A row for each query and document, queries in order of first appearance and documents by their best
-        rank, then id: query, document; systems, a list of the names of those that return it up to this rank;
-        best_rank, from 1; judged, whether it has a judgment in the rankings of any system. A warning says
-        that the judgments of systems have different scales.
+        A row for each query and document; queries in order of first appearance, documents of a query by best
+        rank, then by id. Columns: query; document; best_rank, the lowest rank in any run, from 1; systems, a
+        list of the names of the runs that return the document up to `depth`; judged, whether `qrels`, or
+        one of the `Rankings`, has its grade. A negative grade does not count as a judgment.
+
+    Warns
+    -----
+    FastndcgWarning
+        `qrels` has no query or no document in common with the runs.
 
     Raises
     ------
-    InputError, InputTypeError
-        No systems, or no mapping of Rankings; no document ids, or a query id twice; a depth below 1.
+    InputError, InputTypeError, ColumnError, SourceError
+        No runs, or not a mapping; a depth below 1; a query id or a document twice in one run; `Rankings`
+        without document ids; input that `Rankings.from_qrels_run` refuses.
 
     See Also
     --------
-    check_judgments : shares judged, by system and slice.
+    check_judgments : share of judged documents by run and slice.
 
     References
     ----------
@@ -50,98 +69,113 @@ def pool(systems: Mapping[str, Rankings], depth: int = 20) -> Table:
 
     Examples
     --------
-    >>> from fastndcg import Rankings
-    >>> qrels = {"q": {"a": 1}}
-    >>> runs = {"bm25": {"q": ["a", "b", "c"]}, "dense": {"q": ["b", "a"]}}
-    >>> pool({name: Rankings.from_qrels_run(qrels, run) for name, run in runs.items()}, 2).to_pylist()[1]
-    {'query': 'q', 'document': 'b', 'systems': ['bm25', 'dense'], 'best_rank': 1, 'judged': False}
+    >>> runs = {"bm25": {"q": ["a", "b", "c"]}, "dense": {"q": {"b": 0.9, "a": 0.4}}}
+    >>> pool(runs, depth=2, qrels={"q": {"a": 1}})
+    query  document  best_rank  systems      judged
+    q      a                 1  bm25, dense     yes
+    q      b                 1  bm25, dense
     """
     depth = check_whole("depth", depth, 1)
-    found = _returned_by(systems, depth)
-    order = np.lexsort((found.system, found.pair))
-    starts = np.flatnonzero(np.diff(found.pair[order], prepend=-1))
-    best = np.minimum.reduceat(found.rank[order], starts) if len(starts) else starts
-    judged = np.logical_or.reduceat(found.judged[order], starts) if len(starts) else starts.astype(np.bool_)
-    names = pa.array([str(name) for name in systems], pa.string()).take(pa.array(found.system[order]))
-    query, document = found.query[order][starts], found.document[order][starts]
+    named = Roles.of(roles, "pool", OF_ONE_TABLE)
+    sides = [_side_of(name, run, named) for name, run in _named(runs).items()]
+    if qrels is not None:
+        judgments = given_side("qrels", qrels, "relevance", named)
+        sides.append((judgments, judgments.values >= 0))
+    queries, of_query = _numbered([side.queries for side, _ in sides])
+    documents, of_document = _numbered([side.docs for side, _ in sides])
+    if qrels is not None:
+        _warn_if_nothing_in_common(
+            judgments.name, {"query": (queries, of_query), "document": (documents, of_document)}
+        )
+    places = places_of(documents)
+    returned, known = [], []
+    for number, (side, is_judged) in enumerate(sides):
+        query, document = of_query[number][side.codes], places[of_document[number]]
+        pairs = query * len(documents) + document  # rise with the query, then with the document
+        known.append(pairs[is_judged])
+        if number < len(runs):
+            _check_once(side, of_query[number], pairs)
+            order = np.lexsort((-document, falling_keys(side.values), query))
+            lengths = np.diff(np.flatnonzero(np.diff(query[order], prepend=-1, append=-1)))
+            ranks = runs_of(1, lengths)
+            chosen = order[ranks <= depth]
+            returned.append((np.full(len(chosen), number), pairs[chosen], ranks[ranks <= depth]))
+    systems, pairs, ranks = (np.concatenate(column) for column in zip(*returned, strict=True))
+    order = np.lexsort((systems, pairs))
+    pairs, starts = np.unique(pairs[order], return_index=True)
+    best = np.minimum.reduceat(ranks[order], starts) if len(starts) else starts
+    judged = np.isin(pairs, np.concatenate(known))
+    query, document = np.divmod(pairs, max(len(documents), 1))
+    names = pa.array(map(str, runs), pa.string()).take(pa.array(systems[order]))
     columns = {
-        "query": _shown(found.queries.take(pa.array(query))),
-        "document": _shown(found.documents.take(pa.array(document))),
-        "systems": pa.LargeListArray.from_arrays(pa.array(np.append(starts, len(order)), pa.int64()), names),
+        "query": _shown(queries.take(pa.array(query))),
+        "document": _shown(documents.take(pa.array(np.argsort(places)[document]))),
         "best_rank": pa.array(best),
+        "systems": pa.LargeListArray.from_arrays(pa.array(np.append(starts, len(order)), pa.int64()), names),
         "judged": pa.array(judged),
     }
     return Table(pa.table(columns).take(pa.array(np.lexsort((document, best, query)))), 2)
 
 
-class _Returned(NamedTuple):
-    """The documents that systems return: a row for each document of a query and system, best first."""
-
-    system: Int64
-    query: Int64  # its number in `queries`
-    document: Int64  # the place of its id in rising order
-    rank: Int64  # from 1; tied documents stand in rising order of ids
-    judged: Flags
-    queries: pa.Array  # in order of first appearance
-    documents: pa.Array  # in rising order
-    pair: Int64  # the number of query and document, which rises with the query and then the document
-
-
-def _returned_by(systems: Any, depth: int) -> _Returned:
-    """What all systems return, up to a rank. Raises as `pool` does."""
-    is_mapping = isinstance(systems, Mapping)
-    if not is_mapping or not all(isinstance(each, Rankings) for each in systems.values()):
-        kinds = {type(each).__name__ for each in systems.values()} if is_mapping else set()
-        given = f"a mapping of {', '.join(sorted(kinds))}" if is_mapping else f"a {type(systems).__name__}"
+def _named(runs: Any) -> Mapping[str, Any]:
+    if not isinstance(runs, Mapping):
         raise InputTypeError(
-            'pool takes a mapping of names to Rankings, as in pool({"a": rankings_a, "b": rankings_b}); '
-            f"got {given}"
+            f"runs is a {type(runs).__name__}; expected a mapping of names to runs, "
+            'as in pool({"bm25": run, "dense": other_run})'
         )
-    if not systems:
-        raise InputError("there are no systems; pool takes at least one")
-    for name, each in systems.items():
-        if each.doc_ids is None:
-            raise InputError(
-                f'the rankings of "{name}" have no document ids, by which documents of systems are matched; '
-                "read them with doc_id=, or from judgments and a run"
+    if not runs:
+        raise InputError("there are no runs to pool; give at least one")
+    if len(set(map(str, runs))) < len(runs):
+        raise InputError(f"two runs have the same name as text: {', '.join(map(repr, runs))}; rename one")
+    return runs
+
+
+def _side_of(name: str, run: Any, roles: Roles) -> tuple[Side, Flags]:
+    """The rows of a run, the highest score the best, and which of them it has judgments of."""
+    label = f'run "{name}"'
+    if not isinstance(run, Rankings):
+        side = with_ranked_nan(given_side(label, run, "score", roles), roles.nan)
+        return side, np.zeros(len(side.codes), np.bool_)
+    if run.doc_ids is None:
+        raise InputError(
+            f"{label} has no document ids, by which documents are matched; "
+            "read it with doc_id=, or give the run itself"
+        )
+    codes = np.repeat(np.arange(run.n_queries), run.lengths)
+    is_judged = np.ones(len(codes), np.bool_) if run.is_judged is None else run.is_judged
+    return Side(label, run.query_ids, codes, run.doc_ids, run.scores, lambda _: label), is_judged
+
+
+def _numbered(columns: list[Any]) -> tuple[pa.Array, list[Int64]]:
+    """The distinct ids of several columns in order of first appearance, and their numbers in each column."""
+    ids = alike(*columns)
+    found = pa.concat_arrays(ids).dictionary_encode()
+    codes = array_of(found.indices).astype(np.int64)
+    return found.dictionary, np.split(codes, np.cumsum([len(each) for each in ids])[:-1])
+
+
+def _check_once(side: Side, queries: Int64, pairs: Int64) -> None:
+    """Raise for a query id, or a document of a query, that a run has twice."""
+    if len(np.unique(queries)) < len(queries):
+        raise InputError(f"{side.name} has a query id twice; give each query its own")
+    ordered = np.sort(pairs)
+    if (ordered[1:] == ordered[:-1]).any():
+        _, first, number = np.unique(pairs, return_index=True, return_inverse=True)
+        second = int(np.argmax(first[number] < np.arange(len(pairs))))
+        raise duplicate(side, int(first[number[second]]), second)
+
+
+def _warn_if_nothing_in_common(qrels: str, ids: Mapping[str, tuple[pa.Array, list[Int64]]]) -> None:
+    """Warn of judgments, the last of the sides, that have no query or no document in common with the runs."""
+    for noun, (distinct, (*of_runs, judged)) in ids.items():
+        n_returned = 1 + max(each.max(initial=-1) for each in of_runs)  # numbered by first appearance
+        if n_returned and len(judged) and judged.min() >= n_returned:
+            theirs, ours = _shown(distinct[n_returned:]), _shown(distinct[:n_returned])
+            warn(
+                f"{qrels} and the runs have no {noun} in common: {sample(theirs)} there, "
+                f"{sample(ours)} here. If that is not meant, compare how ids are written."
             )
-    _warn_of_scales(systems)
-    queries, of_query = _numbered([each.query_ids for each in systems.values()])
-    for name, codes in zip(systems, of_query, strict=True):
-        if len(np.unique(codes)) < len(codes):
-            raise InputError(f'the rankings of "{name}" have a query id twice; give each query its own')
-    documents, of_document = _numbered([each.doc_ids for each in systems.values()])
-    places, parts = places_of(documents), []
-    for system, each in enumerate(systems.values()):
-        document, query = places[of_document[system]], np.repeat(np.arange(each.n_queries), each.lengths)
-        rows = np.lexsort((document, falling_keys(each.scores), query))
-        rank = runs_of(1, each.lengths)
-        rows, rank = rows[rank <= depth], rank[rank <= depth]
-        judged = np.ones(len(rows), np.bool_) if each.is_judged is None else each.is_judged[rows]
-        query = of_query[system][query[rows]]
-        parts.append((np.full(len(rows), system), query, document[rows], rank, judged))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    documents = documents.take(pa.array(np.argsort(places)))
-    pair = columns[1] * max(len(documents), 1) + columns[2]
-    return _Returned._make([*columns, queries, documents, pair])
-
-
-def _warn_of_scales(systems: Mapping[str, Rankings]) -> None:
-    """Warn if the judgments of systems end at different highest grades, as 0 to 2 and 0 to 4 do."""
-    tops: dict[float, str] = {}
-    for name, each in systems.items():
-        if each.is_judged is None or each.judged is not None or each.is_judged.any():
-            tops.setdefault(float(each._grades.highest), name)
-    if len(tops) > 1:
-        (low, one), *_, (high, other) = sorted(tops.items())
-        grades = systems[one]._distinct_grades[:10].tolist() if low > 0 else []
-        mapping = ", ".join(f"{grade:g}: {grade * high / low:g}" for grade in grades)
-        how = f" by grades=, as in grades={{{mapping}}}" if mapping else ""
-        warn(
-            f'the highest grade is {low:g} in the judgments of "{one}" and {high:g} in those of "{other}": '
-            "grades on two scales are not compared; judge both by the same, or map one to the other where it "
-            f"is read{how}"
-        )
+            return
 
 
 def _shown(ids: pa.Array) -> pa.Array:
@@ -150,16 +184,3 @@ def _shown(ids: pa.Array) -> pa.Array:
         return ids.cast(pa.large_string()) if pa.types.is_large_binary(ids.type) else ids
     except pa.ArrowInvalid:
         return ids
-
-
-def _numbered(columns: Sequence[Any]) -> tuple[pa.Array, list[Int64]]:
-    """The distinct ids of several columns in order of first appearance, and their numbers in each column."""
-    parts = [plain_ids(each) for each in columns]
-    kinds = {each.type for each in parts}
-    if len(kinds) > 1:
-        to = pa.large_binary() if pa.large_binary() in kinds else pa.large_string()
-        texts = (each.cast(pa.large_string()) if pa.types.is_integer(each.type) else each for each in parts)
-        parts = [each.cast(to) for each in texts]
-    found = pa.concat_arrays(parts).dictionary_encode()
-    codes = array_of(found.indices).astype(np.int64)
-    return found.dictionary, np.split(codes, np.cumsum([len(each) for each in parts])[:-1])

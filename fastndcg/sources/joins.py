@@ -37,9 +37,7 @@ def join(
     import pyarrow.compute as pc
 
     check_values(qrels, "grade")
-    if nan == "last" and run.values.dtype.kind == "f":
-        run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
-    check_values(run, "score")
+    run = with_ranked_nan(run, nan)
     judged_queries, run_queries = alike(qrels.queries, run.queries)
     codes = array_of(pc.index_in(run_queries, judged_queries), len(judged_queries)).astype(np.int64)
     returned = _common_queries(qrels, run, codes, missing)
@@ -50,6 +48,14 @@ def join(
     if must_meet:
         _check_documents(qrels, run.name, rankings)
     return rankings
+
+
+def with_ranked_nan(run: Side, nan: NaN) -> Side:
+    """A run whose NaN scores are below all others, with "last". Raises for scores that cannot be ranked."""
+    if nan == "last" and run.values.dtype.kind == "f":
+        run = run._replace(values=np.where(np.isnan(run.values), run.values.dtype.type(-np.inf), run.values))
+    check_values(run, "score")
+    return run
 
 
 def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> Rankings:
@@ -157,9 +163,9 @@ def _first_twin(codes: Array, order: Int64, is_again: Flags, n: int) -> Twin | N
 def _refuse_twins(qrels: Side, run: Side, judged: Twin | None, returned: Twin | None) -> None:
     """Raise for a document that is there twice: that of the first query, judgments before the run."""
     if judged is not None and (returned is None or judged[0] <= returned[0]):
-        raise _duplicate(qrels, *judged[1:])
+        raise duplicate(qrels, *judged[1:])
     if returned is not None:
-        raise _duplicate(run, *returned[1:])
+        raise duplicate(run, *returned[1:])
 
 
 def _of_queries(qrels: Side, queries: Array) -> tuple[Side, Array]:
@@ -199,7 +205,7 @@ def _by_falling_score(run: Side, codes: Array, rows: Array, docs: pa.Array, ties
     return rows
 
 
-def _duplicate(side: Side, first: int, second: int) -> InputError:
+def duplicate(side: Side, first: int, second: int) -> InputError:
     return InputError(
         f"{side.place(second)}: {name_of(side, second)} is there twice, first at {side.place(first)}. "
         f"A document has one {'grade' if side.name == 'qrels' else 'entry'} for a query: "
@@ -207,19 +213,18 @@ def _duplicate(side: Side, first: int, second: int) -> InputError:
     )
 
 
-def alike(left: Any, right: Any) -> tuple[pa.Array, pa.Array]:
-    """Ids of both sides as int64 or uint64, or as large_binary, so that equal ids have equal bytes.
+def alike(*columns: Any) -> list[pa.Array]:
+    """Ids of all columns as int64 or uint64, or as large_binary, so that equal ids have equal bytes.
 
-    A number in one is the same id as its text in the other.
+    A number in one is the same id as its text in another. A column without ids has no type of its own.
     """
-    both = [plain_ids(left), plain_ids(right)]
-    numbers = [pa.types.is_integer(ids.type) for ids in both]
-    if all(numbers):
+    ids = [plain_ids(each) for each in columns]
+    filled = [each for each in ids if len(each)]
+    if filled and all(pa.types.is_integer(each.type) for each in filled):
         for kind in (pa.int64(), pa.uint64()):
             with suppress(pa.ArrowInvalid):
-                return both[0].cast(kind), both[1].cast(kind)
-    one, other = map(_as_bytes, both)
-    return one, other
+                return [each.cast(kind) for each in ids]
+    return list(map(_as_bytes, ids))
 
 
 def _as_bytes(ids: pa.Array) -> pa.Array:

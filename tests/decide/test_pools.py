@@ -1,49 +1,58 @@
-"""Pools of several systems against sets of plain Python, and what to judge next against each judgment tried."""
+"""Pools of runs of every shape against sets of plain Python."""
 
+import json
+import os
+import subprocess
+import sys
+
+import commands
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastndcg as fn
-from fastndcg.errors import FastndcgWarning, InputError, InputTypeError
+from fastndcg.errors import ColumnError, FastndcgWarning, InputError, InputTypeError, SourceError
 
-Runs = dict[str, dict[str, dict[str, float]]]
 of_query = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 3).map(float), max_size=6)
 runs = st.dictionaries(
-    st.sampled_from(["x", "y", "z"]), st.dictionaries(st.sampled_from(["1", "2", "3"]), of_query), min_size=1
+    st.sampled_from(["x", "y", "z"]), st.dictionaries(st.sampled_from("123"), of_query), min_size=1
+)
+grades = st.dictionaries(
+    st.sampled_from("123"), st.dictionaries(st.sampled_from("abcdefgh"), st.integers(-1, 2))
 )
 
 
 def rankings_of(run, judged):
-    queries = list(run)
-    pairs = [(query, document) for query in queries for document in run[query]]
+    pairs = [(query, document) for query in run for document in run[query]]
     return fn.Rankings.from_groups(
-        [len(run[query]) for query in queries],
+        [len(run[query]) for query in run],
         np.ones(len(pairs), np.int64),
         np.array([run[query][document] for query, document in pairs], np.float64),
         is_judged=np.array([pair in judged for pair in pairs], np.bool_),
         doc_ids=np.array([document for _, document in pairs], dtype="U1"),
-        query_ids=np.array(queries, dtype="U1"),
+        query_ids=np.array(list(run), dtype="U1"),
     )
 
 
-@settings(deadline=None, max_examples=50)
-@given(
-    runs=runs,
-    judged=st.sets(st.tuples(st.sampled_from("123"), st.sampled_from("abcdefgh"))),
-    depth=st.integers(1, 5),
-)
-def test_pool_is_the_union_of_the_first(runs, judged, depth):
+@settings(deadline=None, max_examples=80)
+@given(runs=runs, qrels=grades, depth=st.integers(1, 5), as_rankings=st.sets(st.sampled_from("xyz")))
+@pytest.mark.filterwarnings("ignore:.*in common:fastndcg.FastndcgWarning")
+def test_pool_is_the_union_of_the_first(runs, qrels, depth, as_rankings):
     expected = {}
     for name, run in runs.items():
         for query, documents in run.items():
-            order = sorted(documents, key=lambda document: (-documents[document], document))
+            order = sorted(documents, key=lambda document: (documents[document], document), reverse=True)
             for rank, document in enumerate(order[:depth], 1):
                 names, best = expected.get((query, document), ([], rank))
                 expected[query, document] = ([*names, name], min(best, rank))
-    table = fn.pool({name: rankings_of(run, judged) for name, run in runs.items()}, depth)
-    found = table.to_pylist()
+    judged = {(query, doc) for query, docs in qrels.items() for doc, grade in docs.items() if grade >= 0}
+    given = {name: rankings_of(run, judged) if name in as_rankings else run for name, run in runs.items()}
+    found = fn.pool(given, depth, qrels).to_pylist()
     assert len(found) == len(expected)
     for row in found:
         pair = row["query"], row["document"]
@@ -54,31 +63,137 @@ def test_pool_is_the_union_of_the_first(runs, judged, depth):
     assert keys == sorted(keys)
 
 
-def test_ids_of_other_kinds_and_faults():
-    numbers = fn.Rankings.from_qrels_run({1: {7: 1, 9: 0}}, {1: {7: 0.5, 8: 0.4}})
-    words = fn.Rankings.from_qrels_run({"1": {"7": 1}}, {"1": {"7": 0.5, "9": 0.6}})
-    rows = fn.pool({"n": numbers, "w": words}).to_pylist()
-    assert [(row["document"], row["systems"], row["judged"]) for row in rows] == [
-        ("7", ["n", "w"], True),
-        ("9", ["w"], False),
-        ("8", ["n"], False),
+def test_every_shape_of_a_run_is_the_same(tmp_path):
+    run = {"1": {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1}, "2": {"b": 3.0}}
+    rows = [(query, document, score) for query, scores in run.items() for document, score in scores.items()]
+    table = dict(zip(("qid", "docid", "score"), map(list, zip(*rows, strict=True)), strict=True))
+    (tmp_path / "run.txt").write_text("".join(f"{q} Q0 {d} 0 {score} me\n" for q, d, score in rows))
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    pq.write_table(pa.table(table), tmp_path / "run.parquet")
+    judgments = {"1": {"b": 0, "c": -1}, "9": {"z": 1}}
+    expected = fn.pool({"r": run}, 3, judgments)
+    assert [tuple(row.values()) for row in expected.to_pylist()] == [
+        ("1", "a", 1, ["r"], False),
+        ("1", "c", 2, ["r"], False),  # tied with b: the higher id first, as trec_eval has them
+        ("1", "b", 3, ["r"], True),
+        ("2", "b", 1, ["r"], False),
     ]
-    assert fn.pool({"n": numbers})["document"].to_pylist() == [7, 8]
-    with pytest.warns(FastndcgWarning, match=r"highest grade is 1 .* 4 .* grades=\{0: 0, 1: 4\}"):
-        fn.pool({"n": numbers, "wide": fn.Rankings.from_qrels_run({1: {7: 4}}, {1: {7: 0.5}})})
-    mapped = {"qid": [1, 1], "doc_id": [7, 8], "grade": [0, 1]}
-    assert list(fn.Rankings.from_qrels_run(mapped, {1: [8, 7]}, grades={0: 0, 1: 4}).relevance) == [4, 0]
-    with pytest.raises(InputError, match="no document ids"):
-        fn.pool({"a": fn.Rankings.from_lists([[1, 0]])})
-    with pytest.raises(InputError, match='"a" have a query id twice'):
-        fn.pool({"a": fn.Rankings.from_groups([1, 1], [1, 0], [1, 2], query_ids=[3, 3], doc_ids=["d", "e"])})
-    with pytest.raises(InputTypeError, match="mapping of names to Rankings"):
-        fn.pool(numbers)
-    with pytest.raises(InputTypeError, match="a mapping of dict"):
-        fn.pool({"a": {}})
-    with pytest.raises(InputError, match="no systems"):
-        fn.pool({})
+    shapes = (
+        table, pa.table(table), pd.DataFrame(table), pl.DataFrame(table), pl.LazyFrame(table),
+        tmp_path / "run.txt", str(tmp_path / "run.json"), tmp_path / "run.parquet",
+        {"1": ["a", "c", "b", "d"], "2": ["b"]},
+        fn.Rankings.from_qrels_run({"1": {"b": 0}, "2": {}}, run),
+    )  # fmt: skip
+    for shape in shapes:
+        assert fn.pool({"r": shape}, 3, judgments) == expected
+    distances = {"1": {"a": 1, "c": 2, "b": 3, "d": 4}, "2": {"b": 1}}
+    assert fn.pool({"r": distances}, 3, judgments, ascending=True) == expected
+    renamed = pd.DataFrame(table).rename(columns={"qid": "frage", "score": "wert"})
+    assert fn.pool({"r": renamed}, 3, judgments, query="frage", score="wert") == expected
+    words = pa.table({"qid": ["1"], "docid": ["b"], "relevance": ["ja"]})
+    assert fn.pool({"r": run}, 3, words, grades={"ja": 1}) == expected
+
+
+def test_ids_of_other_kinds():
+    numbers = {1: {9: 0.5, 10: 0.5, 8: 0.7}}
+    assert fn.pool({"none": {}, "n": numbers}, 2)["document"].to_pylist() == [8, 10], "10 is above 9"
+    words = pa.table({"qid": pa.array(["1"]), "docid": pa.array([b"9"]), "score": [1]})
+    rows = fn.pool({"n": numbers, "w": words}, 2, {1: [10]}).to_pylist()
+    assert [(row["query"], row["document"], row["systems"], row["judged"]) for row in rows] == [
+        ("1", "8", ["n"], False),
+        ("1", "9", ["n", "w"], False),
+    ], '"9" is above "10"'
+    small = pa.table({"qid": pa.array([1], pa.int8()), "docid": pa.array([10], pa.uint64()), "score": [1]})
+    assert fn.pool({"n": numbers, "s": small}, 1).to_pylist()[1]["document"] == 10
+    assert fn.pool({7: numbers})["systems"].to_pylist()[0] == ["7"]
+    assert [len(fn.pool(runs)) for runs in ({"a": {}}, {"a": {"q": {}}, "b": {}})] == [0, 0]
+    missing = fn.pool({"a": {"q": {"d": np.nan, "e": -np.inf}}}, nan="last")
+    assert missing["document"].to_pylist() == ["e", "d"]
+
+
+def test_what_cannot_be_pooled_is_refused(tmp_path):
+    faults = [
+        (InputTypeError, "runs is a Rankings; expected a mapping", fn.Rankings.from_lists([[1, 0]])),
+        (InputTypeError, "runs is a list; expected a mapping", ["a.run"]),
+        (InputError, "no runs to pool", {}),
+        (InputError, "two runs have the same name", {1: {}, "1": {}}),
+        (InputError, 'run "a" has no document ids', {"a": fn.Rankings.from_lists([[1, 0]])}),
+        (
+            InputError,
+            'run "a" has a query id twice',
+            {"a": fn.Rankings.from_groups([1, 1], [1, 0], [1, 2], query_ids=[3, 3], doc_ids=["d", "e"])},
+        ),
+        (InputError, 'run "a": document "x" of query "q" is there twice', {"a": {"q": ["x", "y", "x"]}}),
+        (InputTypeError, "run \"q\"\\['d'\\] is a float", {"q": {"d": 0.5}}),
+        (InputTypeError, 'run "a" is a int', {"a": 3}),
+        (InputError, 'score nan of document "d".*nan="last"', {"a": {"q": {"d": np.nan}}}),
+        (ColumnError, 'run "a": no column has a usual name', {"a": pd.DataFrame({"qid": [1], "docid": [2]})}),
+        (SourceError, "none.txt does not exist", {"a": tmp_path / "none.txt"}),
+    ]
+    for error, said, runs in faults:
+        with pytest.raises(error, match=said):
+            fn.pool(runs)
+    run = {"a": {"q": {"d": 1.0}}}
     with pytest.raises(InputError, match="depth=0"):
-        fn.pool({"n": numbers}, 0)
-    with pytest.raises(InputTypeError, match="depth=1.5"):
-        fn.pool({"n": numbers}, 1.5)
+        fn.pool(run, 0)
+    with pytest.raises(InputTypeError, match=r"depth=1\.5"):
+        fn.pool(run, 1.5)
+    with pytest.raises(InputTypeError, match=r"pool has no argument cutoff=.*it takes query"):
+        fn.pool(run, cutoff=3)
+    with pytest.raises(InputTypeError, match="qrels holds values that are not numbers"):
+        fn.pool(run, qrels={"q": {"d": "good"}})
+    with pytest.warns(FastndcgWarning, match='no query in common: "0q" there, "q" here'):
+        fn.pool(run, qrels={"0q": {"d": 1}})
+    with pytest.warns(FastndcgWarning, match='no document in common: "D" there, "d" here'):
+        fn.pool(run, qrels={"q": {"D": 1}})
+
+
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "old").mkdir()
+    bm25 = "1 Q0 a 1 3 x\n1 Q0 b 2 2 x\n1 Q0 c 3 2 x\n"
+    for path, text in {
+        "runs/bm25.txt": bm25,
+        "old/bm25.txt": bm25,
+        "runs/dense.txt": "1 Q0 b 1 9 x\n",
+    }.items():
+        (tmp_path / path).write_text(text)
+    (tmp_path / "qrels").write_text("1 0 b 1\n")
+    expected = fn.pool({"bm25": "runs/bm25.txt", "dense": "runs/dense.txt"}, 2, "qrels").to_pylist()
+    for paths in (["runs/bm25.txt", "runs/dense.txt"], ["runs"], ["runs/*.txt"]):
+        done = commands.run("pool", *paths, "--depth", "2", "--qrels", "qrels", "--format", "json")
+        assert (done.exit_code, json.loads(done.stdout)["pool"]) == (0, expected)
+        assert commands.only_line(done.stderr) == "3 documents of 2 runs, 1 judged"
+    done = commands.run("pool", "runs", "old/bm25.txt", "--depth", "1", "--format", "csv")
+    assert done.stdout.splitlines() == [
+        "query,document,best_rank,systems,judged",
+        '1,a,1,"runs/bm25.txt, old/bm25.txt",False',
+        "1,b,1,dense,False",
+    ]
+    assert commands.run("pool", "runs", "-o", "pool.parquet").stdout == ""
+    assert fn.pool({"bm25": "runs/bm25.txt", "dense": "runs/dense.txt"}) == pq.read_table("pool.parquet")
+    assert commands.run("pool", "runs", "-o", "pool.CSV").exit_code == 0
+    assert (tmp_path / "pool.CSV").read_text().splitlines()[2] == '1,b,1,"bm25, dense",False'
+    for words, code in {
+        "pool": 2, "pool runs --depth 0": 2, "pool runs runs/bm25.txt": 2, "pool runs -o pool.txt": 2,
+        "pool table.parquet -o table.parquet": 2, "pool - --qrels -": 2, "pool nowhere": 3,
+        "pool runs --qrels nowhere": 3, "pool runs --query q --score s": 0,
+    }.items():  # fmt: skip
+        pq.write_table(pa.table({"qid": [1], "docid": [1], "score": [1]}), "table.parquet")
+        assert commands.run(*words.split()).exit_code == code, words
+
+
+def test_a_narrow_terminal_and_a_closed_pipe(tmp_path):
+    rows = "".join(
+        f"{query} Q0 document-{place:030} 1 {-place} x\n" for query in range(300) for place in range(20)
+    )
+    for name in ("one", "two"):
+        (tmp_path / f"{name}-with-a-long-name.txt").write_text(rows)
+    found = fn.pool({path.stem: path for path in sorted(tmp_path.iterdir())}, 1)
+    assert max(map(len, found.text(80).splitlines())) <= 80
+    words = [sys.executable, "-m", "fastndcg", "pool", str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 141

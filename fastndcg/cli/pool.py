@@ -1,0 +1,76 @@
+"""`fastndcg pool`: the first documents of several runs, which are the ones to judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fastndcg.cli import options
+from fastndcg.cli.application import argument, command, option
+from fastndcg.cli.output import Format, note, refuse, write_table
+from fastndcg.cli.reading import NaN, check_out, each_run, name_runs, read_once
+from fastndcg.common.files import KINDS
+from fastndcg.errors import count_of
+
+
+@command
+def pool(
+    paths: list[str] = argument("RUN...", "TREC or MS MARCO runs or tables; a folder or glob of runs."),
+    *,
+    depth: int = option("Number of documents to take from each run and query.", 20, min=1),
+    qrels: str | None = option("The judgments so far, as TREC qrels or a table."),
+    query: str | None = options.QUERY,
+    doc_id: str | None = options.DOC_ID,
+    relevance: str | None = options.RELEVANCE,
+    score: str | None = options.SCORE,
+    ascending: bool = option("Rank the lowest score first, as for distances.", False, "--ascending"),
+    nan: NaN = option("Refuse documents with a NaN or null score, or rank them last.", NaN.refuse),
+    grades: str | None = options.GRADES,
+    format: Format = options.FORMAT,
+    out: Path | None = option(
+        "Write to this file instead of stdout: .parquet, .csv, .jsonl or .feather.", None, "--out", "-o"
+    ),
+) -> None:
+    """Pool the first documents of several runs.
+
+    Each row is a query and a document, with its best rank in any run, the runs that return it, and whether
+    it is judged. Judging the whole pool makes the comparison of these runs fair.
+
+    \b
+    Examples:
+      fastndcg pool runs/*.txt --depth 20 --qrels qrels.txt
+      fastndcg pool bm25.run dense.parquet --depth 10 -o to_judge.csv
+    """
+    from fastndcg.decide.pools import pool as pool_runs
+
+    if out is not None and out.suffix.lower() not in KINDS:
+        refuse(f"--out: {out} has another ending; name a file ending in .parquet, .csv, .jsonl or .feather")
+    given = [each for path in paths for each in each_run(path)] + ([] if qrels is None else [qrels])
+    if given.count("-") > 1:
+        refuse("- is given twice; standard input is read once")
+    if out is not None:
+        check_out(out, given)
+    files = list(map(read_once, given))
+    judgments = None if qrels is None else files.pop()
+    runs: dict[str, Any] = dict(zip(name_runs(files), files, strict=True))
+    found = pool_runs(
+        runs,
+        depth,
+        judgments,
+        query=query,
+        doc_id=doc_id,
+        relevance=relevance,
+        score=score,
+        ascending=ascending,
+        nan="last" if nan is NaN.last else "refuse",
+        grades=options.read_grades(grades),
+    )
+    if out is None:
+        write_table(found, "pool", format, keys=2, drops=(("systems",), ("judged",)), whole=True)
+    else:
+        from fastndcg.scores.storage import results_file
+
+        with results_file(out) as file:
+            file.write(found.to_arrow())
+    judged = sum(found["judged"].to_pylist())
+    note(f"{count_of(len(found), 'document')} of {count_of(len(runs), 'run')}, {judged:,} judged")
