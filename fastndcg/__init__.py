@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from fastndcg.decide.explanation import Explanation as Explanation
     from fastndcg.decide.explanation import Explanations as Explanations
     from fastndcg.decide.explanation import explain as explain
+    from fastndcg.decide.history import History as History
     from fastndcg.decide.judgment_checks import check_judgments as check_judgments
-    from fastndcg.decide.over_time import History as History
     from fastndcg.decide.pools import pool as pool
     from fastndcg.decide.ranges import Bounds as Bounds
     from fastndcg.decide.ranges import Ranges as Ranges
@@ -118,7 +118,7 @@ _HOMES = {
     "decide.judgment_checks": "check_judgments",
     "decide.pools": "pool",
     "decide.clicks": "Estimate compare_clicks propensities snips",
-    "decide.over_time": "History",
+    "decide.history": "History",
     "decide.ranges": "Bounds Ranges judgment_range tie_range",
     "decide.systems": "compare",
     "errors": (

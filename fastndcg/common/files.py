@@ -52,41 +52,6 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     _draft(path, target, is_stream=is_stream).unlink()
 
 
-@contextmanager
-def alone_with(target: Path) -> Iterator[None]:
-    """Keep other processes from writing files in this folder that they write alone, too.
-
-    The turn ends with the process. Drafts of processes that were killed as they wrote are removed. Raises
-    `SourceError` for a folder that cannot be opened or locked.
-    """
-    folder = target.parent
-    try:
-        import fcntl
-    except ImportError:  # not on Windows, where writers must take turns by themselves
-        yield
-        return
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise SourceError(
-            f"{folder} cannot be opened: {error.strerror}. Name a file in a folder that exists."
-        ) from None
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError as error:
-            raise SourceError(
-                f"{folder} cannot be locked, which keeps two writers apart: {error.strerror}. "
-                "Name a file on another file system."
-            ) from None
-        draft = re.compile(rf"\.{re.escape(target.name)}\.\w{{8}}\.draft")
-        for found in filter(lambda each: draft.fullmatch(each.name), folder.iterdir()):
-            found.unlink(missing_ok=True)
-        yield
-    finally:
-        os.close(handle)
-
-
 # ---- where a path leads ----
 
 _HANDLE = re.compile(r"(?:(/proc/\d+)(?:/task/\d+)?|/dev)/fd/(\d+)")

@@ -12,6 +12,6 @@ explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          `tie_range`, `judgment_range`: how far ties and unjudged documents could move a measure
 judgment_checks  `check_judgments`: whether judgments can be used, and fit the runs that they judge
 pools           `pool`: the first documents of several runs, and which are judged
-over_time       `History`: means by date in one file, and since when a change is sure
+history         `History`: values by query of many times, and since when a change is sure
 clicks          click logs: `propensities` by rank from swaps, `snips`, `compare_clicks`
 """

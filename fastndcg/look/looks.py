@@ -160,14 +160,14 @@ def curves(
     return add_looks(chart, title, said or ", ".join(names), f"{title}. {in_full}.")
 
 
-def means_of(rows: list[dict[str, Any]], x: Any, y_title: str, **size: Any) -> list[Chart]:
+def means_of(rows: list[dict[str, Any]], x: Any, y_title: str) -> list[Chart]:
     """Layers of a line for each system through its means, a band of their intervals, and a point for each."""
     alt, names = altair(), names_of(rows)
     base = chart_of(rows).encode(x, colours_of(names))
     band = base.mark_area(opacity=0.2).encode(alt.Y("low:Q", scale=alt.Scale(zero=False)), alt.Y2("high:Q"))
     line = base.mark_line().encode(alt.Y("mean:Q", title=title_of(y_title)), dashes_of(names))
-    points = base.mark_point(**({"filled": True, "opacity": 1} if size else {"filled": True, "size": 30}))
-    return [band, line, points.encode(alt.Y("mean:Q"), shapes_of(names), **size)]
+    points = base.mark_point(filled=True, size=30)
+    return [band, line, points.encode(alt.Y("mean:Q"), shapes_of(names))]
 
 
 def bars_of(rows: list[dict[str, Any]], x: Any, y: Any, field: str) -> Chart:

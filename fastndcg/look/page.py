@@ -13,7 +13,7 @@ from fastndcg.common.table import quoted
 from fastndcg.errors import count_of, library, visible, warn
 
 if TYPE_CHECKING:
-    from fastndcg.decide.over_time import History
+    from fastndcg.decide.history import History
     from fastndcg.measures import Measures
     from fastndcg.rankings.rankings import Rankings
 
@@ -143,7 +143,7 @@ def history_page(
         rows = [row for row in every if row["measure"] == measure]
         blocks: list[Any] = []
         for name in dict.fromkeys(row.get("name") for row in rows):
-            chart = over_time(history, measure, name=name, confidence=confidence, threshold=threshold)
+            chart = over_time([row for row in rows if row.get("name") == name], threshold)
             blocks.append(picture_of(chart))
         shown = [
             {"date": f"{row['at']:%Y-%m-%d %H:%M}"}

@@ -24,7 +24,6 @@ from fastndcg.look.looks import (
     means_of,
     names_of,
     number_text,
-    rule_at,
     title_of,
 )
 from fastndcg.measures import as_measures
@@ -33,8 +32,8 @@ from fastndcg.scoring.discounts import discount_of, discount_table
 from fastndcg.scoring.worths import gain_of, worth_of
 
 if TYPE_CHECKING:
+    from fastndcg.common.table import Table
     from fastndcg.decide.explanation import Explanation
-    from fastndcg.decide.over_time import History
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.typing import Chart
 
@@ -304,87 +303,71 @@ def history(
     return curves(rows, *labels, f"{measure} by round", f"Highest: {'; '.join(best)}", layers, zero=False)
 
 
-def over_time(
-    history: History,
-    measure: object = None,
-    *,
-    name: str | None = None,
-    by: str | None = None,
-    confidence: float = 0.95,
-    threshold: float | None = None,
-) -> Chart:
-    """Plot a measure by date: a line with intervals for each system or slice.
+def over_time(table: Table | list[dict[str, Any]], threshold: float | None = None) -> Chart:
+    """Plot a measure by date: a line with intervals for each system.
 
     Parameters
     ----------
-    history : History
-    measure, name, by, confidence
-        As in `History.table`. Without `measure` the history must have only one.
+    table : Table or list of dicts
+        What `History.table` returns, for one measure. Where a time differs in its definition from the time
+        before, a new line starts.
     threshold : number, optional
         Drawn as a line, for example the least that is accepted.
-
-    Returns
-    -------
-    altair.Chart
-        Of one line, the centre and limits of its control chart are drawn too; means beyond them are large.
 
     Raises
     ------
     InputError, InputTypeError
-        As in `History.table`; something else than a History; several measures, or more than seven lines.
+        Something other than such a table; several measures, or more than seven lines.
 
     Examples
     --------
     >>> import os, tempfile
     >>> from fastndcg import History, Rankings, evaluate, plot
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     history = History(os.path.join(folder, "search.parquet"))
+    ...     history = History(os.path.join(folder, "search"))
     ...     history.add(evaluate(Rankings.from_lists([[1, 0], [0, 1]]), "RR"), at="2026-11-24")
-    ...     chart = plot.over_time(history)
+    ...     chart = plot.over_time(history.table())
     """
-    if not hasattr(history, "table"):
-        raise InputTypeError(f"history is a {type(history).__name__}; wanted History(path)")
-    found = history.table(measure, name=name, by=by, confidence=confidence).to_pylist()
+    if not isinstance(table, list) and not hasattr(table, "to_pylist"):
+        raise InputTypeError(f"table is a {type(table).__name__}; expected History(path).table()")
+    found = table if isinstance(table, list) else table.to_pylist()
     measures = list(dict.fromkeys(row["measure"] for row in found))
-    if len(measures) > 1:
-        raise InputError(f"the history has {', '.join(measures)}; name one to draw")
-    rows = [
-        {"system": _name_of(row), "date": row["at"].isoformat()}
-        | {key: row[key] for key in ("mean", "low", "high", "queries")}
-        | {"outside": bool(row["outside"]), "sure": bool(row["sure"])}
-        for row in found
-    ]
-    names = names_of(rows)
-    if len(names) > _SERIES:
-        raise InputError(f"{len(names)} lines are too many for a picture; name one system, or draw no slices")
+    if len(measures) != 1:
+        raise InputError(f"the table has {', '.join(measures) or 'no measure'}; name one to draw")
+    lines: dict[str, str] = {}
+    rows = []
+    for row in found:
+        name = row.get("name") or row["measure"]
+        if row["differs"] is not None:
+            lines[name] = f"{name} from {row['at']:%Y-%m-%d}"
+        numbers = {key: row[key] for key in ("mean", "low", "high", "queries", "sure")}
+        rows.append({"system": lines.get(name, name), "date": row["at"].isoformat()} | numbers)
+    if len(names_of(rows)) > _SERIES:
+        raise InputError(f"{len(names_of(rows))} lines are too many for a picture; name one system")
     alt = altair()
-    size = alt.condition(alt.datum.outside, alt.value(140), alt.value(35))
-    layers = means_of(rows, alt.X("date:T", title="date"), f"mean {measures[0]}", size=size)
-    if len(names) == 1 and found[0]["centre"] is not None:
-        layers += [rule_at({key: found[0][key]}, key, "Y") for key in ("centre", "limit_low", "limit_high")]
+    layers = means_of(rows, alt.X("date:T", title="date"), f"mean {measures[0]}")
     if threshold is not None:
         rule = chart_of([{"threshold": float(threshold)}]).mark_rule(color=WORSE, strokeWidth=2)
         layers.append(rule.encode(alt.Y("threshold:Q")))
     said = in_words(rows, lambda row: f"{number_text(row['mean'])} on {row['date'][:10]}", most=40)
-    since = first_sure(found)
+    notes = [first_sure(found)]
+    if lines:
+        notes.append(f"not comparable with the time before: {', '.join(lines.values())}")
     return add_looks(
         alt.layer(*layers),
         f"{measures[0]} by date",
-        f"bands: intervals of {100 * confidence:g} %; {since}",
-        f"Mean {measures[0]} by date. {said}. {since}.",
+        f"bands: intervals of means; {'; '.join(notes)}",
+        f"Mean {measures[0]} by date. {said}. {'. '.join(notes)}.",
     )
-
-
-def _name_of(row: dict[str, Any]) -> str:
-    return ", ".join(row[key] for key in ("name", "slice") if row.get(key)) or row["measure"]
 
 
 def first_sure(rows: list[dict[str, Any]]) -> str:
     """Since when the first of the series that changed is sure to have changed."""
     for row in rows:
         if row["sure"]:
-            way = "fell" if row["change"] < 0 else "rose"
-            return f"{_name_of(row)} {way}, which is sure since {row['at']:%Y-%m-%d}"
+            direction = "fell" if row["change"] < 0 else "rose"
+            name = row.get("name") or row["measure"]
+            return f"{name} {direction}, which is sure since {row['at']:%Y-%m-%d}"
     return "no change is sure"
 
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import sys
+from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -370,8 +371,32 @@ def test_a_history_has_a_line_for_each_set_and_a_baseline():
             plot.history(wrong)
     with pytest.raises(fn.InputTypeError, match="baseline is 'x'; wanted a number"):
         plot.history(lightgbm, baseline="x")
-    with pytest.raises(fn.InputTypeError, match="history is a str; wanted History"):
-        plot.over_time("history.parquet")
+
+
+def test_a_line_over_time_ends_where_the_definition_changes():
+    row = {"measure": "RR", "queries": 9, "mean": 0.5, "low": 0.4, "high": 0.6, "sure": False, "change": None}
+    days = [datetime(2026, 11, day, tzinfo=UTC) for day in (1, 2, 3, 4)]
+    notes = [None, None, "judgments pool:1:a, now pool:2:b", None]
+    rows = [row | {"at": at, "differs": note} for at, note in zip(days, notes, strict=True)]
+    rows[1] |= {"sure": True, "change": -0.1}
+    chart = plot.over_time(rows, 0.45)
+    drawn, bound = looks.tables(chart)
+    assert [each["system"] for each in drawn] == ["RR", "RR", "RR from 2026-11-03", "RR from 2026-11-03"]
+    assert bound == [{"threshold": 0.45}]
+    said = spec_of(chart)["description"]
+    assert "RR fell, which is sure since 2026-11-02. not comparable" in said
+    for wrong, error, message in (
+        ("history", fn.InputTypeError, r"table is a str; expected History\(path\).table\(\)"),
+        ([], fn.InputError, "the table has no measure; name one to draw"),
+        ([*rows, row | {"measure": "AP", "differs": None}], fn.InputError, "the table has RR, AP; name one"),
+        (
+            [each | {"name": f"s{n}"} for n in range(8) for each in rows[:1]],
+            fn.InputError,
+            "8 lines are too many",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            plot.over_time(wrong)
 
 
 def test_grades_are_counted_in_rankings():
