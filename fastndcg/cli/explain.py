@@ -42,10 +42,10 @@ def explain(
 ) -> None:
     """Show where the value of a query comes from, rank by rank.
 
-    Each document has its gain, discount and contribution, beside the ideal. The numbers are those that the
-    kernels sum. Tied documents get the expected value over their orders. Several systems are shown side by
-    side. Every measure that is a sum over ranks can be explained: nDCG, AP, RR, ERR, RBP, P and most others.
-    The table ends at the cutoff; --all shows all documents, as JSON and CSV do.
+    Each document has its gain, discount and contribution, beside the ideal. A rank contributes the value of
+    the ranking cut below it minus that of the ranking cut above it. Tied documents share what they add
+    together. Several systems are shown side by side. The table ends at the cutoff; --all shows all documents,
+    as JSON and CSV do.
 
     \b
     Examples:

@@ -7,7 +7,6 @@ comparison      `Comparison`: these numbers, and questions about them
 standings       ranks of systems, and gates: whether one is no worse than another, or that is undecided
 texts           a comparison as text, HTML, Markdown and LaTeX
 anchoring       what the order of the returned documents could have made of a measure
-explained       a query document by document: gains, contributions, what was missed, exchanges
 explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          `tie_range`, `judgment_range`: how far ties and unjudged documents could move a measure
 judgment_checks  `check_judgments`: whether judgments can be used, and fit the runs that they judge

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, overload
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import combine, decode
 from fastndcg.common.exports import AsFrame
 from fastndcg.common.markup import html_table, html_text, markdown_table
@@ -24,21 +28,29 @@ from fastndcg.common.table import (
     width_of,
     wrapped,
 )
-from fastndcg.decide.explained import ROUNDING, Explained
-from fastndcg.errors import InputError, InputTypeError, about, count_of, visible
-from fastndcg.measures import as_measure
+from fastndcg.errors import InputError, InputTypeError, MeasureError, about, count_of, visible
+from fastndcg.measures import IDCG, as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
+from fastndcg.scoring import laid_out, ways, worths
+from fastndcg.scoring.discounts import discount_of, discount_table
 
 if TYPE_CHECKING:
-    from fastndcg.measures import MeasureLike
+    from typing import Literal
+
+    from fastndcg.common.arrays import Array, Float64, Int64
+    from fastndcg.measures import Measure, MeasureLike
     from fastndcg.typing import Chart
 
+_ROUNDING = 1e-12
+_MOST_CUT = 200_000_000  # documents of all cut rankings of a query; as many took 12 s compiled
+_TOGETHER = 2_000_000  # documents of rankings that are evaluated together
+_NO = np.empty(0)
 _SHOWN = 30  # rows of a printed table, at most, unless all are asked for
 # columns that are left out where a terminal has no room, in this order
 _DROPS = (
-    ("ideal_grade", "ideal_contribution"),
-    ("gain", "expected_gain", "discount"),
+    ("ideal_doc_id", "ideal_grade", "ideal_contribution"),
+    ("gain", "discount"),
     ("cumulative",),
     ("score",),
     ("tie_group",),
@@ -53,7 +65,11 @@ def explain(
     rankings: Rankings | Mapping[str, Rankings], measure: MeasureLike, query: object
 ) -> Explanation | Explanations:
     """Show where the value of one query comes from: gain, discount and contribution of each document, beside
-    the ideal, as the kernels summed them.
+    the ideal.
+
+    A rank contributes the value of the ranking cut below it minus that of the ranking cut above it, so that
+    contributions add up to the value of every measure. A ranking that is cut to nothing counts 0, and so does
+    one for which the measure is undefined.
 
     Parameters
     ----------
@@ -72,8 +88,8 @@ def explain(
     InputError
         The query does not exist; the message names similar ids.
     MeasureError
-        The measure is not a sum over ranks: AUC, IPrec, SetAP, IDCG, NumRel, measures of several intents, and
-        nDCG with `ideal="returned"` and averaged ties.
+        IDCG and NumRel, which look at no ranking; measures of several intents; nDCG with `ideal="returned"`
+        and averaged ties. A query of many thousands of documents, for a measure without a cutoff.
 
     See Also
     --------
@@ -103,7 +119,7 @@ def explain(
         return Explanations(found)
     if not isinstance(rankings, Rankings):
         raise InputTypeError(
-            f"rankings is a {type(rankings).__name__}; wanted Rankings, as read_parquet returns them"
+            f"rankings is a {type(rankings).__name__}; expected Rankings, as read_parquet returns them"
         )
     ids = decode(combine(rankings.query_ids))
     try:
@@ -117,8 +133,30 @@ def explain(
         near = difflib.get_close_matches(str(query), some, n=5, cutoff=0.5) or some[:5]
         named = f"The nearest are: {', '.join(near)}." if near else "There are no queries."
         raise InputError(f"query {query!r} is not among {count_of(len(ids), 'query')}. {named}")
+    _check(wanted)
     with hold_functions([wanted]):
         return Explanation(rankings[row : row + 1], wanted)
+
+
+def _check(measure: Measure) -> None:
+    if measure.definition.ranking != "system":
+        raise MeasureError(
+            f"{measure} looks at no ranking, so no rank adds anything to it. Explain nDCG, or another measure"
+        )
+    if measure.definition.way == "intents":
+        raise MeasureError(
+            f"{measure} is of several intents, so that a document has no single gain. "
+            "Explain a measure of one grade for each document, as nDCG"
+        )
+
+
+class _Ideal(NamedTuple):
+    """The ideal ranking of a query, (n_ideal,) each."""
+
+    rows: list[int | None]  # row of the document in the rankings; None if it was not returned
+    grades: Float64
+    gains: Float64
+    discounted: Float64
 
 
 class _Shown(AsFrame):
@@ -155,7 +193,7 @@ class _Shown(AsFrame):
         return f"<p>{html_text(self.heading())}</p>{html_table(texts, 0) if texts else ''}{notes}"
 
 
-class Explanation(Explained, _Shown):
+class Explanation(_Shown):
     """The result of `explain`: one query, document by document.
 
     Attributes
@@ -167,34 +205,286 @@ class Explanation(Explained, _Shown):
         Whether the measure is undefined for the query. `value` is then that of the measure's `empty`.
     """
 
+    def __init__(self, rankings: Rankings, measure: Measure) -> None:
+        self.measure, self._rankings = measure, rankings
+        self.query = rankings.query_ids[0].as_py()
+        values, undefined = ways.defined_values((measure,), rankings, 1)
+        self.value, self.is_empty = float(values[0, 0]), bool(undefined[0, 0])
+        if measure.cutoff_column is not None:
+            measure @= int(ways.own_cutoffs(measure.cutoff_column, rankings)[0])
+        self._cut = measure
+        self._gains = worths.gains_of_documents(measure, rankings)
+        if measure.params.get("ips") and rankings.propensity is not None:
+            self._gains = self._gains / np.maximum(rankings.propensity, measure.clip)
+        # documents by rank, dropped documents last, and the number of documents that are not dropped
+        ties = str(measure.params.get("ties", "average"))
+        turn = {"best": -1.0, "worst": 1.0}.get(ties, 0.0)
+        turn = -turn if measure.definition.over == "judged" else turn
+        dropped = np.zeros(rankings.n_docs, np.bool_)
+        if measure.params.get("judged_only") and rankings.is_judged is not None:
+            dropped = ~rankings.is_judged
+        _, code = np.unique(rankings.scores, return_inverse=True)
+        self._order = np.lexsort((np.arange(len(code)), turn * self._gains, -code, dropped))
+        self._n_ranked = n = int((~dropped).sum())
+        # a step is a rank, or a group of ties that are averaged; all ranks below the cutoff are one step
+        self._tie = -code[self._order[:n]]
+        step = self._tie if ties in ("average", "block") else np.arange(n)
+        starts = np.flatnonzero(np.append(True, step[1:] != step[:-1])[:n])
+        if measure.cutoff is not None:
+            starts = starts[: np.searchsorted(starts, measure.cutoff) + 1]
+        self._steps = list(zip(starts.tolist(), [*starts[1:].tolist(), n], strict=False))
+        self._discounts = self._discounts_of(n, measure.cutoff)
+        self._ideal = self._ideal_ranking()
+        self._table = self._make_table()
+
+    def _discounts_of(self, n: int, cutoff: int | None = None) -> Float64:
+        """The discount of each of n ranks, 0 below the cutoff; NaN where the measure has none."""
+        discount, shown = discount_of(self._cut), n if cutoff is None else min(n, cutoff)
+        weights = np.full(shown, math.nan) if discount == "none" else discount_table(discount, shown)
+        return np.append(weights, np.zeros(n - shown))
+
+    def _ideal_ranking(self) -> _Ideal:
+        """The ideal ranking, down to its last gain; of no documents where the measure has none."""
+        measure, rankings, order = self._cut, self._rankings, self._order[: self._n_ranked]
+        if measure.definition.over != "ideal" or self.is_empty:
+            return _Ideal([], _NO, _NO, _NO)
+        ideal, cutoff = measure.params.get("ideal", "full"), measure.cutoff
+        _, grades = laid_out.judged_documents(rankings, measure)
+        documents = self._grades[order]
+        if (assumed := measure.params.get("unjudged")) is not None:
+            documents = np.where(np.isnan(documents), float(assumed), documents)
+        if ideal in ("scored", "returned"):
+            grades = documents[: cutoff if ideal == "returned" else None]
+            grades = grades[~np.isnan(grades)]
+        worth = worths.worth_of(measure)
+        distinct, codes = np.unique(grades.astype(np.float64), return_inverse=True)
+        gain_of = np.array([worths.gain_of(worth, grade) for grade in distinct.tolist()], np.float64)
+        codes = codes[np.argsort(-gain_of[codes], kind="stable")]
+        gains, grades = gain_of[codes], distinct[codes]
+        if ideal == "full":  # documents of the best grade there is, which are no documents of the query
+            best = worths.top_of(worth)
+            best = float(gains[0]) if math.isnan(best) else best
+            shown = self._n_ranked if cutoff is None else cutoff
+            of_best = distinct[gain_of == best]
+            rows: list[int | None] = [None] * shown
+            gains, grades = np.full(shown, best), np.full(shown, of_best[0] if len(of_best) else math.nan)
+        else:
+            if ideal == "judged_returned":
+                gains = gains[: self._n_ranked]
+            gains = np.trim_zeros(gains[: None if ideal == "judged_uncut" else cutoff], "b")
+            grades = grades[: len(gains)]
+            # of equal grades first the documents that were returned, by rank
+            returned = {grade: iter(order[documents == grade].tolist()) for grade in distinct.tolist()}
+            rows = [next(returned[grade], None) for grade in grades.tolist()]
+        return _Ideal(rows, grades, gains, gains * self._discounts_of(len(gains)))
+
+    @cached_property
+    def _grades(self) -> Float64:
+        """The grade of each document, NaN for unjudged documents."""
+        grades = self._rankings.relevance.astype(np.float64)
+        if self._rankings.is_judged is not None:
+            grades[~self._rankings.is_judged] = math.nan
+        return grades
+
+    def _contributions(self) -> tuple[Float64, Float64]:
+        """What each ranked document adds to the value, and the value so far."""
+        n, order, measure = self._n_ranked, self._order, self._cut
+        contribution, cumulative, before = np.zeros(n), np.zeros(n), 0.0
+        if self.is_empty:
+            return contribution, cumulative
+        over = 1.0
+        if "ideal" in measure.params and measure.floor == "zero":
+            # the ideal of some depends on what was returned, so that DCG is cut and not nDCG
+            over = float(ways.values((laid_out.part_of(measure, IDCG),), self._rankings, 1)[0, 0])
+            measure = laid_out.part_of(measure)
+        elif measure.definition.worth == "scaled" and measure.cutoff is None:
+            measure @= n
+        cuts = [order[:end] for _, end in self._steps[:-1]]
+        if sum(map(len, cuts)) > _MOST_CUT:
+            raise MeasureError(
+                f"{self.measure} of a query of {n:,} documents would take too long to explain; "
+                f"give a cutoff, as in {self.measure.name}@1000"
+            )
+        values = self._values(measure, cuts, self._rankings.scores[order]) / over
+        for (start, end), value in zip(self._steps, [*values.tolist(), self.value], strict=False):
+            rise = value - before
+            share = np.maximum(self._gains[order[start:end]] * np.sign(rise), 0.0)
+            share = share if share.any() else np.ones(end - start)
+            contribution[start:end] = rise * (share / share.sum())
+            cumulative[start:end] = before + np.cumsum(contribution[start:end])
+            cumulative[end - 1] = before = value
+        return contribution, cumulative
+
+    def _values(
+        self, measure: Measure, lists: Iterable[Int64], scores: Array, more: Float64 = _NO
+    ) -> Float64:
+        """The value of each list of rows, 0 where it has none, with the first of these scores.
+
+        Rows beyond the documents have the grades `more`.
+        """
+        rankings, lists, values = self._rankings, iter(lists), [_NO]
+        relevance, is_judged, propensity = rankings.relevance, rankings.is_judged, rankings.propensity
+        if len(more):
+            relevance = np.append(relevance.astype(np.float64), more)
+            is_judged = None if is_judged is None else np.append(is_judged, np.ones(len(more), np.bool_))
+            propensity = None if propensity is None else np.append(propensity, np.ones(len(more)))
+        _, pool = laid_out.pool(rankings)
+        while some := list(islice(lists, max(_TOGETHER // (len(scores) + len(pool) + 1), 1))):
+            rows = np.concatenate(some)
+            several = Rankings._from_offsets(
+                offsets_from(np.array([len(each) for each in some])),
+                relevance[rows],
+                np.concatenate([scores[: len(each)] for each in some]),
+                is_judged=None if is_judged is None else is_judged[rows],
+                judged=(np.arange(len(some) + 1) * len(pool), np.tile(pool, len(some))),
+                propensity=None if propensity is None else propensity[rows],
+            )
+            values.append(ways.values((measure,), several, None)[0])
+        return np.nan_to_num(np.concatenate(values))
+
+    def _make_table(self) -> pa.Table:
+        rankings, order, ideal, ranked = self._rankings, self._order, self._ideal, self._n_ranked
+        n = max(len(order), len(ideal.rows))
+        contribution, cumulative = self._contributions()
+        discount = self._discounts.copy()
+        for start, end in self._steps:
+            discount[start:end] = discount[start:end].mean() if end - start > 1 else discount[start:end]
+            if self._cut.cutoff is not None and start >= self._cut.cutoff:
+                discount[start:end] = math.nan
+
+        def column(values: Float64) -> pa.Array:
+            padded = np.append(values, np.full(n - len(values), math.nan))
+            return pa.array(padded, mask=np.isnan(padded))
+
+        def names(rows: list[int | None]) -> pa.Array:
+            taken = pa.array([*rows, *[None] * (n - len(rows))], pa.int64())
+            return pa.nulls(n) if rankings.doc_ids is None else combine(rankings.doc_ids).take(taken)
+
+        rows = order.tolist()
+        _, places, sizes = np.unique(rankings.scores[order], return_inverse=True, return_counts=True)
+        several = dict.fromkeys(places[sizes[places] > 1].tolist())
+        groups = {place: number for number, place in enumerate(several, 1)}
+        total = ideal.discounted.sum()
+        columns = {
+            "rank": pa.array(
+                [*range(1, ranked + 1), *[None] * (len(order) - ranked), *range(len(order) + 1, n + 1)]
+            ),
+            "doc_id": names(rows),
+            "grade": column(self._grades[order]),
+            "score": pa.array(rankings.scores).take(pa.array([*rows, *[None] * (n - len(rows))], pa.int64())),
+            "gain": column(self._gains[order]),
+            "discount": column(discount),
+            "contribution": column(contribution),
+            "cumulative": column(cumulative),
+            "ideal_doc_id": names(ideal.rows),
+            "ideal_grade": column(ideal.grades),
+            "ideal_contribution": column(ideal.discounted / total if total else ideal.discounted),
+            "tie_group": pa.array(
+                [*map(groups.get, places.tolist()), *[None] * (n - len(places))], pa.int64()
+            ),
+        }
+        return pa.table(columns)
+
+    @property
+    def ideal(self) -> float:
+        """The sum by which the value is divided, such as IDCG; NaN for a measure without an ideal ranking."""
+        return float(np.cumsum(self._ideal.discounted)[-1]) if self._ideal.rows else math.nan
+
+    @property
+    def missed(self) -> Table:
+        """Judged documents that were not returned, as a table of `grade`, `gain` and number of `documents`,
+        best first.
+
+        `at_top` is how much the value would rise if one of these documents were ranked first.
+        """
+        rankings, order = self._rankings, self._order
+        grades, left = _NO, np.empty(0, np.int64)
+        if rankings.judged is not None:
+            grades, counts = np.unique(rankings.judged.relevance.astype(np.float64), return_counts=True)
+            left = counts - np.array([np.count_nonzero(self._grades == grade) for grade in grades], np.int64)
+            grades, left = grades[left > 0], left[left > 0]
+        worth = worths.worth_of(self.measure)
+        gains = np.array([worths.gain_of(worth, grade) for grade in grades.tolist()])
+        best = np.argsort(-gains, kind="stable")
+        grades, gains, left = grades[best], gains[best], left[best]
+        lists = [np.append(len(order) + place, order) for place in range(len(grades))]
+        _, code = np.unique(rankings.scores[order], return_inverse=True)
+        scores = np.append(rankings.n_docs, code)
+        columns = {
+            "grade": pa.array(grades),
+            "gain": pa.array(gains, pa.float64()),
+            "documents": pa.array(left, pa.int64()),
+            "at_top": pa.array(self._values(self._cut, lists, scores, grades) - self.value),
+        }
+        return Table(pa.table(columns))
+
+    def swaps(self, n: int = 10) -> Table:
+        """The exchanges of two documents that raise the value most: `rank`, `with_rank` and the rise,
+        `gains`; largest first.
+
+        Each exchange is evaluated by itself: of each rank that counts with the highest and the lowest
+        document of each gain below it. If one of several tied ranks counts, all of them do.
+        """
+        order, ranked, cutoff = self._order[: self._n_ranked], self._n_ranked, self._cut.cutoff
+        counted = ranked if cutoff is None else min(cutoff, ranked)
+        if 0 < counted < ranked:  # a group of ties that crosses the cutoff counts as a whole
+            counted = int(np.searchsorted(self._tie, self._tie[counted - 1], "right"))
+        # moving a document up that "gains" less can raise what counts judgments
+        either = self.measure.definition.worth in ("judgment", "unjudged")
+        gains = self._gains[order]
+        pairs = list[tuple[int, int]]()
+        for rank in range(0 if self.is_empty else counted):
+            others = gains[rank + 1 :]
+            below = np.flatnonzero(others != gains[rank] if either else others > gains[rank]) + rank + 1
+            _, first = np.unique(gains[below], return_index=True)
+            _, last = np.unique(gains[below[::-1]], return_index=True)
+            pairs += [(rank, int(other)) for other in np.unique([below[first], below[::-1][last]])]
+
+        def exchange(rank: int, other: int) -> Int64:
+            rows = order.copy()
+            rows[[rank, other]] = order[[other, rank]]
+            return rows
+
+        lists = (exchange(*pair) for pair in pairs)
+        rises = self._values(self._cut, lists, self._rankings.scores[order]) - self.value
+        best = [place for place in np.argsort(-rises, kind="stable")[: max(n, 0)] if rises[place] > _ROUNDING]
+        columns = {
+            "rank": pa.array([pairs[place][0] + 1 for place in best], pa.int64()),
+            "with_rank": pa.array([pairs[place][1] + 1 for place in best], pa.int64()),
+            "gains": pa.array([rises[place] for place in best], pa.float64()),
+        }
+        return Table(pa.table(columns))
+
     def to_arrow(self) -> pa.Table:
         """A row for each document, by falling score, and further rows if the ideal ranking is longer.
 
         - rank (null for dropped documents), doc_id, grade (null if unjudged) and score;
-        - gain of the document; expected_gain, the number that the kernels hold for the rank: for tied
-          documents the expected value, for AP the precision; discount, null beyond the cutoff;
-        - contribution, what the rank adds to the value; cumulative, the value so far;
-        - ideal_grade and ideal_contribution at this rank of the ideal ranking, null if the measure has none;
+        - gain of the document; discount of the rank, null below the cutoff and for measures without one;
+        - contribution: the value of the ranking cut below this rank, minus that of the ranking cut above it;
+          cumulative, the value so far;
+        - ideal_doc_id, ideal_grade and ideal_contribution at this rank of the ideal ranking, null if the
+          measure has none; a judged document that was not returned has no id;
         - tie_group, a number for each group of tied documents, null for documents that are not tied.
+
+        Documents whose ties are averaged have the mean discount of their ranks. They share what they add
+        together in proportion to their gains: a rise those that gain, a fall those of negative gain, and
+        where there are none, all equally.
         """
         return self._table
 
-    def plot(self, ranks: int = 50) -> Chart:
+    def plot(self, ranks: int = 50, unit: Literal["share", "gain"] = "share") -> Chart:
         """Plot the contribution of each rank, beside the ideal. See `fastndcg.plot.contributions`."""
         from fastndcg import plot
 
-        return plot.contributions(self, ranks)
+        return plot.contributions(self, ranks, unit)
 
     def heading(self) -> str:
         said = f"{self.measure} of query {quoted(self.query)} is {digits(self.value)}"
         if self.is_empty:
             empty = self.measure.params.get("empty", 0)
             return f"{said}: it is undefined there, and counts by empty={empty!r}"
-        ideal = self._ranks.ideal
-        if self.measure.definition.over == "ideal" and self._ranks.ideal_gain.size:
-            said += f" = {self.value * ideal:.6f} / {ideal:.6f}"
-        if not abs(self.folded - self.value) <= ROUNDING * max(abs(self.value), 1):
-            said += f"; caution: contributions come to {self.folded!r}"
+        if self._ideal.rows and self.measure.params.get("floor") != "worst":
+            said += f" = {self.value * self.ideal:.6f} / {self.ideal:.6f}"
         return said
 
     def notes(self, whole: bool = True, see: str = "to_arrow() has") -> list[str]:
@@ -245,9 +535,6 @@ class Explanation(Explained, _Shown):
         table = self._table.slice(0, self._n_shown(whole))
         always, names = ("rank", "contribution"), table.column_names
         shown = [name for name in names if table[name].null_count < len(table) or name in always]
-        n = min(len(self._ranks.added), len(table))
-        if "expected_gain" in shown and table["expected_gain"].slice(0, n).equals(table["gain"].slice(0, n)):
-            shown.remove("expected_gain")
         rows = table.select(shown).to_pylist()
         texts = [shown, *([_text(name, value) for name, value in row.items()] for row in rows)]
         return texts if rows else []
@@ -264,16 +551,9 @@ class Explanations(_Shown, dict[str, Explanation]):
 
     def to_arrow(self) -> pa.Table:
         """The tables of all systems, one after the other; the first column is the `system`."""
-        return self._joined(each.to_arrow() for each in self.values())
-
-    def by_rank(self) -> Table:
-        """The measure at every cutoff, as `Explanation.by_rank`; the first column is the `system`."""
-        return Table(self._joined(each.by_rank().to_arrow() for each in self.values()))
-
-    def _joined(self, tables: Iterable[pa.Table]) -> pa.Table:
         named = (
-            table.add_column(0, "system", pa.array([name] * len(table), pa.string()))
-            for name, table in zip(self, tables, strict=True)
+            each.to_arrow().add_column(0, "system", pa.array([name] * len(each.to_arrow()), pa.string()))
+            for name, each in self.items()
         )
         return pa.concat_tables(named, promote_options="permissive")
 

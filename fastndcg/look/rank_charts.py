@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fastndcg.common.table import shorten
-from fastndcg.errors import InputError, InputTypeError, MeasureError
+from fastndcg.errors import InputError, InputTypeError, MeasureError, check_choice
 from fastndcg.look.looks import (
     SAME,
     TEXT,
@@ -112,7 +113,9 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
     return curves(rows, "grade", "grade", "gain", "gain (units of the measure)", "Gains by grade")
 
 
-def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
+def contributions(
+    explanation: Explanation, ranks: int = 50, unit: Literal["share", "gain"] = "share"
+) -> Chart:
     """Plot what each rank adds to the value of a query, and what it adds in the ideal ranking.
 
     Parameters
@@ -121,6 +124,8 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
         What `explain` returned.
     ranks : int
         How many ranks to draw, at most. Ranks beyond the last that counts are left out.
+    unit : "share" or "gain"
+        "share": parts of the value. "gain": discounted gains, for nDCG those of DCG beside those of IDCG.
 
     Returns
     -------
@@ -130,19 +135,28 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
     Raises
     ------
     InputError
-        The measure is undefined for the query.
+        The measure is undefined for the query; another unit.
+    MeasureError
+        `unit="gain"` for a measure that is no sum of discounted gains, such as AP.
 
     Examples
     --------
     >>> from fastndcg import Rankings, explain, plot
     >>> chart = plot.contributions(explain(Rankings.from_lists([[3, 0, 2]]), "nDCG@2", query=0))
     """
+    check_choice("unit", unit, ("share", "gain"))
+    measure, factor = explanation.measure, 1.0
+    if unit == "gain":
+        divided = math.isfinite(explanation.ideal) and measure.params.get("floor", "zero") == "zero"
+        if not divided and measure.name not in ("DCG", "CG"):
+            raise MeasureError(f'{measure} is no sum of discounted gains; draw it with unit="share", or nDCG')
+        factor = explanation.ideal if divided else 1.0
     table, rows = explanation.to_arrow().slice(0, max(ranks, 1)), []
     kinds = {"contribution": "predicted", "ideal_contribution": "ideal"}
     documents = [None if each is None else shorten(str(each), 24) for each in table["doc_id"].to_pylist()]
     for column, kind in kinds.items():
         rows += [
-            {"ranking": kind, "rank": rank, "contribution": value}
+            {"ranking": kind, "rank": rank, "contribution": value * factor}
             | ({} if set(documents) == {None} else {"document": f"{rank}  {document or ''}".rstrip()})
             for rank, (value, document) in enumerate(
                 zip(table[column].to_pylist(), documents, strict=True), 1
@@ -159,7 +173,8 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
         x = alt.X("document:N", sort=order, title="rank and document", axis=alt.Axis(labelAngle=-60))
     else:
         x = alt.X("rank:O", title="rank (1 is the first)", axis=alt.Axis(labelAngle=0, labelOverlap=True))
-    y = alt.Y("contribution:Q", title=title_of(f"added to {explanation.measure}"))
+    added = f"added to {measure}" if unit == "share" else "discounted gain"
+    y = alt.Y("contribution:Q", title=title_of(added))
     chart = bars_of(rows, x, y, "ranking")
     said = ", ".join(
         f"{row['contribution']:.3f} at {row['rank']}"
@@ -168,7 +183,7 @@ def contributions(explanation: Explanation, ranks: int = 50) -> Chart:
     )
     return add_looks(
         chart,
-        f"What each rank adds to {explanation.measure}",
+        f"What each rank adds to {measure}",
         explanation.heading(),
         f"{explanation.heading()}. Predicted: {said or 'nothing'}.",
     )

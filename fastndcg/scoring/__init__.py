@@ -9,5 +9,4 @@ laid_out      ideal rankings whose length is not the cutoff
 by_intent     measures of several intents
 weighed       measures that are plain sums over other grades: of clicks, above a score, AP of tied blocks
 tied_groups   documents by falling score, in groups of equal scores
-ranks         the contribution of each rank of one query to its value
 """

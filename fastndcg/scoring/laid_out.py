@@ -66,18 +66,6 @@ def _best(
     return best
 
 
-def divisor(measure: Measure, rankings: Rankings) -> float:
-    """The DCG of the ideal ranking; the rankings have one query."""
-    return float(_best(measure, rankings, *judged_documents(rankings, measure), 1)[0])
-
-
-def gains_by_rank(measure: Measure, rankings: Rankings) -> Float64:
-    """Gains of the ideal ranking by rank; the rankings have one query."""
-    laid_out = _lay_out(rankings, measure, *judged_documents(rankings, measure)).relevance
-    shown = measure.cutoff if measure.ideal == "judged_returned" else None
-    return worths.gains_of_grades(measure, laid_out[:shown])
-
-
 def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
     """The measure of the numerator of an nDCG: DCG, or another sum."""
     same = {name: value for name, value in measure.params.items() if name in kind.params and name != "empty"}

@@ -119,7 +119,7 @@ REFUSED = [
     (2, "explain e.parquet --score bm25", "no query is named; give --id ID"),
     (3, "explain e.parquet --score bm25 --id q-44", "query 'q-44' is not among 10 queries. The nearest are: q-4"),
     (2, "explain e.parquet --score bm25 --id q-4 -m nDCG@1,3", "names 2 measures; wanted one"),
-    (3, "explain e.parquet --score bm25 --id q-4 -m IPrec@0.5", "is the greatest precision and no sum over ranks"),
+    (3, "explain e.parquet --score bm25 --id q-4 -m NumRel", "looks at no ranking"),
     (2, "explain e.parquet --score bm25 --movers 2", "--movers is of two systems; 1 is given"),
     (3, "explain e.parquet --id q-4 --score none", "none"),
     (2, "score p.parquet --convention lightgmb", '--convention: no convention is called "lightgmb"'),

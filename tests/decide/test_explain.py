@@ -1,8 +1,7 @@
-"""`explain`: contributions that fold to the value, and that are those of the oracle rank by rank."""
+"""`explain`: what each rank adds, beside the ideal; what was missed, and which exchange would gain most."""
 
 import itertools
 import math
-import re
 
 import numpy as np
 import oracle
@@ -15,76 +14,16 @@ from fastndcg.measures import DEFINITIONS
 
 pytestmark = pytest.mark.pure
 
-NO_SUM = ("IPrec", "SetAP", "IDCG", "NumRel")
-SUMS = tuple(name for name in ours.OF_QUERIES if name not in NO_SUM)
+NO_RANKING = ("IDCG", "NumRel")
+EXPLAINED = tuple(name for name in ours.OF_QUERIES if name not in NO_RANKING)
 
 
 def same(one, other):
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-@pytest.mark.parametrize("name", SUMS)
-def test_contributions_fold_to_the_very_value(name):
-    checked = 0
-    for seed in range(6000, 6006):
-        table = ours.crossed_table(seed, longest=5)
-        if table.propensity is None and name in ("DCG", "CG"):
-            table.propensity = np.full(len(table.relevance), 0.5)
-        rankings = table.rankings()
-        for asked in ours.crossed_measures(seed, table, names=[name], most=4):
-            values, scale = fn.evaluate(rankings, asked.measure)[asked.measure], asked.scale(table)
-            for row, query in enumerate(rankings.query_ids.to_pylist()):
-                try:
-                    found = fn.explain(rankings, asked.measure, query)
-                except fn.MeasureError as error:
-                    assert re.search("another ideal for|a value for no document|share of pairs", str(error))
-                    continue
-                note = (seed, str(asked.measure), row)
-                assert same(found.value, values[row]), note
-                if found.is_empty:
-                    continue
-                parts = found.to_arrow()["contribution"].fill_null(0).to_numpy()
-                total = math.fsum(parts) + (found.folded - math.fsum(parts) if name == "RBPresidual" else 0)
-                bound = 1e-12 * max(abs(found.value), scale / max(abs(found._ranks.ideal), 1e-9), 1e-300)
-                exact = (
-                    asked.measure.definition.way == "kernels"
-                    and asked.measure.params.get("ideal") != "returned"
-                )
-                assert found.folded == found.value if exact else abs(found.folded - found.value) <= bound, (
-                    note
-                )
-                assert abs(total - found.value) <= max(bound, 1e-12 * scale), note
-                checked += 1
-    assert checked > 20
-
-
-# of these the value at a smaller cutoff is what was summed so far
-RUNNING = ("DCG", "CG", "AP", "RR", "R", "Success", "ERR", "RBP", "NumRet")
-
-
-@pytest.mark.parametrize("name", RUNNING)
-def test_the_value_so_far_is_that_of_a_smaller_cutoff(name):
-    for seed in range(6100, 6106):
-        table = ours.crossed_table(seed, longest=5)
-        table.propensity = None
-        rankings = table.rankings()
-        for asked in ours.crossed_measures(seed, table, names=[name], most=3):
-            words = dict(asked.parameters)
-            if words.get("denominator", "n_relevant") != "n_relevant":
-                continue
-            for row, query in enumerate(table.queries()):
-                found = fn.explain(rankings, asked.measure, row)
-                if found.is_empty:
-                    continue
-                running = found.to_arrow()["cumulative"].drop_null().to_pylist()
-                for rank, got in enumerate(running, start=1):
-                    wanted = oracle.score(name, query, min(rank, asked.cutoff or rank), **words)
-                    assert abs(got - wanted) <= 1e-12 * max(abs(wanted), asked.scale(table)), (
-                        seed,
-                        str(asked.measure),
-                        row,
-                        rank,
-                    )
+def lists(grades, scores=None, **columns):
+    return fn.Rankings.from_lists([grades], None if scores is None else [scores], **columns)
 
 
 def example(**columns):
@@ -98,35 +37,225 @@ def example(**columns):
     )
 
 
+# ---- laws of all measures ----
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_contributions_add_up_to_the_value(name):
+    checked = 0
+    for seed in range(6000, 6004):
+        table = ours.crossed_table(seed, longest=5)
+        if table.propensity is None and name in ("DCG", "CG"):
+            table.propensity = np.full(len(table.relevance), 0.5)
+        rankings = table.rankings()
+        for asked in ours.crossed_measures(seed, table, names=[name], most=4):
+            try:
+                values = fn.evaluate(rankings, asked.measure)[asked.measure]
+                explanations = [fn.explain(rankings, asked.measure, row) for row in range(len(rankings))]
+            except fn.MeasureError as error:
+                assert "another ideal for each order" in str(error)
+                continue
+            for row, (found, value) in enumerate(zip(explanations, values, strict=True)):
+                note, rows = (seed, str(asked.measure), row), found.to_arrow().to_pylist()
+                ranked = [each for each in rows if each["contribution"] is not None]
+                assert same(found.value, value), note
+                if found.is_empty or not ranked:
+                    assert not any(each["contribution"] for each in ranked), note
+                    continue
+                most = max(abs(each["cumulative"]) for each in ranked)
+                assert ranked[-1]["cumulative"] == found.value, note
+                total = math.fsum(each["contribution"] for each in ranked)
+                assert abs(total - found.value) <= 1e-12 * max(most, asked.scale(table)), note
+                check_gains(found, ranked, note)
+                checked += 1
+    assert checked > 20
+
+
+def check_gains(found, ranked, note):
+    """Of nDCG and DCG a document adds its gain, times its discount, over IDCG."""
+    params = found.measure.params
+    if (
+        found.measure.name not in ("nDCG", "DCG")
+        or params.get("floor") == "worst"
+        or params.get("ips") == "snips"
+    ):
+        return
+    ideal = found.ideal if found.measure.name == "nDCG" else 1.0
+    gains = [each["gain"] for each in ranked]
+    mixed = min(gains) < 0 < max(gains)  # then those of one sign share what all tied documents add
+    for each in ranked if not mixed else [each for each in ranked if each["tie_group"] is None]:
+        expected = each["gain"] * (each["discount"] or 0.0) / ideal
+        assert each["contribution"] == pytest.approx(expected, abs=1e-12 * max(abs(found.value), 1)), note
+
+
+# of these the value at a smaller cutoff is that of a ranking which is cut there
+CUT = ("DCG", "CG", "AP", "RR", "R", "Success", "ERR", "RBP", "NumRet")
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_the_value_so_far_is_that_of_a_smaller_cutoff(name):
+    checked = 0
+    for seed in range(6100, 6104):
+        table = ours.crossed_table(seed, longest=5)
+        table.propensity = None
+        rankings = table.rankings()
+        for asked in ours.crossed_measures(seed, table, names=[name], most=3):
+            words = dict(asked.parameters)
+            if words.get("denominator", "n_relevant") != "n_relevant" or words.get("of") == "best":
+                continue
+            for row, query in enumerate(table.queries()):
+                found = fn.explain(rankings, asked.measure, row)
+                if found.is_empty:
+                    continue
+                rows = found.to_arrow().to_pylist()
+                groups = [each["tie_group"] for each in rows]
+                averaged = words.get("ties", "average") in ("average", "block")
+                for rank, each in enumerate(rows, start=1):
+                    tied = rank < len(rows) and groups[rank] is not None and groups[rank] == groups[rank - 1]
+                    if each["cumulative"] is None or (tied and averaged):
+                        continue
+                    got, cutoff = each["cumulative"], min(rank, asked.cutoff or rank)
+                    expected = oracle.score(name, query, cutoff, **words)
+                    bound = 1e-12 * max(abs(expected), asked.scale(table))
+                    assert abs(got - expected) <= bound, (seed, str(asked.measure), row, rank)
+                    checked += 1
+    assert checked > 10
+
+
+IDEALS = ("judged", "scored", "returned", "full", "judged_uncut", "judged_returned")
+
+
+@pytest.mark.parametrize("ideal", IDEALS)
+def test_the_ideal_is_that_of_idcg(ideal):
+    ties = "input" if ideal == "returned" else "average"
+    for seed in range(6200, 6206):
+        table = ours.crossed_table(seed, longest=5)
+        rankings = table.rankings(doc_ids=[f"d{row}" for row in range(len(table.relevance))])
+        words = {"ideal": ideal, "ties": ties, "unjudged": (None, 3)[seed % 2], "rel": 1}
+        for cut in (1, 3, 40):
+            idcg = fn.evaluate(rankings, fn.IDCG(**words) @ cut).values[0]
+            for row in range(len(rankings)):
+                found = fn.explain(rankings, fn.nDCG(**words) @ cut, row)
+                if found.is_empty:
+                    assert math.isnan(found.ideal)
+                    continue
+                rows = found.to_arrow().to_pylist()
+                assert found.ideal == pytest.approx(idcg[row], rel=1e-12)
+                shares = [
+                    each["ideal_contribution"] for each in rows if each["ideal_contribution"] is not None
+                ]
+                assert math.fsum(shares) == pytest.approx(1, rel=1e-12) and min(shares) >= 0
+                grades = {each["doc_id"]: 3 if each["grade"] is None else each["grade"] for each in rows}
+                named = [each for each in rows if each["ideal_doc_id"] is not None]
+                assert [grades[each["ideal_doc_id"]] for each in named] == [
+                    each["ideal_grade"] for each in named
+                ]
+                assert len({each["ideal_doc_id"] for each in named}) == len(named)
+
+
+# ---- exact fields ----
+
+D2, D3 = 1 / math.log2(3), 0.5
+IDEAL = 3 + 3 * D2 + 2 * D3
+
+
 def test_columns():
     table = fn.explain(example(), "nDCG@3", query="q-42").to_arrow()
-    assert table.column_names == [
-        "rank", "doc_id", "grade", "score", "gain", "discount", "contribution", "cumulative", "ideal_grade",
-        "ideal_contribution", "tie_group", "expected_gain",
-    ]  # fmt: skip
-    ideal = 3 + 3 / math.log2(3) + 2 / 2
-    rows = table.to_pylist()
-    assert [row["doc_id"] for row in rows] == list("abcde")
-    assert [row["tie_group"] for row in rows] == [None, 1, 1, None, None]
-    assert [row["expected_gain"] for row in rows] == [3, 1, 1, None, None]
-    assert [row["gain"] for row in rows] == [3, 0, 2, 1, 0]
-    assert [row["ideal_grade"] for row in rows] == [3, 3, 2, None, None]
-    assert rows[1]["contribution"] == pytest.approx(1 / math.log2(3) / ideal, rel=1e-15)
-    assert [row["contribution"] for row in rows[3:]] == [0, 0]
-    assert table["cumulative"][-1].as_py() == fn.evaluate(example(), "nDCG@3").values[0, 1]
-    assert math.fsum(table["ideal_contribution"].drop_null().to_pylist()) == pytest.approx(1, rel=1e-15)
+    expected = {
+        "rank": [1, 2, 3, 4, 5],
+        "doc_id": list("abcde"),
+        "grade": [3, 0, 2, 1, 0],
+        "score": [9, 8, 8, 7, 1],
+        "gain": [3, 0, 2, 1, 0],
+        "discount": [1, (D2 + D3) / 2, (D2 + D3) / 2, None, None],
+        "contribution": [3 / IDEAL, 0, (D2 + D3) / IDEAL, 0, 0],
+        "cumulative": [3 / IDEAL, 3 / IDEAL, *[(3 + D2 + D3) / IDEAL] * 3],
+        "ideal_doc_id": ["a", None, "c", None, None],  # one document of grade 3 was not returned
+        "ideal_grade": [3, 3, 2, None, None],
+        "ideal_contribution": [3 / IDEAL, 3 * D2 / IDEAL, 2 * D3 / IDEAL, None, None],
+        "tie_group": [None, 1, 1, None, None],
+    }
+    assert table.column_names == [*expected]
+    for name, column in expected.items():
+        got = table[name].to_pylist()
+        assert [each is None for each in got] == [each is None for each in column], name
+        numbers = [
+            (one, other) for one, other in zip(got, column, strict=True) if isinstance(other, int | float)
+        ]
+        assert all(one == pytest.approx(other, abs=1e-15) for one, other in numbers), name
+        assert [each for each in got if isinstance(each, str)] == [
+            each for each in column if isinstance(each, str)
+        ]
+    assert table["doc_id"].type == table["ideal_doc_id"].type
 
 
-def test_missed_documents():
+# measure, grades, scores, contributions
+CASES = [
+    ("RR", [0, 1, 1], None, [0, 1 / 2, 0]),
+    ("AP", [1, 0, 1], None, [1 / 2, 0, 1 / 3]),
+    ("P@4", [1, 0, 1], None, [1 / 4, 0, 1 / 4]),
+    ("P", [1, 0], None, [1, -1 / 2]),  # what was returned in vain lowers precision
+    ("SetAP", [1, 0], None, [1, -1 / 2]),
+    ("AUC", [1, 0, 1], None, [0, 1, -1 / 2]),
+    ("IPrec@0.5", [0, 1], None, [0, 1 / 2]),
+    ("AP(denominator='hits')@2", [1, 0, 1], [2, 1, 1], [1, 0, 0]),  # 1 in each order of the ties
+    ("AP(denominator='hits')@3", [1, 0, 1], None, [1, 0, -1 / 6]),
+    ("P@2", [0, 1, 1, 0], [1, 1, 1, 1], [0, 1 / 4, 1 / 4, 0]),  # tied across the cutoff
+    ("DCG@1", [1, 3], [1, 1], [1 / 2, 3 / 2]),
+    ("DCG(ties='worst')@1", [1, 3], [1, 1], [1, 0]),
+    ("DCG(ties='best')@1", [1, 3], [1, 1], [3, 0]),
+    ("DCG(gain=[-1, 2])", [0, 1], None, [-1, 2 * D2]),
+    ("DCG(gain=[-1, 2])@1", [0, 1], [1, 1], [0, 1 / 2]),
+    ("DCG(gain=[-1, -3])@1", [0, 1], [1, 1], [-1 / 2, -3 / 2]),
+    ("nDCG(floor='worst')@1", [0, 1], None, [0, 0]),
+    ("RBPresidual(p=0.5)", [1, 1], None, [1 / 2, -1 / 4]),
+]
+
+
+@pytest.mark.parametrize(("measure", "grades", "scores", "expected"), CASES)
+def test_what_each_rank_adds(measure, grades, scores, expected):
+    found = fn.explain(lists(grades, scores), measure, 0)
+    assert found.to_arrow()["contribution"].to_pylist() == pytest.approx(expected, abs=1e-15)
+
+
+def test_documents_that_are_missed():
     found = fn.explain(example(), "nDCG@3", query="q-42")
     missed = found.missed.to_pylist()
     assert [(row["grade"], row["gain"], row["documents"]) for row in missed] == [(3, 3, 1), (1, 1, 1)]
-    ideal = 3 + 3 / math.log2(3) + 2 / 2
-    with_three = (3 + 3 / math.log2(3) + 1 / 2) / ideal
+    with_three = (3 + 3 * D2 + 1 * D3) / IDEAL
     assert missed[0]["at_top"] == pytest.approx(with_three - found.value, rel=1e-12)
     assert "Judged and not returned: 1 document of grade 3, 1 document of grade 1." in repr(found)
-    assert not len(fn.explain(fn.Rankings.from_lists([[1]]), "RR", 0).missed)
+    assert not len(fn.explain(lists([1]), "RR", 0).missed)
+    clicks = example(propensity=[1, 1, 0.5, 0.5, 0.5, 0.5, 0.5])
+    assert fn.explain(clicks, "DCG(ips=True)@1", "q-42").missed["documents"].to_pylist() == [1, 1]
 
+
+def test_dropped_documents_have_no_rank():
+    rankings = lists([1, 2, 0], is_judged=[False, True, True])
+    table = fn.explain(rankings, fn.DCG(judged_only=True), 0).to_arrow()
+    assert table["rank"].to_pylist() == [1, 2, None]
+    assert table["grade"].to_pylist() == [2, 0, None]
+    assert table["contribution"].to_pylist() == [2, 0, None]
+    assert fn.explain(rankings, "DCG", 0).to_arrow()["grade"].to_pylist() == [None, 2, 0]
+
+
+def test_an_empty_query_says_so():
+    found = fn.explain(lists([0, 0]), fn.nDCG(empty=1.0) @ 5, 0)
+    assert (found.value, found.is_empty) == (1.0, True)
+    assert math.isnan(found.ideal) and "it is undefined there, and counts by empty=1.0" in repr(found)
+    assert found.to_arrow()["contribution"].to_pylist() == [0, 0] and not len(found.swaps())
+    nothing = fn.explain(lists([]), "nDCG", 0)
+    assert not len(nothing.to_arrow()) and nothing._repr_html_()
+
+
+def test_a_long_list_needs_a_cutoff():
+    rankings = lists(np.arange(21_000) % 2)
+    with pytest.raises(fn.MeasureError, match="21,000 documents would take too long.* as in AP@1000"):
+        fn.explain(rankings, "AP", 0)
+    assert len(fn.explain(rankings, "AP@5", 0).to_arrow()) == 21_000
+
+
+# ---- exchanges ----
 
 SWAPPED = ["nDCG@2", "DCG@1", "AP@2", "AP", "RR@2", "ERR(max_rel=3)@2", "P@2", "R@3", "F@2", "Rprec", "Success@2", "RBP@2",
            "SDCG(max_rel=3)@2", "Judged@2", "RBPresidual@2", "NumRet(rel=1)@2", "Bpref", "infAP", "SetF"]  # fmt: skip
@@ -141,76 +270,41 @@ def test_the_first_swap_is_the_best_of_all_exchanges(measure, ties):
     random, asked = np.random.default_rng(0), fn.parse(measure)(ties=ties)
     for _ in range(30):
         n = int(random.integers(2, 7))
-        grades, scores, judged = (
-            random.integers(0, 3, n),
-            -np.sort(random.integers(0, 3, n)),
-            random.random(n) < 0.8,
-        )
+        grades, scores = random.integers(0, 3, n), -np.sort(random.integers(0, 3, n))
+        judged = random.random(n) < 0.8
 
         def value(rows):
-            lists = fn.Rankings.from_lists([grades[rows]], [scores], is_judged=judged[rows])  # noqa: B023
-            return float(fn.evaluate(lists, asked).values[0, 0])
+            exchanged = lists(grades[rows], scores, is_judged=judged[rows])  # noqa: B023
+            return float(fn.evaluate(exchanged, asked).values[0, 0])
 
-        found = fn.explain(fn.Rankings.from_lists([grades], [scores], is_judged=judged), asked, 0)
+        found = fn.explain(lists(grades, scores, is_judged=judged), asked, 0)
         if found.is_empty:
             continue
-        best, (order, swaps) = 0.0, (found._order, found.swaps(1).to_pylist())
+        best, swaps = 0.0, found.swaps(100).to_pylist()
         for one, other in itertools.combinations(range(n), 2):
-            rows = order.copy()
+            rows = found._order.copy()
             rows[[one, other]] = rows[[other, one]]
-            best = max(best, value(rows) - found.value)
-        assert (swaps[0]["gains"] if swaps else 0.0) == pytest.approx(best, abs=1e-9)
-
-
-def test_a_tied_group_that_crosses_the_cutoff_can_be_exchanged():
-    rankings = fn.Rankings.from_lists([[1, 1, 0, 1]], [[2.0, 1.0, 1.0, 0.0]])
-    assert fn.explain(rankings, "P@2", 0).swaps().to_pylist() == [{"rank": 3, "with_rank": 4, "gains": 0.25}]
-
-
-@pytest.mark.parametrize("measure", ["nDCG@3", "AP", "RR", "ERR(max_rel=3)", "P@2", "RBP", "Bpref"])
-def test_swaps_are_what_an_exchange_would_gain(measure):
-    random = np.random.default_rng(1)
-    grades, scores = np.append([0, 0], random.integers(0, 4, 10)), np.arange(12, 0, -1)
-    rankings = fn.Rankings.from_lists([grades], [scores])
-    found = fn.explain(rankings, measure, 0)
-    swaps = found.swaps(100).to_pylist()
-    best = 0.0
-    for one in range(12):
-        for other in range(one + 1, 12):
-            swapped = scores.copy()
-            swapped[[one, other]] = swapped[[other, one]]
-            gained = fn.evaluate(rankings.with_scores(swapped), measure).values[0, 0] - found.value
+            gained = value(rows) - found.value
             best = max(best, gained)
             listed = [
                 row["gains"] for row in swaps if (row["rank"], row["with_rank"]) == (one + 1, other + 1)
             ]
-            if gained > 1e-9:
-                assert listed == [pytest.approx(gained, rel=1e-9)]
-    assert swaps[0]["gains"] == pytest.approx(best, rel=1e-12)
-    assert [row["gains"] for row in swaps] == sorted((row["gains"] for row in swaps), reverse=True)
+            assert not listed or listed == [pytest.approx(gained, abs=1e-9)]
+        assert (swaps[0]["gains"] if swaps else 0.0) == pytest.approx(best, abs=1e-9)
+        assert [row["gains"] for row in swaps] == sorted((row["gains"] for row in swaps), reverse=True)
 
 
-def test_dropped_documents_have_no_rank():
-    rankings = fn.Rankings.from_lists([[1, 2, 0]], is_judged=[False, True, True])
-    table = fn.explain(rankings, fn.DCG(judged_only=True), 0).to_arrow()
-    assert table["rank"].to_pylist() == [1, 2, None]
-    assert table["grade"].to_pylist() == [2, 0, None]
-    assert fn.explain(rankings, "DCG", 0).to_arrow()["grade"].to_pylist() == [None, 2, 0]
+def test_a_tied_group_that_crosses_the_cutoff_can_be_exchanged():
+    rankings = lists([1, 1, 0, 1], [2.0, 1.0, 1.0, 0.0])
+    assert fn.explain(rankings, "P@2", 0).swaps().to_pylist() == [{"rank": 3, "with_rank": 4, "gains": 0.25}]
 
 
-def test_an_empty_query_says_so():
-    found = fn.explain(fn.Rankings.from_lists([[0, 0]]), fn.nDCG(empty=1.0) @ 5, 0)
-    assert (found.value, found.is_empty) == (1.0, True)
-    assert math.isnan(found.folded) and "it is undefined there, and counts by empty=1.0" in repr(found)
-    assert found.to_arrow()["contribution"].to_pylist() == [0, 0] and not len(found.swaps())
-    nothing = fn.explain(fn.Rankings.from_lists([[]]), "nDCG", 0)
-    assert not len(nothing.to_arrow()) and nothing._repr_html_()
+# ---- text ----
 
 
 def test_a_table_ends_at_the_cutoff_and_says_what_is_below():
     def shown(grades, measure, scores=None, **options):
-        rankings = fn.Rankings.from_lists([grades], None if scores is None else [scores])
-        return fn.explain(rankings, measure, 0).text(**options).splitlines()
+        return fn.explain(lists(grades, scores), measure, 0).text(**options).splitlines()
 
     late = [0] * 11 + [1, 0, 2]
     lines = shown(late, "nDCG@10")
@@ -232,10 +326,9 @@ def test_a_table_ends_at_the_cutoff_and_says_what_is_below():
     nothing = shown([0] * 12, "nDCG@10")
     assert len(nothing) == 2 and nothing[1] == "Not shown: 12 documents, none relevant; to_arrow() has them."
     assert shown([], "nDCG@10")[1:] == ["No documents were returned."]
-    systems = {"a": fn.Rankings.from_lists([late]), "b": fn.Rankings.from_lists([[0] * 14])}
-    text = repr(fn.explain(systems, "nDCG@10", 0))
+    text = repr(fn.explain({"a": lists(late), "b": lists([0] * 14)}, "nDCG@10", 0))
     assert "a: Not shown: 4 documents" in text and text.splitlines()[11].split()[0] == "10"
-    assert repr(fn.explain({name: fn.Rankings.from_lists([[]]) for name in "ab"}, "RR", 0)).count("\n") == 2
+    assert repr(fn.explain({name: lists([]) for name in "ab"}, "RR", 0)).count("\n") == 2
 
 
 def test_two_systems_side_by_side():
@@ -248,8 +341,11 @@ def test_two_systems_side_by_side():
     assert found.to_pandas()["system"].nunique() == 2 and "<table>" in found._repr_html_()
 
 
+# ---- what is asked for ----
+
+
 @pytest.mark.parametrize(
-    ("ids", "query", "wanted"),
+    ("ids", "query", "message"),
     [
         (["q-41", "q-42"], "q-43", "query 'q-43' is not among 2 queries. The nearest are: q-4[12], q-4[12]"),
         ([411, 412], 41, "query 41 is not among 2 queries. The nearest are: 41[12]"),
@@ -257,9 +353,9 @@ def test_two_systems_side_by_side():
         (pa.array(["a", "b"]).dictionary_encode(), "c", "query 'c' is not among 2 queries"),
     ],
 )
-def test_the_nearest_ids_of_one_that_is_not_there(ids, query, wanted):
+def test_the_nearest_ids_of_one_that_is_not_there(ids, query, message):
     rankings = fn.Rankings.from_lists([[1], [0]], query_ids=ids)
-    with pytest.raises(fn.InputError, match=wanted):
+    with pytest.raises(fn.InputError, match=message):
         fn.explain(rankings, "RR", query)
 
 
@@ -268,55 +364,17 @@ def test_ids_of_every_kind():
         rankings = fn.Rankings.from_lists([[0, 1], [1]], query_ids=ids)
         for query, value in zip(rankings.query_ids.to_pylist(), (0.5, 1.0), strict=True):
             assert fn.explain(rankings, "RR", query).value == value
-    assert fn.explain(fn.Rankings.from_lists([[1]], query_ids=[7]), "RR", "7").value == 1.0
+    assert fn.explain(lists([1], query_ids=[7]), "RR", "7").value == 1.0
 
 
-@pytest.mark.parametrize("name", [*NO_SUM, *(n for n, d in DEFINITIONS.items() if d.way == "intents")])
-def test_measures_that_are_no_sum_over_ranks(name):
-    rankings = fn.Rankings.from_lists([[1, 0]], intents=[[1], [0]])
-    measure = getattr(fn, name) @ 0.5 if name == "IPrec" else getattr(fn, name)
-    with pytest.raises(fn.MeasureError, match="[Ee]xplain"):
-        fn.explain(rankings, measure, 0)
+@pytest.mark.parametrize("name", [*NO_RANKING, *(n for n, d in DEFINITIONS.items() if d.way == "intents")])
+def test_measures_that_cannot_be_explained(name):
+    with pytest.raises(fn.MeasureError, match="Explain"):
+        fn.explain(lists([1, 0], intents=[[1], [0]]), getattr(fn, name), 0)
 
 
 def test_what_is_no_rankings():
-    with pytest.raises(fn.InputTypeError, match="rankings is a list; wanted Rankings"):
+    with pytest.raises(fn.InputTypeError, match="rankings is a list; expected Rankings"):
         fn.explain([1], "RR", 0)
     with pytest.raises(fn.InputError, match="no system is given to explain"):
         fn.explain({}, "RR", 0)
-
-
-def test_the_table_by_rank_has_the_value_at_every_cutoff():
-    rng = np.random.default_rng(1)
-    for trial in range(120):
-        n = int(rng.integers(1, 30))
-        grades, scores = rng.integers(0, 4, n), rng.integers(0, 6, n) / 2
-        pool = ([0, n + 3], np.append(grades, [3, 0, 1])) if trial % 2 else None
-        rankings = fn.Rankings.from_offsets([0, n], grades, scores, judged=pool)
-        measure = fn.nDCG(
-            gain=("linear", "exp2")[trial % 2], ties=("average", "worst", "best", "input")[trial % 4]
-        )
-        found = fn.explain(rankings, measure if trial % 5 else measure @ 7, 0).by_rank()
-        if not grades.any() and pool is None:
-            assert len(found) == 0
-            continue
-        assert len(found) == (n if trial % 5 else min(n, 7))
-        for row in found.to_pylist():
-            at = rankings, [measure @ row["rank"], fn.DCG(gain=measure.gain, ties=measure.ties) @ row["rank"]]
-            ndcg, dcg = fn.evaluate(*at).values[:, 0].tolist()
-            assert (row["ndcg"], row["dcg"]) == pytest.approx((ndcg, dcg), rel=1e-12)
-    with pytest.raises(fn.MeasureError, match="explain nDCG"):
-        fn.explain(rankings, "AP", 0).by_rank()
-
-
-def test_the_table_by_rank_of_several_systems():
-    first = fn.Rankings.from_lists([[0, 2, 1]], query_ids=["q"])
-    found = fn.explain({"one": first, "two": first.with_scores([1, 3, 2])}, "nDCG@2", "q")
-    table = found.by_rank()
-    assert table["system"].to_pylist() == ["one"] * 2 + ["two"] * 2
-    parts = [each.by_rank().to_pylist() for each in found.values()]
-    assert [
-        {"system": name} | row for name, part in zip(found, parts, strict=True) for row in part
-    ] == table.to_pylist()
-    with pytest.raises(fn.MeasureError, match="not divided by one ideal"):
-        fn.explain({"one": first}, "AP", "q").by_rank()

@@ -255,6 +255,19 @@ def test_contributions_are_those_of_the_explanation():
         assert drawn == table[column].to_pylist()[: len(drawn)] and len(drawn) == 5
 
 
+def test_contributions_in_gains_are_dcg_beside_idcg():
+    explained = fn.explain(BM25, "nDCG@5", 3)
+    (rows,) = looks.tables(explained.plot(unit="gain"))
+    for kind, measure in (("predicted", "DCG@5"), ("ideal", "IDCG@5")):
+        drawn = sum(row["contribution"] for row in rows if row["ranking"] == kind)
+        assert drawn == pytest.approx(fn.evaluate(BM25, measure).values[0, 3], rel=1e-12)
+    assert looks.tables(fn.explain(BM25, "DCG@5", 3).plot(unit="gain"))
+    with pytest.raises(fn.MeasureError, match='AP is no sum of discounted gains; draw it with unit="share"'):
+        fn.explain(BM25, "AP", 3).plot(unit="gain")
+    with pytest.raises(fn.InputError, match="unit='points' is not known"):
+        explained.plot(unit="points")
+
+
 def test_a_query_without_a_value_has_no_contributions():
     explained = fn.explain(fn.Rankings.from_lists([[0, 0]]), "nDCG@5", 0)
     with pytest.raises(fn.InputError, match="it is undefined there"):

@@ -142,8 +142,6 @@ def test_negative_gains_between_the_worst_and_the_best_ranking(ties):
         fn.evaluate(fn.Rankings.from_lists([grades]), "nDCG")
     with pytest.raises(fn.MeasureError, match="take ideal='judged'"):
         fn.evaluate(fn.Rankings.from_lists([grades]), fn.nDCG(floor="worst", ideal="scored"))
-    with pytest.raises(fn.MeasureError, match="floor='zero'"):
-        fn.explain(fn.Rankings.from_lists([grades]), measures[0], query=0)
 
 
 @pytest.mark.pure
@@ -282,7 +280,7 @@ def test_ties_have_a_range_and_explanations_add_up(measure):
     rankings = fn.Rankings.from_lists([[1, 0, 2, 1, 0, 3]], [[5, 4, 3, 2, 1, 0]])
     low, value, high = (each[0] for each in fn.tie_range(rankings, measure)[measure])
     assert low == value == high
-    if measure.name in ("nDCG", "NumRel", "IPrec"):  # no sum over ranks
+    if measure.name == "NumRel":  # no ranking
         with pytest.raises(fn.MeasureError, match="Explain"):
             fn.explain(rankings, measure, query=0)
         return
@@ -291,13 +289,6 @@ def test_ties_have_a_range_and_explanations_add_up(measure):
     assert math.fsum(found.to_arrow()["contribution"].drop_null().to_pylist()) == pytest.approx(
         value, rel=1e-12
     )
-
-
-@pytest.mark.pure
-def test_an_explanation_of_hits_that_ties_decide():
-    rankings = fn.Rankings.from_lists([[1, 0, 1]], [[2, 1, 1]])
-    with pytest.raises(fn.MeasureError, match="which changes with the order of tied documents"):
-        fn.explain(rankings, fn.AP(denominator="hits") @ 2, query=0)
 
 
 def test_the_share_of_all_false_positives_is_all_and_the_number_1_is_one():
