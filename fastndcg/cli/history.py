@@ -94,6 +94,10 @@ def history(
     else:
         has_hours = any((each.hour, each.minute) != (0, 0) for each in dates)
         texts = [f"{each:%Y-%m-%d %H:%M}" if has_hours else f"{each:%Y-%m-%d}" for each in dates]
-        found = found.set_column(0, "date", pa.array(texts))
+        notes = zip(texts, found["measure"].to_pylist(), found["differs"].to_pylist(), strict=True)
+        for day, own, differs in notes:
+            if differs is not None:
+                note(f"{day}: {own} is not comparable with the time before: {differs}")
+        found = found.drop_columns("differs").set_column(0, "date", pa.array(texts))
     write_table(found, "runs", format, found.column_names.index("queries"), _DROPS)
     hold(verdicts)

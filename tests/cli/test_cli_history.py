@@ -70,6 +70,19 @@ def test_a_gate_is_for_the_last_mean(bounds, code, files, tmp_path):
         assert f"the mean of {measure} is {last[measure]}, below {bound}" in only_line(done.stderr)
 
 
+def test_a_time_of_another_definition_is_said(files, tmp_path):
+    kept, add = tmp_path / "kept", ["-m", "nDCG@10", "-H", tmp_path / "kept"]
+    run("history", "add", files[0], *add, "--at", "2026-11-20")
+    run("history", "add", files[0], *add, "--at", "2026-11-21", "--convention", "lightgbm")
+    done = run("history", "show", "-H", kept)
+    assert done.exit_code == 0 and "differs" not in done.stdout
+    said = only_line(done.stderr)
+    assert said.startswith(
+        "2026-11-21: nDCG@10 is not comparable with the time before: gain linear, now exp2;"
+    )
+    assert "convention none, now lightgbm" in said
+
+
 def test_a_page(files, tmp_path):
     pytest.importorskip("altair")
     pytest.importorskip("jinja2")
