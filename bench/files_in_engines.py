@@ -6,8 +6,8 @@
 Files are sorted by query, or in any order. The means of both are compared first, bit for bit. Then each engine
 summarises the files several times: processor time is that of the machine, with the JVM and all workers, while
 one call runs, without that of starting them. The base is the first `scan_parquet` of a process that has
-read nothing else, as a user of one machine has it, and a later one. `--engine-reads` adds `files=False`, where
-the engine passes the rows. `--cold` starts Spark anew for each job, whose executors have compiled kernels, find
+read nothing else, as a user of one machine has it, and a later one. `--engine-reads` adds the tables of the
+engine, which passes the rows. `--cold` starts Spark anew for each job, whose executors have compiled kernels, find
 them in a folder that came with the job, have an empty folder, or none that they can write to.
 
 Bias: one machine, so no shuffle uses a network, and what else runs on it counts; generated data; 111 documents
@@ -73,7 +73,7 @@ def spark() -> tuple[Callable[[str], Any], Callable[[str], Any]]:
     session.sparkContext.setLogLevel("OFF")
     return (
         lambda path: fns.summary_files(session, path, MEASURE),
-        lambda path: fns.summary(session.read.parquet(path), MEASURE, files=False),
+        lambda path: fns.summary(session.read.parquet(path), MEASURE),
     )
 
 
@@ -86,7 +86,7 @@ def dask(scheduler: str = "threads") -> tuple[Callable[[str], Any], Callable[[st
     engine.config.set(scheduler=scheduler, num_workers=CORES)
     return (
         lambda path: fnd.summary_files(path, MEASURE),
-        lambda path: fnd.summary(dd.read_parquet(path), MEASURE, files=False),
+        lambda path: fnd.summary(dd.read_parquet(path), MEASURE),
     )
 
 
@@ -114,7 +114,7 @@ def ray() -> tuple[Callable[[str], Any], Callable[[str], Any]]:
     data.DataContext.get_current().enable_progress_bars = False
     return (
         lambda path: fnr.summary_files(path, MEASURE),
-        lambda path: fnr.summary(data.read_parquet(path), MEASURE, files=False, partitions=8),
+        lambda path: fnr.summary(data.read_parquet(path), MEASURE, partitions=8),
     )
 
 

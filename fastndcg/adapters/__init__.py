@@ -7,7 +7,6 @@ parcels       rows and sums that workers hand to one another
 shares        files that workers read themselves
 totals        sums of parts, and what they add up to
 spark         Spark DataFrames
-spark_files   the files that a Spark DataFrame is read from
 dask          Dask DataFrames
 ray           Datasets of Ray Data
 boosters      shared by XGBoost, LightGBM and CatBoost

@@ -26,14 +26,12 @@ nDCG@10  0.815465  0.260972  0.630930  1.000000        2      0
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dask
 import dask.base
 import dask.system
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,13 +39,13 @@ from dask.dataframe import from_delayed
 
 from fastndcg.adapters import parcels
 from fastndcg.adapters.engines import Engine
-from fastndcg.common.arrow_types import is_number, is_text
+from fastndcg.common.arrow_types import is_text
 from fastndcg.sources.frames import source_of
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
 
-    from fastndcg.adapters.protocol import Files, Make
+    from fastndcg.adapters.protocol import Make
 
 
 class Dask(Engine["DataFrame"]):
@@ -81,32 +79,6 @@ class Dask(Engine["DataFrame"]):
 
     def _blocks(self, df: DataFrame) -> int:
         return int(df.npartitions)
-
-    def _files_of(self, df: DataFrame, names: list[str]) -> Files | str:
-        read = df.expr
-        while type(read).__name__ == "Projection":
-            read = read.frame
-        if type(read).__name__ not in ("ReadParquetFSSpec", "ReadParquetPyarrowFS"):
-            return f"it is more than columns of Parquet files ({type(read).__name__})"
-        if not set(names) <= set(read.columns):
-            return "its columns are not all columns of files"
-        if any(read.operand(name) is not None for name in ("filters", "_partitions", "categories")):
-            return "it has filters, some partitions, or categories"
-        if type(read).__name__ == "ReadParquetPyarrowFS":
-            paths = [fragment.path for fragment in read.fragments]
-        else:
-            pieces = [part["piece"][0] for part in read._plan["parts"]]
-            paths = list(dict.fromkeys(each for piece in pieces for each in np.atleast_1d(piece).tolist()))
-        if not all(map(os.path.isfile, paths)):
-            return f"{paths[0]} is not in a file system of this machine"
-        kinds = df.dtypes
-
-        def is_read_so(name: str, kind: pa.DataType) -> bool:
-            if is_text(kind):
-                return isinstance(kinds[name], pd.StringDtype)
-            return is_number(kind) and kinds[name] == kind.to_pandas_dtype()
-
-        return paths, is_read_so
 
     def _of_rows(
         self,

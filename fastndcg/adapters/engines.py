@@ -45,6 +45,7 @@ class Engine(Flow[Frame]):
         ----------
         df : table of the engine
             A row for each document, in any order, or a row for each query with lists, which are not shuffled.
+            Of Parquet files, `evaluate_files` takes a fraction of the time.
         measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
         query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
             As in `fastndcg.read_parquet`, as are `nan`, `rank`, `ascending`, `unjudged` and `grades`.
@@ -58,11 +59,6 @@ class Engine(Flow[Frame]):
             Number of partitions that queries are distributed to. Default: `spark.sql.shuffle.partitions` on
             Spark, the number of partitions of the data on Dask, and `default_hash_shuffle_parallelism` of the
             `DataContext` on Ray.
-        files : bool, optional
-            If a table is nothing but columns of Parquet files on a file system that this process and all
-            workers see, of all rows of some partitions, workers read the files themselves, as
-            `evaluate_files` does, which takes a fraction of the time. False: the engine always reads them.
-            True: where workers cannot, an error says why.
 
         Returns
         -------
@@ -74,8 +70,6 @@ class Engine(Flow[Frame]):
         ------
         ColumnError, MeasureError, InputTypeError
             A column is missing, or several fit a role; ties="input" without `order`; data of another engine.
-        SourceError
-            `files=True` of a table whose files workers cannot read.
         InputError
             When the result is computed: NaN scores and all else that `fastndcg.evaluate` refuses.
         """

@@ -48,7 +48,6 @@ class Keywords(RoleKeywords, total=False):
     order: str | None
     convention: str | Convention | None
     partitions: int | None
-    files: bool | None
 
 
 class FileKeywords(RoleKeywords, total=False):
@@ -69,7 +68,6 @@ class Options(Roles):
     convention: str | Convention | None = None
     partitions: int | None = None
     grouped: bool = False
-    files: bool | None = None
 
 
 class Task(NamedTuple):

@@ -14,7 +14,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
@@ -24,10 +23,7 @@ from fastndcg import errors
 from fastndcg.adapters import parcels, totals
 from fastndcg.adapters.parts import Options, Task, make_task, schema_of_results
 from fastndcg.adapters.shares import Plan, open_files, plan_of
-from fastndcg.common.progress import tell
-from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError
-from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.read import open_path
+from fastndcg.errors import ColumnError, InputTypeError
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measures
@@ -39,8 +35,6 @@ Frame = TypeVar("Frame")
 Parts = Any  # what an engine calls lazy tables of Arrow, in parts
 Tables = Iterable[pa.Table]
 Make = Callable[[Any], Tables]  # what a task calls with its part
-Files = tuple[list[str], Callable[[str, pa.DataType], bool]]  # paths, and whether a column is read as it is
-_told: list[str] = []  # once a process, that workers read files
 
 
 class Flow(ABC, Generic[Frame]):
@@ -78,10 +72,6 @@ class Flow(ABC, Generic[Frame]):
     @abstractmethod
     def _blocks(self, df: Frame) -> int:
         """How many parts a shuffle has, where nothing is asked for."""
-
-    @abstractmethod
-    def _files_of(self, df: Frame, names: list[str]) -> Files | str:
-        """The Parquet files that a table certainly is, and whether types are read as they are; or why not."""
 
     @abstractmethod
     def _of_rows(self, df: Frame | None, names: list[str], function: Make, schema: pa.Schema) -> Parts:
@@ -127,42 +117,8 @@ class Flow(ABC, Generic[Frame]):
         except ColumnError as error:
             raise ColumnError(f"{error}{self._hint(df)}") from None
         job = self._job(task, schema, sums=sums, values=values)
-        if asked.files is not False:
-            plan = self._plan_of_own_files(df, job, asked)
-            if isinstance(plan, Plan):
-                if not _told:
-                    _told.append(self.table)
-                    tell(
-                        f"workers read the Parquet files of a {self.table} themselves, faster than the "
-                        "engine passes rows; files=False turns that off"
-                    )
-                return plan
-            if asked.files:
-                raise SourceError(
-                    f"workers cannot read the files of this {self.table} themselves: {plan}. "
-                    "Leave files=True out, or give paths to evaluate_files"
-                )
         job = job._replace(blocks=asked.partitions or self._blocks(df), scattered=not task.lists)
         return Plan(job, partial(parcels.of_tables, job), is_local=task.lists)
-
-    def _plan_of_own_files(self, df: Frame, job: parcels.Job, asked: Options) -> Plan | str:
-        """How workers read the files of a table themselves; or why that is not certain to give its rows."""
-        names, columns = job.task.names, job.task.columns
-        found = self._files_of(df, names)
-        if isinstance(found, str):
-            return found
-        paths, is_read_so = found
-        try:
-            opened: Any = open_path(PARQUET, paths, None)
-            if not all(is_read_so(*column) for column in opened.types_of(names).items()):
-                return "the engine reads columns of other types than those of the files"
-            others = [name for name in names if name not in columns.names]
-            opened = opened.with_columns(replace(columns, keep=(*columns.keep, *others)))
-            return plan_of(opened, asked, lambda *_: job, self._workers())
-        except (FastndcgError, OSError) as error:
-            if type(error) is InputError:  # of what is in the files
-                raise
-            return str(error)  # the engine's own way of reading may do
 
     def _plan_of_files(
         self,

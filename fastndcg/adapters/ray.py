@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -33,7 +32,7 @@ from fastndcg.adapters.engines import Engine
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-    from fastndcg.adapters.protocol import Files, Make, Tables
+    from fastndcg.adapters.protocol import Make, Tables
 
 
 class Ray(Engine["Dataset"]):
@@ -63,19 +62,6 @@ class Ray(Engine["Dataset"]):
 
     def _blocks(self, df: Dataset) -> int:
         return int(df.context.default_hash_shuffle_parallelism)
-
-    def _files_of(self, df: Dataset, names: list[str]) -> Files | str:
-        read = df._logical_plan.dag
-        while type(read).__name__ == "Project" and all(
-            type(each).__name__ == "ColumnExpr" for each in read.exprs
-        ):
-            (read,) = read.input_dependencies
-        if type(read).__name__ != "ReadFiles":
-            return f"it is more than columns of Parquet files ({type(read).__name__})"
-        schema, paths = self._schema(df), _paths_of(read)
-        if paths is None or not set(names) <= set(schema.names):
-            return "it has filters or options, or other files than Parquet in file systems of this machine"
-        return paths, lambda name, kind: schema.field(name).type == kind
 
     def _of_rows(self, df: Dataset | None, names: list[str], function: Make, schema: pa.Schema) -> Dataset:
         rows: Any = df
@@ -111,25 +97,3 @@ _ray = Ray()
 evaluate, summary, means, anchors = _ray.evaluate, _ray.summary, _ray.means, _ray.anchors
 evaluate_files, summary_files = _ray.evaluate_files, _ray.summary_files
 plain_errors = _ray.plain_errors
-
-
-def _paths_of(read: Any) -> list[str] | None:
-    """The Parquet files that Ray reads whole; None where that is not certain."""
-    (listed,) = read.input_dependencies
-    scanner = read.scanner
-    limits = [
-        getattr(each, name, None)
-        for each in (read, scanner, listed)
-        for name in ("predicate", "limit", "partition_filter", "partition_pruner", "shuffle", "block_udf")
-    ]
-    is_plain = read.datasource_name == "ParquetV2" and type(listed).__name__ == "ListFiles"
-    if not is_plain or any(limit is not None for limit in limits):
-        return None
-    paths: list[str] = []
-    for path in map(Path, listed.paths):
-        inside = sorted(each for each in path.rglob("*") if not each.is_dir()) if path.is_dir() else [path]
-        # of other files, of other file systems too, it is not certain that Ray reads them
-        if any(not each.is_file() or each.suffix != ".parquet" or each.name[0] in "._" for each in inside):
-            return None
-        paths += map(str, inside)
-    return paths

@@ -23,23 +23,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from fastndcg.adapters import parcels, parts
 from fastndcg.adapters.engines import Engine
 from fastndcg.adapters.shares import Plan
-from fastndcg.adapters.spark_files import block_keys, files_of, schema_of
+from fastndcg.common.arrow_types import is_list
 from fastndcg.errors import InputError, MeasureError, check_choice
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from pyspark.sql import DataFrame, SparkSession
 
-    from fastndcg.adapters.protocol import Files, Make, Tables
+    from fastndcg.adapters.protocol import Make, Tables
     from fastndcg.scores.summary import Summary
     from fastndcg.typing import NaN, Path
 
@@ -47,6 +49,19 @@ if TYPE_CHECKING:
 # from this version on, Spark computes for each row that it hands to Python how large its batch is by now,
 # which takes longer than all else that it does for a row
 _WEIGHS_ROWS = (4, 3)
+
+# types of Arrow that Spark has none for, and those that hold their values
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
 
 
 class Spark(Engine["DataFrame"]):
@@ -78,9 +93,6 @@ class Spark(Engine["DataFrame"]):
 
     def _blocks(self, df: DataFrame | None = None) -> int:  # noqa: ARG002
         return int(self.session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-
-    def _files_of(self, df: DataFrame, names: list[str]) -> Files | str:
-        return files_of(df, names)
 
     def _of_rows(
         self, df: DataFrame | None, names: list[str], function: Make, schema: pa.Schema
@@ -277,3 +289,47 @@ def _arrow_field(field: StructField) -> pa.Field:
     except PySparkException:
         # a type that Arrow lacks, here replaced by one that no role accepts; most columns have no role
         return pa.field(field.name, pa.month_day_nano_interval())
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type that Spark reads a type of files as."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if is_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.binary() if types.is_fixed_size_binary(kind) else _WIDER.get(kind, kind)
+
+
+def schema_of(results: pa.Schema) -> StructType:
+    return StructType(
+        [StructField(field.name, from_arrow_type(_plain(field.type), True)) for field in results]
+    )
+
+
+def block_keys(blocks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
+    """Integers that Spark's `repartition(n, ...)` puts into these partitions, of any n, (n_blocks,).
+
+    The partition is MurmurHash3 of the four bytes, with the seed 42, modulo n. Its steps are undone here.
+
+    >>> block_keys(np.arange(3)).tolist()
+    [-1693959553, -1910889132, -1382833682]
+    """
+    mixed = blocks.astype(np.uint32)
+    mixed ^= mixed >> np.uint32(16)
+    mixed = _divide(mixed, 0xC2B2AE35)
+    mixed ^= (mixed >> np.uint32(13)) ^ (mixed >> np.uint32(26))
+    mixed = _divide(mixed, 0x85EBCA6B)
+    mixed ^= (mixed >> np.uint32(16)) ^ np.uint32(4)
+    mixed = _rotate(_divide(mixed - np.uint32(0xE6546B64), 5), 32 - 13) ^ np.uint32(42)
+    return _divide(_rotate(_divide(mixed, 0x1B873593), 32 - 15), 0xCC9E2D51).view(np.int32)
+
+
+def _divide(products: npt.NDArray[np.uint32], factor: int) -> npt.NDArray[np.uint32]:
+    return products * np.uint32(pow(factor, -1, 1 << 32))
+
+
+def _rotate(values: npt.NDArray[np.uint32], by: int) -> npt.NDArray[np.uint32]:
+    return (values << np.uint32(by)) | (values >> np.uint32(32 - by))

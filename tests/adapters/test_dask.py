@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputTypeError
-from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.read import open_path
 
 engines.need("dask", "distributed")
 
@@ -230,38 +228,3 @@ def test_the_script(tmp_path):
     failed = engines.run_script("dask_job.py", *arguments, "--by", "county")
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-1].startswith('dask_job: there is no column "county" for keep')
-
-
-# ---- files ----
-
-
-@pytest.mark.parametrize("filesystem", ["fsspec", "arrow"])
-def test_which_frames_are_read_as_files(tmp_path, filesystem):
-    engines.write_files(tmp_path, engines.documents(20))
-    names = ["qid", "label", "score"]
-    rows = dd.read_parquet(tmp_path, filesystem=filesystem)
-
-    def files(df):
-        found = fnd.evaluate.__self__._files_of(df, names)
-        if isinstance(found, str):
-            return False
-        paths, is_read_so = found
-        return all(is_read_so(*each) for each in open_path(PARQUET, paths, None).types_of(names).items())
-
-    assert files(rows) and files(rows[[*names, "country"]])
-    for other in (
-        rows[rows.label > 1],
-        rows.assign(score=rows.score + 1),
-        rows.rename(columns={"label": "score", "score": "label"}),
-        rows.repartition(npartitions=2),
-        rows.partitions[:2],
-        rows.sample(frac=0.5),
-        rows.persist(),
-        rows.astype({"label": "float64"}),
-        dd.concat([rows, rows]),
-        rows.merge(rows, on="qid"),
-        rows.map_partitions(lambda frame: frame),
-        dd.read_parquet(tmp_path, filesystem=filesystem, filters=[("label", ">", 1)]),
-        dd.from_pandas(engines.documents(5).to_pandas(), npartitions=1),
-    ):
-        assert not files(other), other

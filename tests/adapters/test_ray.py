@@ -150,29 +150,3 @@ def test_files_that_cut_queries_and_stand_in_one_block(tmp_path):
     for df in (rows, rows.filter(expr=col("label") >= 0)):
         found = fnr.evaluate(df, "nDCG@10", partitions=3)
         assert rows_of(found) == engines.rows_of(local.to_arrow())
-
-
-def test_which_datasets_are_read_as_files(tmp_path):
-    from ray.data.expressions import col
-
-    engines.write_files(tmp_path, engines.documents(20))
-    rows, names = data.read_parquet(str(tmp_path)), ["qid", "label", "score"]
-
-    def files(dataset):
-        return fnr.evaluate.__self__._files_of(dataset, names).__class__ is tuple
-
-    assert files(rows) and files(rows.select_columns([*names, "country"]))
-    for other in (
-        rows.limit(5),
-        rows.filter(expr=col("label") > 1),
-        rows.rename_columns({"label": "score", "score": "label"}),
-        rows.map_batches(lambda batch: batch),
-        rows.repartition(2),
-        rows.union(rows),
-        rows.materialize(),
-        data.from_arrow(engines.documents(5)),
-        data.read_parquet(str(tmp_path), shuffle="files"),
-    ):
-        assert not files(other), other
-    (tmp_path / "notes.txt").write_text("of which it is not certain that Ray reads it not")
-    assert not files(data.read_parquet(str(tmp_path)))

@@ -1,6 +1,5 @@
 """Spark for real: values bit for bit those of this process, exact means, skew, readable errors, executors that die."""
 
-import re
 import shutil
 import tempfile
 import textwrap
@@ -24,7 +23,6 @@ from pyspark.sql import DataFrame  # noqa: E402 - after the check that it is the
 from pyspark.sql import functions as F  # noqa: E402
 
 from fastndcg.adapters import spark as fns  # noqa: E402
-from fastndcg.adapters.spark_files import block_keys  # noqa: E402
 
 pytestmark = [
     pytest.mark.host,
@@ -105,8 +103,7 @@ def engine(spark, tmp_path):
         return results.toArrow()
 
     def frame(table):
-        """Rows that Spark reads itself, since a change of partitions is more than files."""
-        return read(thirds(table), None).coalesce(100)
+        return read(thirds(table), None)
 
     yield Engine(
         fns, frame, frame, of_partitions, collect, arrow, frozenset({"timestamp ns"}),
@@ -340,134 +337,10 @@ def test_executors_with_cold_caches_and_one_that_dies(tmp_path):
 
 # ---- files ----
 
-NAMES = ["qid", "label", "score", "country"]
-
-
-def as_files(df):
-    """Whether workers read the files of a frame; if so, the values are those of the rows that Spark reads."""
-    options = {"query": "qid", "relevance": "label", "score": "score", "keep": "country"}
-    plan = fns.Spark(df.sparkSession)._plan(df, "nDCG@3", fns.parts.Options(**options))
-    if plan.shares is not None:
-        found, expected = (fns.evaluate(df, "nDCG@3", files=files, **options) for files in (True, False))
-        assert found.schema == expected.schema
-        assert rows_of(found) == rows_of(expected)
-    return plan.shares is not None
-
-
-@pytest.fixture(scope="module")
-def of_days(tmp_path_factory):
-    """Files in partitions by day and shop, and by language."""
-    folder = tmp_path_factory.mktemp("of days")
-    table = engines.documents(200)
-    numbers = table["qid"].to_numpy() // 7
-    for name, values in {
-        "day": numbers % 5 + 1,
-        "shop": [("a b", "c,d", None)[number % 3] for number in numbers],
-        "when": [f"2026-01-0{number % 3 + 1}" for number in numbers],
-    }.items():
-        table = table.append_column(name, pa.array(values))
-    pq.write_to_dataset(table, folder, partition_cols=["day", "shop", "when"])
-    return folder
-
-
-def test_frames_that_are_nothing_but_files(spark, of_days, tmp_path):
-    days = spark.read.parquet(str(of_days))
-    engines.write_files(tmp_path, engines.documents(50))
-    for df in (
-        days,
-        days.select(*NAMES),
-        days.select("score", F.col("day"), *NAMES[:2], "country").select(*NAMES),
-        days.filter("day = 3"),
-        days.filter((F.col("day") > 1) & F.col("shop").isin("a b", "c,d")).select(*NAMES),
-        days.where("shop is null or not day < 4"),
-        days.filter("when = date'2026-01-02'"),
-        spark.read.parquet(*sorted(map(str, tmp_path.iterdir()))),
-        spark.read.option("mergeSchema", True).load(str(tmp_path)),
-        spark.read.schema("qid long, label tinyint, score float, country string").parquet(str(tmp_path)),
-        spark.read.option("pathGlobFilter", "[0-3].parquet").parquet(str(tmp_path)),
-        days.drop("position"),
-    ):
-        assert as_files(df), df
-    kept = fns.evaluate(days.filter("day >= 2"), "nDCG@3", query="qid", keep=["day", "shop"])
-    assert dict(kept.dtypes)["day"] == "int"
-    assert rows_of(kept) == rows_of(
-        fns.evaluate(days.filter("day >= 2"), "nDCG@3", query="qid", keep=["day", "shop"], files=False)
-    )
-    for other, why in (
-        (days.coalesce(2), r"it is more than columns of Parquet files \(Repartition\)"),
-        (days.filter("label > 1"), "filters on other columns than partitions"),
-        (spark.read.csv(str(tmp_path)), "its files are read by CSVFileFormat, not as Parquet"),
-    ):
-        assert re.search(why, fns.Spark(spark)._files_of(other, []))
-    with pytest.raises(
-        SourceError, match="^workers cannot read the files of this DataFrame of Spark themselves: it is"
-    ):
-        fns.evaluate(days.coalesce(2), "nDCG@3", query="qid", files=True)
-
-
-def test_frames_that_are_more_than_files(spark, of_days, tmp_path):
-    engines.write_files(tmp_path, engines.documents(50))
-    plain = spark.read.parquet(str(tmp_path))
-    days = spark.read.parquet(str(of_days))
-    plain.createOrReplaceTempView("of_files")
-    twice = spark.read.parquet(str(tmp_path), str(tmp_path / "0.parquet"))
-    cached = spark.read.parquet(str(tmp_path / "1.parquet")).cache()
-    other_types = tmp_path.parent / "other types"
-    other_types.mkdir()
-    table = engines.documents(10)
-    pq.write_table(table, other_types / "0.parquet")
-    pq.write_table(table.drop_columns(["country"]), other_types / "1.parquet")
-    batches = spark.readStream.schema(plain.schema).parquet(str(tmp_path))
-    for df in (
-        plain.filter("label > 1"),
-        days.filter("day = 3 and label > 1"),
-        days.filter("day + 1 = 3"),
-        days.filter("day = 77"),  # without files
-        days.filter(F.rand() < 0.5),
-        days.filter("day in (select max(day) from values (3), (4) as t(day))"),
-        plain.limit(10),
-        plain.sample(0.5),
-        plain.orderBy("score"),
-        plain.distinct(),
-        plain.repartition(2),
-        plain.hint("rebalance"),
-        plain.alias("renamed"),
-        plain.withColumn("score", -F.col("score")),
-        plain.withColumn("label", F.col("label") * 1),
-        plain.withColumnsRenamed({"label": "x"}).withColumnRenamed("x", "label"),
-        plain.select("qid", F.col("position").alias("label"), "score", "country"),
-        plain.toDF("qid", "score", "label", *plain.columns[3:]),
-        plain.union(plain),
-        plain.join(plain.select("qid").distinct(), "qid"),
-        plain.mapInArrow(lambda batches: batches, plain.schema),
-        plain.observe("seen", F.count(F.lit(1))),
-        days.filter("day = 3").union(days.filter("day = 4")),
-        spark.table("of_files"),
-        spark.sql("select * from of_files"),
-        cached,
-        cached.select(*NAMES),
-        twice,
-        batches,
-        spark.read.schema("qid string, label tinyint, score float, country string").parquet(str(tmp_path)),
-        spark.read.schema("qid long, label int, score double, country string").parquet(str(tmp_path)),
-        spark.read.schema("QID long, label tinyint, score float, country string").parquet(str(tmp_path)).toDF(*NAMES),
-        spark.read.option("mergeSchema", True).parquet(str(other_types)),
-        spark.read.option("ignoreCorruptFiles", True).parquet(str(tmp_path)),
-        spark.createDataFrame([(1, 2, 0.5, "de")], "qid long, label int, score double, country string"),
-    ):  # fmt: skip
-        assert not as_files(df), df._jdf.queryExecution().analyzed().toString()
-    cached.unpersist()
-    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-    assert not as_files(plain)
-    spark.conf.unset("spark.sql.files.ignoreMissingFiles")
-    assert as_files(plain)
-    (tmp_path / "0.parquet").write_bytes(b"PAR1 and no more")
-    assert not as_files(plain)
-
 
 def test_files_that_change_are_told(spark, tmp_path):
     engines.write_files(tmp_path, engines.documents(50))
-    found = fns.evaluate(spark.read.parquet(str(tmp_path)), "AP", query="qid")
+    found = fns.evaluate_files(spark, tmp_path, "AP", query="qid")
     engines.write_files(tmp_path, engines.documents(60))
     with pytest.raises(SourceError, match="was replaced or written to while it was read"), fns.plain_errors():
         found.collect()
@@ -475,7 +348,7 @@ def test_files_that_change_are_told(spark, tmp_path):
 
 def test_each_key_has_a_partition_of_its_own(spark):
     for n in (1, 2, 7, 300):
-        keys = spark.createDataFrame([(key,) for key in block_keys(np.arange(n)).tolist()], "block int")
+        keys = spark.createDataFrame([(key,) for key in fns.block_keys(np.arange(n)).tolist()], "block int")
         found = keys.select(F.expr(f"pmod(hash(block), {n})").alias("partition"))
         assert [row.partition for row in found.collect()] == list(range(n))
 
