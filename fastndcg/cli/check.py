@@ -48,7 +48,7 @@ def check(
 
     ranks = [int(each) for each in at.split(",") if each.strip().isdecimal() and int(each)]
     if not ranks or len(ranks) != at.count(",") + 1:
-        refuse(f'--at is "{at}"; wanted ranks from 1, as in --at 5,10,20')
+        refuse(f'--at is "{at}"; expected ranks from 1, as in --at 5,10,20')
     sources = check_sources(paths, qrels, run)
     runs: Any = dict(zip(name_runs(sources.runs), sources.runs, strict=True))
     found = check_judgments(

@@ -6,27 +6,25 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fastndcg.api.evaluate import evaluate
-from fastndcg.common.arrays import Array, Int64, arrow_column, runs_of
-from fastndcg.common.arrow_types import array_of, column_of, combine, plain, whole_ids
-from fastndcg.common.hashes import mix
+from fastndcg.common.arrays import Array, Flags, Int64, arrow_column, runs_of
+from fastndcg.common.arrow_types import array_of, combine, plain, whole_ids
 from fastndcg.common.table import Table, name_of
-from fastndcg.errors import InputError, InputTypeError, SourceError
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.measures import Judged
 from fastndcg.rankings.oddities import are_ranks, are_swapped
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
-from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_name, format_of_side
+from fastndcg.sources.formats import format_of_name
 from fastndcg.sources.frames import is_table
-from fastndcg.sources.given import open_tables, read_columns
+from fastndcg.sources.given import read_columns
 from fastndcg.sources.joins import alike, join
-from fastndcg.sources.opening import path_of
-from fastndcg.sources.sides import plain_ids
+from fastndcg.sources.sides import plain_ids, rows_of
 from fastndcg.sources.trec import given_side, has_columns
 
 if TYPE_CHECKING:
@@ -35,26 +33,17 @@ if TYPE_CHECKING:
 
 HOLDS, CAUTION, FAILS = "holds", "caution", "fails"
 _EXAMPLES = 3
+_TEXT = "query_text"  # the column of texts of queries, unless another is named
 _CORPUS_IDS = ("id", "docid", "docno", "corpusid")
-_KINDS = {
-    **dict.fromkeys(("check", "system", "slice"), pa.string()),
-    **dict.fromkeys(("count", "total"), pa.int64()),
-    "share": pa.float64(),
-    **dict.fromkeys(("examples", "verdict"), pa.string()),
-}
-
-
-class _Row(NamedTuple):
-    """What one check found: `found` of `total`, the share of those that are well, and some that are not."""
-
-    check: str
-    found: int
-    total: int
-    verdict: str
-    examples: Sequence[str] = ()
-    system: str | None = None
-    slice: str | None = None
-    share: float | None = None
+_COLUMNS = pa.schema(
+    {
+        **dict.fromkeys(("check", "system", "slice"), pa.string()),
+        **dict.fromkeys(("count", "total"), pa.int64()),
+        "share": pa.float64(),
+        **dict.fromkeys(("examples", "verdict"), pa.string()),
+    }
+)
+_Row = dict[str, Any]
 
 
 @with_roles_of_both
@@ -74,16 +63,16 @@ def check_judgments(
     Parameters
     ----------
     qrels, run
-        As `Rankings.from_qrels_run` takes them; several runs are a mapping of names to runs. `qrels` may hold
+        As `Rankings.from_qrels_run` takes them; several runs are a mapping of names to runs. `qrels` may have
         a document twice, which is one of the checks.
     corpus, optional
         The ids of all documents: a table or file with a column of a usual name, such as doc_id, docno or _id;
         a text file with an id a line; or ids as an array, a list, a set or the keys of a dict.
     text, by : columns of the judgments, optional
         The text of each query (default: the column `query_text`, if there is one); columns with one value for
-        each query, for whose values shares judged and scales are told too.
+        each query, whose values are slices with their own scales and shares.
     cutoffs, least_judged : whole numbers; float
-        Ranks at which shares of judged documents are told; a share below this fails.
+        Ranks at which to report the share of judged documents; a share below this fails.
     query, doc_id, relevance, score, rank, keep, weight, nan, ascending, unjudged, grades, types
         Columns, and how they are read, as `Rankings.from_qrels_run` takes them. NaN scores are never refused.
 
@@ -95,12 +84,12 @@ def check_judgments(
         mean of `Judged` at a cutoff, over queries that were judged and returned; examples: some of what was
         found; verdict: "holds", "caution" (look at it: it may be meant) or "fails".
 
-        These fail: queries without a grade above 0, which nothing can win; judged documents that the corpus
-        lacks; a document with two grades for a query, or twice with one; two queries with one text; judged
-        queries that a run lacks, which count with an empty ranking; scores that are NaN or null; a document
-        twice in a run; fractions as grades beside small whole numbers as scores, as if they were swapped. A
-        caution are: two queries with the same two or more judgments; queries of a run without judgments;
-        scores that look like ranks; slices with grades on different scales, such as 0 to 2 and 0 to 4.
+        Failing checks: queries without a grade above 0; judged documents that the corpus lacks; a document
+        with two grades for a query, or twice with one; two queries with one text; judged queries that a run
+        lacks, which count with an empty ranking; scores that are NaN or null; a document twice in a run;
+        fractions as grades beside small whole numbers as scores, as if they were swapped. Cautions: two
+        queries with the same two or more judgments; queries of a run without judgments; scores that look like
+        ranks; slices with grades on different scales, such as 0 to 2 and 0 to 4.
 
     Raises
     ------
@@ -120,44 +109,42 @@ def check_judgments(
     [('queries without a relevant document', 'q2'), ('judged documents that the corpus lacks', 'c')]
     """
     slices = [by] if isinstance(by, str) else list(by)
-    if (
-        isinstance(cutoffs, str)
-        or not isinstance(cutoffs, Collection)
-        or not all(
-            isinstance(each, int | np.integer) and not isinstance(each, bool) and each > 0 for each in cutoffs
-        )
-    ):
-        raise InputError(f"cutoffs={cutoffs!r} are no ranks; wanted whole numbers from 1, as in (5, 10, 20)")
-    is_number = isinstance(least_judged, int | float) and not isinstance(least_judged, bool)
-    if not is_number or not 0 <= least_judged <= 1:
-        raise InputError(f"least_judged={least_judged!r} is no share; wanted a number from 0 to 1")
+    _check_numbers(cutoffs, least_judged)
     named = replace(Roles.of(roles, "check_judgments", OF_ONE_TABLE), nan="last")
-    of_qrels = named.keeping([*slices, *([] if text is None else [text])])
-    if text is None:
-        usual = [name for name in _columns_of(qrels) if normalised(str(name)) == "querytext"]
-        if len(usual) == 1:
-            text, of_qrels = usual[0], of_qrels.keeping(usual)
-    judged = given_side("qrels", qrels, "relevance", of_qrels)
+    of_qrels = named.keeping(slices)
+    try:
+        judged = given_side("qrels", qrels, "relevance", of_qrels.keeping([text or _TEXT]))
+    except ColumnError:
+        if text is not None:
+            raise
+        judged = given_side("qrels", qrels, "relevance", of_qrels)
     if judged.query_name in slices:
         raise InputError(f'by names "{judged.query_name}", the column of query ids; name columns of slices')
     if not len(judged.codes):
         raise InputError("qrels has no judgments, so there is nothing to check; give at least one")
     runs = {name: given_side("run", each, "score", named) for name, each in _named_runs(run).items()}
     pairs = _Pairs(judged)
-    rows = [*_of_judgments(pairs, corpus), *_of_queries(pairs, text), *_scales(judged, slices)]
-    judged = pairs.once()
+    rows = [*_of_judgments(pairs, corpus), *_of_queries(pairs, text or _TEXT), *_scales(judged, slices)]
     for name, scored in runs.items():
-        found = _of_run(judged, scored, slices, list(cutoffs), least_judged)
-        rows += [row._replace(system=None if name is None else str(name)) for row in found]
-    texts = []
-    for row in rows:
-        more = " ..." if _EXAMPLES == len(row.examples) < row.found else ""
-        examples = ", ".join(row.examples) + more if row.examples else None
-        texts.append(row._asdict() | {"count": row.found, "examples": examples})
-    return Table(pa.Table.from_pylist(texts, pa.schema(_KINDS)), 3)
+        found = _of_run(pairs.once, scored, slices, cutoffs, least_judged)
+        rows += [row | {"system": None if name is None else str(name)} for row in found]
+    return Table(pa.Table.from_pylist(rows, _COLUMNS), 3)
 
 
-def _named_runs(run: Any) -> dict[Any, Any]:
+def _check_numbers(cutoffs: Any, least_judged: Any) -> None:
+    are_listed = isinstance(cutoffs, Collection) and not isinstance(cutoffs, str)
+    if not are_listed or not all(
+        isinstance(each, int | np.integer) and not isinstance(each, bool) and each > 0 for each in cutoffs
+    ):
+        raise InputError(
+            f"cutoffs={cutoffs!r} are no ranks; expected whole numbers from 1, as in (5, 10, 20)"
+        )
+    is_number = isinstance(least_judged, int | float) and not isinstance(least_judged, bool)
+    if not is_number or not 0 <= least_judged <= 1:
+        raise InputError(f"least_judged={least_judged!r} is no share; expected a number from 0 to 1")
+
+
+def _named_runs(run: Any) -> Mapping[Any, Any]:
     """Runs by their names; None is the name of a run alone."""
 
     def is_run(value: Any) -> bool:
@@ -169,9 +156,9 @@ def _named_runs(run: Any) -> dict[Any, Any]:
 
     if isinstance(run, Mapping):
         if not run:
-            raise InputError("run is an empty dict; wanted a run, or a mapping of names to runs")
+            raise InputError("run is an empty dict; expected a run, or a mapping of names to runs")
         if not has_columns(run) and all(map(is_run, run.values())):
-            return dict(run)
+            return run
     return {None: run}
 
 
@@ -180,21 +167,6 @@ def _has_columns(data: Any) -> bool:
     if is_table(data):
         return any(hasattr(data, name) for name in ("columns", "column_names", "schema"))
     return hasattr(data, "to_dict") and not hasattr(data, "dtype")
-
-
-def _columns_of(data: Any) -> list[Any]:
-    """The names of columns of a table, or of a file that its name says to be one."""
-    if isinstance(data, str | os.PathLike):
-        kind = format_of_side(path_of(data, "qrels"), has_rank=False)
-        if kind in (TREC, NESTED):
-            return []
-        return list(open_tables([data], None, None if kind is TABLE else kind).names)
-    if isinstance(data, Mapping):
-        return list(data) if has_columns(data) else []
-    if hasattr(data, "collect_schema"):  # of Polars, whose lazy frames warn of `columns`
-        return list(data.collect_schema().names())
-    names = getattr(data, "column_names", getattr(data, "columns", []))
-    return list(names) if hasattr(names, "__iter__") else []
 
 
 def _ids_of_corpus(corpus: Any) -> pa.Array:
@@ -223,94 +195,93 @@ def _ids_of_corpus(corpus: Any) -> pa.Array:
     ids = list(ids) if isinstance(ids, Mapping) else ids
     found = whole_ids(plain(arrow_column("corpus", ids)))
     if pa.types.is_floating(found.type) or pa.types.is_nested(found.type):
-        raise InputTypeError(f"corpus holds {found.type}; wanted ids that are texts or whole numbers")
+        raise InputTypeError(f"corpus holds {found.type}; expected ids that are texts or whole numbers")
     return plain_ids(found)
+
+
+# ---- rows of the result ----
+
+
+def _row(check: str, count: int, total: int, verdict: str, **others: Any) -> _Row:
+    return {"check": check, "count": count, "total": total, "verdict": verdict, **others}
+
+
+def _found(check: str, total: int, *ids: tuple[Any, Int64], verdict: str = FAILS) -> _Row:
+    """What is at these places of columns of ids, side by side."""
+    count = len(ids[0][1])
+    if not count:
+        return _row(check, 0, total, HOLDS)
+    names = [[_name(column[int(place)].as_py()) for place in places[:_EXAMPLES]] for column, places in ids]
+    examples = ", ".join(map(" ".join, zip(*names, strict=True))) + (" ..." if count > _EXAMPLES else "")
+    return _row(check, count, total, verdict, examples=examples)
+
+
+def _name(value: Any) -> str:
+    return name_of(value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value)
+
+
+class _Pairs:
+    """The rows of a side by query and document, where one pair may be there twice."""
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        documents = plain_ids(side.docs).dictionary_encode()
+        self.ids, self.document = documents.dictionary, array_of(documents.indices).astype(np.int64)
+        pairs = side.codes.astype(np.int64) * max(len(self.ids), 1) + self.document
+        _, first, self.number = np.unique(pairs, return_index=True, return_inverse=True)
+        self.first, self.n = first, len(first)
+        self.is_repeated = np.bincount(self.number, minlength=self.n) > 1
+        self.once = rows_of(side, np.sort(first))
+
+    def found(self, check: str, total: int, rows: Int64) -> _Row:
+        return _found(check, total, (self.side.queries, self.side.codes[rows]), (self.side.docs, rows))
+
+    def found_pairs(self, check: str, are_found: Flags) -> _Row:
+        return self.found(check, self.n, np.sort(self.first[are_found]))
 
 
 # ---- judgments ----
 
 
-class _Pairs:
-    """Judgments by pair of query and document, where one may be there twice."""
-
-    def __init__(self, side: Side) -> None:
-        self.side = side
-        self.documents = plain_ids(side.docs).dictionary_encode()
-        self.document = array_of(self.documents.indices).astype(np.int64)
-        pairs = side.codes.astype(np.int64) * max(len(self.documents.dictionary), 1) + self.document
-        _, self.first, self.number = np.unique(pairs, return_index=True, return_inverse=True)
-
-    def once(self) -> Side:
-        """The judgments with the first grade of each pair."""
-        return _of_rows(self.side, np.sort(self.first))
-
-    def found(self, check: str, rows: Int64, total: int) -> _Row:
-        queries = _names(self.side.queries, self.side.codes[rows[:_EXAMPLES]])
-        names = [" ".join(each) for each in zip(queries, _names(self.side.docs, rows), strict=True)]
-        return _Row(check, len(rows), total, FAILS if len(rows) else HOLDS, names)
-
-
-def _of_rows(side: Side, rows: Int64) -> Side:
-    if len(rows) == len(side.codes):
-        return side
-    docs = combine(side.docs).take(column_of(rows))
-    return side._replace(codes=side.codes[rows], docs=docs, values=side.values[rows])
-
-
-def _names(ids: Any, places: Int64) -> list[str]:
-    names = []
-    for place in places[:_EXAMPLES]:
-        value = ids[int(place)].as_py()
-        names.append(
-            name_of(value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value)
-        )
-    return names
-
-
-def _found(check: str, ids: Any, places: Int64, total: int, verdict: str = FAILS) -> _Row:
-    return _Row(check, len(places), total, verdict if len(places) else HOLDS, _names(ids, places))
-
-
 def _of_judgments(pairs: _Pairs, corpus: Any) -> Iterator[_Row]:
-    side, n = pairs.side, len(pairs.first)
+    side, n = pairs.side, pairs.n
     best = np.full(len(side.queries), -np.inf)
     np.maximum.at(best, side.codes, side.values)
     lost = np.flatnonzero(~(best > 0))
-    yield _found("queries without a relevant document", side.queries, lost, len(side.queries))
+    yield _found("queries without a relevant document", len(best), (side.queries, lost))
     if corpus is not None:
-        ids = pairs.documents.dictionary
-        mine, theirs = alike(ids, _ids_of_corpus(corpus))
-        lacking = np.flatnonzero(~array_of(pc.is_in(mine, theirs)))
-        yield _found("judged documents that the corpus lacks", ids, lacking, len(ids))
+        lacking = _lacking(pairs.ids, _ids_of_corpus(corpus))
+        yield _found("judged documents that the corpus lacks", len(pairs.ids), (pairs.ids, lacking))
     lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(lowest, pairs.number, side.values)
     np.maximum.at(highest, pairs.number, side.values)
-    differ, repeated = lowest < highest, np.bincount(pairs.number, minlength=n) > 1
-    yield pairs.found("documents with two grades for a query", np.sort(pairs.first[differ]), n)
-    rows = np.sort(pairs.first[repeated & ~differ])
-    yield pairs.found("documents judged twice with one grade", rows, n)
+    differ = lowest < highest
+    yield pairs.found_pairs("documents with two grades for a query", differ)
+    yield pairs.found_pairs("documents judged twice with one grade", pairs.is_repeated & ~differ)
 
 
-def _of_queries(pairs: _Pairs, text: str | None) -> Iterator[_Row]:
+def _lacking(ids: Any, others: Any) -> Int64:
+    """The places of ids that are not among the others."""
+    return np.flatnonzero(~array_of(pc.is_in(*alike(ids, others))).astype(np.bool_))
+
+
+def _of_queries(pairs: _Pairs, text: str) -> Iterator[_Row]:
     """Queries that are there under two ids; that several have one and the same answer says nothing."""
     side = pairs.side
-    if text is not None and side.kept is not None:
+    if side.kept is not None and text in side.kept.column_names:
         written = pc.utf8_trim_whitespace(pc.utf8_lower(side.kept[text].cast(pa.large_string())))
         known = array_of(pc.is_valid(written))
         codes = array_of(combine(pc.fill_null(written, "")).dictionary_encode().indices)
         yield _shared("queries with the same text", side, codes, known, FAILS)
-    # two sums of hashes of (document, grade), each of 64 bits, and the number of judgments: a set of them
-    levels = np.unique(side.values, return_inverse=True)[1].astype(np.uint64)
-    rows = np.sort(pairs.first)
-    order = rows[np.argsort(side.codes[rows], kind="stable")]
-    judged = np.bincount(side.codes[order], minlength=len(side.queries))
-    sums = [judged]
-    for salt in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03):
-        hashes = mix(pairs.document[order].astype(np.uint64) * np.uint64(salt) + mix(~levels[order]))
-        total = np.zeros(len(side.queries), np.uint64)
-        np.add.at(total, side.codes[order], hashes)
-        sums.append(total.view(np.int64))
-    codes = np.unique(np.stack(sums, 1), axis=0, return_inverse=True)[1].reshape(-1)
+    # the bytes of all (document, grade) of a query, in order of documents
+    rows = pairs.first[np.lexsort((pairs.document[pairs.first], side.codes[pairs.first]))]
+    levels = np.unique(side.values, return_inverse=True)[1]
+    held = np.stack([pairs.document[rows], levels[rows]], 1, dtype=np.int64).tobytes()
+    judged = np.bincount(side.codes[rows], minlength=len(side.queries))
+    ends = 16 * np.append(0, np.cumsum(judged))
+    numbers: dict[bytes, int] = {}
+    parts = (held[start:end] for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+    codes = np.array([numbers.setdefault(part, len(numbers)) for part in parts])
     yield _shared("queries with the same judgments", side, codes, judged >= 2, CAUTION)
 
 
@@ -322,22 +293,21 @@ def _shared(check: str, side: Side, codes: Array, known: Array, verdict: str) ->
     first = np.full(len(counts), len(codes))
     np.minimum.at(first, codes[shared], shared)
     shared = shared[np.lexsort((shared, first[codes[shared]]))]
-    return _found(check, side.queries, shared, len(places), verdict)
+    return _found(check, len(places), (side.queries, shared), verdict=verdict)
 
 
 def _scales(side: Side, by: list[str]) -> Iterator[_Row]:
     """The range of grades, and slices whose range ends lower than chance explains."""
 
-    def scale(grades: Array, verdict: str, of_slice: str | None) -> _Row:
-        words = [f"{grades.min():g} to {grades.max():g}"]
+    def scale(grades: Array, verdict: str, of_slice: str | None = None) -> _Row:
+        ends = f"{grades.min():g} to {grades.max():g}"
         n = len(np.unique(grades))
-        return _Row("scale of grades", n, len(grades), verdict, words, slice=of_slice)
+        return _row("scale of grades", n, len(grades), verdict, examples=ends, slice=of_slice)
 
-    yield scale(side.values, HOLDS, None)
+    yield scale(side.values, HOLDS)
     for name, queries in _slices(side.kept, by):
-        chosen = np.zeros(len(side.queries), np.bool_)
-        chosen[queries] = True
-        own, others = side.values[chosen[side.codes]], side.values[~chosen[side.codes]]
+        is_own = np.isin(side.codes, queries)
+        own, others = side.values[is_own], side.values[~is_own]
         if len(own):
             above = np.mean(others > own.max()) if len(others) else 0.0
             by_chance = (1 - above) ** len(own)  # that the slice lacks the highest grades of others
@@ -357,27 +327,24 @@ def _slices(kept: Any, by: list[str]) -> Iterator[tuple[str, Int64]]:
 # ---- runs ----
 
 
-def _of_run(judged: Side, run: Side, by: list[str], cutoffs: list[int], least: float) -> Iterator[_Row]:
-    mine, theirs = alike(judged.queries, run.queries)
-    lacking = np.flatnonzero(~array_of(pc.is_in(mine, theirs)))
-    yield _found("judged queries that the run lacks", judged.queries, lacking, len(mine))
-    known = array_of(pc.is_in(theirs, mine)).astype(np.bool_)
-    unjudged = np.flatnonzero(~known)
-    yield _found("queries of the run without judgments", run.queries, unjudged, len(theirs), CAUTION)
+def _of_run(judged: Side, run: Side, by: list[str], cutoffs: Sequence[int], least: float) -> Iterator[_Row]:
+    lacking = _lacking(judged.queries, run.queries)
+    yield _found("judged queries that the run lacks", len(judged.queries), (judged.queries, lacking))
+    unjudged = _lacking(run.queries, judged.queries)
+    check = "queries of the run without judgments"
+    yield _found(check, len(run.queries), (run.queries, unjudged), verdict=CAUTION)
     pairs = _Pairs(run)
-    repeated = np.bincount(pairs.number, minlength=len(pairs.first)) > 1
-    yield pairs.found("documents twice in the run", np.sort(pairs.first[repeated]), len(pairs.first))
+    yield pairs.found_pairs("documents twice in the run", pairs.is_repeated)
     is_nan = np.isnan(run.values)
-    yield pairs.found("scores that are NaN", np.flatnonzero(is_nan), len(run.values))
+    yield pairs.found("scores that are NaN", len(run.values), np.flatnonzero(is_nan))
     finite = run.values[~is_nan]
-    swapped = len(finite) > 0 and are_swapped(judged.values, finite)
-    yield _Row("grades and scores that look swapped", int(swapped), 1, FAILS if swapped else HOLDS)
+    is_swapped = len(finite) > 0 and are_swapped(judged.values, finite)
+    yield _row("grades and scores that look swapped", int(is_swapped), 1, FAILS if is_swapped else HOLDS)
     ends = np.concatenate([[0], np.flatnonzero(np.diff(run.codes)) + 1, [len(run.codes)]])
     several = not run.is_ordered and len(finite) == len(run.values) > len(run.queries)
     is_rank = several and are_ranks(run.values, ends)
-    yield _Row("scores that look like ranks", int(is_rank), 1, CAUTION if is_rank else HOLDS)
-    run = _of_rows(run, np.sort(pairs.first))
-    both = _of_rows(run, np.flatnonzero(known[run.codes]))
+    yield _row("scores that look like ranks", int(is_rank), 1, CAUTION if is_rank else HOLDS)
+    both = rows_of(pairs.once, np.flatnonzero(~np.isin(pairs.once.codes, unjudged)))
     if not len(both.codes):
         return
     rankings = join(judged, both, "skip", "docid_desc", "last")
@@ -391,4 +358,4 @@ def _of_run(judged: Side, run: Side, by: list[str], cutoffs: list[int], least: f
             share = float(np.mean(scores[Judged @ cutoff][queries]))
             counts = int(np.diff(ends)[queries].sum()), int(returned[queries].sum())
             verdict = HOLDS if share >= least else FAILS
-            yield _Row(f"judged at {cutoff}", *counts, verdict, slice=name, share=share)
+            yield _row(f"judged at {cutoff}", *counts, verdict, slice=name, share=share)

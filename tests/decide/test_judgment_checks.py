@@ -202,7 +202,7 @@ def test_every_kind_of_corpus(tmp_path):
 
 def test_what_cannot_be_checked_is_refused(tmp_path):
     for cutoffs in (0, 5, None, "5", [0], [True], 2.5):
-        with pytest.raises(InputError, match=r"are no ranks; wanted whole numbers from 1"):
+        with pytest.raises(InputError, match=r"are no ranks; expected whole numbers from 1"):
             fn.check_judgments({"q": {"a": 1}}, {"q": {"a": 1.0}}, cutoffs=cutoffs)
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5}}
     with pytest.raises(InputError, match="no judgments"):
