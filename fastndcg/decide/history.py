@@ -23,8 +23,8 @@ from fastndcg.errors import InputError, InputTypeError, SourceError, suggest, wa
 from fastndcg.measures import as_measure
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import fields_of, metadata_of, stored_signatures
-from fastndcg.statistics.exact_sums import differences_of
-from fastndcg.statistics.intervals import check_confidence, t_interval
+from fastndcg.statistics.exact_sums import Moments, differences_of
+from fastndcg.statistics.intervals import check_confidence
 from fastndcg.statistics.paired import Spread
 
 if TYPE_CHECKING:
@@ -95,8 +95,10 @@ class _Sample(NamedTuple):
     values: Float64
     weight: Float64 | None
 
-    def spread(self) -> Spread:
-        return Spread.of(self.values, self.weight)
+    def spread(self, mean: float) -> Spread:
+        """The mean that was stored, with the error of `Scores.summary`."""
+        errors = Moments.of(self.values, self.weight).error(weighted=self.weight is not None)
+        return Spread(len(self.values), mean, math.nan, *errors)
 
     def places_of(self, other: _Sample) -> Int64 | None:
         """The position here of each query of `other`; None if it has other queries or weights."""
@@ -368,18 +370,17 @@ def _rows_of(measure: str, runs: list[_Run], confidence: float) -> Iterator[dict
     reference = before = None
     tests = 0
     for run in runs:
-        sample, mean = run.sample(measure), run.means[measure]
-        spread = sample.spread()
-        low, high = t_interval(mean, spread.error, spread.freedom, confidence)
+        sample = run.sample(measure)
+        spread = sample.spread(run.means[measure])
         row = {"at": run.at, "name": run.name, "measure": measure, "queries": spread.n, "sure": False}
-        row |= {"mean": mean, "low": low, "high": high}
+        row |= {"mean": spread.mean, **spread.interval(confidence)._asdict()}
         if before is not None:
             same = sample.places_of(before[0]) is not None
             signatures = (each.signatures.get(measure, "") for each in (before[1], run))
             row["differs"] = _differences(*signatures, same_queries=same)
         before = sample, run
         if reference is None or row.get("differs") is not None:
-            reference, tests = (sample, spread, mean), 0
+            reference, tests = (sample, spread), 0
         else:
             tests += 1
             places = sample.places_of(reference[0])
@@ -387,7 +388,7 @@ def _rows_of(measure: str, runs: list[_Run], confidence: float) -> Iterator[dict
                 found = Spread.independent(spread, reference[1])
             else:
                 found = sample.paired(reference[0], places)
-            change = found._replace(mean=float(differences_of(mean, reference[2])))
+            change = found._replace(mean=float(differences_of(spread.mean, reference[1].mean)))
             ends = change.interval(confidence)
             strict = change.interval(1 - (1 - confidence) * 6 / (math.pi * tests) ** 2)
             row |= {"change": change.mean, "change_low": ends.low, "change_high": ends.high}
