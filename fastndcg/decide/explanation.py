@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
@@ -493,8 +493,8 @@ class Explanation(_Shown):
         notes = self._not_shown(shown, see)
         if self._table["tie_group"].slice(0, shown).null_count < shown:
             ties = self.measure.params.get("ties", "average")
-            meaning = "the expectation over their orders"
-            meaning = meaning if ties == "average" else f'in the order ties="{ties}"'
+            meaning = "they share what they add"
+            meaning = meaning if ties in ("average", "block") else f'in the order ties="{ties}"'
             notes.append(f"Documents of one tie_group have equal scores: {meaning}.")
         parts = [
             f"{count_of(row['documents'], 'document')} of grade {row['grade']:g}"
@@ -510,11 +510,8 @@ class Explanation(_Shown):
         n, cutoff = len(self._table), self._cut.cutoff
         if whole or self.is_empty:
             return n if whole else 0
-        if cutoff is not None and cutoff < n:
-            groups, n = self._table["tie_group"].to_pylist(), cutoff
-            if self.measure.params.get("ties", "average") == "average":
-                while n < len(groups) and groups[n] is not None and groups[n] == groups[cutoff - 1]:
-                    n += 1
+        if cutoff is not None:
+            n = max(min(n, cutoff), *(end for start, end in self._steps if start < cutoff), 0)
         return min(n, _SHOWN)
 
     def _not_shown(self, shown: int, see: str) -> list[str]:
@@ -562,18 +559,23 @@ class Explanations(_Shown, dict[str, Explanation]):
         values = ", ".join(f"{digits(each.value)} ({visible(system)})" for system, each in self.items())
         return f"{first.measure} of query {quoted(first.query)}: {values}"
 
-    def _texts(self, whole: bool) -> list[list[str]]:
-        """Systems side by side: the document id, grade, contribution and cumulative value of each rank."""
-        header, columns = ["rank"], []
-        n = max(each._n_shown(whole) for each in self.values())
+    def _tables(self, n: int) -> dict[str, list[list[str]]]:
+        """For each system the document id, grade, contribution and cumulative value of n ranks."""
+        tables = {}
         for name, each in self.items():
-            table = each.to_arrow().slice(0, n)
-            for column in ("doc_id", "grade", "contribution", "cumulative"):
-                if table[column].null_count < len(table):
-                    header.append(f"{name} {column}")
-                    texts = [_text(column, value) for value in table[column].to_pylist()]
-                    columns.append(texts + [""] * (n - len(texts)))
-        rows = [[str(row + 1), *texts] for row, texts in enumerate(zip(*columns, strict=True))]
+            table = each.to_arrow().slice(0, n).select(["doc_id", "grade", "contribution", "cumulative"])
+            shown = [column for column in table.column_names if table[column].null_count < len(table)]
+            rows = [[_text(column, row[column]) for column in shown] for row in table.to_pylist()]
+            tables[name] = [shown, *rows, *[[""] * len(shown)] * (n - len(rows))]
+        return tables
+
+    def _texts(self, whole: bool) -> list[list[str]]:
+        """Systems side by side."""
+        n = max(each._n_shown(whole) for each in self.values())
+        tables = self._tables(n)
+        header = ["rank", *(f"{name} {column}" for name, rows in tables.items() for column in rows[0])]
+        ranks = range(1, n + 1)
+        rows = [[str(rank), *chain.from_iterable(rows[rank] for rows in tables.values())] for rank in ranks]
         return [header, *rows] if rows else []
 
     def notes(self, whole: bool = True, see: str = "to_arrow() has") -> list[str]:
@@ -585,12 +587,9 @@ class Explanations(_Shown, dict[str, Explanation]):
         if not width or width_of(texts) <= width:
             return [text_table(texts, left=0)]
         blocks, gone = [], list[str]()
-        for system in self:
-            names = [name for name in texts[0] if name.startswith(f"{system} ")]
-            places = [0, *map(texts[0].index, names)]
-            rows = [[row[place] for place in places] for row in texts]
-            rows[0] = [name.removeprefix(f"{system} ") for name in rows[0]]
-            table, left = fitted(rows, 0, _DROPS, width)
+        for system, rows in self._tables(len(texts) - 1).items():
+            ranked = [["rank", *rows[0]], *([str(rank), *row] for rank, row in enumerate(rows[1:], 1))]
+            table, left = fitted(ranked, 0, _DROPS, width)
             blocks.append(f"{visible(system)}\n{table}\n")
             gone += [name for name in left if name not in gone]
         return [*blocks, *left_out(gone, width, see)]
