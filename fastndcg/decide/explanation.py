@@ -366,8 +366,9 @@ class Explanation(_Shown):
         groups = {place: number for number, place in enumerate(several, 1)}
         total = ideal.discounted.sum()
         columns = {
+            # dropped documents have no rank
             "rank": pa.array(
-                [*range(1, ranked + 1), *[None] * (len(order) - ranked), *range(len(order) + 1, n + 1)]
+                np.arange(1, n + 1), mask=(np.arange(n) >= ranked) & (np.arange(n) < len(order))
             ),
             "doc_id": names(rows),
             "grade": column(self._grades[order]),

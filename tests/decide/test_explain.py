@@ -228,6 +228,7 @@ def test_an_empty_query_says_so():
     assert found.to_arrow()["contribution"].to_pylist() == [0, 0] and not len(found.swaps())
     nothing = fn.explain(lists([]), "nDCG", 0)
     assert not len(nothing.to_arrow()) and nothing._repr_html_()
+    assert nothing.to_arrow().schema == found.to_arrow().schema
 
 
 def test_a_long_list_needs_a_cutoff():
