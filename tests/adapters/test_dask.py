@@ -227,4 +227,4 @@ def test_the_script(tmp_path):
     engines.check_script(done, table, results / "queries", results / "means.parquet")
     failed = engines.run_script("dask_job.py", *arguments, "--by", "county")
     assert failed.returncode == 1
-    assert failed.stderr.splitlines()[-1].startswith('dask_job: there is no column "county" for keep')
+    assert failed.stderr.splitlines()[-1].startswith('dask_job: there is no column "county"; the columns are')
