@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
-from fastndcg.sources.opening import Held, read_once, reading, unpack
+from fastndcg.sources.opening import Held, file_system, read_once, reading, unpack
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -163,7 +163,7 @@ def _named(text: str) -> tuple[fs.FileSystem, str, fs.FileType, list[str]]:
     that match if it is not found.
     """
     if "://" in text or text.startswith("file:"):
-        filesystem, inside = fs.FileSystem.from_uri(text)
+        filesystem, inside = file_system(text)
     else:
         path = Path(text)
         filesystem = fs.LocalFileSystem()

@@ -236,8 +236,8 @@ def stored(tmp_path, monkeypatch):
         return (store, unquote(uri.removeprefix("store://"))) if uri.startswith("store:") else known(uri)
 
     known = opening.file_system
-    for module, name in ((opening, "file_system"), (formats, "file_system"), (paths, "_filesystem")):
-        monkeypatch.setattr(module, name, from_uri)
+    for module in (opening, formats, paths):
+        monkeypatch.setattr(module, "file_system", from_uri)
     return {"file": folder.as_uri(), "store": "store://a%20folder"}
 
 
