@@ -297,7 +297,7 @@ def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> Fi
         )
     from fastndcg.sources.streams import bytes_of
 
-    with refusing("--memory: "):
+    with refusing():
         budget = bytes_of(memory)
     return scan_if_large(chosen, threads, budget, budget)
 

@@ -47,6 +47,26 @@ def keys_of(ids: pa.Array) -> UInt64:
     return hashes
 
 
+def keys_of_digits(numbers: npt.NDArray[np.integer]) -> UInt64:
+    """The keys that integers have as texts. Arrow's cast imports pandas, where it is installed, in 0.3 s.
+
+    >>> keys_of_digits(np.array([-12, 7])) == keys_of(pa.array(["-12", "7"]))
+    array([ True,  True])
+    """
+    texts = numbers.astype("S24")
+    words = texts.view("<u8").reshape(-1, 3)
+    lengths = np.char.str_len(texts)
+    hashes = mix(lengths.astype(np.uint64))
+    for place in range(3):
+        rows = np.flatnonzero(lengths > 8 * place)
+        hashes[rows] = _with_word(hashes[rows], words[rows, place])
+    return hashes
+
+
+def _with_word(hashes: UInt64, words: UInt64) -> UInt64:
+    return mix(hashes ^ words) + np.uint64(0x9E3779B97F4A7C15)
+
+
 def _hashes_of_texts(texts: pa.LargeBinaryArray) -> UInt64:
     """Hash eight bytes of all texts at a time."""
     _, ends, held = texts.buffers()
@@ -59,7 +79,7 @@ def _hashes_of_texts(texts: pa.LargeBinaryArray) -> UInt64:
     rows = np.arange(len(texts))
     while len(rows := rows[left[rows] > 0]):
         word = words[starts[rows]] & _FIRST_BYTES[np.minimum(left[rows], 8)]
-        hashes[rows] = mix(hashes[rows] ^ word) + np.uint64(0x9E3779B97F4A7C15)
+        hashes[rows] = _with_word(hashes[rows], word)
         starts[rows] += 8
         left[rows] -= 8
     return hashes

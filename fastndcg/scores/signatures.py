@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg._version import __version__
-from fastndcg.common.arrow_types import combine, decode
+from fastndcg.common.arrow_types import array_of, combine, decode
 from fastndcg.common.exports import AsFrame
-from fastndcg.common.hashes import UInt64, keys_of, mix
+from fastndcg.common.hashes import UInt64, keys_of, keys_of_digits, mix
 from fastndcg.common.later import pa
 from fastndcg.measures.accepted import Function, show_value
 
@@ -254,6 +254,8 @@ def _digest_of_gains(function: Function, grades: npt.NDArray[Any]) -> int:
 def hashes_of_ids(column: Any) -> UInt64:
     """A hash of each value as text, so that the number 7 and the text "7" have the same."""
     ids = combine(decode(column))
+    if pa.types.is_integer(ids.type) and not ids.null_count:
+        return mix(keys_of_digits(array_of(ids)) + _ADDED)
     try:
         texts = ids.cast(pa.large_string())
     except pa.ArrowException:  # a type that Arrow has no texts for

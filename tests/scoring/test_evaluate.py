@@ -97,7 +97,8 @@ def test_literature():
 
 def test_an_ideal_of_what_was_returned_has_no_averaged_ties():
     """It differs between orders where there is a cutoff; without one it is that of the scored documents."""
-    rankings = fn.Rankings.from_lists([[0, 2, 1], [], [1]], [[1, 1, 1], [], [0]])
+    slots = {"slots": [2, 2, 2]}
+    rankings = fn.Rankings.from_lists([[0, 2, 1], [], [1]], [[1, 1, 1], [], [0]], queries=slots)
     for measure in ("nDCG(ideal='returned')@2", "IDCG(ideal='returned')@2", "nDCG(ideal='returned')@slots"):
         with pytest.raises(
             fn.MeasureError,
