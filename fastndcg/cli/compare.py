@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from fastndcg.decide.comparison import Comparison
 
 Layout = StrEnum("Layout", ["table", "json", "csv", "markdown", "latex", "junit", "github"])
-Test = StrEnum("Test", ["t", "randomisation", "wilcoxon", "tukey"])
-Interval = StrEnum("Interval", ["t", "logit", "percentile", "bca", "studentised"])
+Test = StrEnum("Test", ["t", "randomisation", "permutation"])
+Interval = StrEnum("Interval", ["t", "percentile", "bca"])
 Signatures = StrEnum("Signatures", ["refuse", "ignore"])  # results that were not made alike
-Correction = StrEnum("Correction", ["holm", "bonferroni", "bh"])
+Correction = StrEnum("Correction", ["holm", "bh"])
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,16 @@ class Statistics:
         metavar="NAME",
         show_default="each with each",
     )
-    test: Test = option("Test that computes p; t is the paired t-test.", Test.t)
+    test: Test = option(
+        "Test that computes p: the paired t-test, or random signs (randomisation, also called permutation).",
+        Test.t,
+    )
     correction: Correction | None = option(
-        "Correction for several pairs: Holm's, Bonferroni's, or Benjamini and Hochberg's."
+        "Correction for several pairs: Holm's, or Benjamini and Hochberg's."
     )
     confidence: float = options.CONFIDENCE
     interval: Interval = option(
-        "Method for intervals of differences: Student's t, the same kept within the measure's range "
-        "(logit), or a bootstrap of --resamples.",
+        "Method for intervals of differences: Student's t, or a bootstrap of --resamples.",
         Interval.t,
     )
     tolerance: float = option("Differences up to this size are ties.", 0.0, min=0.0)
@@ -64,7 +66,7 @@ class Statistics:
         True,
         "--paired/--unpaired",
     )
-    resamples: int = option("Number of draws of randomisation, tukey and the bootstrap.", 100_000)
+    resamples: int = option("Number of draws of randomisation and the bootstrap.", 100_000)
     seed: int = option("Seed of the draws.", 0)
 
 
@@ -114,7 +116,7 @@ def compare(
     Examples:
       fastndcg compare base.parquet new.parquet -m nDCG@10
       fastndcg compare predictions.parquet --score bm25 --score rerank --movers 10
-      fastndcg compare --qrels qrels.txt runs/*.txt --test tukey --ranks
+      fastndcg compare --qrels qrels.txt runs/*.txt --correction holm --ranks
       fastndcg compare base.parquet new.parquet --no-worse-than base --margin 0.002 --by country
       fastndcg compare base.parquet new.parquet --anchors --interval bca
       fastndcg compare last_week.parquet new.parquet --no-worse-than last_week --queries canaries.txt
@@ -242,7 +244,7 @@ def _report(
     of_slices = [
         dict(zip(by, key, strict=True)) | row | {"small": bool(row["queries"] < SMALL)}
         for key, of_slice in slices.items()
-        for row in (of_slice._numbers if layout is Layout.table else of_slice.rows)
+        for row in of_slice.rows
     ]
     pairs = dict.fromkeys((row["measure"], row["system"], row["baseline"]) for row in compared.rows)
     moved = [(*pair, compared.movers(*pair[:2], movers, baseline=pair[2])) for pair in pairs if movers]

@@ -59,17 +59,13 @@ class Gates:
     undecided: Undecided | None = option(
         "What a gate does whose interval lies on both sides of the margin.", show_default="fail"
     )
-    sequential: bool = option(
-        "Intervals that hold however often they are looked at while queries arrive.", False, "--sequential"
-    )
     fail_under: list[str] | None = FAIL_UNDER
 
     def gate(self, baseline: str | None, *, paired: bool) -> Gate | None:
         """The gate of `--no-worse-than`, if given. Ends the command where options do not go together."""
         name, margin = self.no_worse_than, self.margin
-        of_queries = {"--queries": self.queries, "--sequential": self.sequential or None}
         if name is None:
-            others = {"--margin": margin, "--undecided": self.undecided} | of_queries
+            others = {"--margin": margin, "--undecided": self.undecided, "--queries": self.queries}
             for given, value in others.items():
                 if value is not None:
                     needs = "--no-worse-than, which names the system to hold against"
@@ -78,12 +74,11 @@ class Gates:
         if baseline not in (None, name):
             refuse(f"--baseline {baseline} and --no-worse-than {name} differ; name one system")
         if margin is not None and not 0 <= margin < math.inf:
-            refuse(f"--margin: {margin:g} is not a loss to accept; wanted 0 or more, as in --margin 0.002")
-        for given, value in of_queries.items():
-            if value is not None and not paired:
-                refuse(f"{given} and --unpaired do not go together: independent samples share no query")
+            refuse(f"--margin: {margin:g} is not a loss to accept; expected 0 or more, as in --margin 0.002")
+        if self.queries is not None and not paired:
+            refuse("--queries and --unpaired do not go together: independent samples share no query")
         ids = [] if self.queries is None else _read_ids(self.queries)
-        return Gate(name, margin or 0.0, ids, self.queries, self.sequential)
+        return Gate(name, margin or 0.0, ids, self.queries)
 
     def failed(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         """Those that end the command with 1."""
@@ -126,7 +121,6 @@ class Gate(NamedTuple):
     margin: float
     ids: list[str]  # of queries that may not lose more themselves
     source: Path | None  # where they were read
-    sequential: bool
 
     def verdicts(
         self, compared: Comparison, slices: dict[tuple[Any, ...], Comparison], by: list[str]
@@ -140,7 +134,7 @@ class Gate(NamedTuple):
         return found
 
     def _of_means(self, compared: Comparison, where: dict[str, Any]) -> Iterator[Verdict]:
-        table = compared.verdicts(self.baseline, self.margin, sequential=self.sequential)
+        table = compared.verdicts(self.baseline, self.margin)
         named = ", ".join(f"{name}={name_of(value)}" for name, value in where.items())
         of_slice = f" where {named}" if named else ""
         for row in table.to_pylist():

@@ -120,7 +120,6 @@ def write_summary(
     if not write_data(format, whole, summary.rows if slices is None else slices):
         see = "--format csv" if slices is None else "--format json"  # CSV is one table
         shown = [shown_as(format, summary._texts(), len(summary._labels), summary._DROPS, see)]
-        shown += [summary.note] if summary.note else []
         if slices is not None:
             left = list(slices[0]).index("mean")
             shown.append(shown_as(format, slices_texts(slices, left), left, (("empty",), ("queries",))))

@@ -3,9 +3,7 @@
 systems         `compare`: which of several systems is better, and how sure that is
 matching        scores of several systems, matched by query
 contrasts       the numbers of each measure and pair of systems
-comparison      `Comparison`: these numbers, and questions about them
-standings       ranks of systems, and gates: whether one is no worse than another, or that is undecided
-texts           a comparison as text, HTML, Markdown and LaTeX
+comparison      `Comparison`: these numbers, ranks, gates, and tables in text, HTML, Markdown and LaTeX
 anchoring       what the order of the returned documents could have made of a measure
 explanation     `explain`: where the value of a query comes from, rank by rank
 ranges          `tie_range`, `judgment_range`: how far ties and unjudged documents could move a measure

@@ -106,39 +106,27 @@ def shares_that_differ(
     """
     ranked = {name: scores._rankings for name, scores in scored.items()}
     known = {name: each for name, each in ranked.items() if each is not None and each.is_judged is not None}
-    cautions: list[str] = []
-    for judged, of_cutoff in shares_that_matter(measures).items() if len(known) > 1 else ():
-        shares = {name: ways.score((judged,), each)._mean(0) for name, each in known.items()}
-        cautions += caution_of_shares(judged, of_cutoff, shares, baseline)
-    return cautions
-
-
-def shares_that_matter(measures: Sequence[Measure]) -> dict[Measure, list[Measure]]:
-    """The shares of judged documents, and the measures that take documents without one as not relevant."""
-    found: dict[Measure, list[Measure]] = {}
-    for measure in measures:
+    # the shares of judged documents, and the measures that take documents without one as not relevant
+    by_share: dict[Measure, list[Measure]] = {}
+    for measure in measures if len(known) > 1 else ():
         parts, params = measure.definition, measure.params
         is_blind = parts.ranking == "system" and parts.worth not in _KNOWING
         if is_blind and not params.get("judged_only") and params.get("unjudged") is None:
-            found.setdefault(Judged(empty="skip") @ (measure.cutoff or _TOP), []).append(measure)
-    return found
-
-
-def caution_of_shares(
-    judged: Measure, measures: Sequence[Measure], shares: dict[str, float], baseline: str | None
-) -> list[str]:
-    """A caution about measures if the shares of judged documents of systems differ."""
-    others = shares.values() if baseline not in shares else [shares[str(baseline)]]
-    if max(abs(share - other) for share in shares.values() for other in others) <= _UNJUDGED:
-        return []
-    listed = ", ".join(f"{100 * share:.1f} % of {name}" for name, share in shares.items())
-    text = (
-        f"Of the first {judged.cutoff} documents were judged: {listed}. Unjudged documents count as not "
-        f"relevant, so that {', '.join(map(str, measures))} may differ for that alone. In Python, "
-        f'judgment_range(rankings, "{measures[0]}") has the values of each with the least and the greatest '
-        "grade for them."
-    )
-    return [text]
+            by_share.setdefault(Judged(empty="skip") @ (measure.cutoff or _TOP), []).append(measure)
+    cautions: list[str] = []
+    for judged, blind in by_share.items():
+        shares = {name: ways.score((judged,), each)._mean(0) for name, each in known.items()}
+        others = shares.values() if baseline not in shares else [shares[str(baseline)]]
+        if max(abs(share - other) for share in shares.values() for other in others) <= _UNJUDGED:
+            continue
+        listed = ", ".join(f"{100 * share:.1f} % of {name}" for name, share in shares.items())
+        cautions.append(
+            f"Of the first {judged.cutoff} documents were judged: {listed}. Unjudged documents count as not "
+            f"relevant, so that {', '.join(map(str, blind))} may differ for that alone. In Python, "
+            f'judgment_range(rankings, "{blind[0]}") has the values of each with the least and the greatest '
+            "grade for them."
+        )
+    return cautions
 
 
 def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Flags]:

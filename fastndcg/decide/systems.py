@@ -22,7 +22,7 @@ from fastndcg.errors import FastndcgError, InputError, InputTypeError, check_cho
 from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.signatures import fields_of, hashes_of_ids
-from fastndcg.statistics.intervals import check_confidence, check_size, scipy
+from fastndcg.statistics.intervals import check_confidence, check_size
 from fastndcg.statistics.paired import CORRECTIONS
 from fastndcg.statistics.resampling import METHODS, check_resamples
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.scores.scores import Scores
 
-TESTS = ("t", "randomisation", "wilcoxon", "tukey")
+TESTS = ("t", "randomisation")
 
 
 def compare(
@@ -57,7 +57,7 @@ def compare(
 ) -> Comparison:
     """Compare systems query by query: each with the baseline, or every pair.
 
-    Queries are matched by id, in any order. SciPy is needed; the extras `stats` and `cli` install it.
+    Queries are matched by id, in any order.
 
     Parameters
     ----------
@@ -68,21 +68,16 @@ def compare(
     baseline, measures : optional
         The system that all others are compared with (default: every pair is compared, and the earlier of the
         two is the baseline); what to evaluate of Rankings, or to compare of Scores.
-    test : "t", "randomisation", "wilcoxon" or "tukey"
-        "t" is Student's paired t-test, or Welch's with `paired=False`. "randomisation" flips the signs of
-        differences at random, those of a cluster together; up to 20 nonzero differences it tries all signs,
-        and p is exact. "tukey" permutes the systems within each query and compares with the largest
-        difference between any two, so that p holds for all pairs at once. "wilcoxon" is Wilcoxon's
-        signed-rank test, of another hypothesis: if differences are asymmetric with mean 0, it almost always
-        rejects.
-    correction : None, "holm", "bonferroni" or "bh"
-        `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, and so does
-        "bonferroni", which finds less; "bh" (Benjamini and Hochberg) bounds the share of false findings.
-    confidence, interval : float; "t", "logit", "percentile", "bca" or "studentised"
-        Intervals of differences: by Student's t; by Student's t on a scale that has no ends, for measures
-        from 0 to 1, so that no end is impossible ("logit"); or by a bootstrap, which draws queries, or whole
-        clusters, with replacement, and with few queries misses the true mean more often than `confidence`
-        says.
+    test : "t" or "randomisation"
+        "t" is Student's paired t-test, or Welch's with `paired=False`. "randomisation", or "permutation",
+        flips the signs of differences at random, those of a cluster together; up to 20 nonzero differences it
+        tries all signs, and p is exact.
+    correction : None, "holm" or "bh"
+        `p_adjusted` for the pairs of each measure: "holm" bounds the chance of any false finding, "bh"
+        (Benjamini and Hochberg) the share of false findings.
+    confidence, interval : float; "t", "percentile" or "bca"
+        Intervals of differences: by Student's t; or by a bootstrap, which draws queries, or whole clusters,
+        with replacement, and with few queries misses the true mean more often than `confidence` says.
     tolerance : float
         Differences up to this size count as ties; 0 or more. Only wins, ties and losses depend on it.
     cluster : column, or array (n_queries of the first system,), optional
@@ -94,7 +89,7 @@ def compare(
         What to do with queries that some systems lack: raise an error, leave them out for all systems, or use
         this number as their value of every measure. `Comparison.missing` has their ids.
     resamples, seed, threads : int
-        Number and seed of the draws of "randomisation", "tukey" and the bootstrap. They depend neither on
+        Number and seed of the draws of "randomisation" and the bootstrap. They depend neither on
         threads (default: all that Numba has, if there is enough work) nor on the order of queries or systems.
         p is never below 1 / (1 + resamples).
     anchors : bool
@@ -113,8 +108,8 @@ def compare(
     InputError, InputTypeError
         Queries that are missing or repeated; weights or signatures that differ; fewer than two systems, or
         one that is neither Scores nor Rankings; options that exclude each other.
-    MeasureError, ColumnError, ExtraError
-        No measure was evaluated for all systems; a `cluster` that was not kept; SciPy is not installed.
+    MeasureError, ColumnError
+        No measure was evaluated for all systems; a `cluster` that was not kept.
 
     See Also
     --------
@@ -123,8 +118,7 @@ def compare(
 
     References
     ----------
-    Smucker et al., CIKM 2007 (randomisation); Carterette, TOIS 2012 ("tukey"); Efron, JASA 1987 ("bca"); Korn
-    and Graubard, Survey Methodology 1998 ("logit").
+    Smucker et al., CIKM 2007 (randomisation); Efron, JASA 1987 ("bca").
 
     Examples
     --------
@@ -145,19 +139,16 @@ def compare(
     if len(systems) < 2:
         raise InputError(f"comparing takes at least two systems; got {len(systems)}")
     scored = {str(name): scores_of(name, given, measures) for name, given in systems.items()}
-    scipy("special", "compare")
     if baseline is not None:
         check_system(baseline, scored, f'baseline="{baseline}"')
+    test = "randomisation" if test == "permutation" else test
     check_choice("test", test, TESTS)
     check_choice("correction", correction, (None, *CORRECTIONS))
-    check_choice("interval", interval, ("t", "logit", *METHODS))
+    check_choice("interval", interval, ("t", *METHODS))
     if interval in METHODS and not paired:
         raise InputError(f'interval="{interval}" and paired=False do not go together; use interval="t"')
-    if (test != "t" and not paired) or (test == "wilcoxon" and cluster is not None):
-        other = "cluster=" if paired else "paired=False"
-        raise InputError(f'test="{test}" and {other} do not go together; use test="t"')
-    if test == "tukey" and correction is not None:
-        raise InputError(f'test="{test}" holds for all pairs at once; leave correction="{correction}" out')
+    if test != "t" and not paired:
+        raise InputError(f'test="{test}" and paired=False do not go together; use test="t"')
     resamples, seed = check_resamples(resamples, seed)
     confidence = check_confidence(confidence)
     tolerance = check_size("tolerance", tolerance, "a size of ties", 0.01)
@@ -169,8 +160,6 @@ def compare(
         found = match_queries(scored, asked, cluster, missing)
     else:
         found = unmatched_samples(scored, asked, cluster)
-    if test == "wilcoxon" and any(sample.weight is not None for sample in found.samples.values()):
-        raise InputError(f'test="{test}" knows no weights; use test="t"')
     compared = Comparison(asked, found, options)
     compared.cautions += [*open_questions, *shares_that_differ(scored, asked, baseline)]
     for name, given in systems.items() if anchors else ():

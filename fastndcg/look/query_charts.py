@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.errors import ColumnError, InputError, count_of
+from fastndcg.errors import ColumnError, InputError, count_of, library
 from fastndcg.look.looks import (
     BETTER,
     HEIGHT,
@@ -29,7 +29,6 @@ from fastndcg.look.looks import (
 )
 from fastndcg.measures import as_measure
 from fastndcg.scores.slices import check_kept
-from fastndcg.statistics.intervals import scipy
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
@@ -149,7 +148,8 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
     if not both.any():
         raise InputError(f"no query has both a value of {asked} and one of {column}")
     values, online = values[both], online[both]
-    tau = scipy("stats", "plot.against").kendalltau(values, online).statistic
+    stats = library("scipy.stats", "SciPy", "stats", "plot.against")
+    tau = stats.kendalltau(values, online).statistic
     said = f"Kendall's tau-b {tau:.3f} of {count_of(len(values), 'query')}"
     alt = altair()
     x = alt.X("value:Q", title=title_of(f"{asked} ({unit_of(asked)})"), scale=alt.Scale(zero=False))

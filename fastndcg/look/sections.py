@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastndcg import plot
 from fastndcg.decide.anchoring import anchors
+from fastndcg.decide.comparison import RANKS
 from fastndcg.decide.explanation import explain
 from fastndcg.decide.ranges import tie_range
-from fastndcg.decide.texts import RANKS
 from fastndcg.errors import InputError, MeasureError, count_of
 from fastndcg.look.blocks import Section, Table, cell_of, id_cells, picture_of, table_of
 from fastndcg.look.facts import Found, only
@@ -117,13 +117,12 @@ def _summary(found: Found) -> list[Any]:
 
 
 def _comparison(found: Found, comparison: Comparison) -> list[Any]:
-    hidden = ("effect_low", "effect_high", "nonzero")
-    rows = [{name: value for name, value in row.items() if name not in hidden} for row in comparison.rows]
+    rows = [{name: value for name, value in row.items() if name != "nonzero"} for row in comparison.rows]
     blocks: list[Any] = [comparison.heading()]
     blocks += [f"Caution: {caution}" for caution in comparison.cautions]
     blocks += [table_of("Differences of means", rows), picture_of(comparison.plot.effects())]
     if len(comparison.systems) > 2:
-        blocks.append(f"Ranks: {RANKS}; p_best: the share of draws of queries in which it is best.")
+        blocks.append(f"Ranks: {RANKS}.")
         blocks.append(table_of("Ranks of systems", comparison.ranks().to_pylist()))
 
     def of(measure: Measure) -> list[Any]:

@@ -29,9 +29,9 @@ from fastndcg.scores.slices import (
     weights_by,
 )
 from fastndcg.scores.storage import field_of
-from fastndcg.scores.summary import Means, Summary, check_unit, interval_of
+from fastndcg.scores.summary import Means, Summary, interval_of
 from fastndcg.statistics.exact_sums import Moments, SumsByGroup, moments_by_group, sums_by_group
-from fastndcg.statistics.intervals import SMALL, check_confidence, logit_interval
+from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 
 if TYPE_CHECKING:
@@ -170,12 +170,10 @@ class Scores(Signed):
             For example 0.95: adds a confidence interval for the mean, from `low` to `high`. It is mean ± t(n
             - 1) * std / sqrt(n). Weighted means take the linearised error of a ratio, with (sum of w)^2 /
             (sum of w^2) - 1 degrees of freedom.
-        method : "t", "logit", "percentile", "bca" or "studentised"
-            How intervals are computed: by Student's t; by Student's t of the logit, whose ends lie within the
-            range, for measures from 0 to 1 (Korn and Graubard, Survey Methodology 1998); or by one of three
-            bootstraps, which draw queries with replacement. With few queries, bootstrap intervals miss the
-            true mean more often than `confidence` says, and those of Student's t may reach beyond the range
-            of the measure, which the summary then says.
+        method : "t", "percentile" or "bca"
+            How intervals are computed: by Student's t, or by a bootstrap, which draws queries with
+            replacement. With few queries, bootstrap intervals miss the true mean more often than `confidence`
+            says, and those of Student's t may reach beyond the range of the measure.
         resamples, seed : int
             The number of bootstrap resamples, and the seed of the draws, which depend on nothing else.
         ddof : 1 or 0
@@ -187,8 +185,8 @@ class Scores(Signed):
         Raises
         ------
         InputError
-            A confidence that is not between 0 and 1; an unknown method, or "logit" for a measure that is not
-            from 0 to 1; fewer than 100 resamples; a ddof that is neither 0 nor 1.
+            A confidence that is not between 0 and 1; an unknown method; fewer than 100 resamples; a ddof that
+            is neither 0 nor 1.
 
         Examples
         --------
@@ -196,13 +194,12 @@ class Scores(Signed):
         >>> evaluate(Rankings.from_lists([[3, 2, 0], [0, 1], [1, 0]]), "nDCG@2").summary(0.95)
         measure      mean       low      high       std       min ...       max  queries  empty
         nDCG@2   0.876977  0.347650  1.406304  0.213083  0.630930 ...  1.000000        3      0
-        The interval of nDCG@2 reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.
         """
         if weights != OWN:
             return self._weighted_by(weights).summary(
                 confidence, method, resamples=resamples, seed=seed, ddof=ddof
             )
-        check_choice("method", method, ("t", "logit", *METHODS))
+        check_choice("method", method, ("t", *METHODS))
         check_choice("ddof", ddof, (1, 0))
         resamples, seed = check_resamples(resamples, seed)
         if confidence is not None:
@@ -217,10 +214,6 @@ class Scores(Signed):
                 pass
             elif method == "t":
                 numbers |= interval_of(numbers["mean"], moments, confidence, weighted=weight is not None)
-            elif method == "logit":
-                check_unit(measure, least, greatest)
-                error = moments.error(weighted=weight is not None)
-                numbers |= logit_interval(numbers["mean"], *error, confidence, 0.0, 1.0)._asdict()
             else:
                 drawn = method, resamples, seed
                 ends = bootstrap_interval(values, weight, confidence, *drawn, middle=numbers["mean"])

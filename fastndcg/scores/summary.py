@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import html
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.later import pa
 from fastndcg.common.table import Table, digits, fit, terminal_width
-from fastndcg.errors import FastndcgError, InputError
-from fastndcg.measures import Measure, as_measure
+from fastndcg.errors import FastndcgError
+from fastndcg.measures import as_measure
 from fastndcg.statistics.intervals import check_confidence, t_interval
 
 if TYPE_CHECKING:
@@ -91,34 +90,11 @@ class Summary(Table):
 
     def text(self, width: int = 0, see: str = "to_arrow()") -> str:
         """As `Table.text`, with all means."""
-        table = fit(self._texts(), len(self._labels), self._DROPS, width, see)
-        return f"{table}\n{self.note}" if self.note else table
+        return fit(self._texts(), len(self._labels), self._DROPS, width, see)
 
     def under(self, heading: str) -> str:
         """The table below a heading, as the scores print that it is of."""
         return f"{heading}\n{self.text(terminal_width(), 'summary().to_arrow()')}"
-
-    def _repr_html_(self) -> str:
-        return super()._repr_html_() + (f"<p>{html.escape(self.note)}</p>" if self.note else "")
-
-    @property
-    def note(self) -> str:
-        """Which intervals reach beyond the range of their measure; empty if none does."""
-        far = [row["measure"] for row in self.rows if row.get("low", 0.0) < 0 or row.get("high", 1.0) > 1]
-        names = ", ".join(name for name in dict.fromkeys(far) if is_unit(as_measure(name)))
-        advice = 'reaches beyond 0 to 1; Scores.summary(method="logit") keeps it within.'
-        return f"The interval of {names} {advice}" if names else ""
-
-
-def is_unit(measure: Measure) -> bool:
-    """Whether the values of a measure are declared to lie from 0 to 1."""
-    return measure.definition.range.partition(" for ")[0] == "0 to 1"
-
-
-def check_unit(measure: Measure, least: float, greatest: float) -> None:
-    """Raise `InputError` unless the values of a measure lie from 0 to 1, by declaration and in fact."""
-    if not is_unit(measure) or least < 0 or greatest > 1:
-        raise InputError(f'"logit" is an interval of measures from 0 to 1, and {measure} is none; use "t"')
 
 
 def interval_of(mean: float, moments: Moments, confidence: float, *, weighted: bool) -> dict[str, float]:

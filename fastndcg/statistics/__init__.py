@@ -1,9 +1,9 @@
 """Statistics of the values of queries: means, confidence intervals, and tests of which system is better.
 
 exact_sums  sums and means, correctly rounded, of one or of many groups; those of parts merge exactly
-intervals   confidence intervals of means; what a test detects, and intervals of effects
+intervals   confidence intervals of means, and what a test detects
 paired      the difference of two systems, and means that a control makes more precise
-resampling  tests and intervals by random signs, orders and draws
+resampling  tests and intervals by random signs and draws
 """
 
 from fastndcg.statistics.exact_sums import (

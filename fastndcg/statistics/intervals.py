@@ -1,4 +1,4 @@
-"""Confidence intervals of means by Student's t distribution; by the noncentral one, what a test detects.
+"""Confidence intervals of means by Student's t distribution, and the differences that its test detects.
 
 The distribution is written here, so that intervals need no SciPy; tests compare it with SciPy's to 1e-12.
 """
@@ -6,14 +6,11 @@ The distribution is written here, so that intervals need no SciPy; tests compare
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache, lru_cache
 from numbers import Real
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from fastndcg.errors import InputError, InputTypeError, library
+from fastndcg.errors import InputError, InputTypeError
 
 SMALL = 30  # with fewer values, the interval of a mean is unreliable
 
@@ -69,49 +66,6 @@ def t_interval(mean: float, error: float, freedom: float, confidence: float) -> 
         return Interval(math.nan, math.nan)
     half = t_quantile(1 - confidence, freedom) * error if error else 0.0
     return Interval(mean - half, mean + half)
-
-
-def logit_interval(
-    mean: float, error: float, freedom: float, confidence: float, least: float, greatest: float
-) -> Interval:
-    """Student's interval of the logit of where a mean lies from `least` to `greatest`, whose ends therefore
-    lie there too (Korn and Graubard, Survey Methodology 1998). NaN for a mean that lies elsewhere.
-
-    >>> logit_interval(0.9, 0.1, 9, 0.95, 0, 1)
-    Interval(low=0.421581..., high=0.991082...)
-    """
-    share = (mean - least) / (greatest - least)
-    if not error:
-        return Interval(mean, mean)
-    if not 0 < share < 1:
-        return Interval(math.nan, math.nan)
-    half = t_interval(0.0, error / (greatest - least) / (share * (1 - share)), freedom, confidence).high
-    middle = math.log(share / (1 - share))
-    low, high = (
-        least + (greatest - least) * (1 + math.tanh(end / 2)) / 2 for end in (middle - half, middle + half)
-    )
-    return Interval(min(low, mean), max(high, mean))
-
-
-def sequence_half(error: float, freedom: float, confidence: float) -> float:
-    """Half of the interval of an asymptotic confidence sequence (Waudby-Smith et al., arXiv 2103.06476): such
-    intervals of a mean hold at once for all numbers of values, freedom + 1.
-
-    With x = (freedom + 1) rho^2 it is error * sqrt((1 + 1 / x) (log(1 + x) + 2 log(1 / (1 - confidence)))),
-    infinite for little freedom. Its normal quantile is replaced by that of Student's t.
-
-    >>> sequence_half(0.1, 999, 0.95)
-    0.3...
-    """
-    if not error > 0 or not freedom > 0:
-        return 0.0 if error == 0 else math.inf
-    level = -2 * math.log(1 - confidence)
-    best = level
-    for _ in range(50):  # the x at which the half is least: x = log(1 + x) + level
-        best = level + math.log1p(best)
-    x = best * (freedom + 1) / 1000  # values at which the interval is narrowest
-    outside = math.erfc(math.sqrt((1 + 1 / x) * (math.log1p(x) + level) / 2))
-    return t_quantile(outside, freedom) * error if outside > 1e-300 else math.inf
 
 
 def t_two_sided(t: float, freedom: float) -> float:
@@ -206,11 +160,6 @@ def normal_distribution() -> Any:
     return NormalDist()
 
 
-def normal_quantile(confidence: float) -> float:
-    """The z with this probability between -z and z, of the normal distribution."""
-    return float(normal_distribution().inv_cdf((1 + confidence) / 2))
-
-
 def _gamma_ratio(a: float) -> float:
     """gamma(a + 1/2) / gamma(a); a difference of logarithms would lose it to rounding for large a."""
     ratio = 1.0
@@ -221,22 +170,8 @@ def _gamma_ratio(a: float) -> float:
     return ratio * math.sqrt(a) * math.exp(series)
 
 
-# ---- the noncentral t distribution ----
-
-
-def scipy(module: str, what: str) -> Any:
-    """A module of SciPy. Raises `ExtraError` where it is not installed."""
-    return library(f"scipy.{module}", "SciPy", "stats", what)
-
-
-@cache
-def _special() -> Any:
-    return scipy("special", "The noncentral t distribution")
-
-
 def queries_needed(effect: float, confidence: float, power: float) -> int:
-    """Queries so that the paired t-test finds a difference of `effect` standard deviations so often, by the
-    noncentral t.
+    """Queries so that the paired t-test finds a difference of `effect` standard deviations with this power.
 
     >>> queries_needed(0.5, 0.95, 0.8)
     34
@@ -246,7 +181,8 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
         return effect * math.sqrt(n) >= shift_to_detect(n - 1, confidence, power)
 
     # the normal distribution gives a little less, and the same for large n
-    ratio: float = max(normal_quantile(confidence) + normal_distribution().inv_cdf(power), 0.0) / effect
+    quantile = normal_distribution().inv_cdf
+    ratio: float = max(quantile((1 + confidence) / 2) + quantile(power), 0.0) / effect
     if ratio > 1e9:
         raise InputError(
             f"a difference of {effect:.3g} standard deviations needs more than 10^18 queries; "
@@ -264,82 +200,9 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
     return many
 
 
-@lru_cache(1024)
 def shift_to_detect(freedom: float, confidence: float, power: float) -> float:
-    """The noncentrality with which the two-sided t-test rejects so often."""
-    bound = t_quantile(1 - confidence, freedom)
-    if power <= 1 - confidence:
-        return 0.0
-    if not math.isfinite(bound):
-        return bound
-
-    def missed(shift: float) -> float:
-        return _below(bound, freedom, shift) - _below(-bound, freedom, shift)
-
-    return _root(missed, 1 - power, 0.0, _quantile_bounds(bound, freedom, power)[1])
-
-
-def noncentralities(t: float, freedom: float, confidence: float) -> Interval:
-    """The least and the greatest noncentrality that t does not contradict."""
-    if not math.isfinite(t) or not freedom > 0:
-        return Interval(math.nan, math.nan)
-    if t < 0:
-        low, high = noncentralities(-t, freedom, confidence)
-        return Interval(-high, -low)
-    outside = (1 - confidence) / 2
-    return Interval._make(
-        _root(lambda shift: _below(t, freedom, shift), 1 - share, *_quantile_bounds(t, freedom, share))
-        for share in (outside, 1 - outside)
-    )
-
-
-# T with noncentrality d is (Z + d) / S: Z is normal, and freedom * S^2 chi-squared. So T is at most t with
-# probability p for the d that is the quantile of t S - Z at 1 - p.
-
-
-def _quantile_bounds(t: float, freedom: float, share: float) -> tuple[float, float]:
-    """What the quantile of t S - Z lies between, from those of S and Z; t is 0 or more."""
-    special = _special()
-    low, high = share / 2, (1 + share) / 2
-    least, greatest = (math.sqrt(special.chdtri(freedom, 1 - each) / freedom) for each in (low, high))
-    return t * least + float(special.ndtri(low)), t * greatest + float(special.ndtri(high))
-
-
-def _below(t: float, freedom: float, shift: float) -> float:
-    """The probability that the noncentral t is at most t."""
-    special = _special()
-    if abs(t) <= 1e3 or freedom > t * t:  # above, SciPy's distribution is slow, and then wrong
-        share = float(special.nctdtr(freedom, shift, t))
-        return 0.0 if math.isnan(share) else share  # NaN in the far tail
-    if t < 0:
-        return 1 - _below(-t, freedom, -shift)
-    # the mean over Z of the probability that S is at least (Z + d) / t, by equal steps
-    z = np.linspace(-9, 9, 361)
-    parts = np.exp(-z * z / 2)
-    ratios = np.maximum(z + shift, 0.0) / t
-    return float((parts * special.chdtrc(freedom, freedom * ratios**2)).sum() / parts.sum())
-
-
-def _root(falling: Callable[[float], float], share: float, low: float, high: float) -> float:
-    """Where a falling function of probabilities is `share`, by the method of false position, on the scale of
-    the normal distribution, on which it is nearly straight.
+    """The difference, in standard errors, that the two-sided t-test finds with this power: the sum of two
+    quantiles of Student's t, which the noncentral t is close to.
     """
-    special = _special()
-
-    def above(place: float) -> float:
-        return float(special.ndtri(min(max(falling(place), 0.0), 1.0)) - special.ndtri(share))
-
-    ends, off = [low, high], [above(low), above(high)]
-    for _ in range(200):
-        width = ends[1] - ends[0]
-        if not width > 1e-14 * max(map(abs, ends)):
-            break
-        straight = off[0] / (off[0] - off[1])  # NaN or 0 where an end is infinite
-        middle = ends[0] + width * (straight if 0 < straight < 1 else 0.5)
-        found = above(middle)
-        if abs(found) < 1e-14:
-            return middle
-        side = int(found < 0)
-        ends[side], off[side] = middle, found
-        off[1 - side] /= 2  # so that this end moves too
-    return sum(ends) / 2
+    of_power = t_quantile(2 * min(power, 1 - power), freedom)
+    return max(t_quantile(1 - confidence, freedom) + math.copysign(of_power, power - 0.5), 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,38 +15,12 @@ from fastndcg.statistics.exact_sums import (
     exact_sum_of_products,
     is_constant,
     mean,
-    ranks_of,
     scaled,
 )
 from fastndcg.statistics.intervals import Interval, t_interval, t_two_sided
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
-
-
-class Centre(NamedTuple):
-    """What squares are taken about, a mean; values off it are divided by a power of two against overflow."""
-
-    middle: float
-    power: int
-    is_constant: bool  # values are equal up to rounding, and have no spread
-    settled: float  # the mean of values without a spread
-
-    @classmethod
-    def of(cls, middle: float, size: float, low: float, high: float) -> Centre:
-        power, settled = math.frexp(size)[1], middle if abs(middle) > ROUNDING * size else 0.0
-        off = np.ldexp(np.array([low, high]) - middle, -power)
-        return cls(middle, power, is_constant(off, math.ldexp(size, -power)), settled)
-
-    def off(self, values: Float64) -> Float64:
-        off: Float64 = np.ldexp(values - self.middle, -self.power)
-        return np.zeros(len(values)) if self.is_constant else off
-
-    def squares(self, values: Float64, weight: Float64 | None) -> tuple[Fraction, Fraction]:
-        """Exact sums of weight * off^2, and of (weight * off)^2."""
-        off = self.off(values)
-        shares = off if weight is None else weight * off
-        return exact_sum(shares * off), exact_sum(shares * shares)
 
 
 class Spread(NamedTuple):
@@ -83,37 +56,29 @@ class Spread(NamedTuple):
         if n < 2 or math.isnan(middle):
             return cls(n, middle, math.nan, math.nan, math.nan)
         size = float(np.abs(values).max()) if size is None else size
-        centre = Centre.of(middle, size, float(values.min()), float(values.max()))
-        whole = Fraction(n) if weight is None else exact_sum(weight)
-        of_weights = None if weight is None else exact_sum_of_products(weight, weight)
-        found = cls.of_sums(n, centre, whole, of_weights, *centre.squares(values, weight))
+        # squares are of values off the mean, divided by a power of two against overflow
+        power, w = math.frexp(size)[1], np.ones(n) if weight is None else weight
+        off = np.ldexp(values - middle, -power)
+        settled = middle if abs(middle) > ROUNDING * size else 0.0  # the mean of values without a spread
+        if is_constant(off, math.ldexp(size, -power)):
+            off, middle = np.zeros(n), settled
+        shares, whole = w * off, exact_sum(w)
+        std = math.ldexp(math.sqrt(exact_sum(shares * off) / whole * n / (n - 1)), power)
+        if weight is None and clusters is None:
+            return cls(n, middle, std, std / math.sqrt(n), n - 1.0)
         if clusters is None:
-            return found
-        middle, off = found.mean, centre.off(values)
-        shares = off if weight is None else weight * off
+            error = math.ldexp(math.sqrt(exact_sum(shares * shares) * n / (n - 1) / whole**2), power)
+            return cls(n, middle, std, error, float(whole**2 / exact_sum_of_products(w, w) - 1))
         # summed in an order that depends neither on the order of queries nor on the choice of baseline
         order = np.lexsort((shares * (direction(middle, values) or 1.0), clusters))
         starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
-        shares = np.add.reduceat(shares[order], starts)
-        sizes = np.add.reduceat(np.ones(n) if weight is None else weight[order], starts)
-        if is_constant(shares / sizes, math.ldexp(size, -centre.power)):
-            shares, middle = np.zeros(len(shares)), centre.settled
+        shares, sizes = np.add.reduceat(shares[order], starts), np.add.reduceat(w[order], starts)
+        if is_constant(shares / sizes, math.ldexp(size, -power)):
+            shares, middle = np.zeros(len(shares)), settled
         if (groups := len(shares)) < 2:
-            return cls(n, middle, found.std, math.nan, math.nan)
+            return cls(n, middle, std, math.nan, math.nan)
         error = math.sqrt(exact_sum(shares * shares) * groups / (groups - 1) / whole**2)
-        return cls(n, middle, found.std, math.ldexp(error, centre.power), groups - 1.0)
-
-    @classmethod
-    def of_sums(
-        cls, n: int, centre: Centre, whole: Fraction, of_weights: Fraction | None, *squares: Fraction
-    ) -> Spread:
-        """Of n values, two or more: from sums of weights, or n; of their squares; and `Centre.squares`."""
-        middle = centre.settled if centre.is_constant else centre.middle
-        std = math.ldexp(math.sqrt(squares[0] / whole * n / (n - 1)), centre.power)
-        if of_weights is None:
-            return cls(n, middle, std, std / math.sqrt(n), n - 1.0)
-        error = math.ldexp(math.sqrt(squares[1] * n / (n - 1) / whole**2), centre.power)
-        return cls(n, middle, std, error, float(whole**2 / of_weights - 1))
+        return cls(n, middle, std, math.ldexp(error, power), groups - 1.0)
 
     @classmethod
     def independent(cls, sample: Spread, baseline: Spread) -> Spread:
@@ -152,23 +117,10 @@ class Spread(NamedTuple):
         }
 
     @property
-    def _correction(self) -> float:
-        """Hedges' correction of the bias of effects."""
-        return 1 - 3 / (4 * self.freedom - 1) if self.freedom > 1 else math.nan
-
-    @property
     def effect(self) -> float:
-        """The mean in standard deviations, corrected."""
-        return self._correction * self.mean / self.std if self.std > 0 else math.nan
-
-    def effect_interval(self, confidence: float) -> Interval:
-        """The interval of the effect, widened to contain it, which it may not if confidence is low."""
-        effect, corrected = self.effect, self._correction
-        if math.isnan(effect) or not self.error:  # without an error the means of all clusters are equal
-            return Interval(effect, effect)
-        ends = intervals.noncentralities(self.mean / self.error, self.freedom, confidence)
-        scale = self.error / self.std
-        return Interval(min(effect, corrected * ends.low * scale), max(effect, corrected * ends.high * scale))
+        """The mean in standard deviations, with Hedges' correction of its bias."""
+        correction = 1 - 3 / (4 * self.freedom - 1) if self.freedom > 1 else math.nan
+        return correction * self.mean / self.std if self.std > 0 else math.nan
 
     def queries_needed(self, difference: float, confidence: float, power: float) -> int | None:
         """Queries that a test needs to detect this difference with this power; None if values do not vary."""
@@ -188,18 +140,6 @@ def direction(middle: float, values: Float64, least: float = 0.0) -> float:
     turned = ascending + ascending[::-1]
     far = turned[np.abs(turned) > least]
     return math.copysign(1.0, far[0]) if len(far) else 0.0
-
-
-def wilcoxon(differences: Float64, size: float) -> float:
-    """p-value of Wilcoxon's signed-rank test without zeros; 1 where all are zero. Sizes that are equal up to
-    rounding are tied.
-    """
-    stats = intervals.scipy("stats", "Wilcoxon's test")
-    nonzero = differences[differences != 0]
-    if not len(nonzero):
-        return 1.0
-    ranks = np.copysign(1 + ranks_of(np.abs(nonzero), ROUNDING * size), nonzero)
-    return max(float(stats.wilcoxon(np.sort(ranks)).pvalue), t_two_sided(math.inf, 1))
 
 
 def holm(p: list[float]) -> list[float]:
@@ -228,16 +168,7 @@ def benjamini_hochberg(p: list[float]) -> list[float]:
     return adjusted
 
 
-def bonferroni(p: list[float]) -> list[float]:
-    """p-values adjusted for the family-wise error rate, each times their number (Dunn 1961).
-
-    >>> bonferroni([0.01, 0.4, 0.03])
-    [0.03, 1.0, 0.09]
-    """
-    return [each if math.isnan(each) else min(1.0, len(_ascending(p)) * each) for each in p]
-
-
-CORRECTIONS = {"holm": holm, "bonferroni": bonferroni, "bh": benjamini_hochberg}
+CORRECTIONS = {"holm": holm, "bh": benjamini_hochberg}
 
 
 def _ascending(p: list[float]) -> list[int]:

@@ -1,5 +1,4 @@
-"""Tests and intervals by resampling: random signs, systems permuted within queries, queries drawn with
-replacement.
+"""Tests and intervals by resampling: random signs, and queries drawn with replacement.
 
 Values are rounded to multiples of the smallest power of two with which sums fit an int64, and put in a fixed
 order. So sums are exact, and depend neither on the order of queries nor on which system comes first. Sums
@@ -9,7 +8,6 @@ that differ only by rounding are equal.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,18 +16,17 @@ from fastndcg.common.progress import Task
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.kernels.compile import dispatch
-from fastndcg.statistics.exact_sums import ROUNDING, differences_of, is_constant, mean, ranks_of, scaled
+from fastndcg.statistics.exact_sums import ROUNDING, is_constant, mean, ranks_of, scaled
 from fastndcg.statistics.intervals import Interval, normal_distribution
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64
 
-METHODS = ("percentile", "bca", "studentised")
+METHODS = ("percentile", "bca")
 
 EXACT = 20  # values whose signs are all tried: a million ways
 _SUMS = 1 << 14  # resamples of a thread that are computed together, so that their sums stay in a cache
 _WORTH_THREADS = 1 << 20  # additions below which starting threads costs more than it saves
-_DRAWN = 1 << 14  # queries that are drawn one by one for the share of draws in which a system is best
 _MOST = 1 << 31  # values that a random number of 32 bits can name
 
 
@@ -64,7 +61,7 @@ def sign_flips(
     largest = float(np.abs(differences).sum())
     values = _whole(differences, largest)
     if clusters is not None:
-        values = _sums_of_clusters(values[:, None], clusters)[:, 0]
+        values = _sums_of_clusters(values, clusters)
     slack = _roundings(len(differences), size, largest)
     values = values[np.abs(values) > slack]
     observed = abs(int(values.sum()))
@@ -78,76 +75,6 @@ def sign_flips(
         return float(np.mean(np.abs(sums) >= least))
     sums = _run("flip_signs", sizes, len(sizes) / 8, resamples, seed, threads)
     return (1 + int((np.abs(sums) >= least).sum())) / (1 + resamples)
-
-
-def tukey(
-    values: Float64,
-    weight: Float64 | None,
-    clusters: Int64 | None,
-    resamples: int,
-    seed: int,
-    threads: int | None = None,
-) -> Callable[[int, int], float]:
-    """p-values of pairs of systems by randomised Tukey (Carterette 2012), from values (n_systems, n_queries);
-    a function of two row numbers. Systems are permuted within each query, or each cluster; p is how often the
-    greatest difference of two means is then as large: (1 + those as large) / (1 + resamples).
-    """
-    rows, slack = _rows_of_systems(values, weight, clusters)
-    sums = rows.sum(axis=0)
-    rows = np.sort(rows, axis=1)
-    rows = np.ascontiguousarray(_in_fixed_order(rows[rows[:, -1] - rows[:, 0] > slack], slack))
-    ranges = _run("permute_systems", rows, 4.0 * rows.size, resamples, seed, threads)
-
-    def p(one: int, other: int) -> float:
-        observed = abs(int(sums[one]) - int(sums[other]))
-        far = int((ranges >= observed - slack).sum())
-        return (1 + far) / (1 + resamples)
-
-    return p
-
-
-def shares_best(
-    values: Float64,
-    weight: Float64 | None,
-    clusters: Int64 | None,
-    resamples: int,
-    seed: int,
-    threads: int | None = None,
-) -> Float64:
-    """How often each system has the greatest mean, (n_systems,), where queries or clusters are drawn with
-    replacement, from values (n_systems, n_queries). Systems with equal means share a draw. More than 2^14
-    queries or clusters are put into so many random groups first, and groups are drawn.
-    """
-    rows, slack = _rows_of_systems(values, weight, clusters)
-    rows = _in_fixed_order(rows, slack)
-    if len(rows) > _DRAWN:
-        rows = _sums_of_clusters(rows, np.random.default_rng(seed).permutation(len(rows)) % _DRAWN)
-    shift = max(0, (int(rows.max(initial=0)) * len(rows)).bit_length() - 61)  # so that sums fit
-    rows, slack = rows >> shift, (slack >> shift) + len(rows)
-    columns = [np.ascontiguousarray(column) for column in rows.T]
-    sums = np.stack(
-        [_run("draw_sums", column, float(len(rows)), resamples, seed, threads) for column in columns]
-    )
-    is_best = sums >= sums.max(axis=0) - slack
-    shares: Float64 = (is_best / is_best.sum(axis=0)).mean(axis=1)
-    return shares
-
-
-def _rows_of_systems(values: Float64, weight: Float64 | None, clusters: Int64 | None) -> tuple[Int64, int]:
-    """Whole numbers, a row for each query or cluster, of which equal sums may differ by the second result."""
-    weighted = values if weight is None else values * scaled(weight)
-    # only differences between systems count, not how hard a query is
-    apart = differences_of(weighted, weighted.min(axis=0))
-    largest = float(apart.max(axis=0, initial=0).sum())
-    rows = _whole(apart, largest).T
-    size = float(np.abs(weighted).max(where=apart.any(axis=0), initial=0.0))
-    slack = _roundings(len(rows), size, largest)
-    return (rows if clusters is None else _sums_of_clusters(rows, clusters)), slack
-
-
-def _in_fixed_order(rows: Int64, slack: int) -> Int64:
-    """The rows in the same order for whatever rounding of input."""
-    return rows[np.lexsort((*rows.T, *(ranks_of(column, slack) for column in rows.T)))]
 
 
 def bootstrap_interval(
@@ -173,7 +100,7 @@ def bootstrap_interval(
         return Interval(math.nan, math.nan)
     if len(values) >= _MOST:
         raise InputError(
-            f'{len(values):,} values are too many to draw from; wanted less than 2^31. Use method="t".'
+            f'{len(values):,} values are too many to draw from; expected less than 2^31. Use method="t".'
         )
     size = float(np.abs(values).max()) if size is None else size
     order = np.argsort(values, kind="stable")
@@ -198,48 +125,15 @@ def bootstrap_interval(
     with np.errstate(divide="ignore", invalid="ignore"):
         # how far equal means may differ by rounding: of values to whole numbers, and of input
         slack = _roundings(n) * (n * float(w.max()) * math.ldexp(size, -60)) / whole
-    if method == "studentised":
-        low, high = _studentised(values - center, w, whole, draw, outside, slack)
-        low, high = center + low, center + high
-    else:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means = draw(w * values) / whole
-        shares: list[float] | None = [outside, 1 - outside]
-        if method == "bca":
-            below = float(np.mean(means < center - slack) + np.mean(means <= center + slack)) / 2
-            shares = _corrected([outside, 1 - outside], below, values, w, center)
-        low, high = np.nanquantile(means, shares).tolist() if shares else (math.nan, math.nan)
+        means = draw(w * values) / whole
+    shares: list[float] | None = [outside, 1 - outside]
+    if method == "bca":
+        below = float(np.mean(means < center - slack) + np.mean(means <= center + slack)) / 2
+        shares = _corrected([outside, 1 - outside], below, values, w, center)
+    low, high = np.nanquantile(means, shares).tolist() if shares else (math.nan, math.nan)
     if not low <= high:
         return Interval(math.nan, math.nan)
     return Interval(min(math.ldexp(low, power), middle), max(math.ldexp(high, power), middle))
-
-
-def _studentised(
-    off: Float64,
-    w: Float64,
-    whole: Float64,
-    draw: Callable[[Float64], Float64],
-    outside: float,
-    slack: Float64,
-) -> tuple[float, float]:
-    """The ends of the interval minus the mean, from values minus their mean; infinite if many resamples hold
-    equal values. Means and errors of up to `slack` are of rounding.
-    """
-    # the error of each resample's own mean, as `Moments.error` has it
-    parts = w * off
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shifts = draw(parts) / whole
-        shifts = np.where(np.abs(shifts) <= slack, 0.0, shifts)
-        squares = draw(parts * parts) - 2 * shifts * draw(w * parts) + shifts**2 * draw(w * w)
-        n, far = len(off), float(np.abs(parts).max())
-        noise = np.maximum((slack * whole) ** 2 / n, _roundings(n) * (n * math.ldexp(far * far, -58)))
-        correction = n / (n - 1)
-        errors = np.sqrt(np.where(squares > noise, squares, 0.0) * correction) / whole
-        ratios = shifts / errors
-    ratios = np.where(np.isnan(ratios), 0.0, ratios)  # no error and no difference
-    error = math.sqrt((parts**2).sum() * correction) / w.sum()
-    low, high = np.quantile(ratios, [outside, 1 - outside], method="inverted_cdf").tolist()
-    return float(-high * error), float(-low * error)
 
 
 def _corrected(
@@ -279,13 +173,12 @@ def _roundings(n: int, size: float = 0.0, largest: float = 1.0) -> int:
     return n + max(1 << 17, int(min(given, 2.0**60)))  # the largest sum fills 61 bits
 
 
-def _sums_of_clusters(rows: Int64, clusters: Int64) -> Int64:
-    """Sums over the rows of each cluster."""
-    if not len(rows):
-        return rows
+def _sums_of_clusters(values: Int64, clusters: Int64) -> Int64:
+    if not len(values):
+        return values
     order = np.argsort(clusters, kind="stable")
     starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters.min() - 1))
-    sums: Int64 = np.add.reduceat(rows[order], starts, axis=0)
+    sums: Int64 = np.add.reduceat(values[order], starts)
     return sums
 
 

@@ -13,8 +13,8 @@ from systems import DEXTRO, LAEVO, compared, drawn, row_of, scores_of
 
 import fastndcg as fn
 from fastndcg.decide.systems import TESTS
-from fastndcg.statistics.intervals import noncentralities, queries_needed
-from fastndcg.statistics.paired import Spread, benjamini_hochberg, bonferroni, holm
+from fastndcg.statistics.intervals import queries_needed
+from fastndcg.statistics.paired import Spread, benjamini_hochberg, holm
 from fastndcg.statistics.resampling import bootstrap_interval
 
 stats = pytest.importorskip("scipy.stats")
@@ -44,26 +44,16 @@ def test_t_and_welch_are_those_of_scipy(seed, n, confidence):
         assert row["p"] == row["p_adjusted"] == pytest.approx(found.pvalue, rel=1e-12)
         ends = found.confidence_interval(confidence)
         assert (row["low"], row["high"]) == pytest.approx((ends.low, ends.high), rel=1e-11, abs=1e-12)
-    differences = b - a
-    row = row_of(a, b, test="wilcoxon", confidence=confidence)
-    assert row["p"] == pytest.approx(stats.wilcoxon(differences[differences != 0]).pvalue, rel=1e-12)
 
 
-def test_an_effect_and_its_interval():
+def test_an_effect_and_the_detectable_difference():
     a, b = drawn(3, 40)
     differences = b - a
     row = row_of(a, b)
     corrected = 1 - 3 / (4 * 39 - 1)
     assert row["effect"] == pytest.approx(corrected * differences.mean() / differences.std(ddof=1), rel=1e-12)
-    t = stats.ttest_rel(b, a).statistic
-    for end, share in (("effect_low", 0.975), ("effect_high", 0.025)):
-        shift = row[end] / corrected * math.sqrt(40)
-        assert stats.nct.cdf(t, 39, shift) == pytest.approx(share, abs=1e-7)
     shift = row["detectable"] / (differences.std(ddof=1) / math.sqrt(40))
-    bound = stats.t.ppf(0.975, 39)
-    power = stats.nct.sf(bound, 39, shift) + stats.nct.cdf(-bound, 39, shift)
-    assert power == pytest.approx(0.8, abs=1e-12)
-    assert noncentralities(300.3, 999_999, 0.95) == pytest.approx((297.9, 302.7), abs=0.6)
+    assert shift == pytest.approx(stats.t.ppf(0.975, 39) + stats.t.ppf(0.8, 39), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +75,7 @@ def test_corrections_are_those_of_scipy_and_of_their_definition():
     assert holm([0.01, math.nan, 0.03])[:1] == [0.02] and math.isnan(holm([0.01, math.nan])[1])
     values = drawn(5, 50, 4)
     systems = {name: scores_of(values[place]) for place, name in enumerate("abcd")}
-    assert bonferroni([0.01, 0.6, math.nan])[:2] == [0.02, 1.0]
-    for correction, adjust in (("holm", holm), ("bonferroni", bonferroni), ("bh", benjamini_hochberg)):
+    for correction, adjust in (("holm", holm), ("bh", benjamini_hochberg)):
         rows = fn.compare(systems, correction=correction).rows
         assert len(rows) == 6
         assert [row["p_adjusted"] for row in rows] == adjust([row["p"] for row in rows])
@@ -136,7 +125,7 @@ def test_clusters_of_equal_means_have_no_error(paired):
     for shift, ours in ((0.0, [0.25, 0.75] * 3), (0.5, [0.75, 1.25] * 3)):
         row = row_of([0.5] * 6, ours, cluster=[7, 7, 8, 8, 9, 9], paired=paired)
         assert row["low"] == row["high"] == row["difference"] == shift
-        assert row["effect_low"] == row["effect_high"] == row["effect"] and (row["effect"] > 0) == bool(shift)
+        assert (row["effect"] > 0) == bool(shift)
         assert row["p"] == 1 if not shift else row["p"] < 1e-300
     assert row["detectable"] == 0
 
@@ -162,7 +151,7 @@ def test_tolerance_makes_ties():
 
 @pytest.mark.pure
 @settings(max_examples=15)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["t", "randomisation", "tukey"]))
+@given(st.integers(0, 2**32 - 1), st.sampled_from(TESTS))
 def test_order_of_queries_and_systems_changes_no_bit(seed, test):
     random = np.random.default_rng(seed)
     values, ids = drawn(seed, 30, 3), [f"q{i}" for i in range(30)]
@@ -275,12 +264,13 @@ def test_queries_that_a_measure_skips():
     ("options", "message"),
     [
         ({"baseline": "c"}, 'baseline="c" is not one of the systems: a, b'),
-        ({"test": "tt"}, r"test='tt' is not known; wanted .t., .randomisation., .wilcoxon. or .tukey."),
-        ({"test": "tukey", "correction": "holm"}, 'test="tukey" holds for all pairs at once'),
-        ({"test": "tukey", "paired": False}, 'test="tukey" and paired=False do not go together'),
+        ({"test": "tukey"}, r"test='tukey' is not known; \w+ .t. or .randomisation."),
+        ({"test": "wilcoxon"}, r"test='wilcoxon' is not known; \w+ .t. or .randomisation."),
+        ({"test": "permutation", "paired": False}, 'test="randomisation" and paired=False do not go together'),
         ({"resamples": 10}, "resamples=10 are too few"),
         ({"seed": -1}, "seed=-1 is out of range"),
-        ({"correction": "dunn"}, "correction='dunn' is not known; wanted None, .holm., .bonferroni. or .bh."),
+        ({"correction": "dunn"}, r"correction='dunn' is not known; \w+ None, .holm. or .bh."),
+        ({"correction": "bonferroni"}, r"correction='bonferroni' is not known; \w+ None, .holm. or .bh."),
         ({"cluster": [1, math.nan, 2]}, "cluster has 1 null"),
         ({"tolerance": -1}, "tolerance=-1 is not a size of ties; expected a finite number, 0 or more, as in tol"),
         ({"tolerance": math.nan}, "tolerance=nan is not a size of ties"),
@@ -289,7 +279,6 @@ def test_queries_that_a_measure_skips():
         ({"cluster": "user"}, 'there is no column "user" to cluster by; kept were: query_id'),
         ({"cluster": [1, 2]}, "cluster has 2 values for 3 queries"),
         ({"cluster": [1, None, 2]}, "cluster has 1 null"),
-        ({"test": "wilcoxon", "paired": False}, 'test="wilcoxon" and paired=False do not go together'),
     ],
 )  # fmt: skip
 def test_options_that_are_refused(options, message):
@@ -307,14 +296,17 @@ def test_systems_that_are_refused():
         fn.compare({"a": one, "b": [0.1, 0.2]})
 
 
-def test_without_scipy_the_error_says_what_to_install(monkeypatch):
+def test_nothing_needs_scipy(monkeypatch):
     for name in ("scipy", "scipy.special", "scipy.stats"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(
-        fn.ExtraError, match=r"compare needs SciPy, which is not installed: pip install 'fastndcg\[stats\]'"
-    ):
-        compared([0.1, 0.2], [0.2, 0.1])
-    assert scores_of([0.1, 0.5]).summary(0.95).rows[0]["low"] < 0.3
+    found = compared(*drawn(0, 40), interval="bca", resamples=200)
+    assert found.ranks()["rank"].to_pylist() and found.queries_needed(0.1) and found.verdicts("a")
+
+
+def test_permutation_is_randomisation():
+    a, b = drawn(2, 40)
+    one, other = (compared(a, b, test=test, resamples=200) for test in ("permutation", "randomisation"))
+    assert one.rows == other.rows and one.heading() == other.heading()
 
 
 # ---- questions and tables ----
@@ -352,9 +344,9 @@ def test_tables():
     table = found.to_arrow()
     assert table.column_names == [
         "measure", "system", "baseline", "mean", "baseline_mean", "difference", "low", "high", "p", "p_adjusted", "effect",
-        "effect_low", "effect_high", "wins", "ties", "losses", "nonzero", "queries", "detectable", "relative",
+        "wins", "ties", "losses", "nonzero", "queries", "detectable", "relative",
     ]  # fmt: skip
-    assert table.num_rows == 3 and found.to_pandas().shape == found.to_polars().shape == (3, 20)
+    assert table.num_rows == 3 and found.to_pandas().shape == found.to_polars().shape == (3, 18)
     assert (
         found.to_latex().splitlines()[7].startswith(r"b & re\_rank|2 & \textbf{")
         and "$^{ac}$" in found.to_latex()
@@ -395,7 +387,7 @@ def test_the_relative_change():
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
 def test_a_table_fits_the_terminal(width, monkeypatch):
-    monkeypatch.setattr("fastndcg.decide.texts.terminal_width", lambda: width)
+    monkeypatch.setattr("fastndcg.decide.comparison.terminal_width", lambda: width)
     lines = repr(compared(*drawn(7, 60))).splitlines()
     assert ("mean" in lines[1]) == (width >= 80) and "difference" in "\n".join(lines)
     assert max(map(len, lines[1:])) <= width
@@ -479,7 +471,7 @@ def test_every_test_shows_itself(test):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("interval", ["percentile", "bca", "studentised"])
+@pytest.mark.parametrize("interval", ["percentile", "bca"])
 def test_intervals_by_the_bootstrap(interval):
     a, b = drawn(5, 80)
     row = row_of(a, b, interval=interval, resamples=2000)
@@ -516,10 +508,9 @@ def test_whole_clusters_are_drawn():
 
 def test_intervals_that_do_not_exist():
     a, b = drawn(1, 30)
-    with pytest.raises(
-        fn.InputError, match="interval='bootstrap' is not known; wanted .t., .logit., .percentile."
-    ):
-        compared(a, b, interval="bootstrap")
+    for gone in ("bootstrap", "logit", "studentised"):
+        with pytest.raises(fn.InputError, match=f"interval='{gone}' is not known; .* or .bca."):
+            compared(a, b, interval=gone)
     with pytest.raises(
         fn.InputError, match=r'interval="bca" and paired=False do not go together; use interval="t"'
     ):

@@ -1,4 +1,4 @@
-"""Ranks of systems: intervals that hold at once, groups that cannot be told apart, and how often each is the best."""
+"""Ranks of systems: intervals that hold at once, and groups that cannot be told apart."""
 
 import itertools
 import json
@@ -12,8 +12,7 @@ from commands import run
 from systems import drawn, scores_of
 
 import fastndcg as fn
-from fastndcg.decide.standings import groups_of
-from fastndcg.statistics import resampling
+from fastndcg.decide.comparison import letters_of
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -68,7 +67,7 @@ def test_intervals_are_those_of_the_definition(seed):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"test": "tukey"}, {"test": "randomisation"}, {"correction": "bonferroni"}, {"cluster": "c"}],
+    [{}, {"test": "randomisation"}, {"correction": "bh"}, {"cluster": "c"}],
 )
 def test_laws(options):
     values = some(3, n=40)
@@ -80,7 +79,6 @@ def test_laws(options):
     rows = by_system(compared.ranks())
     assert list(rows) == sorted(rows, key=lambda name: rows[name]["rank"])
     assert all(1 <= row["low"] <= row["rank"] <= row["high"] <= 5 for row in rows.values())
-    assert abs(sum(row["p_best"] for row in rows.values()) - 1) < 1e-12
     alike = [{name: value for name, value in rows[one].items() if name != "system"} for one in ("s1", "s4")]
     assert alike[0] == alike[1]
     # neither the order of queries, nor that of systems, nor the baseline changes anything
@@ -103,44 +101,19 @@ def test_laws(options):
     )
 
 
-def test_how_often_each_is_the_best():
-    """As NumPy draws queries, up to what 10,000 draws vary; clusters are drawn whole."""
-    values, random = some(1, n=30, step=0.002), np.random.default_rng(5)
-    weight = 1.0 + np.arange(30) % 4
-    clusters = np.arange(30) // 3
-    for w, c in ((None, None), (weight, None), (weight, clusters), (None, clusters)):
-        found = resampling.shares_best(values, w, c, 10_000, 0)
-        sums = values * (1 if w is None else w)
-        sums = sums if c is None else np.add.reduceat(sums, np.arange(0, 30, 3), axis=1)
-        draws = random.integers(0, sums.shape[1], (20_000, sums.shape[1]))
-        best = sums[:, draws].sum(axis=2).argmax(axis=0)
-        theirs = np.bincount(best, minlength=5) / 20_000
-        assert np.abs(found - theirs).max() < 4 * math.sqrt(0.25 / 10_000 + 0.25 / 20_000)
-        assert found.max() < 0.98
-
-
-def test_many_queries_are_drawn_in_groups(monkeypatch):
-    values = some(2, n=4_000, k=3, step=0.0005)
-    alone = resampling.shares_best(values, None, None, 4_000, 0)
-    monkeypatch.setattr(resampling, "_DRAWN", 500)
-    grouped = resampling.shares_best(values, None, None, 4_000, 0)
-    assert np.abs(alone - grouped).max() < 0.05 and 0.05 < alone.max() < 0.95
-    assert np.array_equal(grouped, resampling.shares_best(values[:, ::-1], None, None, 4_000, 0, 2))
-
-
 def test_groups_are_the_pairs_that_are_not_apart():
     random = np.random.default_rng(0)
     for k in (1, 2, 3, 8, 30):
         names = [f"s{place}" for place in range(k)]
         for share in (0, 0.3, 0.7, 1):
             apart = {pair for pair in itertools.combinations(names, 2) if random.random() < share}
-            groups = groups_of(names, apart)
+            groups = letters_of(names, apart)
             letters = {name: _letters(text) for name, text in groups.items()}
             for pair in itertools.combinations(names, 2):
                 assert bool(letters[pair[0]] & letters[pair[1]]) == (pair not in apart)
             assert all(letters.values())
-    assert set(groups_of(list("abc"), set()).values()) == {"A"}
-    assert groups_of(list("abc"), set(itertools.combinations("abc", 2))) == {"a": "A", "b": "B", "c": "C"}
+    assert set(letters_of(list("abc"), set()).values()) == {"A"}
+    assert letters_of(list("abc"), set(itertools.combinations("abc", 2))) == {"a": "A", "b": "B", "c": "C"}
 
 
 def _letters(text):
@@ -153,18 +126,17 @@ def test_what_is_not_known():
     one = fn.compare(systems(np.array([[0.1], [0.5], [0.9]]))).ranks()
     assert one["low"].to_pylist() == [1, 1, 1] and one["high"].to_pylist() == [3, 3, 3]
     assert one["rank"].to_pylist() == [1, 2, 3] and one["group"].to_pylist() == ["A"] * 3
-    assert one["p_best"].to_pylist() == [1, 0, 0]
     values = some(0)
     values[1, 3] = math.nan
     unknown = by_system(fn.compare(systems(values)).ranks())
     assert list(unknown)[-1] == "s1"
-    assert [unknown["s1"][name] for name in ("rank", "low", "high", "p_best")] == [None, 1, 5, None]
+    assert [unknown["s1"][name] for name in ("rank", "low", "high")] == [None, 1, 5]
     none = fn.compare(systems(np.zeros((3, 0)))).ranks()
     assert none["rank"].to_pylist() == [None] * 3 and none["high"].to_pylist() == [3] * 3
     apart = fn.compare(
         {"a": scores_of([0.1, 0.2, 0.1]), "b": scores_of([0.9, 0.8, 0.9])}, paired=False
     ).ranks()
-    assert apart["high"].to_pylist() == [1, 2] and apart["p_best"].null_count == 2
+    assert apart["high"].to_pylist() == [1, 2]
 
 
 def test_tables_have_ranks(tmp_path):
@@ -178,7 +150,7 @@ def test_tables_have_ranks(tmp_path):
     rankings = {name: fn.Rankings.from_dense(grades, each.reshape(80, 12)) for name, each in columns.items()}
     compared = fn.compare(rankings, ["nDCG@5", "P@3"])
     ranks = compared.ranks()
-    assert ranks.column_names == ["measure", "system", "rank", "low", "high", "group", "p_best"]
+    assert ranks.column_names == ["measure", "system", "rank", "low", "high", "group"]
     assert fn.compare(rankings, "P@3").ranks().column_names == ranks.column_names[1:]
     best = next(line for line in compared.to_markdown(ranks=True).splitlines() if "rerank" in line)
     assert best.count("1 to 1, A") == 2 and "rank |" in compared.to_markdown(ranks=True)
@@ -194,7 +166,7 @@ def test_tables_have_ranks(tmp_path):
         "P@3",
     ]
     shown = run(*words, "--ranks")
-    assert "\n\nmeasure  system  rank  low  high  group    p_best\n" in shown.stdout
+    assert "\n\nmeasure  system  rank  low  high  group\n" in shown.stdout
     told = json.loads(run(*words, "--ranks", "--format", "json").stdout)
     assert told["ranks"] == ranks.to_pylist() and "ranks" not in json.loads(
         run(*words, "--format", "json").stdout

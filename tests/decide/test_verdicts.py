@@ -1,4 +1,4 @@
-"""Gates with three verdicts, in Python and from the command line, and gates that are looked at while queries arrive."""
+"""Gates with three verdicts, in Python and from the command line."""
 
 import json
 import math
@@ -11,13 +11,10 @@ from commands import run
 from systems import compared, drawn, scores_of
 
 import fastndcg as fn
-from fastndcg.statistics.intervals import sequence_half
-
-stats = pytest.importorskip("scipy.stats")
 
 
-def one(a, b, margin, *, sequential=False, **options):
-    (row,) = compared(a, b, **options).verdicts("a", margin, sequential=sequential).to_pylist()
+def one(a, b, margin, **options):
+    (row,) = compared(a, b, **options).verdicts("a", margin).to_pylist()
     return dict(row)
 
 
@@ -50,89 +47,25 @@ def test_a_verdict_is_where_the_interval_lies():
     )
 
 
-@pytest.mark.parametrize("sequential", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_so_many_queries_decide(seed, sequential):
+def test_so_many_queries_decide(seed):
     """With as many queries of the same mean and spread the gate decides, and with a tenth less it does not."""
     random = np.random.default_rng(seed)
     a = random.normal(0.5, 0.1, 60)
     b = a + random.normal(0.01, 0.05, 60)
-    row = one(a, b, 0.0, sequential=sequential)
+    row = one(a, b, 0.0)
     if row["verdict"] != "undecided":
         b -= row["difference"] - 0.004
-        row = one(a, b, 0.0, sequential=sequential)
+        row = one(a, b, 0.0)
     assert row["verdict"] == "undecided" and row["needed"] > 60
     differences = b - a
 
     def decides(n):
         copies = np.resize((differences - differences.mean()) / differences.std(), n)
         copies = (copies - copies.mean()) / copies.std() * differences.std(ddof=1) + differences.mean()
-        return one(np.zeros(n), copies, 0.0, sequential=sequential)["verdict"] != "undecided"
+        return one(np.zeros(n), copies, 0.0)["verdict"] != "undecided"
 
     assert decides(math.ceil(row["needed"] * 1.01)) and not decides(int(row["needed"] * 0.9))
-
-
-def test_a_confidence_sequence_is_that_of_the_paper():
-    """The formula of Waudby-Smith et al. with normal quantiles; rho by search; Student's quantile of the same tail."""
-    alpha, at = 0.05, 1_000
-
-    def bound(n, rho):
-        return math.sqrt(
-            2 * (n * rho**2 + 1) / (n**2 * rho**2) * math.log(math.sqrt(n * rho**2 + 1) / alpha)
-        ) * math.sqrt(n)
-
-    rho = min((bound(at, each), each) for each in np.geomspace(0.01, 1, 20_000))[1]
-    for n in (30, 100, 1_000, 10_000, 10**6):
-        z = bound(n, rho)
-        expected = stats.t.isf(stats.norm.sf(z), n - 1) * 0.01
-        assert sequence_half(0.01, n - 1, 1 - alpha) == pytest.approx(expected, rel=1e-3)
-    assert sequence_half(0.0, 9, 0.95) == 0 and sequence_half(math.nan, 9, 0.95) == math.inf == sequence_half(
-        1.0, 0.0, 0.95
-    )
-    assert sequence_half(0.1, 99, 0.99) > sequence_half(0.1, 99, 0.9) > stats.t.isf(0.05, 99) * 0.1
-
-
-def test_a_sequential_gate_decides_later_and_by_enough_differences():
-    a = np.full(5_000, 0.5)
-    same = one(a, a, 0.002, sequential=True)
-    assert same["verdict"] == "holds" and (same["low"], same["high"]) == (0, 0)
-    early = one(a[:1_000], a[:1_000], 0.002, sequential=True)  # 0.998^1000 is 0.14
-    assert (early["verdict"], early["needed"]) == ("undecided", 1_497)
-    assert [one(a[:n], a[:n], 0.002, sequential=True)["verdict"] for n in (1_496, 1_497)] == [
-        "undecided",
-        "holds",
-    ]
-    assert one(a, a, 0.0, sequential=True)["needed"] is None is one(a, a, 1e-300, sequential=True)["needed"]
-    assert one(a[:1], a[:1], 3.0, sequential=True)["verdict"] == "holds"
-    few = a.copy()
-    few[:29] += 0.1
-    row = one(a, few, 0.002, sequential=True)
-    assert (row["verdict"], row["needed"]) == ("undecided", math.ceil(5_000 * 30 / 29))
-    few[29] += 0.1
-    assert one(a, few, 0.002, sequential=True)["verdict"] == "holds" == one(a, few, 0.002)["verdict"]
-    found = compared(*drawn(1, 200))
-    plain, often = (found.verdicts("a", 0.1, sequential=each).to_pylist()[0] for each in (False, True))
-    assert often["low"] < plain["low"] < plain["high"] < often["high"]
-    assert found.no_worse_than("a", 0.1, sequential=True) == {"nDCG@1": True}
-    with pytest.raises(fn.InputError, match="sequential=True and paired=False do not go together"):
-        compared([0.1, 0.2], [0.1, 0.3], paired=False).no_worse_than("a", 0.1, sequential=True)
-
-
-def test_a_gate_that_is_looked_at_a_hundred_times_is_wrong_no_more_often_than_it_says():
-    """Of a loss of exactly the margin; the interval by Student's t says "holds" much more often."""
-    random, wrong, naive = np.random.default_rng(0), 0, 0
-    looks = np.unique(np.geomspace(30, 3_000, 100).astype(int))
-    freedom = looks - 1.0
-    halves = np.array([sequence_half(1.0, each, 0.95) for each in freedom])
-    students = stats.t.isf(0.025, freedom)
-    for _ in range(2_000):
-        values = random.beta(1.2, 0.8, 3_000) - random.beta(1.2, 0.8, 3_000)
-        means = np.cumsum(values)[looks - 1] / looks
-        spread = (np.cumsum(values**2)[looks - 1] - looks * means**2) / freedom
-        errors = np.sqrt(spread / looks)
-        wrong += bool((means - halves * errors >= 0).any())
-        naive += bool((means - students * errors >= 0).any())
-    assert wrong <= 0.05 * 2_000 < naive
 
 
 # ---- the command line ----
@@ -179,40 +112,11 @@ def test_three_verdicts_of_the_command(files):
     assert shown["verdicts"][0]["high"] < -0.001
 
 
-def test_a_sequential_gate_of_the_command(files):
-    words = [
-        "compare",
-        *files,
-        "-m",
-        "nDCG@5",
-        "--no-worse-than",
-        "base",
-        "--margin",
-        "0.06",
-        "--by",
-        "country",
-    ]
-    plain, often = (
-        json.loads(run(*words, *more, "--format", "json").stdout)["gate"]["verdicts"]
-        for more in ([], ["--sequential"])
-    )
-    assert (
-        [each.get("country") for each in plain]
-        == [None, "de", "fr"]
-        == [each.get("country") for each in often]
-    )
-    assert all(wide["low"] < narrow["low"] for wide, narrow in zip(often, plain, strict=True))
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--undecided", "pass"], "--undecided has no meaning without --no-worse-than"),
-        (["--sequential"], "--sequential has no meaning without --no-worse-than"),
-        (
-            ["--no-worse-than", "base", "--sequential", "--unpaired"],
-            "--sequential and --unpaired do not go together",
-        ),
+        (["--no-worse-than", "base", "--sequential"], "No such option: --sequential"),
         (
             ["--no-worse-than", "base", "--undecided", "hold"],
             "'hold' is not one of 'fail', 'pass'",
@@ -227,7 +131,7 @@ def test_gates_that_are_refused(files, words, message):
 def test_a_gate_of_nothing_and_a_huge_margin():
     nothing = fn.Rankings.from_lists([[0, 0]] * 3)
     found = fn.compare({"a": nothing, "b": nothing}, "nDCG(empty='skip')@10")
-    (row,) = found.verdicts("a", 0.1, sequential=True).to_pylist()
+    (row,) = found.verdicts("a", 0.1).to_pylist()
     assert row["verdict"] == "undecided" and row["queries"] == 0
     assert all(math.isnan(row[name]) for name in ("difference", "low", "high"))
     with pytest.raises(fn.InputError, match="is not a loss to accept"):

@@ -30,8 +30,7 @@ for grades in (rows % 3, rows % 3 + 0.5):
     rankings = fn.Rankings.from_groups([100] * 200, grades, scores)
     a, b = add(rankings, threads=2), add(rankings.with_scores(scores[::-1]), threads=1)
     add(rankings, convention="ranx")
-for test in ("randomisation", "tukey"):
-    found.update(str(fn.compare({"a": a, "b": b, "c": a}, test=test, resamples=1000)).encode())
+found.update(str(fn.compare({"a": a, "b": b, "c": a}, test="randomisation", resamples=1000)).encode())
 found.update(str(a.summary(confidence=0.95, method="percentile", resamples=1000)).encode())
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "a.parquet")

@@ -305,10 +305,6 @@ REFUSED = [
     (lambda: R.from_groups([1], [1], [1], queries=[1]), fn.InputTypeError, "queries is a list that is not a table"),
     (lambda: R.from_offsets(np.array([0, 2**63], np.uint64), [1], [1]), fn.InputError, f"offsets holds {2**63}; wanted row numbers below"),
     # comparisons
-    (
-        lambda: fn.compare({name: R.from_lists([[1], [1, 0]], weight=[1, 2]) for name in "ab"}, measures="RR", test="wilcoxon"),
-        fn.InputError, 'test="wilcoxon" knows no weights; use test="t"',
-    ),
     (lambda: fn.compare(PAIR, measures="RR").slices([]), fn.ColumnError, r'no column is named to group by; .* slices\("country"\)'),
     (lambda: fn.compare(PAIR, measures="RR", paired=False).slices("lang"), fn.InputError, r"\"a\" has no query where lang='en'; leave such queries out"),
     (lambda: fn.compare(PAIR, measures="RR", paired=False).queries_needed(0.1), fn.InputError, "number of queries is computed for a paired test; compare with paired=True"),

@@ -1,4 +1,4 @@
-"""Random signs, orders and draws, and sums over them. Values are whole numbers, so sums do not depend on the
+"""Random signs and draws, and sums over them. Values are whole numbers, so sums do not depend on the
 order of additions.
 
 A word of 64 random bits depends only on the seed, the number of the resample and the block of queries (the
@@ -29,7 +29,6 @@ _BY_27, _BY_30, _BY_31, _BY_32 = word(27), word(30), word(31), word(32)
 _BY_8, _BY_16, _BY_24, _BY_40, _BY_48, _BY_56 = word(8), word(16), word(24), word(40), word(48), word(56)
 
 _BESIDE = 512  # resamples that are drawn side by side
-_PICKS = 6  # places of an order that one word decides: 7! is small compared with 2^32
 
 
 @block
@@ -84,34 +83,6 @@ def flip_signs(seed: int, first: int, values: Array, sums: Array) -> None:
                 + tables[6, (bits >> _BY_48) & _BYTE]
                 + tables[7, bits >> _BY_56]
             )
-
-
-@driver()
-def permute_systems(seed: int, first: int, values: Array, ranges: Array) -> None:
-    """For resamples from `first` on, the range of the systems' sums after permuting the systems within each
-    query: int64 (n_queries, n_systems) to int64 (n_resamples,).
-    """
-    n_queries, n_systems = values.shape
-    words_each = (n_systems + _PICKS - 2) // _PICKS
-    row, sums = np.empty(n_systems, np.int64), np.empty(n_systems, np.int64)
-    for r in range(ranges.shape[0]):
-        stream = stream_of(seed, first + r)
-        sums[:] = 0
-        for q in range(n_queries):
-            row[:] = values[q]
-            bits, number = word(0), q * words_each
-            for taken in range(n_systems - 1):
-                last = n_systems - 1 - taken
-                if taken % _PICKS == 0:
-                    bits = random_word(stream, number) >> _BY_32
-                    number += 1
-                bits = bits * word(last + 1)
-                pick = bits >> _BY_32
-                bits = bits & _LOW
-                sums[last] += row[pick]
-                row[pick] = row[last]
-            sums[0] += row[0]
-        ranges[r] = sums.max() - sums.min()
 
 
 @driver()
