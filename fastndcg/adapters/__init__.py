@@ -11,7 +11,7 @@ dask          Dask DataFrames
 ray           Datasets of Ray Data
 boosters      shared by XGBoost, LightGBM and CatBoost
 xgboost       a metric and a callback for XGBoost
-lightgbm      a metric for LightGBM, and a ranker that takes query ids
+lightgbm      a metric for LightGBM
 catboost      a metric for CatBoost
 sklearn       a scorer for scikit-learn
 ir_measures   a provider for ir_measures

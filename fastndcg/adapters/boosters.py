@@ -41,13 +41,12 @@ class Meter:
         self.measures = as_measures(measures)
         self.like = None if like is None else as_convention(like)
         self.threads = check_threads(threads)
-        self.names = [printable_name(measure) for measure in self.measures]
         self._read: dict[int, tuple[weakref.ref[Any], Rankings]] = {}
         if self.like is not None:  # refuses a measure that the convention lacks, before training
             resolve_all(self.measures, self.like)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.measures, self.like, self.threads)
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_read": {}}
 
     def rankings(self, data: Any, read: Callable[[], Rankings]) -> Rankings:
         """Return the rankings of a data set. `read` is called once for each data set."""
@@ -67,15 +66,14 @@ class Meter:
         if scores.ndim != 1:
             raise InputError(
                 f"the model predicts an array of shape {scores.shape} for {rankings.n_docs} documents; "
-                "wanted one score for each, so train it to rank"
+                "expected one score for each, so train it to rank"
             )
         return self.evaluate_rankings(rankings._with_scores(scores))
 
-    def means(self, rankings: Rankings, predictions: Any) -> list[tuple[str, float]]:
-        """Return the name and the mean of each measure."""
-        return list(zip(self.names, self.scores(rankings, predictions).mean().values(), strict=True))
+    def means(self, rankings: Rankings, predictions: Any) -> list[float]:
+        return list(self.scores(rankings, predictions).mean().values())
 
 
-def printable_name(measure: Any) -> str:
+def printable_name(notation: object) -> str:
     """Return a notation without spaces and colons, at which XGBoost and LightGBM split their output."""
-    return str(measure).replace(" ", "").replace(":", "=")
+    return str(notation).replace(" ", "").replace(":", "=")

@@ -1,4 +1,4 @@
-"""LightGBM: measures while a model trains, and a ranker that takes a query id for each row.
+"""LightGBM: measures while a model trains.
 
 from fastndcg.adapters import lightgbm as fnl
 
@@ -6,7 +6,6 @@ parameters = {"objective": "lambdarank", "metric": "None"}
 lgb.train(parameters, train, valid_sets=[valid], feval=fnl.metric(["nDCG@10", "RR"]))
 ranker = lgb.LGBMRanker()
 ranker.fit(X, y, group=sizes, eval_set=[...], eval_group=[...], eval_metric=fnl.metric("nDCG@10"))
-fnl.Ranker().fit(X, y, qid=qid)
 """
 
 from __future__ import annotations
@@ -16,14 +15,11 @@ from typing import TYPE_CHECKING, Any
 import lightgbm
 import numpy as np
 
-from fastndcg.adapters.boosters import Meter, unscored_rankings
+from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
 from fastndcg.common.arrays import offsets_from
-from fastndcg.errors import InputError, count_of
-from fastndcg.rankings.grouping import group_by_query
+from fastndcg.errors import InputError
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from fastndcg.measures.by_tool import Convention
     from fastndcg.rankings.rankings import Rankings
 
@@ -76,7 +72,8 @@ class Metric(Meter):
             found = self.rankings(label, lambda: _queries(label, weight, group))
             if not np.array_equal(np.diff(found.offsets), group):  # the same labels with other query sizes
                 found = _queries(label, weight, group)
-        return [(name, mean, True) for name, mean in self.means(found, predictions)]
+        means = zip(self.measures, self.means(found, predictions), strict=True)
+        return [(printable_name(measure), mean, True) for measure, mean in means]
 
 
 def _queries(label: Any, weight: Any, sizes: Any) -> Rankings:
@@ -92,52 +89,3 @@ def _queries(label: Any, weight: Any, sizes: Any) -> Rankings:
         of_query[filled] = np.add.reduceat(np.asarray(weight, np.float64), starts) / sizes[filled]
         weight = of_query
     return unscored_rankings(offsets_from(sizes), label, weight)
-
-
-class Ranker(lightgbm.LGBMRanker):
-    """`LGBMRanker` with a query id for each row, which scikit-learn can split into folds.
-
-    Its parameters, attributes and `predict` are those of `lightgbm.LGBMRanker`.
-
-    Examples
-    --------
-    >>> features, label = np.arange(40.0)[:, None], np.tile([0, 1, 2, 3], 10)
-    >>> ranker = Ranker(n_estimators=2, min_child_samples=1, verbosity=-1)
-    >>> ranker.fit(features, label, qid=np.repeat(range(10), 4)).predict(features).shape
-    (40,)
-    """
-
-    def fit(  # type: ignore[override]
-        self, X: Any, y: Any, *, qid: Any, sample_weight: Any = None, init_score: Any = None, **options: Any
-    ) -> Self:
-        """Train on rows of queries.
-
-        Parameters
-        ----------
-        X, y, sample_weight, init_score, options
-            As those of `LGBMRanker.fit`.
-        qid : whole numbers or strings, (n_docs,)
-            Query of each row, in any order. Rows are copied if those of a query are not contiguous.
-
-        Raises
-        ------
-        InputError
-            Null ids, or another number of ids than rows.
-        """
-        grouped = group_by_query(qid)
-        if grouped.offsets[-1] != len(y):
-            counts = f"{count_of(grouped.offsets[-1], 'value')} for {count_of(len(y), 'row')}"
-            raise InputError(f"qid has {counts}; give one for each row")
-        if grouped.rows is not None:
-            X, y, sample_weight, init_score = (
-                _take(each, grouped.rows) for each in (X, y, sample_weight, init_score)
-            )
-        sizes = np.diff(grouped.offsets)
-        super().fit(X, y, group=sizes, sample_weight=sample_weight, init_score=init_score, **options)
-        return self
-
-
-def _take(columns: Any, rows: Any) -> Any:
-    if columns is None:
-        return None
-    return columns.iloc[rows] if hasattr(columns, "iloc") else columns[rows]

@@ -6,7 +6,8 @@
         {"objective": "rank:ndcg"}, train, evals=[(valid, "valid")],
         custom_metric=fnx.metric(["nDCG@10", "RR"]), early_stopping_rounds=20, maximize=True,
     )
-    model = xgb.XGBRanker(callbacks=[fnx.callback("nDCG@10", {"valid": (X_valid, y_valid, qid_valid)})])
+    valid = {"data": X_valid, "label": y_valid, "qid": qid_valid}
+    model = xgb.XGBRanker(callbacks=[fnx.callback("nDCG@10", {"valid": valid})])
 
 XGBoost minimises a metric that it does not know, so early stopping needs `maximize=True`.
 """
@@ -69,7 +70,7 @@ def metric(measures: Any, *, like: str | Convention | None = None, threads: int 
 
 def callback(
     measures: Any,
-    evals: Mapping[str, Any],
+    evals: Mapping[str, Mapping[str, Any]],
     *,
     like: str | Convention | None = None,
     threads: int | None = None,
@@ -80,21 +81,21 @@ def callback(
     ----------
     measures, like, threads
         As in `metric`.
-    evals : mapping from name to (X, y, qid), or to DMatrix
-        Data to evaluate. The rows of each query must be contiguous, as for `XGBRanker.fit`.
+    evals : mapping from name to arguments of xgboost.DMatrix
+        Data to evaluate, as in {"valid": {"data": X, "label": y, "qid": qid}}; weights and all else that a
+        DMatrix takes may follow. The rows of each query must be contiguous, as for `XGBRanker.fit`.
 
     Returns
     -------
     xgboost.callback.TrainingCallback
-        `evals_result()` has its values at full precision, under the names of the data and of the measure. It
-        can be pickled if the data can; a DMatrix cannot. For early stopping, put
-        `xgboost.callback.EarlyStopping` behind it, with `rounds=20, data_name="valid",
+        `evals_result()` has its values at full precision, under the names of the data and of the measure. For
+        early stopping, put `xgboost.callback.EarlyStopping` behind it, with `rounds=20, data_name="valid",
         metric_name="nDCG@10", maximize=True`; `early_stopping_rounds` of `XGBRanker` would minimise.
 
     Raises
     ------
     MeasureError, ConventionError, InputTypeError
-        A measure or a convention that does not exist; data that is neither such a tuple nor a DMatrix.
+        A measure or a convention that does not exist; data that is not a mapping of arguments.
     """
     return Evaluation(Metric(measures, like, threads), evals)
 
@@ -102,22 +103,20 @@ def callback(
 class Metric(Meter):
     """The result of `metric`."""
 
-    def __init__(self, measures: Any, like: Any = None, threads: int | None = None) -> None:
-        super().__init__(measures, like, threads)
-        self.names = [printable_name(measure.label) for measure in self.measures]
-
     def __call__(self, predictions: Any, data: Any) -> list[tuple[str, float]]:
         if not isinstance(data, xgboost.DMatrix):
             raise InputTypeError(
-                f"the metric is called with a {type(data).__name__}; wanted a DMatrix. "
+                f"the metric is called with a {type(data).__name__}; expected a DMatrix. "
                 "XGBRanker calls its eval_metric once for each query: "
                 "give it callbacks=[fastndcg.adapters.xgboost.callback(...)] instead."
             )
         if xgboost.collective.get_world_size() > 1:
-            return self._over_workers(predictions, data)
-        return self.means(self.rankings(data, lambda: _queries(data)), predictions)
+            means = self._means_over_workers(predictions, data)
+        else:
+            means = self.means(self.rankings(data, lambda: _queries(data)), predictions)
+        return list(zip([printable_name(each.label) for each in self.measures], means, strict=True))
 
-    def _over_workers(self, predictions: Any, data: xgboost.DMatrix) -> list[tuple[str, float]]:
+    def _means_over_workers(self, predictions: Any, data: xgboost.DMatrix) -> list[float]:
         """Return means over the queries of all workers. Workers without queries take part too."""
         totals = np.zeros((2, len(self.measures)))
         if data.num_row():
@@ -127,31 +126,26 @@ class Metric(Meter):
                 share = len(values) if weight is None else weight.sum()
                 totals[:, row] = mean * share if share else 0.0, share
         sums, shares = xgboost.collective.allreduce(totals.ravel(), xgboost.collective.Op.SUM).reshape(2, -1)
-        means = np.divide(sums, shares, out=np.full_like(sums, np.nan), where=shares > 0)
-        return list(zip(self.names, means.tolist(), strict=True))
+        both = zip(sums.tolist(), shares.tolist(), strict=True)
+        return [total / share if share > 0 else np.nan for total, share in both]
 
 
 class Evaluation(xgboost.callback.TrainingCallback):
     """The result of `callback`."""
 
-    def __init__(self, metric: Metric, evals: Mapping[str, Any]) -> None:
+    def __init__(self, metric: Metric, evals: Mapping[str, Mapping[str, Any]]) -> None:
         super().__init__()
+        for name, arguments in evals.items():
+            if not isinstance(arguments, Mapping):
+                raise InputTypeError(
+                    f"evals[{name!r}] is a {type(arguments).__name__}; expected the arguments of a DMatrix, "
+                    'as in {"data": X, "label": y, "qid": qid}'
+                )
         self._metric, self._evals = metric, dict(evals)
         self._data: dict[str, xgboost.DMatrix] = {}
-        for name, data in self._evals.items():
-            if not isinstance(data, xgboost.DMatrix) and not (isinstance(data, tuple) and len(data) == 3):
-                raise InputTypeError(
-                    f"evals[{name!r}] is a {type(data).__name__}; "
-                    "wanted the tuple (X, y, qid), or a DMatrix with queries"
-                )
 
     def before_training(self, model: Any) -> Any:
-        for name, data in self._evals.items():
-            if isinstance(data, tuple):
-                features, label, qid = data
-                self._data[name] = xgboost.DMatrix(features, label=label, qid=qid)
-            else:
-                self._data[name] = data
+        self._data = {name: xgboost.DMatrix(**arguments) for name, arguments in self._evals.items()}
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import fastndcg as fn
-from fastndcg.errors import InputError, MeasureError
+from fastndcg.errors import InputError, InputTypeError, MeasureError
 
 engines.need("catboost", extra="rivals")
 
@@ -67,7 +67,7 @@ def test_so_are_its_other_measures(theirs, ours, weighted):
 @pytest.mark.parametrize("measure", boosting.MEASURES)
 def test_the_values_are_those_of_evaluate(measure):
     train, valid = pool(TRAIN), pool(VALID)
-    metric = fnc.metric(measure, group=[TRAIN.sizes, VALID.sizes])
+    metric = fnc.metric(measure, group=[train, valid])
     model = trained(metric, train, valid, use_best_model=False)
     ((name, values),) = [each for each in model.evals_result_["validation"].items() if each[0][0] in "nRA"]
     assert fn.parse(name) == fn.parse(measure)
@@ -82,13 +82,12 @@ def test_early_stopping_keeps_the_best_model():
     assert model.best_score_["validation"]["nDCG@10"] == max(found)
 
 
-def test_one_metric_serves_other_labels_and_is_pickled():
-    metric = fnc.metric("nDCG@10", group=VALID.sizes)
+def test_a_metric_is_pickled():
+    metric = fnc.metric("nDCG@10", group=pool(VALID))
     scores = np.arange(len(VALID.label)) % 7
-    for label in (VALID.label, VALID.label[::-1].copy()):
-        expected = VALID._replace(label=label).values(scores, "nDCG@10")[0]
-        for each in (metric, pickle.loads(pickle.dumps(metric))):
-            assert each.evaluate([scores], label, None) == (expected, 1.0)
+    for each in (metric, pickle.loads(pickle.dumps(metric))):
+        assert type(each).__name__ == "nDCG@10"
+        assert each.evaluate([scores], VALID.label, None) == (VALID.values(scores, "nDCG@10")[0], 1.0)
 
 
 # ---- what CatBoost shuffles, and what is refused ----
@@ -114,28 +113,27 @@ def test_folds_of_cross_validation():
         "allow_writing_files": False,
         "verbose": False,
     }
-    metric = fnc.metric("nDCG@10", group=every, folds=folds, like="catboost")
+    pools = [every.slice(rows) for fold in folds for rows in fold]
+    metric = fnc.metric("nDCG@10", group=pools, like="catboost")
     found = cb.cv(every, parameters | {"eval_metric": metric, "custom_metric": ["NDCG:top=10"]}, folds=folds)
     np.testing.assert_allclose(
         found["test-nDCG@10-mean"], found["test-NDCG:top=10;type=Base-mean"], rtol=1e-12
     )
-    with pytest.raises(InputError, match="folds are rows of a Pool"):
-        fnc.metric("nDCG@10", group=TRAIN.sizes, folds=folds)
 
 
 def test_what_is_refused():
+    one, other = (cb.Pool(np.zeros((5, 1)), [1, 0, 1, 0, 1], group_id=[*ids]) for ids in ("aaabb", "aabbb"))
     with pytest.raises(MeasureError, match="2 measures are given"):
-        fnc.metric(["nDCG@10", "RR"], group=[2])
-    with pytest.raises(
-        InputError, match="two data sets of group= have 5 documents each, in different queries"
-    ):
-        fnc.metric("nDCG@10", group=[[3, 2], np.array([2, 3])])
+        fnc.metric(["nDCG@10", "RR"], group=one)
+    with pytest.raises(InputError, match="two Pools of group= have the same 5 labels in different queries"):
+        fnc.metric("nDCG@10", group=[one, other])
     with pytest.raises(InputError, match="has 3 rows and no queries; make it with group_id="):
         fnc.metric("nDCG@10", group=cb.Pool(np.zeros((3, 1)), [1, 2, 3]))
-    message = f"evaluates {len(TRAIN.label)} documents, and group= has {len(VALID.label)}; give the queries of every data set"
+    with pytest.raises(InputTypeError, match=r"group= has a int; expected a Pool, as in catboost.Pool\(X, y"):
+        fnc.metric("nDCG@10", group=[3, 2])
+    message = f"evaluates {len(TRAIN.label)} documents, and group= has {len(VALID.label)}; give every Pool"
     with pytest.raises(cb.CatBoostError, match=message):
-        trained(fnc.metric("nDCG@10", group=VALID.sizes), pool(TRAIN), None)
-    assert fnc.metric("nDCG@10", group=[[3, 2], [3, 2], 3 * [2]]).held[2].offsets.tolist() == [0, 2, 4, 6]
+        trained(fnc.metric("nDCG@10", group=pool(VALID)), pool(TRAIN), None)
 
 
 def test_the_page():

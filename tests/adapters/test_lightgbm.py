@@ -1,4 +1,4 @@
-"""LightGBM: its own numbers while it trains, stopping early, and queries by id."""
+"""LightGBM: its own numbers while it trains, and stopping early."""
 
 import gc
 import pickle
@@ -6,7 +6,6 @@ import pickle
 import boosting
 import engines
 import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -114,37 +113,16 @@ def test_queries_without_documents_have_no_weight():
 # ---- LGBMRanker ----
 
 
-def ranker(kind=lgb.LGBMRanker, **options):
-    return kind(
-        n_estimators=5, num_leaves=6, min_child_samples=5, n_jobs=1, random_state=1, verbosity=-1, **options
-    )
-
-
 def test_lgbmranker():
-    model = ranker()
+    model = lgb.LGBMRanker(
+        n_estimators=5, num_leaves=6, min_child_samples=5, n_jobs=1, random_state=1, verbosity=-1
+    )
     model.fit(
         TRAIN.features, TRAIN.label, group=TRAIN.sizes, eval_set=[(VALID.features, VALID.label)], eval_group=[VALID.sizes],
         eval_metric=fnl.metric(boosting.MEASURES),
     )  # fmt: skip
     found = list(model.evals_result_["valid_0"].values())[-len(boosting.MEASURES) :]
     assert [values[-1] for values in found] == VALID.values(model.predict(VALID.features))
-
-
-@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
-def test_the_ranker_takes_query_ids_in_any_order(kind):
-    """Rows that are mixed are the same rows."""
-    together = ranker(fnl.Ranker).fit(
-        TRAIN.features, TRAIN.label, qid=TRAIN.qid, sample_weight=TRAIN.label + 1
-    )
-    same = ranker().fit(TRAIN.features, TRAIN.label, group=TRAIN.sizes, sample_weight=TRAIN.label + 1)
-    np.testing.assert_array_equal(together.predict(VALID.features), same.predict(VALID.features))
-    # rows take turns, one of each query; queries keep their order, as do the rows of each
-    place = np.concatenate([np.arange(size) for size in TRAIN.sizes])
-    turns = np.lexsort((TRAIN.qid, place))
-    label = TRAIN.label[turns]
-    names = np.array([f"query {number}" for number in TRAIN.qid[turns]])
-    mixed = ranker(fnl.Ranker).fit(kind(TRAIN.features[turns]), label, qid=names, sample_weight=label + 1)
-    np.testing.assert_array_equal(mixed.predict(kind(VALID.features)), same.predict(VALID.features))
 
 
 # ---- refused ----
@@ -155,20 +133,14 @@ def test_what_is_refused():
         fnl.metric(["nDCG@10", "RR"], like="lightgbm")
     with pytest.raises(InputError, match="the data set has 3 rows and no queries; make it with group="):
         fnl.metric("nDCG@10")(np.zeros(3), lgb.Dataset(np.zeros((3, 1)), [0, 1, 2]).construct())
-    with pytest.raises(InputError, match="qid has 3 values for 5 rows"):
-        fnl.Ranker().fit(np.zeros((5, 1)), np.zeros(5), qid=[1, 1, 2])
 
 
 def test_the_page(capsys):
     train = data_set(TRAIN)
-    names = {"train": train, "valid": data_set(VALID, reference=train), "X": TRAIN.features, "y": TRAIN.label}
-    names |= {
-        "sizes": TRAIN.sizes,
-        "qid": TRAIN.qid,
-        "X_valid": VALID.features,
-        "y_valid": VALID.label,
-        "sizes_valid": VALID.sizes,
-    }
+    names = {
+        "train": train, "valid": data_set(VALID, reference=train), "X": TRAIN.features, "y": TRAIN.label, "sizes": TRAIN.sizes,
+        "X_valid": VALID.features, "y_valid": VALID.label, "sizes_valid": VALID.sizes,
+    }  # fmt: skip
     exec(engines.page_example("LightGBM", "training"), names)  # noqa: S102 - the page's own lines
     assert "valid_0's nDCG@10:" in capsys.readouterr().out
     assert names["booster"].best_iteration > 0

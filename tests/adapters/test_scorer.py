@@ -12,7 +12,8 @@ from fastndcg.errors import InputError, MeasureError
 
 engines.need("sklearn", "xgboost", "lightgbm", extra="rivals")
 
-import sklearn  # noqa: E402 - needs the check above
+import lightgbm as lgb  # noqa: E402 - needs the check above
+import sklearn  # noqa: E402 - as above
 import xgboost as xgb  # noqa: E402 - as above
 from sklearn.experimental import enable_halving_search_cv  # noqa: E402, F401 - as above
 from sklearn.linear_model import LinearRegression  # noqa: E402 - as above
@@ -24,7 +25,6 @@ from sklearn.model_selection import (  # noqa: E402 - as above
     cross_validate,
 )
 
-from fastndcg.adapters import lightgbm as fnl  # noqa: E402 - as above
 from fastndcg.adapters import sklearn as fnk  # noqa: E402 - as above
 
 DATA = boosting.ranked(120)
@@ -38,11 +38,19 @@ def _routing():
         yield
 
 
+class Ranker(lgb.LGBMRanker):
+    """That of the page."""
+
+    def fit(self, X, y, *, qid):
+        rows = np.argsort(qid, kind="stable")
+        return super().fit(X[rows], y[rows], group=np.unique(qid, return_counts=True)[1])
+
+
 def ranker(kind):
     if kind == "xgboost":
         return xgb.XGBRanker(n_estimators=4, max_depth=3, n_jobs=1).set_fit_request(qid=True)
     quiet = {"n_jobs": 1, "verbosity": -1}
-    return fnl.Ranker(n_estimators=4, num_leaves=6, min_child_samples=5, **quiet).set_fit_request(qid=True)
+    return Ranker(n_estimators=4, num_leaves=6, min_child_samples=5, **quiet).set_fit_request(qid=True)
 
 
 def by_hand(model, measure, **options):

@@ -90,10 +90,12 @@ def test_early_stopping():
 @pytest.mark.parametrize("name", ["ndcg@5", "map@10", "prec@3", "ndcg(gain='exp2')@5"])
 def test_names_that_xgboost_maximises_stay_as_they_were_written(name):
     """It looks at the first letters: `nDCG@10` would be minimised, and training end at once."""
-    found, _ = trained(fnx.metric(name), 60, early_stopping_rounds=4)
-    wanted, history = trained(fnx.metric(str(fn.parse(name))), 60, early_stopping_rounds=4, maximize=True)
-    assert found.best_iteration == wanted.best_iteration == int(np.argmax([*history["valid"].values()][-1]))
-    assert found.best_iteration > 0 and pickle.loads(pickle.dumps(fnx.metric(name))).names == [name]
+    found, shown = trained(fnx.metric(name), 60, early_stopping_rounds=4)
+    expected, history = trained(fnx.metric(str(fn.parse(name))), 60, early_stopping_rounds=4, maximize=True)
+    assert found.best_iteration == expected.best_iteration == int(np.argmax([*history["valid"].values()][-1]))
+    assert found.best_iteration > 0 and [*shown["valid"]][-1] == name
+    again = pickle.loads(pickle.dumps(fnx.metric(name)))
+    assert again(np.zeros(len(VALID.label)), matrix(VALID))[0][0] == name
 
 
 def test_cross_validation():
@@ -131,30 +133,38 @@ def test_grades_that_are_no_bytes():
 # ---- XGBRanker ----
 
 
+DATA = {"data": VALID.features, "label": VALID.label, "qid": VALID.qid}
+
+
 def ranker(**options):
     return xgb.XGBRanker(n_jobs=1, max_depth=3, learning_rate=0.4, random_state=1, **options)
 
 
 def test_the_callback_evaluates_once_an_iteration():
-    valid = (VALID.features, VALID.label, VALID.qid)
-    again = fnx.callback(boosting.MEASURES, {"valid": valid, "matrix": matrix(VALID)})
-    model = ranker(n_estimators=5, callbacks=[again], eval_metric="ndcg@10")
+    evals = {"valid": DATA, "weighted": DATA | {"weight": VALID.weight}}
+    model = ranker(n_estimators=5, callbacks=[fnx.callback(boosting.MEASURES, evals)], eval_metric="ndcg@10")
     model.fit(TRAIN.features, TRAIN.label, qid=TRAIN.qid)
     found = model.evals_result()
-    assert found["valid"] == found["matrix"]
     for iteration in range(5):
         scores = model.predict(VALID.features, iteration_range=(0, iteration + 1))
-        assert [values[iteration] for values in found["valid"].values()] == VALID.values(scores)
+        for name, weight in (("valid", None), ("weighted", VALID.weight)):
+            of_iteration = [values[iteration] for values in found[name].values()]
+            assert of_iteration == VALID.values(scores, weight=weight)
 
 
 def test_the_callback_beside_early_stopping_and_pickled():
-    valid = (VALID.features, VALID.label, VALID.qid)
     callbacks = [
-        fnx.callback("nDCG@10", {"validation_0": valid}),
+        fnx.callback("nDCG@10", {"validation_0": DATA}),
         EarlyStopping(rounds=4, data_name="validation_0", metric_name="nDCG@10", maximize=True),
     ]
     model = ranker(n_estimators=60, callbacks=callbacks, eval_metric="ndcg@10")
-    model.fit(TRAIN.features, TRAIN.label, qid=TRAIN.qid, eval_set=[valid[:2]], eval_qid=[valid[2]])
+    model.fit(
+        TRAIN.features,
+        TRAIN.label,
+        qid=TRAIN.qid,
+        eval_set=[(VALID.features, VALID.label)],
+        eval_qid=[VALID.qid],
+    )
     found = model.evals_result()["validation_0"]
     assert list(found) == ["ndcg@10", "nDCG@10"] and len(found["nDCG@10"]) == len(found["ndcg@10"]) < 60
     assert model.best_iteration == int(np.argmax(found["nDCG@10"]))
@@ -175,8 +185,10 @@ def test_what_is_refused():
         metric(np.zeros(3, np.float32), xgb.DMatrix(np.zeros((3, 1)), label=[0, 1, 2]))
     with pytest.raises(InputError, match=r"predicts an array of shape \(3, 2\) for 3 documents"):
         metric(np.zeros((3, 2)), xgb.DMatrix(np.zeros((3, 1)), label=[0, 1, 2], group=[3]))
-    with pytest.raises(InputTypeError, match=r"evals\['valid'\] is a list"):
-        fnx.callback("nDCG@10", {"valid": [1, 2]})
+    with pytest.raises(
+        InputTypeError, match=r"evals\['valid'\] is a DMatrix; expected the arguments of a DMatrix"
+    ):
+        fnx.callback("nDCG@10", {"valid": matrix(VALID)})
     model = ranker(n_estimators=1, eval_metric=metric)
     with pytest.raises(
         InputTypeError, match=r"once for each query: give it callbacks=\[fastndcg.adapters.xgboost.callback"
