@@ -138,13 +138,15 @@ def t_quantile(outside: float, freedom: float) -> float:
     """
     if not freedom > 0:
         return math.nan
+    if outside >= 1:
+        return 0.0
     t: float = -normal_distribution().inv_cdf(outside / 2)
     for _ in range(1000):  # Newton's method from the left of a convex function, which never oversteps
         density = t_density(t, freedom)
         if not density:  # freedom is next to nothing: one value has all the weight
             return math.inf
         step = (t_two_sided(t, freedom) - outside) / (2 * density)
-        t += step
+        t = max(t + step, 0.0)  # below 0 by rounding, where `outside` is nearly 1, it would run away
         if abs(step) <= 1e-15 * t:
             break
     return t
@@ -176,11 +178,6 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
     >>> queries_needed(0.5, 0.95, 0.8)
     34
     """
-
-    def are_enough(n: int) -> bool:
-        return effect * math.sqrt(n) >= shift_to_detect(n - 1, confidence, power)
-
-    # the normal distribution gives a little less, and the same for large n
     quantile = normal_distribution().inv_cdf
     ratio: float = max(quantile((1 + confidence) / 2) + quantile(power), 0.0) / effect
     if ratio > 1e9:
@@ -188,16 +185,10 @@ def queries_needed(effect: float, confidence: float, power: float) -> int:
             f"a difference of {effect:.3g} standard deviations needs more than 10^18 queries; "
             "ask for a larger one"
         )
-    usual = ratio**2
-    if usual > 1e6:
-        return math.ceil(usual)
-    few, many = 1, max(2, math.ceil(usual) + 8)
-    while not are_enough(many):
-        few, many = many, 2 * many
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if are_enough(middle) else (middle, many)
-    return many
+    n = max(2, math.ceil(ratio**2))  # by the normal distribution: a few less, which do not matter of many
+    while n < 1e6 and effect * math.sqrt(n) < shift_to_detect(n - 1, confidence, power):
+        n += 1
+    return n
 
 
 def shift_to_detect(freedom: float, confidence: float, power: float) -> float:

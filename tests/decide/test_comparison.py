@@ -67,6 +67,18 @@ def test_queries_needed(effect, queries):
     assert queries_needed(1e-4, 0.95, 0.8) == pytest.approx((2.8015852 / 1e-4) ** 2, rel=1e-6)
 
 
+@pytest.mark.parametrize("power", [1e-9, 0.01, 0.3, 0.5, 0.8, 0.999])
+@pytest.mark.parametrize("confidence", [1e-17, 0.5, 0.95, 1 - 1e-12])
+def test_queries_needed_for_any_power(confidence, power):
+    def missing(effect, n):
+        quantiles = stats.t.isf((1 - confidence) / 2, n - 1) + stats.t.ppf(power, n - 1)
+        return quantiles - effect * math.sqrt(n)
+
+    for effect in (0.03, 0.2, 1, 10):
+        n = queries_needed(effect, confidence, power)
+        assert missing(effect, n) <= 1e-9 and (n == 2 or missing(effect, n - 1) > -1e-9)
+
+
 def test_corrections_are_those_of_scipy_and_of_their_definition():
     p = np.random.default_rng(0).random(17).tolist()
     assert benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p).tolist(), rel=1e-14)
