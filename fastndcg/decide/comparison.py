@@ -443,9 +443,8 @@ class Comparison(AsFrame):
         - measure, system, baseline, mean, baseline_mean;
         - difference of the means, and its confidence interval from low to high; p and p_adjusted;
         - effect: the difference in standard deviations, with Hedges' correction;
-        - wins, ties and losses of the system; nonzero: the number of differences that are not 0. Null for
-          independent samples;
-        - queries; detectable: the difference that such an experiment detects with a power of 0.8;
+        - wins, ties and losses of the system; null for independent samples;
+        - queries; detectable: the difference that such an experiment detects with a power of about 0.8;
         - relative: difference / baseline_mean; null where the mean of the baseline is 0.
         """
         return pa.Table.from_pylist(self.rows, pa.schema(COLUMNS))

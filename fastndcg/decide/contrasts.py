@@ -26,7 +26,7 @@ COLUMNS = {
     **dict.fromkeys(KEYS, pa.string()),
     **dict.fromkeys(("mean", "baseline_mean", "difference", "low", "high"), pa.float64()),
     **dict.fromkeys(("p", "p_adjusted", "effect"), pa.float64()),
-    **dict.fromkeys(("wins", "ties", "losses", "nonzero", "queries"), pa.int64()),
+    **dict.fromkeys(("wins", "ties", "losses", "queries"), pa.int64()),
     **dict.fromkeys(("detectable", "relative"), pa.float64()),
 }
 
@@ -138,7 +138,6 @@ class Contrasts:
             "wins": wins,
             "ties": len(own) - wins - losses,
             "losses": losses,
-            "nonzero": nonzero,
             "queries": len(own),
         }
 
@@ -152,7 +151,7 @@ class Contrasts:
             "mean": spreads[0].mean,
             "baseline_mean": spreads[1].mean,
             "p": found.p(),
-            **dict.fromkeys(("wins", "ties", "losses", "nonzero")),
+            **dict.fromkeys(("wins", "ties", "losses")),
             "queries": found.n,
         }
 

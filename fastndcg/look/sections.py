@@ -117,10 +117,9 @@ def _summary(found: Found) -> list[Any]:
 
 
 def _comparison(found: Found, comparison: Comparison) -> list[Any]:
-    rows = [{name: value for name, value in row.items() if name != "nonzero"} for row in comparison.rows]
     blocks: list[Any] = [comparison.heading()]
     blocks += [f"Caution: {caution}" for caution in comparison.cautions]
-    blocks += [table_of("Differences of means", rows), picture_of(comparison.plot.effects())]
+    blocks += [table_of("Differences of means", comparison.rows), picture_of(comparison.plot.effects())]
     if len(comparison.systems) > 2:
         blocks.append(f"Ranks: {RANKS}.")
         blocks.append(table_of("Ranks of systems", comparison.ranks().to_pylist()))
