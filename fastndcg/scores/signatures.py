@@ -208,6 +208,10 @@ class Digests(NamedTuple):
         )
 
 
+# ids that NumPy hashes sooner than Arrow is ready to
+_FEW = 1 << 19
+
+
 def digests_of(
     rankings: Any, chosen: npt.NDArray[np.bool_] | None = None, functions: Iterable[Function] = ()
 ) -> Digests:
@@ -254,7 +258,7 @@ def _digest_of_gains(function: Function, grades: npt.NDArray[Any]) -> int:
 def hashes_of_ids(column: Any) -> UInt64:
     """A hash of each value as text, so that the number 7 and the text "7" have the same."""
     ids = combine(decode(column))
-    if pa.types.is_integer(ids.type) and not ids.null_count:
+    if pa.types.is_integer(ids.type) and not ids.null_count and len(ids) < _FEW:
         return mix(keys_of_digits(array_of(ids)) + _ADDED)
     try:
         texts = ids.cast(pa.large_string())
