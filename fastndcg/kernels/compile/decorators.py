@@ -43,11 +43,6 @@ if IS_COMPILED and not TYPE_CHECKING:
     prange = numba.prange
 
 
-def in_place_of(plain: F) -> Callable[[Callable[..., Any]], F]:
-    """Mark a block that replaces a plain function where kernels are compiled."""
-    return lambda function: block(function) if IS_COMPILED else plain
-
-
 def vectors(plain: F, *, within: bool = False, unrolled: bool = True) -> Callable[[Callable[..., Any]], F]:
     """Mark a vector block: the plain function, or where kernels are compiled the code that `emit` writes in
     its place.

@@ -125,9 +125,11 @@ def score_parallel(
 ) -> int:
     """Run the serial driver at the address over chunks of queries; returns how many chunks failed.
 
-    Each thread takes the next chunk when it has finished one, so a thread on a busy core takes fewer. With
-    equal shares, and one of two cores busy with another process, a run took half as long again. `taken`
-    counts chunks: int64 (1,), from 0.
+    Each thread takes the next chunk when it has finished one, so a thread on a busy core takes fewer. A
+    `prange` over the chunks themselves would give each thread an equal share before it begins, with
+    `set_parallel_chunksize` too (layers omp and workqueue of Numba 0.68: of eight long and eight short
+    iterations one thread ran all long ones). With equal shares, and one of two cores busy with another
+    process, a run took half as long again. `taken` counts chunks: int64 (1,), from 0.
     """
     failed = 0
     for _ in prange(threads):
