@@ -21,7 +21,7 @@ from ir_measures import providers
 from ir_measures.measures import MeanAgg
 
 from fastndcg import statistics
-from fastndcg.adapters.pytrec_eval import Walk
+from fastndcg.adapters.pytrec_eval import DictRun
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
@@ -180,21 +180,20 @@ class Evaluator(providers.Evaluator):
             or {*map(type, chain.from_iterable(documents.values() for documents in returned))} != {float}
         ):
             return None
-        offsets = offsets_from([len(documents) for documents in lists])
-        walk = Walk([*pools.queries], lists, [*pools.queries.values()], offsets, pools.offsets)
+        dict_run = DictRun([*pools.queries], lists, [*pools.queries.values()])
         scores: npt.NDArray[Any]
         try:
-            scores, grades = walk.look_up()
+            scores, grades = dict_run.look_up()
         except InputTypeError:
             return None
         if np.isnan(scores).any():
             return None
         if self._ties == "input":
-            order, grades = walk.rank(scores, grades)
+            order, grades = dict_run.rank(scores, grades)
             with np.errstate(over="ignore"):
                 scores = scores.astype(np.float32)[order]
         return Rankings.from_offsets(
-            offsets,
+            dict_run.offsets,
             np.maximum(grades, 0),
             scores,
             judged=(pools.offsets, pools.grades),

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, compress, islice, repeat
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ supported_nicknames = {  # but those of judgments of other forms
     name: supported_measures.intersection(SETS[name]) for name in ("official", "set", "all_trec")
 }
 
-_PARAMETERS = re.compile(r"[._]([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)")
+_WITH_PARAMETERS = re.compile(r"(.+?)[._]([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)")
 
 
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -101,14 +101,9 @@ class RelevanceEvaluator:
         judged_docs_only_flag: bool = False,
     ) -> None:
         if relevance_level < 1:
-            raise InputError(f"relevance_level={relevance_level} is not known; wanted a grade, 1 or more")
+            raise InputError(f"relevance_level={relevance_level} is not known; expected a grade, 1 or more")
         self._level, self._judged_only = relevance_level, judged_docs_only_flag
-        self._wanted = _measures_asked_for(measures)
-        self._names = [
-            name
-            for each in self._wanted
-            for name in (each.names if each.declared.takes in ("cutoffs", "shares") else [each.declared.name])
-        ]
+        self._asked = _measures_asked_for(measures)
         self._pools = _pools(query_relevance)
         self._numbers = {query: number for number, query in enumerate(self._pools)}
         self._pool_offsets = offsets_from([len(pool) for pool in self._pools.values()])
@@ -125,27 +120,26 @@ class RelevanceEvaluator:
         queries = [query for query in _mapping("the run", scores) if query in self._numbers]
         if not queries:
             return {}
-        ranked = self._rank(queries, [_mapping(f"the run of {query!r}", scores[query]) for query in queries])
-        columns = list(chain.from_iterable(_values(each, ranked) for each in self._wanted))
-        rows = zip(*(column.tolist() for column in columns), strict=True) if columns else repeat(())
-        return {query: dict(zip(self._names, row, strict=True)) for query, row in zip(queries, rows)}  # noqa: B905
-
-    def _rank(self, queries: list[str], lists: list[Mapping[str, float]]) -> Ranked:
-        offsets = offsets_from([len(documents) for documents in lists])
-        pool, pool_offsets = self._pool, self._pool_offsets
-        if queries != [*self._numbers]:
-            numbers = np.array([self._numbers[query] for query in queries])
-            rows, sizes = rows_of(pool_offsets, numbers, None)
-            pool, pool_offsets = pool[rows], offsets_from(sizes)
-        walk = Walk(queries, lists, [self._pools[query] for query in queries], offsets, pool_offsets)
-        # look-ups take most of the time, so look up the shorter side; by_pool has to compute ranks from
-        # scores, which costs more
-        grades = walk.by_run() if 2 * len(pool) > offsets[-1] else walk.by_pool(pool)
+        run = DictRun(
+            queries,
+            [_mapping(f"the run of {query!r}", scores[query]) for query in queries],
+            [self._pools[query] for query in queries],
+        )
+        in_pool, sizes = rows_of(
+            self._pool_offsets, np.array([self._numbers[query] for query in queries]), None
+        )
+        pool, pool_offsets = self._pool[in_pool], offsets_from(sizes)
+        # look-ups take most of the time, so look up the shorter side
+        few = 2 * len(pool) <= run.offsets[-1]
+        grades = run.place(pool, sizes) if few else run.rank(*run.look_up())[1]
+        offsets = run.offsets
         if self._judged_only:
-            judged = grades >= 0
-            offsets, grades = offsets_of(judged, offsets), grades[judged]
-        judged = pool >= 0
-        return Ranked(offsets, grades, offsets_of(judged, pool_offsets), pool[judged], self._level, 0, 9)
+            offsets, grades = offsets_of(grades >= 0, offsets), grades[grades >= 0]
+        pool_offsets, pool = offsets_of(pool >= 0, pool_offsets), pool[pool >= 0]
+        ranked = Ranked(offsets, grades, pool_offsets, pool, self._level, 0, 9)
+        columns = dict(chain.from_iterable(_columns(each, ranked) for each in self._asked))
+        rows = zip(*columns.values(), strict=True) if columns else repeat(())
+        return {query: dict(zip(columns, row, strict=True)) for query, row in zip(queries, rows)}  # noqa: B905
 
 
 # ---- measures ----
@@ -154,155 +148,115 @@ class RelevanceEvaluator:
 def _measures_asked_for(measures: Iterable[str]) -> list[Asked]:
     """Return the measures in trec_eval's order. Different parameters of one measure are joined."""
     parameters: dict[str, set[str]] = {}
-    for measure in measures:
-        if measure in supported_nicknames:
-            for name in supported_nicknames[measure]:
-                parameters.setdefault(name, set())
-            continue
-        name, values = _split_parameters(measure)
-        parameters.setdefault(name, set()).update(values)
+    for measure in chain.from_iterable(supported_nicknames.get(each, [each]) for each in measures):
+        match = None if measure in supported_measures else _WITH_PARAMETERS.fullmatch(measure)
+        name, values = match.groups() if match else (measure, "")
+        if name not in supported_measures:
+            raise MeasureError(
+                f'unsupported measure "{measure}"; there are {", ".join(sorted(supported_measures))}, '
+                f"and the sets {', '.join(supported_nicknames)}."
+                f"{suggest(measure, [*supported_measures, *supported_nicknames])}"
+            )
+        parameters.setdefault(name, set()).update(filter(None, values.split(",")))
     texts = [f"{name}.{','.join(sorted(values))}" if values else name for name, values in parameters.items()]
     return read_names(texts, release=9)[0] if texts else []
 
 
-def _split_parameters(measure: str) -> tuple[str, list[str]]:
-    if measure in supported_measures:
-        return measure, []
-    for name in supported_measures:
-        if measure.startswith(name) and (found := _PARAMETERS.fullmatch(measure, len(name))):
-            return name, found[1].split(",")
-    raise MeasureError(
-        f'unsupported measure "{measure}"; there are {", ".join(sorted(supported_measures))}, and the sets '
-        f"{', '.join(supported_nicknames)}.{suggest(measure, [*supported_measures, *supported_nicknames])}"
-    )
-
-
-def _values(each: Asked, ranked: Ranked) -> list[Float64]:
-    if each.declared.name == "num_q":
-        return [np.ones(ranked.n_queries)]
+def _columns(each: Asked, ranked: Ranked) -> Iterable[tuple[str, list[float]]]:
+    """Return names and values of all queries, as pytrec_eval has them."""
+    name, takes = each.declared.name, each.declared.takes
+    if name == "num_q":
+        return [(name, [1.0] * ranked.n_queries)]
     if each.declared.summed == "none":  # a text, for which pytrec_eval returns 0
-        return [np.zeros(ranked.n_queries)]
-    return [values.astype(np.float64) for values in compute_values(each, ranked)]
+        return [(name, [0.0] * ranked.n_queries)]
+    names = each.names if takes in ("cutoffs", "shares") else [name]
+    values = [values.astype(np.float64).tolist() for values in compute_values(each, ranked)]
+    return zip(names, values, strict=True)
 
 
-# ---- judgments ----
+# ---- dictionaries ----
 
 
 def _pools(query_relevance: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
     pools = {}
-    for query, documents in _mapping("the judgments", query_relevance).items():
-        _check_id("query", query)
+    _check_ids("query", _mapping("the judgments", query_relevance))
+    for query, documents in query_relevance.items():
         pool = dict(_mapping(f"the judgments of {query!r}", documents))
+        _check_ids("document", pool)
         if not all(issubclass(kind, int | np.integer) for kind in set(map(type, pool.values()))):
             document, grade = next(pair for pair in pool.items() if not isinstance(pair[1], int | np.integer))
             raise InputTypeError(
                 f"the grade of document {document!r} of query {query!r} is {grade!r}, "
-                f"a {type(grade).__name__}; wanted a whole number"
+                f"a {type(grade).__name__}; expected a whole number"
             )
-        if not all(issubclass(kind, str) for kind in set(map(type, pool))):
-            _check_id("document", next(document for document in pool if not isinstance(document, str)))
+        if pool and min(pool.values()) < 0:
+            pool = {document: UNJUDGED if grade < 0 else grade for document, grade in pool.items()}
         if pool:
-            unjudged = min(pool.values()) < 0
-            pools[query] = (
-                {key: UNJUDGED if grade < 0 else grade for key, grade in pool.items()} if unjudged else pool
-            )
+            pools[query] = pool
     return pools
 
 
-# ---- from dictionaries to grades by rank ----
+class DictRun:
+    """A run and the judgments of its queries, as dictionaries."""
 
-
-class Walk(NamedTuple):
-    """A run and the pools of its queries, as dictionaries.
-
-    Queries are processed one by one, since most of the time goes to memory access: a second pass finds a
-    dictionary in the cache.
-    """
-
-    queries: list[str]
-    lists: list[Mapping[str, float]]
-    pools: list[dict[str, int]]
-    offsets: Int64
-    pool_offsets: Int64
-
-    def by_run(self) -> Int64:
-        """Return grades by rank: look up each document of the run in its pool."""
-        return self.rank(*self.look_up())[1]
+    def __init__(
+        self, queries: Sequence[str], lists: Sequence[Mapping[str, float]], pools: Sequence[dict[str, int]]
+    ) -> None:
+        self.queries, self.lists, self.pools = queries, lists, pools
+        self.offsets = offsets_from([len(returned) for returned in lists])
 
     def look_up(self) -> tuple[Float64, Int64]:
         """Return scores and grades in the order of the run."""
-        n = int(self.offsets[-1])
-        scores = _numbers(chain.from_iterable(returned.values() for returned in self.lists), n)
-        grades = (_grades(returned, pool) for _, returned, pool in self._each())
-        return scores, np.fromiter(chain.from_iterable(grades), np.int64, n)
+        grades = chain.from_iterable(map(_grades, self.lists, self.pools))
+        return self._scores(), np.fromiter(grades, np.int64, int(self.offsets[-1]))
 
-    def rank(self, scores: Float64, found: Int64) -> tuple[Int64, Int64]:
-        """Return an order by falling score, and grades in it; those of equal score are by falling id."""
-        keys = self._checked_keys(scores)
+    def _scores(self) -> Float64:
+        values = chain.from_iterable(returned.values() for returned in self.lists)
+        try:
+            return np.fromiter(values, np.float64, int(self.offsets[-1]))
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"the run holds a score that is not a number: {error}") from None
+
+    def rank(self, scores: Float64, grades: Int64) -> tuple[Int64, Int64]:
+        """Return an order by falling score as float32, and grades in it, of equal scores by falling id."""
+        keys = self._keys(scores)
         order = np.argsort(keys)
-        ranked, grades = keys[order], found[order]
-        tied = ranked[1:] == ranked[:-1]
-        differ = np.flatnonzero(tied & (grades[1:] != grades[:-1]))
-        if len(differ):
-            starts = np.flatnonzero(np.append(True, ~tied))
-            groups = np.unique(np.searchsorted(starts, differ, "right") - 1)
-            for start, end in zip(
-                starts[groups].tolist(), np.append(starts, len(keys))[groups + 1].tolist(), strict=True
-            ):
+        ranked, found = keys[order], grades[order]
+        starts = np.flatnonzero(np.diff(ranked, prepend=-1))
+        ends = np.append(starts[1:], len(keys))
+        # ids are compared only where they change a grade
+        differ = np.maximum.reduceat(found, starts) > np.minimum.reduceat(found, starts)
+        documents: list[str] = []
+        first = 0
+        for start, end in zip(starts[differ].tolist(), ends[differ].tolist(), strict=True):
+            if not first <= order[start] < first + len(documents):
                 documents, first = self._documents(order[start])
-                rows = order[start:end].tolist()
-                rows.sort(key=lambda row, of=documents, first=first: of[row - first], reverse=True)
-                grades[start:end] = found[rows]
-        return order, grades
+            rows = sorted((order[start:end] - first).tolist(), key=documents.__getitem__, reverse=True)
+            found[start:end] = grades[first + np.array(rows)]
+        return order, found
 
-    def by_pool(self, pool_grades: Int64) -> Int64:
-        """Return grades by rank: look up each judged document in the run, and compute its rank."""
-        scores, of_pools = np.empty(int(self.offsets[-1])), np.empty(int(self.pool_offsets[-1]))
-        for (start, returned, pool), pool_start in zip(
-            self._each(), self.pool_offsets.tolist(), strict=False
-        ):
-            scores[start : start + len(returned)] = _numbers(returned.values(), len(returned))
-            looked_up = map(returned.get, pool, repeat(math.nan))
-            of_pools[pool_start : pool_start + len(pool)] = _numbers(looked_up, len(pool))
-        keys = self._checked_keys(scores)
-        rows = np.flatnonzero(~np.isnan(of_pools))
-        wanted = _keys(
-            of_pools[rows], np.repeat(np.arange(len(self.pools)), np.diff(self.pool_offsets))[rows]
-        )
-        ranked = np.sort(keys)
-        places = np.searchsorted(ranked, wanted)
-        tied = np.flatnonzero(np.append(ranked, -1)[places + 1] == wanted)
-        if len(tied):
-            judged = [*chain.from_iterable(self.pools)]
-            self._break_ties(keys, places, tied, [judged[row] for row in rows[tied].tolist()])
+    def place(self, pool: Int64, sizes: Int64) -> Int64:
+        """Return grades by rank: look up the judged documents in the run, and their scores among all."""
+        for returned in self.lists:  # the first id alone: to touch all takes longer than what follows
+            _check_ids("document", [*islice(returned, 1)])
+        keys = np.sort(self._keys(self._scores()))
+        looked_up = (map(run.get, judged, repeat(math.nan)) for run, judged in zip(self.lists, self.pools))  # noqa: B905
+        scores = np.fromiter(chain.from_iterable(looked_up), np.float64, len(pool))
+        returned_rows = np.flatnonzero(~np.isnan(scores))
+        query = np.repeat(np.arange(len(sizes)), sizes)[returned_rows]
+        found = _keys(scores[returned_rows], query)
+        places = np.searchsorted(keys, found)
         grades = np.full(len(keys), OUTSIDE)
-        grades[places] = pool_grades[rows]
+        grades[places] = pool[returned_rows]
+        tied = np.unique(query[np.append(keys, -1)[places + 1] == found])
+        if len(tied):
+            both = zip(self.queries, self.lists, self.pools, strict=True)
+            part = DictRun(*zip(*compress(both, np.isin(np.arange(len(sizes)), tied)), strict=True))
+            # ranked wholly, as only ids decide
+            grades[rows_of(self.offsets, tied, None)[0]] = part.rank(*part.look_up())[1]
         return grades
 
-    def _break_ties(self, keys: Int64, places: Int64, tied: Int64, names: list[str]) -> None:
-        """Set the places of tied documents among the documents of equal score, by falling id."""
-        order = np.argsort(keys)
-        ends = np.searchsorted(keys[order], keys[order[places[tied]]], "right").tolist()
-        groups: dict[int, dict[str, int]] = {}
-        for at, start, end, name in zip(tied.tolist(), places[tied].tolist(), ends, names, strict=True):
-            if start not in groups:
-                documents, first = self._documents(order[start])
-                falling = sorted((documents[row - first] for row in order[start:end].tolist()), reverse=True)
-                groups[start] = {document: start + place for place, document in enumerate(falling)}
-            places[at] = groups[start][name]
-
-    def _each(self) -> Iterator[tuple[int, Mapping[str, float], dict[str, int]]]:
-        for start, returned, pool in zip(self.offsets.tolist(), self.lists, self.pools, strict=False):
-            if returned:
-                _check_id("document", next(iter(returned)))
-            yield start, returned, pool
-
-    def _documents(self, row: int) -> tuple[list[str], int]:
-        """Return the documents of the query of a row, and the query's first row."""
-        query = int(np.searchsorted(self.offsets, row, "right")) - 1
-        return [*self.lists[query]], int(self.offsets[query])
-
-    def _checked_keys(self, scores: Float64) -> Int64:
+    def _keys(self, scores: Float64) -> Int64:
         query = np.repeat(np.arange(len(self.lists)), np.diff(self.offsets))
         missing = np.isnan(scores)
         if missing.any():
@@ -315,71 +269,62 @@ class Walk(NamedTuple):
             )
         return _keys(scores, query)
 
-
-def _grades(returned: Mapping[str, float], pool: dict[str, int]) -> Iterable[int]:
-    """The grades of documents, in their order.
-
-    Nothing is looked up where a pool has the same documents in the same order, as where a list is judged and
-    then ranked anew.
-    """
-    n = len(returned)
-    if 0 < n == len(pool) and next(iter(returned)) == next(iter(pool)) and [*returned] == [*pool]:
-        return pool.values()
-    if 1 < n <= len(pool):
-        try:
-            return itemgetter(*returned)(pool)
-        except KeyError:  # of a document outside the pool
-            pass
-    # refuses other ids, and look-ups then find texts in the cache, which saves more than it takes
-    try:
-        "".join(returned)
-    except TypeError:
-        _check_id("document", next(each for each in returned if not isinstance(each, str)))
-    return map(pool.get, returned, repeat(OUTSIDE))
+    def _documents(self, row: int) -> tuple[list[str], int]:
+        """Return the documents of the query of a row, and the query's first row."""
+        query = int(np.searchsorted(self.offsets, row, "right")) - 1
+        return [*self.lists[query]], int(self.offsets[query])
 
 
 def _keys(scores: Float64, query: Int64) -> Int64:
     """Return keys that sort rows by query and falling score; equal keys for scores equal as float32."""
     with np.errstate(over="ignore"):
-        bits = (scores.astype(np.float32) + np.float32(0)).view(np.int32)  # + 0 makes -0.0 the zero it equals
+        narrow = scores.astype(np.float32) + np.float32(0)  # which makes -0.0 the zero that it equals
+    bits = narrow.view(np.int32)
     falling = ~(bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF)))
     keys: Int64 = (query << 32) + (falling.astype(np.int64) + (1 << 31))
     return keys
 
 
-def _numbers(values: Iterable[float], n: int) -> Float64:
-    try:
-        return np.fromiter(values, np.float64, n)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(f"the run holds a score that is not a number: {error}") from None
+def _grades(returned: Mapping[str, float], pool: dict[str, int]) -> Iterable[int]:
+    if 1 < len(returned) <= len(pool):  # 1.2 times as fast where all documents are judged
+        try:
+            return itemgetter(*returned)(pool)
+        except KeyError:  # of a document outside the pool
+            pass
+    _check_ids("document", returned)  # look-ups then find ids in the cache, which saves more than it takes
+    return map(pool.get, returned, repeat(OUTSIDE))
 
 
 def _mapping(name: str, value: Any) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
-        raise InputTypeError(f"{name} is a {type(value).__name__}; wanted a dict")
+        raise InputTypeError(f"{name} is a {type(value).__name__}; expected a dict")
     return value
 
 
-def _check_id(of: str, value: Any) -> None:
-    if not isinstance(value, str):
-        kind = type(value).__name__
-        raise InputTypeError(f"{of} id {value!r} is a {kind}; wanted a string, as in str({value!r})")
+def _check_ids(kind: str, ids: Iterable[Any]) -> None:
+    if not all(issubclass(each, str) for each in {*map(type, ids)}):
+        wrong = next(each for each in ids if not isinstance(each, str))
+        raise InputTypeError(
+            f"{kind} id {wrong!r} is a {type(wrong).__name__}; expected a string, as in str({wrong!r})"
+        )
 
 
-def _parse(lines: Iterable[str], width: int, place: int, read: Any, wanted: str) -> dict[str, dict[str, Any]]:
+def _parse(
+    lines: Iterable[str], width: int, place: int, read: Any, expected: str
+) -> dict[str, dict[str, Any]]:
     parsed: dict[str, dict[str, Any]] = {}
     for line in lines:
         fields = line.split()
         try:
+            if len(fields) != width:
+                raise ValueError
             (query, _, document), value = fields[:3], read(fields[place])
-        except (ValueError, IndexError):
-            value = None
-        if value is None or len(fields) != width:
-            raise SourceError(f"{line.rstrip()!r} is not {wanted}")
+        except ValueError:
+            raise SourceError(f"{line.rstrip()!r} is not {expected}") from None
         documents = parsed.setdefault(query, {})
         if document in documents:
             raise InputError(
-                f"document {document!r} of query {query!r} is there twice; "
+                f"document {document!r} of query {query!r} appears twice; "
                 "a document has one entry for a query: drop one of the two"
             )
         documents[document] = value

@@ -70,6 +70,32 @@ def test_values_of_every_measure(seed, level):
             assert list(found[query].items()) == list(values.items())
 
 
+@pytest.mark.parametrize("levels", [1, 3, 50, 100_000])
+def test_few_judged_documents(levels):
+    """They are looked up in the run, and no others; all of a query are, if one of them is tied."""
+    engines.need("pytrec_eval", extra="rivals")
+    import pytrec_eval
+
+    rng = random.Random(levels)
+    run = {
+        f"q{query}": {f"d{rng.randrange(10**6)}": rng.randrange(levels) / 3 for _ in range(200)}
+        for query in range(20)
+    }
+    qrels = {
+        query: {document: rng.randrange(-1, 3) for document in rng.sample([*documents], 9)} | {"elsewhere": 1}
+        for query, documents in reversed(run.items())
+    }  # fmt: skip
+    for only in (False, True):
+        ours_of, theirs_of = (
+            kind.RelevanceEvaluator(qrels, ours.supported_measures, judged_docs_only_flag=only).evaluate(run)
+            for kind in (ours, pytrec_eval)
+        )
+        assert ours_of == theirs_of
+    run["q3"][next(iter(run["q3"]))] = math.nan
+    with pytest.raises(InputError, match="of query 'q3' is NaN; 1 in all"):
+        ours.RelevanceEvaluator(qrels, {"map"}).evaluate(run)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_judged_documents_only(seed):
     engines.need("pytrec_eval", extra="rivals")
@@ -109,7 +135,7 @@ def test_files_are_parsed_alike():
         ours.parse_qrel(["1 0 a"])
     with pytest.raises(SourceError, match="is not a line of a TREC run"):
         ours.parse_run(["1 Q0 a 1 high me"])
-    with pytest.raises(InputError, match="document 'a' of query '1' is there twice"):
+    with pytest.raises(InputError, match="document 'a' of query '1' appears twice"):
         ours.parse_qrel(["1 0 a 1", "1 0 a 2"])
 
 
@@ -141,9 +167,9 @@ def test_judgments_are_read_once():
         (QRELS, {"nap"}, RUN, MeasureError, 'unsupported measure "nap".*Did you mean "infAP"'),
         (QRELS, {"P_0"}, RUN, MeasureError, "wanted 1 or more"),
         (QRELS, {"ndcg_5"}, RUN, MeasureError, "wanted a grade and its gain"),
-        ([1], {"map"}, RUN, InputTypeError, "the judgments is a list; wanted a dict"),
+        ([1], {"map"}, RUN, InputTypeError, "the judgments is a list; expected a dict"),
         ({"q": [1]}, {"map"}, RUN, InputTypeError, "the judgments of 'q' is a list"),
-        ({1: {"a": 1}}, {"map"}, RUN, InputTypeError, "query id 1 is a int; wanted a string"),
+        ({1: {"a": 1}}, {"map"}, RUN, InputTypeError, "query id 1 is a int; expected a string"),
         ({"q": {1: 1}}, {"map"}, RUN, InputTypeError, "document id 1 is a int"),
         ({"q": {"a": 0.5}}, {"map"}, RUN, InputTypeError, "grade of document 'a' of query 'q' is 0.5, a float"),
         (QRELS, {"map"}, [1], InputTypeError, "the run is a list"),
