@@ -93,14 +93,6 @@ def score(
     return out
 
 
-def run_one(tables: Plan, coding: Coding, rankings: Rankings, out: npt.NDArray[np.float64]) -> None:
-    """Write the values of the tables' rows for a few queries to `out`, float64 (n_rows, n_queries)."""
-    n = rankings.n_queries
-    size = _size(tables, coding, rankings, 0, n)
-    chunks, documents = _chunks(rankings, 0, n, 1, _SIZES), _documents(rankings, coding, 0, n)
-    dispatch.run(_DRIVERS[coding.levels], size, chunks, documents, tables, out)
-
-
 def _size(tables: Plan, coding: Coding, rankings: Rankings, first: int, last: int) -> float:
     """The work of a plain driver, in documents that are read once: within a factor of four of the times of
     45 jobs with lists of 10 to 20,000 documents, without many tied scores. With 200 tied documents ERR took
