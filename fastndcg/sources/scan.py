@@ -85,19 +85,13 @@ class FileStream(RankingsStream):
             for rankings, _ in self._regroup():
                 yield rankings
 
-    def _oddities(self) -> Oddities:
-        return Oddities(names_for(self.columns))
-
     def _read(self) -> Rankings:
         """All rankings at once."""
         return self._opened.read(self._progress)
 
     def _nothing(self) -> Rankings:
         """Rankings without queries, with the columns of this stream."""
-        return self._rankings(self._no_rows())
-
-    def _no_rows(self) -> pa.Table:
-        return pa.Table.from_batches([], pa.schema(list(self._opened.types.items())))
+        return self._rankings(pa.Table.from_batches([], pa.schema(list(self._opened.types.items()))))
 
     # ---- rows grouped by query ----
 
@@ -108,7 +102,7 @@ class FileStream(RankingsStream):
             return
         self._look()
         self._tell(0)
-        oddities = self._oddities()
+        oddities = Oddities(names_for(self.columns))
         with closing(self._rows()) as tables:
             whole = self._whole_lists(tables) if self._is_lists else self._whole_tables(tables)
             yield from map(oddities.add, starmap(self._rankings, whole))
@@ -205,7 +199,7 @@ class FileStream(RankingsStream):
     def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings and the first row of each query, in the order of the queries' hashes."""
         self._tell(0)
-        oddities = self._oddities()
+        oddities = Oddities(names_for(self.columns))
         with closing(self._rows()) as tables:
             held, are_all = self._hold(tables)
             if are_all:
