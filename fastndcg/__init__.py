@@ -139,13 +139,6 @@ _HOMES = {
     "sources.streams": "RankingsStream",
     "sources.trec": "read_qrels_run read_trec",
 }
-# names that went, and what to do instead
-_GONE = {
-    "scan_qrels_run": (
-        "join the run with its judgments once, store the grades as a column of a Parquet file, "
-        "and give that to scan_parquet; read_qrels_run reads both whole"
-    )
-}
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
@@ -158,8 +151,6 @@ if not TYPE_CHECKING:
         if name == "__all__":
             measures = vars(import_module("fastndcg.measures.named"))
             return [*_HOME_OF, *(each for each in measures if each[0] != "_")]
-        if name in _GONE:
-            raise AttributeError(f"fastndcg has no {name}: {_GONE[name]}")
         path = f"fastndcg.{name}"
         try:
             if name not in _HOME_OF and not name.startswith("_"):

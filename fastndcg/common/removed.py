@@ -1,4 +1,4 @@
-"""Names that fastndcg no longer has, and the recipe in docs/recipes.md that replaces each."""
+"""Names that fastndcg no longer has, and what replaces each: a recipe in docs/recipes.md, or other steps."""
 
 RECIPES = {
     "catalogue": "Catalogue coverage, popularity and novelty",
@@ -15,6 +15,11 @@ RECIPES = {
     "rank_agreement": "Agreement of rankings",
     "sample_queries": "Which queries to judge",
 }
+_JOINED = (
+    "join the run with its judgments once, store the grades as a column of a Parquet file, "
+    "and give that to scan_parquet; read_qrels_run reads both whole"
+)
+STEPS = {"scan_qrels_run": _JOINED, "RunStream": _JOINED}
 
 
 def advice(name: str) -> str:
@@ -23,5 +28,7 @@ def advice(name: str) -> str:
     >>> advice("judge-next")
     '. It was removed; use the recipe "What to judge next" in docs/recipes.md.'
     """
+    if name in STEPS:
+        return f". It was removed. Instead of {name}: {STEPS[name]}"
     recipe = RECIPES.get(name.replace("-", "_"))
     return f'. It was removed; use the recipe "{recipe}" in docs/recipes.md.' if recipe else ""

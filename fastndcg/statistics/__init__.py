@@ -2,7 +2,7 @@
 
 exact_sums  sums and means, correctly rounded, of one or of many groups; those of parts merge exactly
 intervals   confidence intervals of means, and what a test detects
-paired      the difference of two systems, and means that a control makes more precise
+paired      the difference of two systems, and corrections of several p-values
 resampling  tests and intervals by random signs and draws
 """
 
