@@ -3,7 +3,7 @@
 
 python scripts/picture.py
 
-It writes `docs/_static/comparison.svg`, or what `--out` names, and needs the extra `report`.
+It writes `docs/_static/comparison.svg`, or what `--out` names, and needs the extra `plot`.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def history(
     `add` scores files as `compare` does, and adds the values of each query: of stored results, by default,
     all measures that they have. A time is added whole or not at all, and never changed. `show` has means,
     intervals, changes, and since when a change is sure; times of the same queries are compared in pairs.
-    `page` needs the extra report.
+    `page` needs the extra plot.
 
     \b
     Examples:

@@ -33,7 +33,7 @@ def report(
 
     It shows what was evaluated, means, comparison, pictures, queries to look at and definitions. The page is
     one file that loads nothing from the network. Lists of queries use the first measure. Pictures of the
-    other measures are closed until the reader opens them. The command needs the extra report.
+    other measures are closed until the reader opens them. The command needs the extra plot.
 
     \b
     Examples:

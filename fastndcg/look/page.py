@@ -35,7 +35,7 @@ def report(
     """Write an HTML page about one or several systems: means, comparison, pictures, notable queries.
 
     The page is one file that loads nothing from the network. Tables can be sorted, and long tables are split
-    into pages. Needs the extra `report`.
+    into pages. Needs the extra `plot`.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def history_page(
 ) -> None:
     """Write an HTML page of all measures of a history by date: a picture and a table each.
 
-    It is written whole or not at all, loads nothing from the network, and needs the extra `report`. Raises
+    It is written whole or not at all, loads nothing from the network, and needs the extra `plot`. Raises
     what `History.table` and `report` raise.
     """
     jinja = check_extra()
@@ -160,8 +160,8 @@ def history_page(
 def check_extra() -> Any:
     """Import Jinja2 and the other libraries of a page. Raise `ExtraError` if one is missing."""
     for module, name in (("altair", "Altair"), ("vl_convert", "vl-convert-python"), ("scipy", "SciPy")):
-        library(module, name, "report", "a report")
-    return library("jinja2", "Jinja2", "report", "a report")
+        library(module, name, "plot", "a report")
+    return library("jinja2", "Jinja2", "plot", "a report")
 
 
 def _now() -> str:

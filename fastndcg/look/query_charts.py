@@ -148,7 +148,7 @@ def against(scores: Scores, measure: object, column: str) -> Chart:
     if not both.any():
         raise InputError(f"no query has both a value of {asked} and one of {column}")
     values, online = values[both], online[both]
-    stats = library("scipy.stats", "SciPy", "stats", "plot.against")
+    stats = library("scipy.stats", "SciPy", "plot", "plot.against")
     tau = stats.kendalltau(values, online).statistic
     said = f"Kendall's tau-b {tau:.3f} of {count_of(len(values), 'query')}"
     alt = altair()

@@ -28,7 +28,7 @@ def run_recipe(heading):
 
 
 def test_few_labels():
-    engines.need("ppi_py")
+    engines.need("ppi_py", extra="rivals")
     names = run_recipe("Few labels of people, many of a model")
     (low,), (mean,), (high,) = (names[each] for each in ("low", "mean", "high"))
     assert 0 < low < mean < high < 1
@@ -46,7 +46,7 @@ def fed(metric, rows=slice(None), batch=100):
 
 @pytest.mark.parametrize("batch", [7, 10_000])
 def test_torchmetrics(batch):
-    engines.need("torch", "torchmetrics")
+    engines.need("torch", "torchmetrics", extra="rivals")
     from torchmetrics.retrieval import RetrievalNormalizedDCG
 
     metric = run_recipe("torchmetrics")["RankingMetric"]
@@ -71,7 +71,7 @@ assert found == t.fn.evaluate(rankings, "nDCG@10").mean()["nDCG@10"], found
 
 def test_torchmetrics_of_two_processes(tmp_path):
     """Queries are spread over both, and both have the mean of all."""
-    engines.need("torch", "torchmetrics")
+    engines.need("torch", "torchmetrics", extra="rivals")
     workers = [
         subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", PROCESS, str(rank), str(tmp_path / "store")],
@@ -84,7 +84,7 @@ def test_torchmetrics_of_two_processes(tmp_path):
 
 
 def test_sentence_transformers():
-    engines.need("sentence_transformers")
+    engines.need("sentence_transformers", extra="rivals")
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
     from sentence_transformers.sentence_transformer.modules import BoW
@@ -110,7 +110,7 @@ def test_sentence_transformers():
 
 
 def test_mlflow(tmp_path, monkeypatch):
-    engines.need("mlflow")
+    engines.need("mlflow", extra="rivals")
     import mlflow
 
     metric = run_recipe("MLflow")["ndcg_at_10"]

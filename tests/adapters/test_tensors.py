@@ -7,7 +7,7 @@ import pytest
 import fastndcg as fn
 from fastndcg.errors import InputError
 
-engines.need("torch")
+engines.need("torch", extra="rivals")
 pytestmark = pytest.mark.filterwarnings("ignore")  # what the hosts say of themselves
 
 # ten seconds to import, which no other worker needs to wait for

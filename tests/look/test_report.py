@@ -318,6 +318,6 @@ def test_errors_come_before_a_file(change, error, message, tmp_path):
 def test_without_the_extra_the_error_has_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(
-        fn.ExtraError, match=r"Jinja2, which is not installed: pip install 'fastndcg\[report\]'"
+        fn.ExtraError, match=r"Jinja2, which is not installed: pip install 'fastndcg\[plot\]'"
     ):
         check_extra()

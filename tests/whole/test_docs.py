@@ -9,6 +9,7 @@ import re
 import runpy
 import shlex
 import sys
+import tomllib
 import types
 from pathlib import Path
 
@@ -99,7 +100,7 @@ def test_options_exist(page):
 
 def test_test_command_is_the_one_that_continuous_integration_runs():
     last = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
-    assert last == "pip install -e '.[test,dev,docs,rivals,engines]' && scripts/check"
+    assert last == "pip install -e '.[test,dev,rivals,engines]' && scripts/check"
     assert last in README
     assert last in (ROOT / "CONTRIBUTING.md").read_text()
 
@@ -225,7 +226,7 @@ def test_lists_in_the_repository_are_those_of_the_package(name):
 
 def test_the_first_command_brings_all_that_the_first_pages_use():
     (extras,) = re.findall(r"pip install '\.\[([^]]*)\]' && fastndcg demo", README)
-    assert extras.split(",") == ["cli", "report"]
+    assert extras.split(",") == ["cli", "plot"]
 
 
 @pytest.mark.parametrize(
@@ -371,6 +372,25 @@ def test_public_integration_runs_what_is_promised():
     assert lowest in (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
     for library, bound in re.findall(r'^    "(numba|numpy|pyarrow)>=([\d.]+)"', settings, flags=re.MULTILINE):
         assert f"{library}=={bound}." in lowest
+
+
+def test_extras_that_are_named_exist():
+    """In messages, pages, workflows and tests; each extra is named in one of them."""
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    folders = ("fastndcg", "docs", "bench", "scripts", "tests", ".github", ".ci")
+    files = [path for name in folders for path in (ROOT / name).rglob("*") if path.is_file()]
+    files += [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml", ".yml")]
+    named = set()
+    for path in files:
+        if path.suffix in (".py", ".md", ".yml", ".toml", "") and path.name != "CHANGELOG.md":
+            text = path.read_text(encoding="utf-8")
+            groups = re.findall(r"""(?:'\.|fastndcg|PACKAGE|whl\)")\[([a-z_,]+)\]""", text)
+            groups += re.findall(r"""(?:the extra `|needs the extra |\bextra=")([a-z_]+)""", text)
+            groups += re.findall(r"""\blibrary\((?:[^,()]+, ){2}"([a-z_]+)\"""", text)
+            for name in ",".join(groups).split(",") if groups else ():
+                assert name in extras, f"{path.relative_to(ROOT)} names the extra {name!r}"
+                named.add(name)
+    assert named == extras
 
 
 def test_the_picture_is_what_its_script_draws(tmp_path, monkeypatch):
