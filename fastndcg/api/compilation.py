@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fastndcg.common.children import run_child
 from fastndcg.common.progress import Task
+from fastndcg.common.subprocesses import run_child
 from fastndcg.common.threads import in_threads, processors
 from fastndcg.errors import FastndcgError, InputError
 from fastndcg.measures import Measures, as_measures

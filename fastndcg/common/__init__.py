@@ -1,9 +1,9 @@
-"""What all rooms share, and nothing of rankings: it could serve another package.
+"""What all layers share, and nothing about rankings: it could serve another package.
 
 arrays       offsets, views and order of arrays
 arrow_types  Arrow arrays of all types brought to the few that are computed with
-later        pyarrow, imported when something of it is first used
-children     processes of this Python that run no modules of the current folder
+lazy         pyarrow, imported when something of it is first used
+subprocesses  processes of this Python that run no modules of the current folder
 exports      results as data frames of other libraries, and as JSON
 hashes       keys of 64 bits for ids
 files        files that appear whole or not at all

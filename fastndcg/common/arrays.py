@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrow_types import array_of, column_of, combine, plain
-from fastndcg.common.later import is_arrow, pa
+from fastndcg.common.lazy import is_arrow, pa
 from fastndcg.errors import (
     InputError,
     InputTypeError,

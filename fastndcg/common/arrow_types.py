@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]

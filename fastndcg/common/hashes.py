@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrow_types import array_of, is_binary
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 
 UInt64 = npt.NDArray[np.uint64]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from fastndcg.common.arrow_types import is_list, is_text
 from fastndcg.common.exports import AsFrame
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.common.markup import Texts, html_table
 from fastndcg.errors import visible
 

@@ -41,7 +41,9 @@ def _ask(lines: Sequence[str]) -> tuple[list[Drawn], str]:
     """Return the answers of a child, and how it ended."""
     import vl_convert
 
-    from fastndcg.common.children import run_child  # here, because the child itself imports nothing of ours
+    from fastndcg.common.subprocesses import (
+        run_child,  # here, because the child itself imports nothing of ours
+    )
 
     folder = str(Path(vl_convert.__file__).parent.parent)
     seconds = _SECONDS[0] + _SECONDS[1] * len(lines)

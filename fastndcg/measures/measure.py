@@ -9,7 +9,7 @@ from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.errors import MeasureError, suggest
 from fastndcg.measures import spellings
 from fastndcg.measures.accepted import MOST_CUTOFF, Function, as_str, show_number, show_value

@@ -11,7 +11,7 @@ from fastndcg.common.table import quoted
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Int64
-    from fastndcg.common.later import pa
+    from fastndcg.common.lazy import pa
     from fastndcg.rankings.grouping import Grouped
 
 

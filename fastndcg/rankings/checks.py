@@ -21,7 +21,7 @@ from fastndcg.common.arrays import (
     split_unjudged,
 )
 from fastndcg.common.arrow_types import array_of, combine, decode, plain
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.common.table import quoted
 from fastndcg.errors import (
     InputError,

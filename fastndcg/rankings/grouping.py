@@ -20,7 +20,7 @@ from fastndcg.common.arrow_types import (
     whole_ids,
     with_long_offsets,
 )
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.errors import InputError, InputTypeError, count_of
 from fastndcg.kernels.compile import dispatch
 

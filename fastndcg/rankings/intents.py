@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import Array, Int64, offsets_from, plain_numbers, read_only, runs_of
 from fastndcg.common.arrow_types import array_of, combine, is_list, is_number
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.errors import InputError, InputTypeError, count_of
 
 _MOST_INTENTS = 2**20  # of a query: memory for each is held, whether it occurs or not

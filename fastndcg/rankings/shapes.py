@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import Array, Int64, arrow_column, as_array, offsets_from, unmask
 from fastndcg.common.arrow_types import array_of, combine
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.errors import InputError, InputTypeError, check_length, count_of
 from fastndcg.rankings.blame import BY_ROW, Blame
 from fastndcg.rankings.checks import cast_grades, cast_integers

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import Array, Int64, read_only
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.errors import InputTypeError, check_length, count_of
 from fastndcg.rankings.blame import BY_ROW, Blame
 from fastndcg.rankings.checks import JudgedPool, cast_columns, cast_scores, checked_scores

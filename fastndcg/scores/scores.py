@@ -14,7 +14,7 @@ from fastndcg import statistics
 from fastndcg.common.arrays import Float64, Int64, read_only
 from fastndcg.common.arrow_types import column_of
 from fastndcg.common.files import whole_file
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, check_choice, count_of
 from fastndcg.measures import Measure, find_measure

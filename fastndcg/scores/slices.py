@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import Float64, offsets_of
 from fastndcg.common.arrow_types import array_of, decode, places_of
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.errors import ColumnError, InputError, InputTypeError, suggest
 from fastndcg.measures import Measure, NumRel, NumRet
 from fastndcg.scores.summary import interval_of

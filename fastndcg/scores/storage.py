@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.common.files import kind_of, table_writer, whole_file
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.scores.signatures import metadata_of
 
 if TYPE_CHECKING:

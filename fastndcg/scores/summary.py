@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.common.table import Table, digits, fit, terminal_width
 from fastndcg.errors import FastndcgError
 from fastndcg.measures import as_measure

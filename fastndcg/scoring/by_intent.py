@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fastndcg.common.arrays import Float64, Int64, falling_keys, offsets_from, offsets_of, read_only
 from fastndcg.common.arrow_types import array_of, decode
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels.compile import dispatch

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastndcg.common.arrow_types import array_of
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.errors import ColumnError, InputError, suggest
 from fastndcg.measures.measure import hold_functions
 from fastndcg.scoring import launch

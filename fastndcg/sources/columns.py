@@ -11,7 +11,7 @@ from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.errors import (
     ColumnError,
     InputError,

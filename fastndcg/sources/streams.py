@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrow_types import column_of, decode
-from fastndcg.common.later import pa
+from fastndcg.common.lazy import pa
 from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.kernels.compile import dispatch
