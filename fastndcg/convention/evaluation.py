@@ -54,7 +54,7 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
 
         # the order of ties is that of Numba's function, which is not documented
         scores = read_only(np.ascontiguousarray(rankings.scores, np.float64))
-        rows = dispatch.run("reading.rows.argsort_falling", math.inf, rankings.offsets, scores)
+        rows = dispatch.run("rows.argsort_falling", math.inf, rankings.offsets, scores)
         return _with_rows(rankings, rows)
     if convention.ties in ("input_to_16", "unspecified") or rankings.doc_ids is None:
         _refuse_ties(rankings, convention, measures, 16 if convention.ties == "input_to_16" else 0)

@@ -42,7 +42,7 @@ class Grouped:
         if self.codes is None:
             return None
         rows: Int64 = dispatch.run(
-            "reading.rows.rows_by_code", len(self.codes), read_only(self.codes), len(self.offsets) - 1
+            "rows.rows_by_code", len(self.codes), read_only(self.codes), len(self.offsets) - 1
         )[1]
         return rows
 
@@ -77,7 +77,7 @@ class Grouped:
                 np.frombuffer(pa.allocate_buffer(each.nbytes), each.dtype) for each in (self.codes, *columns)
             ]
             arguments = (read_only(self.codes), read_only(self.offsets), *held, *columns, *placed)
-            place = dispatch.compiled_driver("reading.rows.place_by_code", len(self.codes), arguments)
+            place = dispatch.compiled_driver("rows.place_by_code", len(self.codes), arguments)
             if place is not None:
                 place(*arguments)
                 return placed[0].view(one.dtype), placed[1].view(other.dtype)
@@ -139,7 +139,7 @@ def numbers_of(ids: pa.Array) -> Numbers:
             codes, table = np.empty(len(values), np.int32), np.full(n_values, -1, np.int32)
             first_rows, counts = np.empty((2, n_values), np.int64)
             arguments = values, table, codes, first_rows, counts
-            found = dispatch.run("reading.rows.codes_by_first_appearance", len(values), *arguments)
+            found = dispatch.run("rows.codes_by_first_appearance", len(values), *arguments)
             return Numbers(codes, first_rows[:found], counts[:found])
     encoded = ids.dictionary_encode()
     codes = array_of(encoded.indices)

@@ -20,10 +20,10 @@ from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.common.lazy import pa
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import InputError, MeasureError
+from fastndcg.kernels import intent_orders as kernels
 from fastndcg.kernels.compile import dispatch
-from fastndcg.kernels.flow import intent_orders as kernels
-from fastndcg.kernels.flow.intent_orders import IntentDocuments, IntentRows
-from fastndcg.kernels.flow.tables import GAIN, STOP
+from fastndcg.kernels.intent_orders import IntentDocuments, IntentRows
+from fastndcg.kernels.schema import GAIN, STOP
 from fastndcg.measures.accepted import Function
 from fastndcg.scoring import launch, plan
 from fastndcg.scoring.discounts import (
@@ -96,7 +96,7 @@ def _score(
     parts, size = _parts(documents, judged, launch.threads_of(threads)), rankings.n_docs * len(measures)
 
     def score(part: tuple[int, int]) -> None:
-        dispatch.run("flow.intent_folds.score_intents", size / len(parts), *part, *rest, job=size)
+        dispatch.run("intent_measures.score_intents", size / len(parts), *part, *rest, job=size)
 
     for _ in in_threads(score, parts):
         pass

@@ -12,7 +12,7 @@ import numpy as np
 
 from fastndcg.common.arrays import Float64, freeze
 from fastndcg.errors import MeasureError
-from fastndcg.kernels.flow import tables
+from fastndcg.kernels import schema
 from fastndcg.measures.accepted import Function, Numbers
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def check_discount(measure: Measure, longest: int) -> None:
 
 def ranks_shown(measure: Measure) -> int:
     """The measure's cutoff in the form that kernels take."""
-    return tables.UNCUT if measure.cutoff is None else min(measure.cutoff, tables.UNCUT - 1)
+    return schema.UNCUT if measure.cutoff is None else min(measure.cutoff, schema.UNCUT - 1)
 
 
 def fold_numbers(measure: Measure) -> tuple[float, float, float]:
@@ -127,9 +127,9 @@ def fold_numbers(measure: Measure) -> tuple[float, float, float]:
     if fold == "interpolated":
         parameter = params["recall"] if params["rounding"] == "up" else -params["recall"]
     elif fold == "first" and params.get("of") == "best":
-        parameter = tables.OF_BEST
+        parameter = schema.OF_BEST
     elif fold == "stop" and measure.definition.discount != "none":
-        parameter = tables.NOT_BY_RANK
+        parameter = schema.NOT_BY_RANK
     elif fold == "mean of hits":
         cut_at = float(ranks_shown(measure))
     elif fold == "pairs":
@@ -148,4 +148,4 @@ def discount_of(measure: Measure) -> Any:
 
 
 def is_beyond(measure: Measure) -> bool:
-    return measure.cutoff is not None and measure.cutoff >= tables.UNCUT
+    return measure.cutoff is not None and measure.cutoff >= schema.UNCUT

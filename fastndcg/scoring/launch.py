@@ -26,11 +26,11 @@ from fastndcg.common.arrays import parts_of, read_only
 from fastndcg.common.progress import Task
 from fastndcg.common.threads import check_threads, in_threads
 from fastndcg.kernels.compile import dispatch
-from fastndcg.kernels.flow.tables import HELD, Documents
+from fastndcg.kernels.schema import HELD, Documents
 from fastndcg.scoring import plan
 
 if TYPE_CHECKING:
-    from fastndcg.kernels.flow.tables import Plan
+    from fastndcg.kernels.schema import Plan
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scoring.plan import Coding
@@ -64,7 +64,7 @@ class Sizes(NamedTuple):
 
 
 _SIZES = Sizes()
-_DRIVERS = {True: "flow.drivers.score_levels_serial", False: "flow.drivers.score_values_serial"}
+_DRIVERS = {True: "drivers.score_levels_serial", False: "drivers.score_values_serial"}
 
 
 def score(
@@ -225,7 +225,7 @@ def _run_parallel(
     tables: Plan,
     out: npt.NDArray[np.float64],
 ) -> None:
-    from fastndcg.compiled.flow import drivers
+    from fastndcg.compiled import drivers
 
     arguments = documents, tables, out
     if not _one_at_a_time.acquire(blocking=False):
@@ -245,7 +245,7 @@ def _run_parallel(
 def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
     import numba
 
-    from fastndcg.compiled.flow.drivers import address_of, score_parallel
+    from fastndcg.compiled.drivers import address_of, score_parallel
 
     address, before = address_of(serial, *arguments), numba.get_num_threads()
     try:

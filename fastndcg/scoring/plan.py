@@ -13,8 +13,8 @@ import numpy as np
 
 from fastndcg.common.arrays import freeze, offsets_of
 from fastndcg.errors import MeasureError
-from fastndcg.kernels.flow import tables
-from fastndcg.kernels.flow.tables import Plan
+from fastndcg.kernels import schema
+from fastndcg.kernels.schema import Plan
 from fastndcg.measures.accepted import Function, Numbers
 from fastndcg.scoring.discounts import (
     MOST_PERFECT,
@@ -100,7 +100,7 @@ def _needs(measures: tuple[Measure, ...]) -> _Needs:
     worths = [worth_of(measure) for measure in measures]
     return _Needs(
         not all(isinstance(worth.gain, str) for worth in worths),
-        any(kind_of(worth) == tables.LOOKUP for worth in worths),
+        any(kind_of(worth) == schema.LOOKUP for worth in worths),
         any(worth.unjudged is not None for worth in worths),
     )
 
@@ -162,20 +162,20 @@ FOLD = _RANK_BY_RANK | _numbers_of(  # the lists of these hold the sum so far
     *("count", "reached", "preference", "inferred", "interpolated", "mean of hits", "pairs", "graded pairs")
 )
 OVER = {
-    "nothing": tables.AS_IS,
-    "ideal": tables.BY_IDEAL,
-    "cutoff": tables.BY_CUTOFF,
-    "relevant": tables.BY_RELEVANT,
-    "fewer": tables.BY_FEWER,
-    "fewer returned": tables.BY_FEWER_RETURNED,
-    "weighted": tables.WEIGHTED,
-    "set": tables.BY_BOTH,
-    "returned": tables.BY_RETURNED,
-    "judged": tables.SHARE_LEFT,
-    "left": tables.LEFT,
-    "power": tables.SCALED,
-    "residual": tables.RESIDUAL,
-    "pool": tables.POOL_TOTAL,
+    "nothing": schema.AS_IS,
+    "ideal": schema.BY_IDEAL,
+    "cutoff": schema.BY_CUTOFF,
+    "relevant": schema.BY_RELEVANT,
+    "fewer": schema.BY_FEWER,
+    "fewer returned": schema.BY_FEWER_RETURNED,
+    "weighted": schema.WEIGHTED,
+    "set": schema.BY_BOTH,
+    "returned": schema.BY_RETURNED,
+    "judged": schema.SHARE_LEFT,
+    "left": schema.LEFT,
+    "power": schema.SCALED,
+    "residual": schema.RESIDUAL,
+    "pool": schema.POOL_TOTAL,
 }
 
 
@@ -191,7 +191,7 @@ def _over_and_weight(measure: Measure) -> tuple[int, float]:
     over, params = measure.definition.over, measure.params
     # kernels hold cutoffs as int64: beyond it what divides by the cutoff is multiplied by 1 / cutoff
     if over == "cutoff" and is_beyond(measure):
-        return tables.SCALED, 1.0 / float(measure.cutoff)  # type: ignore[arg-type]
+        return schema.SCALED, 1.0 / float(measure.cutoff)  # type: ignore[arg-type]
     if measure.definition.worth == "found" and measure.rel is None:
         over = "left"
     elif over == "capped":
@@ -260,7 +260,7 @@ class _Entries(NamedTuple):
         if fold == "preference":
             nonrelevant = self.totals.index_of(self.worths.index_of(worth._replace(gain="nonrelevant")))
         table = self.worths.index_of(worth)
-        cutoff = tables.AT_RELEVANT if definition.cut == "relevant" else ranks_shown(measure)
+        cutoff = schema.AT_RELEVANT if definition.cut == "relevant" else ranks_shown(measure)
         if definition.ranking != "none":
             needs = (total, nonrelevant) if fold in ("preference", "interpolated", "pairs") else (-1, -1)
             condensed = int(params.get("judged_only", False))
@@ -270,19 +270,19 @@ class _Entries(NamedTuple):
             cutoff = 1
         if definition.over == "ideal" or definition.ranking == "ideal":
             full = definition.worth == "scaled" or params["ideal"] == "full"
-            source, pool = tables.FULL if full else _SOURCE[params["ideal"]], -1
-            if source == tables.RETURNED and not measure.is_cut:
-                source = tables.SCORED
+            source, pool = schema.FULL if full else _SOURCE[params["ideal"]], -1
+            if source == schema.RETURNED and not measure.is_cut:
+                source = schema.SCORED
             if full:
-                pool = self.ideals.index_of(_Ideal(table, tables.JUDGED, -1, tables.UNCUT, -1))
-            of_list = -1 if source == tables.JUDGED else ranking
-            shown = cutoff if source in (tables.RETURNED, tables.FULL) else tables.UNCUT
+                pool = self.ideals.index_of(_Ideal(table, schema.JUDGED, -1, schema.UNCUT, -1))
+            of_list = -1 if source == schema.JUDGED else ranking
+            shown = cutoff if source in (schema.RETURNED, schema.FULL) else schema.UNCUT
             ideal = self.ideals.index_of(_Ideal(table, source, of_list, shown, pool))
         discount = self.discounts.index_of(discount_of(measure)) if fold in _RANK_BY_RANK else -1
         ranked = ranking if definition.ranking == "system" else -1
         undefined = _UNDEFINED[definition.undefined]
         if (params.get("max_fp") or 0.0) >= 1.0:  # relevant documents alone have a value too
-            undefined = tables.NO_RELEVANT
+            undefined = schema.NO_RELEVANT
         return ranked, discount, ideal, cutoff, undefined, out, _over_and_weight(measure)[0], total
 
 
@@ -301,10 +301,10 @@ def _tables(
     )
     rows = [row for row, _ in weighted]
     # ranks that a row needs, of rankings and of ideals
-    depth = min(max(tables.UNCUT if row[3] == tables.AT_RELEVANT else row[3] for row in rows), longest)
-    if any(row.fold == tables.FIRST and row.parameter == tables.OF_BEST for row in lists):
+    depth = min(max(schema.UNCUT if row[3] == schema.AT_RELEVANT else row[3] for row in rows), longest)
+    if any(row.fold == schema.FIRST and row.parameter == schema.OF_BEST for row in lists):
         depth = longest
-    full = [each.cutoff for each in ideals if each.source == tables.FULL and each.cutoff != tables.UNCUT]
+    full = [each.cutoff for each in ideals if each.source == schema.FULL and each.cutoff != schema.UNCUT]
     ideal_depth = max(depth, *(min(cutoff, 1 << 40) for cutoff in full), 0)
     table_of_discounts = np.zeros((max(len(discounts), 1), ideal_depth + 1))
     for place, discount in enumerate(discounts):
@@ -325,18 +325,18 @@ def _tables(
     leaves_out, promising = [], np.zeros((2, gains.shape[1] - 1), np.bool_)
     for table, source, of_list, *_ in ideals:
         leaves_out.append(
-            bool(lists[of_list].condensed) if source == tables.SCORED else worths[table].unjudged is None
+            bool(lists[of_list].condensed) if source == schema.SCORED else worths[table].unjudged is None
         )
-        if source in (tables.SCORED, tables.JUDGED):
+        if source in (schema.SCORED, schema.JUDGED):
             counted = gains[table, :-1] > 0
             counted[-1] &= not leaves_out[-1]
-            promising[int(source == tables.JUDGED)] |= counted
+            promising[int(source == schema.JUDGED)] |= counted
     first_wanted, worthy = 0, (gains != 0).any(axis=0)
-    if coding.levels and all(row.ties != tables.INPUT for row in lists):
+    if coding.levels and all(row.ties != schema.INPUT for row in lists):
         first_wanted = int(np.argmax(worthy)) if worthy.any() else len(worthy)
         # where a list drops unjudged documents, they need a rank
         first_wanted = min(first_wanted, len(worthy) - 2) if condensing else first_wanted
-    folds = [row[6:] for row in lists] if any(row.fold > tables.COUNT for row in lists) else None
+    folds = [row[6:] for row in lists] if any(row.fold > schema.COUNT for row in lists) else None
     return Plan(
         gains=freeze(gains, np.float64),
         falling=freeze(np.argsort(-gains, axis=1, kind="stable"), np.int64),
@@ -364,6 +364,6 @@ def _tables(
         condensing=condensing,
         first_wanted=first_wanted,
         promising=freeze(promising, np.bool_),
-        skippable=all(row[4] in tables.SKIPPABLE for row in rows)
-        and all(each.source in (tables.JUDGED, tables.SCORED) for each in ideals),
+        skippable=all(row[4] in schema.SKIPPABLE for row in rows)
+        and all(each.source in (schema.JUDGED, schema.SCORED) for each in ideals),
     )

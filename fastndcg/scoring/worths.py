@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.errors import InputError, MeasureError
-from fastndcg.kernels.flow import tables
-from fastndcg.kernels.flow.powers import exp2, gain_by
+from fastndcg.kernels import schema
+from fastndcg.kernels.powers import exp2, gain_by
 from fastndcg.measures.accepted import Function, GradeGains, Numbers
 from fastndcg.scoring.discounts import ask_for_number, discount_table, is_beyond, ranks_discounted
 
@@ -112,14 +112,14 @@ def gain_of(worth: Worth, grade: float) -> float:
     if gain == "best":
         return float(grade) if rel > 0 else grade - rel + 1.0  # type: ignore[operator]
     if gain == "stop":
-        return float(gain_by(tables.EXP2, max(grade, 0.0))) / exp2(top) if grade <= 53 else math.inf
+        return float(gain_by(schema.EXP2, max(grade, 0.0))) / exp2(top) if grade <= 53 else math.inf
     if gain == "scaled":
         half = 1.0 if math.isfinite(top - bottom) else 0.5  # scales that are wider than float64
         return (half * min(max(grade, bottom), top) - half * bottom) / (half * top - half * bottom)
     if gain == "linear":
         return float(grade)
     if gain == "exp2":
-        return float(gain_by(tables.EXP2, grade)) if grade <= 53 else math.inf
+        return float(gain_by(schema.EXP2, grade)) if grade <= 53 else math.inf
     if isinstance(gain, Numbers):
         return gain[int(grade)] if grade == int(grade) and 0 <= grade < len(gain) else math.nan
     if isinstance(gain, GradeGains):
@@ -255,7 +255,7 @@ def check_complete(measure: Measure) -> None:
             f"above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
         )
     if measure.definition.over == "weighted" and is_beyond(measure):
-        raise MeasureError(f"{measure} divides by its cutoff; wanted one of at most {tables.UNCUT - 1}")
+        raise MeasureError(f"{measure} divides by its cutoff; wanted one of at most {schema.UNCUT - 1}")
     if params.get("pairs") == "graded" and (
         params["rel"] != 1 or params["max_fp"] is not None or measure.is_cut
     ):
@@ -305,13 +305,13 @@ def top_of(worth: Worth) -> float:
     return max((gain_of(worth, grade) for grade in scale), default=math.nan)
 
 
-_KINDS = {"linear": tables.LINEAR, "exp2": tables.EXP2} | dict.fromkeys(ONES, tables.ONE)
+_KINDS = {"linear": schema.LINEAR, "exp2": schema.EXP2} | dict.fromkeys(ONES, schema.ONE)
 
 
 def kind_of(worth: Worth) -> int:
-    return _KINDS.get(worth.gain, tables.LOOKUP) if isinstance(worth.gain, str) else tables.LOOKUP
+    return _KINDS.get(worth.gain, schema.LOOKUP) if isinstance(worth.gain, str) else schema.LOOKUP
 
 
 def threshold_of(worth: Worth) -> float:
     # tables with a gain for each grade contain the threshold
-    return -math.inf if worth.rel is None or kind_of(worth) == tables.LOOKUP else worth.rel
+    return -math.inf if worth.rel is None or kind_of(worth) == schema.LOOKUP else worth.rel

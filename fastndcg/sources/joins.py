@@ -237,7 +237,7 @@ def group(codes: Array, n_codes: int) -> tuple[Array, Array]:
         offsets = np.searchsorted(codes, np.arange(n_codes + 1)).astype(np.int64)
         return offsets, np.arange(offsets[-1], dtype=np.int64)
     codes = read_only(codes.astype(np.int64, copy=False))
-    offsets, rows = dispatch.run("reading.rows.rows_by_code", len(codes), codes, n_codes + 1)
+    offsets, rows = dispatch.run("rows.rows_by_code", len(codes), codes, n_codes + 1)
     return offsets[:-1], rows[: offsets[-2]]
 
 

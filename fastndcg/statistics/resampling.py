@@ -199,7 +199,7 @@ def means_of_clusters(values: Float64, weight: Float64 | None, clusters: Int64) 
 
 def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, threads: int | None) -> Int64:
     """Run a kernel for each resample, several in a call; `work` is the additions of one resample."""
-    name, found = f"flow.draws.{kernel}", np.empty(resamples, np.int64)
+    name, found = f"resampling.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
         threads = dispatch.cores() if work * resamples >= _WORTH_THREADS else 1
     # equally many for each thread: of 100,000 resamples in runs of _SUMS, one of four threads got a third

@@ -17,7 +17,7 @@ from fastndcg import __main__
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import dispatch, kernel_cache
 
-ROWS_BY_CODE = "reading.rows.rows_by_code"
+ROWS_BY_CODE = "rows.rows_by_code"
 compiles = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 has_owners = hasattr(os, "geteuid")
 # a program of calls, each of a dtype and the seconds that it takes in the plain way
@@ -30,7 +30,7 @@ progress.tell = lambda line: print(line.split()[0], flush=True)
 for call in sys.argv[1:]:
     dtype, seconds = call.split(":")
     dispatch.SECONDS["rows"] = float(seconds) / 9
-    dispatch.run("reading.rows.rows_by_code", 9, np.arange(9).astype(dtype), 9)
+    dispatch.run("rows.rows_by_code", 9, np.arange(9).astype(dtype), 9)
     print("kernel" if any(kinds[0][0] == dtype for _, kinds in dispatch._loaded) else "plain")
 print("numba" in sys.modules)
 """
@@ -184,7 +184,7 @@ def test_kernels_are_kept_in_the_users_folder(tmp_path):
     assert {path.name for path in kept.iterdir()} == {own.name, "999.0.0", "notes"}
     assert {"old", "recent"} & {path.name for path in own.iterdir()} == {"recent"}
     assert found(copy, READ_ONLY + CALLS) == FOUND
-    with (copy / "fastndcg" / "kernels" / "flow" / "sorting.py").open("a") as source:
+    with (copy / "fastndcg" / "kernels" / "sorting.py").open("a") as source:
         source.write("# changed\n")
     for changed in (copy, shutil.make_archive(str(tmp_path / "packed"), "zip", site)):
         assert [found(changed), found(changed)] == [COMPILED, FOUND]

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from fastndcg.compiled.compile.llvm import BINS, LANES, SIDE_BY_SIDE
-from fastndcg.compiled.flow import sorting
-from fastndcg.compiled.vectors import keeping, ordering, summing
+from fastndcg.compiled.vectors import ranking, selection, sums
 
-from fastndcg.kernels.vectors.summing import plain_sum_row
+from fastndcg.compiled import sorting
+from fastndcg.kernels.vectors.sums import plain_sum_row
 
 pytestmark = pytest.mark.compiled
 
@@ -69,11 +69,11 @@ def _both_ways(request, monkeypatch):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bound_of_top(dtype):
-    call = through(keeping.bound_of_top)
+    call = through(selection.bound_of_top)
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
         for depth in range(1, LANES + 1):
             bound = call(scores, depth)
-            assert bound == keeping.plain_bound_of_top(scores, depth)
+            assert bound == selection.plain_bound_of_top(scores, depth)
             assert (scores >= bound).sum() >= depth
 
 
@@ -85,7 +85,7 @@ def end_to_end(parts):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bounds_of_queries_side_by_side(dtype):
-    call_fill, call_bound = through(keeping.greatest_by_bin), through(keeping.bounds_of_top)
+    call_fill, call_bound = through(selection.greatest_by_bin), through(selection.bounds_of_top)
     some = [scores for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= BINS))]
     for first in range(0, len(some) - SIDE_BY_SIDE + 1, 5):
         batch = some[first : first + SIDE_BY_SIDE]
@@ -95,13 +95,13 @@ def test_bounds_of_queries_side_by_side(dtype):
         call_fill(together, starts, starts + BINS - 1, greatest.part)  # too few
         np.testing.assert_array_equal(greatest.part, same)
         call_fill(together, starts, stops, greatest.part)
-        keeping.plain_greatest_by_bin(together, starts, stops, same)
+        selection.plain_greatest_by_bin(together, starts, stops, same)
         np.testing.assert_array_equal(greatest.part, same)
         greatest.check()
         for depth in range(1, BINS + 1):
             limits, expected = Guarded(SIDE_BY_SIDE, dtype), np.empty(SIDE_BY_SIDE, dtype)
             call_bound(greatest.part, depth, limits.part)
-            keeping.plain_bounds_of_top(same, depth, expected)
+            selection.plain_bounds_of_top(same, depth, expected)
             np.testing.assert_array_equal(limits.part, expected)
             limits.check()
             for lane, scores in enumerate(batch):
@@ -130,14 +130,14 @@ def ranked_side_by_side(call, dtype, batch, rows, *, check):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [LANES, 2 * LANES, 3 * LANES, 7 * LANES, 16 * LANES, 19 * LANES])
 def test_rank_side_by_side(rows, dtype):
-    call = through(ordering.rank_side_by_side)
+    call = through(ranking.rank_side_by_side)
     random = np.random.default_rng(11)
     some = list(lists(dtype, (*LENGTHS, rows - 1, rows, rows + 1)))
     for _ in range(60):
         batch = [some[i] for i in random.integers(len(some), size=SIDE_BY_SIDE)]
         tied, kept, ranked, same = ranked_side_by_side(call, dtype, batch, rows, check=True)
         expected_tied, _, expected, expected_same = ranked_side_by_side(
-            ordering.plain_rank_side_by_side, dtype, batch, rows, check=False
+            ranking.plain_rank_side_by_side, dtype, batch, rows, check=False
         )
         for lane, (scores, _) in enumerate(batch):
             n = kept[lane]
@@ -163,7 +163,7 @@ def test_rank_side_by_side(rows, dtype):
 
 
 def test_average_side_by_side():
-    call = through(ordering.average_side_by_side)
+    call = through(ranking.average_side_by_side)
     random = np.random.default_rng(13)
     for turn in range(200):
         rows, depth = LANES * int(random.integers(1, 5)), int(random.integers(0, 70))
@@ -180,7 +180,7 @@ def test_average_side_by_side():
         held.part[:] = gains
         call(held.part, same.copy(), kept, rows, sizes.part, out.part)
         same[0] = 0
-        ordering.plain_average_side_by_side(gains, same, kept, rows, sizes.part, expected)
+        ranking.plain_average_side_by_side(gains, same, kept, rows, sizes.part, expected)
         for lane in range(SIDE_BY_SIDE):
             n = min(kept[lane], depth)
             np.testing.assert_array_equal(out.part[:n, lane], expected[:n, lane])
@@ -190,7 +190,7 @@ def test_average_side_by_side():
 
 @pytest.mark.usefixtures("_both_ways")
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("block", [keeping.keep_from, keeping.keep_few_from])
+@pytest.mark.parametrize("block", [selection.keep_from, selection.keep_few_from])
 def test_keep_from(block, dtype):
     call = through(block)
     for scores, codes in lists(dtype, tuple(n for n in LENGTHS if n >= LANES)):
@@ -199,7 +199,7 @@ def test_keep_from(block, dtype):
             kept, kept_codes = Guarded(n, dtype), Guarded(n, np.uint32)
             count = call(scores, codes, bound, kept.part, kept_codes.part)
             same, same_codes = np.empty(n, dtype), np.empty(n, np.uint32)
-            assert count == keeping.plain_keep_from(scores, codes, bound, same, same_codes)
+            assert count == selection.plain_keep_from(scores, codes, bound, same, same_codes)
             np.testing.assert_array_equal(kept.part[:count], same[:count])
             np.testing.assert_array_equal(kept_codes.part[:count], same_codes[:count])
             kept.check()
@@ -210,7 +210,7 @@ def test_keep_from(block, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_keep_from_lanes(dtype):
     """Lists of fewer than LANES documents are left alone."""
-    call = through(keeping.keep_from_lanes)
+    call = through(selection.keep_from_lanes)
     some = list(lists(dtype, (0, LANES - 1, LANES, LANES + 1, 2 * LANES, 37, 64, 100, 301)))
     for first in range(len(some) - SIDE_BY_SIDE + 1):
         batch = some[first : first + SIDE_BY_SIDE]
@@ -222,7 +222,7 @@ def test_keep_from_lanes(dtype):
         same, same_codes = np.empty((SIDE_BY_SIDE, size), dtype), np.empty((SIDE_BY_SIDE, size), np.uint32)
         counts, expected = np.full((2, SIDE_BY_SIDE), -7)
         call(scores, codes, starts, stops, bounds, kept.part, kept_codes.part, counts)
-        keeping.plain_keep_from_lanes(scores, codes, starts, stops, bounds, same, same_codes, expected)
+        selection.plain_keep_from_lanes(scores, codes, starts, stops, bounds, same, same_codes, expected)
         np.testing.assert_array_equal(counts, expected)
         for lane, count in enumerate(counts):
             assert (count == -7) == (stops[lane] - starts[lane] < LANES)
@@ -250,11 +250,11 @@ def ranked_by(call, dtype, others, *, check):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_distinct(dtype):
-    call = through(ordering.rank_distinct)
+    call = through(ranking.rank_distinct)
     ours = ranked_by(call, dtype, 0, check=True)
     found = []
     for (distinct, ranked), (same, expected) in zip(
-        ours, ranked_by(ordering.plain_rank_distinct, dtype, 0, check=False), strict=True
+        ours, ranked_by(ranking.plain_rank_distinct, dtype, 0, check=False), strict=True
     ):
         assert distinct == same
         found.append(distinct)
@@ -265,29 +265,29 @@ def test_rank_distinct(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rank_tied(dtype):
-    call = through(ordering.rank_tied)
+    call = through(ranking.rank_tied)
     ours = ranked_by(call, dtype, 1, check=True)
     for (_, filled), (_, expected) in zip(
-        ours, ranked_by(ordering.plain_rank_tied, dtype, 1, check=False), strict=True
+        ours, ranked_by(ranking.plain_rank_tied, dtype, 1, check=False), strict=True
     ):
         np.testing.assert_array_equal(filled, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_counts_of_scores_ahead(dtype):
-    call_ahead, call_among = through(ordering.count_ahead), through(ordering.count_among)
+    call_ahead, call_among = through(ranking.count_ahead), through(ranking.count_among)
     for scores, _ in lists(dtype, tuple(n for n in LENGTHS if n >= 2 * LANES)):
         own = np.resize(scores[:37], 2 * LANES)
         firsts, sizes = Guarded(2 * LANES, np.uint32), Guarded(2 * LANES, np.uint32)
         same = np.empty(2 * LANES, np.uint32), np.empty(2 * LANES, np.uint32)
         call_among(scores, own, firsts.part, sizes.part)
-        ordering.plain_count_among(scores, own, *same)
+        ranking.plain_count_among(scores, own, *same)
         np.testing.assert_array_equal((firsts.part, sizes.part), same)
         firsts.check()
         sizes.check()
         blocks = len(scores) // LANES
         for score in own[:5]:
-            assert call_ahead(scores, blocks, score) == ordering.plain_count_ahead(scores, blocks, score)
+            assert call_ahead(scores, blocks, score) == ranking.plain_count_ahead(scores, blocks, score)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -306,14 +306,14 @@ def test_keys_fall_with_scores(dtype):
 
 @pytest.mark.usefixtures("_both_ways")
 def test_codes():
-    call_count, call_find = through(summing.count_codes), through(keeping.find_from)
+    call_count, call_find = through(sums.count_codes), through(selection.find_from)
     for _, codes in lists(np.float32, tuple(n for n in LENGTHS if n >= LANES)):
         among = np.concatenate([[1, 2, 3], codes, [4, 5, 6]]).astype(codes.dtype)
         for lanes, lane, levels in ((1, 0, 7), (SIDE_BY_SIDE, 3, 9), (SIDE_BY_SIDE, 7, int(codes.max()) + 1)):
             counts, same = Guarded((20, lanes), np.int64), np.full((20, lanes), UNTOUCHED)
             own = np.minimum(among, levels - 1)
             call_count(own, 3, 3 + len(codes), levels, counts.part, lane)
-            summing.plain_count_codes(own, 3, 3 + len(codes), levels, same, lane)
+            sums.plain_count_codes(own, 3, 3 + len(codes), levels, same, lane)
             np.testing.assert_array_equal(counts.part[:levels, lane], same[:levels, lane])
             others = np.arange(lanes) != lane
             np.testing.assert_array_equal(counts.part[:, others], same[:, others])
@@ -322,13 +322,13 @@ def test_codes():
         for least in (0, 2, 9):
             rows, expected = Guarded(len(kept) + LANES, np.uint32), np.empty(len(kept) + LANES, np.uint32)
             n = call_find(kept, least, rows.part)
-            assert n == keeping.plain_find_from(kept, least, expected)
+            assert n == selection.plain_find_from(kept, least, expected)
             np.testing.assert_array_equal(rows.part[:n], expected[:n])
             rows.check()
 
 
 def test_ideals_of_queries_side_by_side():
-    call_fill = through(summing.fill_ideals)
+    call_fill = through(sums.fill_ideals)
     random = np.random.default_rng(7)
     gains, falling = np.array([0.0, 1.0, 3.0, 7.0, -1.0]), np.array([3, 2, 1, 0, 4])
     for turn in range(200):
@@ -337,7 +337,7 @@ def test_ideals_of_queries_side_by_side():
         ideals, lengths = Guarded((depth, SIDE_BY_SIDE), np.float64), Guarded(SIDE_BY_SIDE, np.int64)
         call_fill(counts, falling, gains, levels, left_out, depth, ideals.part, lengths.part)
         same, same_lengths = np.empty((depth, SIDE_BY_SIDE)), np.empty(SIDE_BY_SIDE, np.int64)
-        summing.plain_fill_ideals(counts, falling, gains, levels, left_out, depth, same, same_lengths)
+        sums.plain_fill_ideals(counts, falling, gains, levels, left_out, depth, same, same_lengths)
         np.testing.assert_array_equal(lengths.part, same_lengths)
         for lane, length in enumerate(same_lengths):
             np.testing.assert_array_equal(ideals.part[:length, lane], same[:length, lane])
@@ -347,7 +347,7 @@ def test_ideals_of_queries_side_by_side():
 
 def test_rows_of_queries_side_by_side():
     """Sums of lists and their ideals, of different depths, that go on from cutoff to cutoff."""
-    call = through(summing.sum_row)
+    call = through(sums.sum_row)
     random = np.random.default_rng(11)
     discounts = 1 / np.log2(np.arange(60) + 2)
     for turn in range(200):
@@ -376,7 +376,7 @@ def test_rows_of_queries_side_by_side():
 
 @pytest.mark.usefixtures("_both_ways")
 def test_values_are_kept_in_place():
-    call = through(keeping.keep_values_from)
+    call = through(selection.keep_values_from)
     for scores, _ in lists(np.float64, tuple(n for n in LENGTHS if n >= LANES)):
         for bound in (-np.inf, float(np.median(scores)), scores.max()):
             kept = Guarded(len(scores) + LANES, np.float64)

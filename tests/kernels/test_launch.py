@@ -157,7 +157,7 @@ def test_queries_are_shared_among_threads_of_numba():
 import numpy as np, numba, fastndcg as fn
 rankings = fn.Rankings.from_offsets(np.arange(0, 200_001, 50), np.arange(200_000) % 5, np.arange(200_000) % 97)
 alone, shared = (fn.evaluate(rankings, "nDCG@10", threads=threads)["nDCG@10"] for threads in (1, 2))
-from fastndcg.compiled.flow import drivers
+from fastndcg.compiled import drivers
 print(len(drivers.score_parallel.signatures), numba.threading_layer(), alone.tobytes() == shared.tobytes())
 """
     assert printed(program, NUMBA_THREADING_LAYER="omp", FASTNDCG_KERNELS="compiled").split() == [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastndcg as fn
-from fastndcg.kernels.flow import tables
+from fastndcg.kernels import schema
 from fastndcg.measures import as_measures
 from fastndcg.scoring import plan, worths
 from fastndcg.scoring.discounts import (
@@ -127,7 +127,7 @@ def test_queries_without_any_gain_may_be_skipped():
     assert built(["nDCG@10", "nDCG(gain='exp2')"])[0].skippable
     assert not built(["nDCG@10", "DCG@10"])[0].skippable
     assert built("nDCG", is_judged=[True, False, True])[0].promising[:, -1].tolist() == [False, False]
-    assert tables.JUDGED == 0
+    assert schema.JUDGED == 0
 
 
 # ---- functions that other modules call ----
@@ -245,7 +245,7 @@ def test_discounts_that_are_too_few_or_no_numbers_are_refused():
 @pytest.mark.parametrize(
     ("notation", "ranks", "shown"),
     [
-        ("nDCG", 7, tables.UNCUT),
+        ("nDCG", 7, schema.UNCUT),
         ("nDCG@5", 5, 5),
         ("nDCG@50", 7, 50),
         ("nDCG(ideal='full')@50", 50, 50),

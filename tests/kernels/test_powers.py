@@ -8,10 +8,10 @@ from functools import partial
 import numba
 import numpy as np
 import pytest
-from fastndcg.compiled.flow import powers as compiled_powers
 
 import fastndcg as fn
-from fastndcg.kernels.flow import powers
+from fastndcg.compiled import powers as compiled_powers
+from fastndcg.kernels import powers
 
 pytestmark = pytest.mark.pure
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastndcg.kernels import rows
 from fastndcg.kernels.compile import dispatch
-from fastndcg.kernels.reading import rows
 from fastndcg.rankings import grouping
 from fastndcg.rankings.grouping import group_by_query
 

@@ -6,13 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from fastndcg.compiled.flow import draws as kernels
 from hypothesis import given
 from hypothesis import strategies as st
 from systems import DEXTRO, LAEVO, drawn, row_of, scores_of
 
 import fastndcg as fn
 from fastndcg.common.progress import Task
+from fastndcg.compiled import resampling as kernels
 from fastndcg.kernels.compile import dispatch
 from fastndcg.statistics import resampling
 

@@ -410,7 +410,7 @@ def test_no_assert_no_print_no_loose_ends():
 def test_compiled_functions_live_in_kernels():
     """What is cached is keyed on the files of that folder: a helper elsewhere would be served stale after an upgrade."""
     for name, path in MODULES.items():
-        if name not in KERNELS or name == "fastndcg.kernels.flow.tables":
+        if name not in KERNELS or name == "fastndcg.kernels.schema":
             targets = imported(path, at_import=True)
             assert not {target for target in targets if target.split(".")[0] in COMPILER}, name
             functions = (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef))

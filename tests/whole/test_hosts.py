@@ -441,7 +441,7 @@ def test_a_cached_kernel_is_loaded_alone(tmp_path):
     program = """
         import fastndcg as fn
         from fastndcg.compiled.compile import jit
-        from fastndcg.compiled.reading import rows
+        from fastndcg.compiled import rows
         known = [name for name in ("numba.np.linalg", "numba.typed.typeddict") if name in sys.modules]
         shuffled = fn.Rankings.from_query_ids([7, 3, 7], [1, 2, 0], [0.5, 0.1, 0.9])
         assert shuffled.relevance.tolist() == [1, 0, 2]
@@ -536,9 +536,9 @@ def test_an_interrupt_during_a_call_of_llvm(name, tmp_path):
 def test_a_block_is_refused_where_it_is_called_from_python():
     """Only drivers have it as machine code."""
     program = """
-        from fastndcg.compiled.flow import uncoded
+        from fastndcg.compiled import real_grades
         try:
-            uncoded.place_of(1.0, np.zeros(3))
+            real_grades.place_of(1.0, np.zeros(3))
         except TypeError:
             print("refused")
     """

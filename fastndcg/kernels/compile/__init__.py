@@ -8,5 +8,5 @@ private_numba
 kernel_cache
              the folder that keeps compiled drivers
 llvm         vector code: values whose operators write instructions
-emitting     intrinsics of Numba whose code a vector block writes
+intrinsics   intrinsics of Numba whose code a vector block writes
 """

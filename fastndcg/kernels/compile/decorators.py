@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .emitting import typing_of
+from .intrinsics import typing_of
 from .llvm import IS_COMPILED, binding, ir, numba
 
 __all__ = ["IS_COMPILED", "binding", "ir", "numba"]

@@ -29,7 +29,7 @@ from fastndcg.common import progress
 from fastndcg.common.threads import processors
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import kernel_cache
-from fastndcg.kernels.flow.tables import Plan
+from fastndcg.kernels.schema import Plan
 
 MODES = ("auto", "plain", "compiled")
 LOADED, COMPILED = 0.15, 1.0  # seconds of plain calls from which on a kernel is loaded, and compiled
@@ -37,9 +37,9 @@ LOADED, COMPILED = 0.15, 1.0  # seconds of plain calls from which on a kernel is
 # `launch`), a row, a value, a byte of text (Intel Xeon with two cores, 2026-11-28)
 SECONDS = {
     "drivers": 4e-7,
-    "intent_folds": 1e-5,
+    "intent_measures": 1e-5,
     "rows": 1.2e-7,
-    "draws": 3e-7,
+    "resampling": 3e-7,
 }
 _SECONDS = 5e-8  # in any other module
 
@@ -92,7 +92,7 @@ def _mode(setting: str, disabled: str) -> str:
 
 
 def run(name: str, size: float, *arguments: Any, job: float = 0.0) -> Any:
-    """Run a driver by name, such as "reading.rows.rows_by_code".
+    """Run a driver by name, such as "rows.rows_by_code".
 
     `size` is the work of this call in units of `SECONDS`; `job` that of all calls if work is divided.
     """

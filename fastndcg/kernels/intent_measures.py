@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import AVERAGE, BEST, GAIN, STOP, UNCUT, WORST, Array
+from fastndcg.kernels.schema import AVERAGE, BEST, GAIN, STOP, UNCUT, WORST, Array
 
-from ..compile.decorators import block, driver, empty
-from ..vectors.summing import normalise
-from .expectations import stop_chances
+from .compile.decorators import block, driver, empty
 from .intent_orders import (
     DEPTH,
     INTENT_CUTOFF,
@@ -34,6 +32,8 @@ from .intent_orders import (
 )
 from .sorting import sort_falling
 from .sums import sum_discounted
+from .tie_expectations import stop_chances
+from .vectors.sums import normalise
 
 
 @block

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow import tables
-from fastndcg.kernels.flow.tables import Array, Documents, Plan
+from fastndcg.kernels import schema
+from fastndcg.kernels.schema import Array, Documents, Plan
 
-from ..compile.decorators import block
-from ..compile.llvm import LANES, SIDE_BY_SIDE
-from ..vectors.keeping import bound_of_top, fetch, keep_values_from
-from ..vectors.ordering import rank_distinct, rank_tied
-from .folds import fill_lists
-from .lanes import FETCHED, nothing_relevant, rows_of
-from .memory import Batch, Scratch, Work
+from .accumulation import fill_lists
+from .batches import FETCHED, nothing_relevant, rows_of
+from .compile.decorators import block
+from .compile.llvm import LANES, SIDE_BY_SIDE
 from .powers import gain_by
 from .ranking import is_bounded, keep_top, rank_documents
 from .sorting import sort_falling
 from .sums import fold_rows, ideals_of_lists
+from .vectors.ranking import rank_distinct, rank_tied
+from .vectors.selection import bound_of_top, fetch, keep_values_from
+from .workspace import Batch, Scratch, Work
 
 
 @block
@@ -52,7 +52,7 @@ def score_queries_of_values(
                 codes, documents.scores[start:stop], depth, scratch.scores[lane], scratch.kept[lane]
             )
             tied = rank_documents(kept, tied, unjudged + 1, lane, documents, plan, scratch, work)
-            fill_lists(kept, not tied, unjudged, tables.NONE_MADE, gains, plan, scratch, work, batch, lane)
+            fill_lists(kept, not tied, unjudged, schema.NONE_MADE, gains, plan, scratch, work, batch, lane)
             lanes.queries[lane], lanes.has_documents[lane], lanes.kept[lane] = number, has_documents, kept
             lane += 1
         ideals_of_lists(lane, plan, batch, work.group)
@@ -83,7 +83,7 @@ def code_by_row(start: int, stop: int, documents: Documents, plan: Plan, gains: 
 @block
 def fill_gains(relevance: Array, table: int, plan: Plan, gains: Array) -> None:
     kind, threshold = plan.kinds[table], plan.thresholds[table]
-    if kind == tables.LINEAR and threshold == -np.inf:
+    if kind == schema.LINEAR and threshold == -np.inf:
         for i in range(relevance.shape[0]):
             gains[i] = relevance[i]
         return
@@ -91,7 +91,7 @@ def fill_gains(relevance: Array, table: int, plan: Plan, gains: Array) -> None:
         grade = np.float64(relevance[i])
         if grade < threshold:
             gains[i] = 0.0
-        elif kind == tables.LOOKUP:
+        elif kind == schema.LOOKUP:
             gains[i] = plan.gains[table, place_of(grade, plan.grades)]
         else:
             gains[i] = gain_by(kind, grade)
@@ -119,16 +119,16 @@ def fill_ideals_and_totals(
     values, totals, n = scratch.values, batch.totals, codes.shape[0]
     all_judged = not any_unjudged and documents.pool_offsets.shape[0] == 0
     for i in range(plan.ideals.shape[0]):
-        table, source = plan.ideals[i, tables.TABLE], plan.ideals[i, tables.SOURCE]
+        table, source = plan.ideals[i, schema.TABLE], plan.ideals[i, schema.SOURCE]
         gains, found = scratch.gains[table], values[:0]
-        if all_judged and source in (tables.JUDGED, tables.SCORED):
+        if all_judged and source in (schema.JUDGED, schema.SCORED):
             found = gains[:n]
-        elif source == tables.JUDGED:
+        elif source == schema.JUDGED:
             found = values[: gains_of_judged(number, table, codes, gains, documents, plan, values)]
-        elif source == tables.SCORED:
+        elif source == schema.SCORED:
             size = 0
             for place in range(n):
-                if plan.ideals[i, tables.LEAVES_OUT] == 0 or codes[place] != n:
+                if plan.ideals[i, schema.LEAVES_OUT] == 0 or codes[place] != n:
                     values[size] = gains[codes[place]]
                     size += 1
             found = values[:size]

@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastndcg.kernels.flow import tables
-from fastndcg.kernels.flow.tables import Array, Plan
+from fastndcg.kernels import schema
+from fastndcg.kernels.schema import Array, Plan
 
-from ..compile.decorators import block
-from .expectations import (
+from .auc import graded_share, share_of_distinct, share_of_pairs
+from .compile.decorators import block
+from .sorting import average, sort_falling
+from .tie_expectations import (
     expected_inferred,
     expected_maximum,
     expected_mean_of_hits,
@@ -18,9 +20,7 @@ from .expectations import (
     preference,
     stop_chances,
 )
-from .memory import Batch, Scratch, Work, reference
-from .pairs import graded_share, share_of_distinct, share_of_pairs
-from .sorting import average, sort_falling
+from .workspace import Batch, Scratch, Work, reference
 
 
 class Fold(NamedTuple):
@@ -60,9 +60,9 @@ def next_group(f: Fold, start: int) -> tuple[int, int]:
 @block
 def arrange(ties: int, group: Array, size: int) -> None:
     """Put the gains of a tied group into the order of WORST or BEST; else they stay in that of the input."""
-    if size > 1 and ties in (tables.WORST, tables.BEST):
+    if size > 1 and ties in (schema.WORST, schema.BEST):
         sort_falling(group, size)
-        for i in range(size // 2 if ties == tables.WORST else 0):
+        for i in range(size // 2 if ties == schema.WORST else 0):
             group[i], group[size - 1 - i] = group[size - 1 - i], group[i]
 
 
@@ -90,7 +90,7 @@ def gather(f: Fold, exact: bool) -> int:
     while start < f.ranked and at < depth:
         size, start = next_group(f, start)
         filled = min(size, depth - at)
-        if f.ties == tables.AVERAGE and size > 1:
+        if f.ties == schema.AVERAGE and size > 1:
             mean = average(group, size, exact)
             for i in range(filled):
                 out[at + i] = mean
@@ -111,7 +111,7 @@ def gather_sums(f: Fold) -> int:
     while start < f.ranked and at < depth:
         size, start = next_group(f, start)
         filled = min(size, depth - at)
-        if f.ties == tables.AVERAGE and size > 1:
+        if f.ties == schema.AVERAGE and size > 1:
             total = 0.0
             for i in range(size):
                 total += group[i]
@@ -135,7 +135,7 @@ def fold_distinct(f: Fold, parameter: float) -> int:
     """As `fold_by_rank` by HITS or STOP without tied documents; no branch depends on the grades."""
     added, filled = f.group, min(f.ranked, f.out.shape[0])
     hits, going = 0.0, 1.0
-    if f.fold == tables.HITS:
+    if f.fold == schema.HITS:
         for i in range(filled):
             hit = 1.0 if f.gains[f.codes[i]] > 0.0 else 0.0
             hits += hit
@@ -145,7 +145,7 @@ def fold_distinct(f: Fold, parameter: float) -> int:
             stop = f.gains[f.codes[i]]
             added[i] = going * stop
             going *= 1.0 - stop
-    if f.fold == tables.HITS or parameter == 0.0:
+    if f.fold == schema.HITS or parameter == 0.0:
         for i in range(filled):  # a separate loop, which becomes vectors
             added[i] /= i + 1.0
     for i in range(filled):
@@ -170,7 +170,7 @@ def gain_below_best(f: Fold) -> float:
 def fold_by_rank(f: Fold, parameter: float) -> int:
     """Fill a list by HITS, FIRST, REACHED or STOP; returns how many ranks were filled."""
     fold, group, depth, out = f.fold, f.group, f.out.shape[0], f.out
-    of_best, by_rank = fold == tables.FIRST and parameter != 0.0, parameter == 0.0
+    of_best, by_rank = fold == schema.FIRST and parameter != 0.0, parameter == 0.0
     floor = gain_below_best(f) if of_best else 0.0
     at = start = 0
     hits = reached = 0.0
@@ -180,25 +180,25 @@ def fold_by_rank(f: Fold, parameter: float) -> int:
         filled, found = min(size, depth - at), number_found(group, size, floor)
         if found == 0:
             out[at : at + filled] = 0.0
-        elif f.ties != tables.AVERAGE or size == 1 or (found == size and fold != tables.STOP):
+        elif f.ties != schema.AVERAGE or size == 1 or (found == size and fold != schema.STOP):
             arrange(f.ties, group, size)
             for i in range(filled):
                 gain, rank = group[i], at + i + 1
                 out[at + i] = 0.0
-                if fold == tables.STOP:
+                if fold == schema.STOP:
                     out[at + i] = going * gain / (rank if by_rank else 1)
                     going *= 1.0 - gain
-                elif gain > floor and fold == tables.HITS:
+                elif gain > floor and fold == schema.HITS:
                     hits += 1.0
                     out[at + i] = hits / rank
                 elif gain > floor:
-                    out[at + i] = 1.0 / rank if fold == tables.FIRST else 1.0
+                    out[at + i] = 1.0 / rank if fold == schema.FIRST else 1.0
                     return rank
-        elif fold == tables.HITS:
+        elif fold == schema.HITS:
             for i in range(filled):
                 out[at + i] = found / size * (hits + 1.0 + i * ((found - 1) / (size - 1))) / (at + i + 1)
             hits += found
-        elif fold == tables.STOP:
+        elif fold == schema.STOP:
             sort_falling(group, size)
             stop_chances(group, found, size, filled, f.chances)
             for i in range(filled):
@@ -210,7 +210,7 @@ def fold_by_rank(f: Fold, parameter: float) -> int:
                 chance = going * found / (size - i)
                 going *= (size - i - found) / (size - i)
                 reached = reached + chance if going > 0.0 else 1.0
-                out[at + i] = chance / (at + i + 1) if fold == tables.FIRST else min(reached, 1.0)
+                out[at + i] = chance / (at + i + 1) if fold == schema.FIRST else min(reached, 1.0)
                 if going == 0.0:
                     return at + i + 1
         at += filled
@@ -242,7 +242,7 @@ def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
     while start < f.ranked and at < depth:
         size, start = next_group(f, start)
         filled, found = min(size, depth - at), number_found(group, size, 0.0)
-        if f.ties != tables.AVERAGE or size == 1 or found in (0, size):
+        if f.ties != schema.AVERAGE or size == 1 or found in (0, size):
             arrange(f.ties, group, size)
             for i in range(filled):
                 gain, rank = group[i], at + i + 1
@@ -250,11 +250,11 @@ def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
                 pooled += gain == -1.0
                 if gain > 0.0:
                     above, hits = hits, hits + 1.0
-                    if fold == tables.PREFERENCE:
+                    if fold == schema.PREFERENCE:
                         value += preference(missed, 0.0, relevant, f.nonrelevant)
-                    elif fold == tables.INFERRED:
+                    elif fold == schema.INFERRED:
                         value += inferred_precision(rank, above, above + missed, above + missed + pooled)
-                    elif fold == tables.MEAN_OF_HITS:
+                    elif fold == schema.MEAN_OF_HITS:
                         value += hits / rank
                     elif hits >= wanted:
                         value = max(value, hits / rank)
@@ -263,13 +263,13 @@ def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
             for i in range(size):
                 others += group[i] == 0.0
                 in_pool += group[i] == -1.0
-            if fold == tables.PREFERENCE:
+            if fold == schema.PREFERENCE:
                 value += found * preference(missed, others, relevant, f.nonrelevant)
-            elif fold == tables.INFERRED:
+            elif fold == schema.INFERRED:
                 value += expected_inferred(
                     at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances
                 )
-            elif fold == tables.MEAN_OF_HITS:
+            elif fold == schema.MEAN_OF_HITS:
                 reward = later = 0.0  # sums over the places i of the group, from 0, of 1 / rank and i / rank
                 for i in range(filled):
                     reward += 1.0 / (at + i + 1)
@@ -290,7 +290,7 @@ def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
         at += filled
     if at == 0:
         return np.nan
-    if fold == tables.MEAN_OF_HITS:
+    if fold == schema.MEAN_OF_HITS:
         return value / hits if hits > 0.0 else 0.0
     return expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
 
@@ -300,18 +300,18 @@ def fold_list(folds: Array | None, v: int, f: Fold) -> int:
     """Fill a list by a fold after COUNT; returns how many ranks. Without such lists none is compiled."""
     if folds is None:
         return 0
-    parameter, cutoff = folds[v, tables.PARAMETER], folds[v, tables.CUT_AT]
+    parameter, cutoff = folds[v, schema.PARAMETER], folds[v, schema.CUT_AT]
     plain = f.distinct and not f.condensed
-    if f.fold in (tables.HITS, tables.STOP) and plain:
+    if f.fold in (schema.HITS, schema.STOP) and plain:
         return fold_distinct(f, parameter)
-    if f.fold in (tables.HITS, tables.FIRST, tables.REACHED, tables.STOP):
+    if f.fold in (schema.HITS, schema.FIRST, schema.REACHED, schema.STOP):
         return fold_by_rank(f, parameter)
-    if f.fold == tables.GRADED_PAIRS:
+    if f.fold == schema.GRADED_PAIRS:
         value = graded_share(f.ties, f.condensed, f.unjudged, f.ranked, f.gains, f.codes, f.sizes, f.chances)
-    elif f.fold == tables.PAIRS and plain and parameter == 0.0 and cutoff >= f.ranked:
+    elif f.fold == schema.PAIRS and plain and parameter == 0.0 and cutoff >= f.ranked:
         value = share_of_distinct(f.ranked, f.gains, f.codes)
-    elif f.fold == tables.PAIRS:
-        empty = folds[v, tables.EMPTY]
+    elif f.fold == schema.PAIRS:
+        empty = folds[v, schema.EMPTY]
         value = share_of_pairs(
             f.ties, f.condensed, f.unjudged, f.relevant, f.ranked, cutoff, parameter, empty, f.gains,
             f.codes, f.sizes, f.chances,
@@ -330,7 +330,7 @@ def fold_list(folds: Array | None, v: int, f: Fold) -> int:
 @block
 def is_linear(v: int, lists: Array) -> bool:
     """Whether a list has gains or counts of all documents. Such lists are made side by side."""
-    return lists[v, tables.FOLD] in (tables.GAIN, tables.COUNT) and lists[v, tables.CONDENSED] == 0
+    return lists[v, schema.FOLD] in (schema.GAIN, schema.COUNT) and lists[v, schema.CONDENSED] == 0
 
 
 @block
@@ -338,9 +338,9 @@ def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
     """Whether a list that is made side by side is also right for tied documents."""
     return (
         is_linear(v, lists)
-        and lists[v, tables.FOLD] == tables.GAIN
-        and lists[v, tables.TIES] == tables.AVERAGE
-        and exact[lists[v, tables.TABLE]]
+        and lists[v, schema.FOLD] == schema.GAIN
+        and lists[v, schema.TIES] == schema.AVERAGE
+        and exact[lists[v, schema.TABLE]]
     )
 
 
@@ -352,16 +352,16 @@ def fill_lists(
     """Fill the lists of one lane, except those `made` for all queries side by side."""
     lists, totals, lengths = plan.lists, batch.totals, batch.lengths
     for v in range(lists.shape[0]):
-        if (made == tables.ALL_MADE and is_linear(v, lists)) or (
-            made == tables.AVERAGED_MADE and averages_exactly(v, lists, plan.exact)
+        if (made == schema.ALL_MADE and is_linear(v, lists)) or (
+            made == schema.AVERAGED_MADE and averages_exactly(v, lists, plan.exact)
         ):
             continue
         row = lists[v]
-        table, of_relevant, of_nonrelevant = row[tables.TABLE], row[tables.RELEVANT], row[tables.NONRELEVANT]
+        table, of_relevant, of_nonrelevant = row[schema.TABLE], row[schema.RELEVANT], row[schema.NONRELEVANT]
         fold = Fold(
-            row[tables.FOLD],
-            row[tables.TIES],
-            row[tables.CONDENSED] == 1,
+            row[schema.FOLD],
+            row[schema.TIES],
+            row[schema.CONDENSED] == 1,
             totals[of_relevant, lane] if of_relevant >= 0 else 0.0,
             totals[of_nonrelevant, lane] if of_nonrelevant >= 0 else 0.0,
             ranked,
@@ -375,9 +375,9 @@ def fill_lists(
             batch.lists[v][:, lane],
         )
         f = reference(fold)
-        if f.fold == tables.GAIN:
+        if f.fold == schema.GAIN:
             lengths[v, lane] = gather(f, plan.exact[table])
-        elif f.fold == tables.COUNT:
+        elif f.fold == schema.COUNT:
             lengths[v, lane] = gather_sums(f)
         else:
             lengths[v, lane] = fold_list(plan.folds, v, f)

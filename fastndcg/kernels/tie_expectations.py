@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels.schema import Array
 
-from ..compile.decorators import allocating, block
+from .compile.decorators import allocating, block
 
 _MOST_STEPS = 1_000_000_000  # steps through orders of tied documents for one expected maximum
 _NO_CHANCE = 2.0**-100  # relative to the likeliest case, whose value may be 0

@@ -11,16 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from fastndcg.kernels import schema
 from fastndcg.kernels.compile.dispatch import kind_of, uninterrupted
-from fastndcg.kernels.flow import tables
-from fastndcg.kernels.flow.tables import Array, Documents, Plan
+from fastndcg.kernels.schema import Array, Documents, Plan
 
-from ..compile.decorators import IS_COMPILED, block, driver, prange, private, vectors
-from ..compile.llvm import SIDE_BY_SIDE, Code, Data, Value
-from ..vectors.keeping import fetch
-from ..vectors.ordering import rank_side_by_side
-from .folds import averages_exactly, fill_lists, is_linear
-from .lanes import (
+from .accumulation import averages_exactly, fill_lists, is_linear
+from .batches import (
     keep_of_lanes,
     lists_by_rank,
     quarter_of_next,
@@ -28,10 +24,14 @@ from .lanes import (
     take_column,
     take_queries,
 )
-from .memory import Batch, Scratch, Work, is_allocated, longest_list, memory_for, reference, release
+from .compile.decorators import IS_COMPILED, block, driver, prange, private, vectors
+from .compile.llvm import SIDE_BY_SIDE, Code, Data, Value
 from .ranking import rank_documents
+from .real_grades import score_queries_of_values
 from .sums import fold_rows, ideals_of_levels, ideals_of_lists
-from .uncoded import score_queries_of_values
+from .vectors.ranking import rank_side_by_side
+from .vectors.selection import fetch
+from .workspace import Batch, Scratch, Work, is_allocated, longest_list, memory_for, reference, release
 
 _LACKING = "no memory to rank the longest list of a chunk of queries"
 _UNCOUNTED: Any = {} if private is None else private.UNCOUNTED
@@ -81,7 +81,7 @@ def address_of(serial: Any, *arguments: Any) -> Any:
         return serial
     kind = serial, kind_of(arguments)
     if kind not in _addresses:
-        from ..compile.jit import compile_for  # imports Numba
+        from .compile.jit import compile_for  # imports Numba
 
         address = private.address_of(serial, arguments)
         # its first call would otherwise search all installed packages for extensions of Numba, 25 ms
@@ -184,10 +184,10 @@ def score_queries_of_levels(
         all_made = all_ranked and (averaged or (linear and not tied))
         for lane in range(0 if all_made else placed):
             kept, is_tied = lanes.kept[lane], tied_lanes >> lane & 1 == 1
-            is_ranked, made = rows > 0 and kept <= rows, tables.NONE_MADE
+            is_ranked, made = rows > 0 and kept <= rows, schema.NONE_MADE
             if is_ranked:
-                made = tables.AVERAGED_MADE if is_tied else tables.ALL_MADE
-            if (made == tables.ALL_MADE and linear) or (made == tables.AVERAGED_MADE and averaged):
+                made = schema.AVERAGED_MADE if is_tied else schema.ALL_MADE
+            if (made == schema.ALL_MADE and linear) or (made == schema.AVERAGED_MADE and averaged):
                 continue
             if is_ranked and (keeps_order or not is_tied):
                 is_tied = take_column(ranked, lane, kept, work)

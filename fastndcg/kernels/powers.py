@@ -9,9 +9,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.kernels.flow.tables import EXP2, LINEAR
+from fastndcg.kernels.schema import EXP2, LINEAR
 
-from ..compile.decorators import block
+from .compile.decorators import block
 
 _BITS = 7
 _STEPS = 1 << _BITS  # of the table, from one power of two to the next

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import FOLD, GAIN, TABLE, Array, Documents, Plan
+from fastndcg.kernels.schema import FOLD, GAIN, TABLE, Array, Documents, Plan
 
-from ..compile.decorators import block
-from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
-from ..vectors.keeping import bounds_of_top, greatest_by_bin, keep_few_from, keep_from_lanes
-from ..vectors.ordering import average_side_by_side
-from ..vectors.summing import COUNTED, count_codes
-from .folds import is_linear
-from .memory import TOGETHER, Batch, Lanes, Ranked, Scratch, Work, vectors_of
+from .accumulation import is_linear
+from .compile.decorators import block
+from .compile.llvm import BINS, LANES, SIDE_BY_SIDE
 from .ranking import COUNTING, MANY, bounded_by, keep_all
+from .vectors.ranking import average_side_by_side
+from .vectors.selection import bounds_of_top, greatest_by_bin, keep_few_from, keep_from_lanes
+from .vectors.sums import COUNTED, count_codes
+from .workspace import TOGETHER, Batch, Lanes, Ranked, Scratch, Work, vectors_of
 
 FETCHED = 2048  # documents of the next queries that are fetched from memory while a batch is scored
 _DEEPEST = 24  # up to so many ranks, bins give good bounds of scores

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels.schema import Array
 
-from ..compile.decorators import block
+from .compile.decorators import block
 from .sorting import sort_by_key_stably, sort_falling
 
 # columns of IntentRows.rows; a fold is GAIN, or STOP where each document lowers the worth of later ones to

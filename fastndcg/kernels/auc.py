@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow import tables
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels import schema
+from fastndcg.kernels.schema import Array
 
-from ..compile.decorators import IS_COMPILED, block
+from .compile.decorators import IS_COMPILED, block
 from .sorting import INSERTION, sort_falling
 
 _FEW = 16  # up to so many gains, counting documents by gain is faster than sorting them
@@ -103,7 +103,7 @@ def share_of_pairs(
     start = at = n = 0
     cut = False
     while start < ranked and at < cutoff:
-        stop = start + 1 if ties == tables.INPUT else start + sizes[start]
+        stop = start + 1 if ties == schema.INPUT else start + sizes[start]
         size = found = 0
         for i in range(start, stop):
             counts = not (condensed and codes[i] == unjudged)
@@ -114,16 +114,16 @@ def share_of_pairs(
             if at + size > cutoff:
                 cut = True
                 filled = int(cutoff) - at
-                if ties == tables.WORST:
+                if ties == schema.WORST:
                     found, size = max(0, filled - (size - found)), filled
-                elif ties == tables.BEST:
+                elif ties == schema.BEST:
                     found, size = min(found, filled), filled
             chances[0, n], chances[1, n] = found, size - found
             n += 1
             at += size
     if n == 0:
         return np.nan
-    if cut and ties == tables.AVERAGE:
+    if cut and ties == schema.AVERAGE:
         drawn = int(cutoff) - at + int(chances[0, n - 1] + chances[1, n - 1])
         return expected_share(chances[:2], n, drawn, max_fp, relevant, empty, chances[2])
     return area_share(chances[:2], n, max_fp, relevant, _OF_TIED[ties])
@@ -167,7 +167,7 @@ def share_of_few(
     right = pairs = 0.0
     start = 0
     while start < ranked:
-        stop = start + 1 if ties == tables.INPUT else start + sizes[start]
+        stop = start + 1 if ties == schema.INPUT else start + sizes[start]
         if stop > start + 1:
             for i in range(start, stop):
                 if not (condensed and codes[i] == unjudged):
@@ -201,7 +201,7 @@ def share_of_many(
     values, spare, is_short = chances[0], chances[1], ranked <= _SHORT
     start = n = right = different = tied = 0
     while start < ranked:
-        stop = start + 1 if ties == tables.INPUT else start + sizes[start]
+        stop = start + 1 if ties == schema.INPUT else start + sizes[start]
         first = n
         for i in range(start, stop):
             if not (condensed and codes[i] == unjudged):

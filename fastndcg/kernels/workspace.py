@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import HELD, Array, Documents, Plan
+from fastndcg.kernels.schema import HELD, Array, Documents, Plan
 
-from ..compile.decorators import block, empty, private
-from ..compile.llvm import BINS, LANES, SIDE_BY_SIDE
-from ..vectors.summing import COUNTED
+from .compile.decorators import block, empty, private
+from .compile.llvm import BINS, LANES, SIDE_BY_SIDE
+from .vectors.sums import COUNTED
 
 if private is None:
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels.schema import Array
 
 from ..compile.decorators import ir, vectors
 from ..compile.llvm import LANES, SIDE_BY_SIDE, Code, Data, Value, lesser, sorting_steps, transpose, where

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels.schema import Array
 
-from ..compile.decorators import IS_COMPILED, block, driver
+from .compile.decorators import IS_COMPILED, block, driver
 
 # plain Python uses its own integers: those of NumPy would warn when they wrap
 word: Any = np.uint64 if IS_COMPILED else int

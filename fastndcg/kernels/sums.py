@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.flow import tables
-from fastndcg.kernels.flow.tables import Array, Plan
+from fastndcg.kernels import schema
+from fastndcg.kernels.schema import Array, Plan
 
-from ..compile.decorators import block
-from ..compile.llvm import SIDE_BY_SIDE
-from ..vectors.summing import (
+from .compile.decorators import block
+from .compile.llvm import SIDE_BY_SIDE
+from .sorting import sort_falling
+from .vectors.sums import (
     fill_ideals,
     fill_ideals_of_one,
     normalise,
     sum_row,
     sum_row_of_one,
 )
-from .memory import Batch
-from .sorting import sort_falling
+from .workspace import Batch
 
 # ---- ideals ----
 
@@ -28,11 +28,11 @@ def ideals_of_levels(scored: Array, judged: Array, plan: Plan, batch: Batch) -> 
     ideals, falling, earning, gains = plan.ideals, plan.falling, plan.earning, plan.gains
     out, lengths = batch.ideals, batch.ideal_lengths
     for i in range(ideals.shape[0]):
-        table, source = ideals[i, tables.TABLE], ideals[i, tables.SOURCE]
-        if source not in (tables.SCORED, tables.JUDGED):
+        table, source = ideals[i, schema.TABLE], ideals[i, schema.SOURCE]
+        if source not in (schema.SCORED, schema.JUDGED):
             continue
-        left_out = gains.shape[1] - 2 if ideals[i, tables.LEAVES_OUT] == 1 else -1
-        counts, depth = scored if source == tables.SCORED else judged, out.shape[1]
+        left_out = gains.shape[1] - 2 if ideals[i, schema.LEAVES_OUT] == 1 else -1
+        counts, depth = scored if source == schema.SCORED else judged, out.shape[1]
         if lengths.shape[1] == SIDE_BY_SIDE:
             fill_ideals(
                 counts, falling[table], gains[table], earning[table], left_out, depth, out[i], lengths[i]
@@ -49,12 +49,12 @@ def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None
     ideals, lists, out, lengths = plan.ideals, batch.lists, batch.ideals, batch.ideal_lengths
     for i in range(ideals.shape[0]):
         row = ideals[i]
-        source, cutoff, of_list = row[tables.SOURCE], row[tables.IDEAL_CUTOFF], row[tables.OF_LIST]
-        if source not in (tables.RETURNED, tables.FULL):
+        source, cutoff, of_list = row[schema.SOURCE], row[schema.IDEAL_CUTOFF], row[schema.OF_LIST]
+        if source not in (schema.RETURNED, schema.FULL):
             continue
         for lane in range(placed):
             length = batch.lengths[of_list, lane]
-            if source == tables.RETURNED:
+            if source == schema.RETURNED:
                 length = min(cutoff, length)
                 for rank in range(length):
                     gains[rank] = lists[of_list, rank, lane]
@@ -62,8 +62,8 @@ def ideals_of_lists(placed: int, plan: Plan, batch: Batch, gains: Array) -> None
                 for rank in range(length):
                     out[i, rank, lane] = gains[rank]
             else:
-                length = length if cutoff == tables.UNCUT else cutoff
-                best, pool = plan.top[row[tables.TABLE]], row[tables.POOL]
+                length = length if cutoff == schema.UNCUT else cutoff
+                best, pool = plan.top[row[schema.TABLE]], row[schema.POOL]
                 if np.isnan(best) and lengths[pool, lane] > 0:
                     best = out[pool, 0, lane]
                 if np.isnan(best):
@@ -96,24 +96,24 @@ def divide(
     tail: float,
 ) -> float:
     """The value of a row from its `total`; `over` is the divisor, `tail` the first discount not shown."""
-    if over == tables.BY_IDEAL:
+    if over == schema.BY_IDEAL:
         return normalise(total, ideal)
-    if over == tables.AS_IS:
+    if over == schema.AS_IS:
         return total
-    if over in (tables.SCALED, tables.RESIDUAL):
+    if over in (schema.SCALED, schema.RESIDUAL):
         return weight * total + tail
-    if over in (tables.LEFT, tables.SHARE_LEFT):
+    if over in (schema.LEFT, schema.SHARE_LEFT):
         total = shown - total
-    if over in (tables.LEFT, tables.POOL_TOTAL):
-        return relevant if over == tables.POOL_TOTAL else total
-    places = 1.0 * (shown if cutoff == tables.UNCUT or over >= tables.BY_FEWER_RETURNED else cutoff)
-    if over == tables.BY_RELEVANT:
+    if over in (schema.LEFT, schema.POOL_TOTAL):
+        return relevant if over == schema.POOL_TOTAL else total
+    places = 1.0 * (shown if cutoff == schema.UNCUT or over >= schema.BY_FEWER_RETURNED else cutoff)
+    if over == schema.BY_RELEVANT:
         places = relevant
-    elif over in (tables.BY_FEWER, tables.BY_FEWER_RETURNED):
+    elif over in (schema.BY_FEWER, schema.BY_FEWER_RETURNED):
         places = min(places, relevant)
-    elif over == tables.BY_BOTH:
+    elif over == schema.BY_BOTH:
         total, places = total * total, relevant * max(places, 1.0)
-    elif over == tables.WEIGHTED:
+    elif over == schema.WEIGHTED:
         total, places = (1.0 + weight) * total, weight * relevant + places
     return normalise(total, places)
 
@@ -129,14 +129,14 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
     cutoffs, sums, summed, stops, values = own.cutoffs, own.sums, own.summed, own.stops, own.values
     for r in range(rows.shape[0]):
         row, before = rows[r], rows[max(r - 1, 0)]
-        source, discount, ideal = row[tables.LIST], row[tables.DISCOUNT], row[tables.IDEAL]
-        over, cutoff, total = row[tables.OVER], row[tables.CUTOFF], row[tables.TOTAL]
-        anew = r == 0 or source != before[tables.LIST] or ideal != before[tables.IDEAL]
-        anew = anew or discount != before[tables.DISCOUNT]
-        if cutoff == tables.AT_RELEVANT:
+        source, discount, ideal = row[schema.LIST], row[schema.DISCOUNT], row[schema.IDEAL]
+        over, cutoff, total = row[schema.OVER], row[schema.CUTOFF], row[schema.TOTAL]
+        anew = r == 0 or source != before[schema.LIST] or ideal != before[schema.IDEAL]
+        anew = anew or discount != before[schema.DISCOUNT]
+        if cutoff == schema.AT_RELEVANT:
             for lane in range(placed):
                 cutoffs[lane] = np.int64(totals[total, lane])
-        elif r == 0 or cutoff != before[tables.CUTOFF]:
+        elif r == 0 or cutoff != before[schema.CUTOFF]:
             for lane in range(placed):
                 cutoffs[lane] = cutoff
         if discount < 0:  # the list holds sums
@@ -156,23 +156,23 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
                     placed, sides, lists[one], batch.lengths[one], ideals[other], batch.ideal_lengths[other],
                     discounts[discount], cutoffs, anew, stops, summed, sums, values,
                 )  # fmt: skip
-        if discount < 0 or source < 0 or over != tables.BY_IDEAL:
+        if discount < 0 or source < 0 or over != schema.BY_IDEAL:
             of_row = 0 if source >= 0 else 1
             for lane in range(placed):
                 relevant = totals[total, lane] if total >= 0 else 0.0
-                tail = discounts[discount, stops[0, lane]] if over == tables.RESIDUAL else 0.0
+                tail = discounts[discount, stops[0, lane]] if over == schema.RESIDUAL else 0.0
                 values[lane] = divide(
                     over, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant,
                     plan.weights[r], tail,
                 )  # fmt: skip
-        undefined = row[tables.UNDEFINED]
-        if undefined != tables.NEVER:
+        undefined = row[schema.UNDEFINED]
+        if undefined != schema.NEVER:
             for lane in range(placed):
                 if (
                     not batch.lanes.has_documents[lane]
-                    or (undefined == tables.NO_RELEVANT and (total < 0 or totals[total, lane] == 0.0))
-                    or (undefined == tables.NO_PAIR and stops[0, lane] == 0)
+                    or (undefined == schema.NO_RELEVANT and (total < 0 or totals[total, lane] == 0.0))
+                    or (undefined == schema.NO_PAIR and stops[0, lane] == 0)
                 ):
                     values[lane] = np.nan
         for lane in range(placed):
-            out[row[tables.OUT], batch.lanes.queries[lane]] = values[lane]
+            out[row[schema.OUT], batch.lanes.queries[lane]] = values[lane]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels.schema import Array
 
-from ..compile.decorators import block, driver
+from .compile.decorators import block, driver
 
 _PART = 1 << 18  # rows numbered together by NumPy, which the caches hold
 

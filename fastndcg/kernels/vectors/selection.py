@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels.schema import Array
 
 from ..compile.decorators import binding, ir, numba, vectors
 from ..compile.llvm import (

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels.schema import Array
 
 from ..compile.decorators import block, vectors
 from ..compile.llvm import LANES, SIDE_BY_SIDE, Code, Data, Value, greater, lesser, where

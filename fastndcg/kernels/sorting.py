@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from fastndcg.common import arrays
-from fastndcg.kernels.flow.tables import Array
+from fastndcg.kernels.schema import Array
 
-from ..compile.decorators import block, vectors
-from ..compile.llvm import Code, Data, Value
-from ..vectors.ordering import monotone
+from .compile.decorators import block, vectors
+from .compile.llvm import Code, Data, Value
+from .vectors.ranking import monotone
 
 INSERTION = 24  # up to so many values, insertion sort is faster
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastndcg.kernels.flow.tables import Array, Documents, Plan
+from fastndcg.kernels.schema import Array, Documents, Plan
 
-from ..compile.decorators import block
-from ..compile.llvm import LANES
-from ..vectors.keeping import bound_of_top, find_from, keep_few_from, keep_from
-from ..vectors.ordering import count_ahead, count_among, rank_distinct, rank_tied
-from .memory import Scratch, Work, vectors_of
+from .compile.decorators import block
+from .compile.llvm import LANES
 from .sorting import falling_keys, sort_by_key
+from .vectors.ranking import count_ahead, count_among, rank_distinct, rank_tied
+from .vectors.selection import bound_of_top, find_from, keep_few_from, keep_from
+from .workspace import Scratch, Work, vectors_of
 
 COUNTING = 16  # up to so many compared vectors for each kept document, counting is faster than sorting
 MANY = 512  # in lists of so many documents, most vectors have no document of the first ranks

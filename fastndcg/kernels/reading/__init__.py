@@ -1,4 +1,0 @@
-"""Reading and ordering.
-
-rows      rows by query
-"""
