@@ -82,8 +82,8 @@ if TYPE_CHECKING:
     from fastndcg.measures import MeasureLike as MeasureLike
     from fastndcg.measures import parse as parse
     from fastndcg.measures import parse_many as parse_many
-    from fastndcg.measures.by_tool import Convention as Convention
-    from fastndcg.measures.by_tool import conventions as conventions
+    from fastndcg.measures.conventions import Convention as Convention
+    from fastndcg.measures.conventions import conventions as conventions
     from fastndcg.measures.named import *  # noqa: F403
     from fastndcg.rankings.intents import IntentGrades as IntentGrades
     from fastndcg.rankings.intents import IntentProbabilities as IntentProbabilities
@@ -127,7 +127,7 @@ _HOMES = {
     ),
     "look.page": "report",
     "measures": "Measure MeasureLike parse parse_many",
-    "measures.by_tool": "Convention conventions",
+    "measures.conventions": "Convention conventions",
     "rankings.intents": "IntentGrades IntentProbabilities",
     "rankings.rankings": "JudgedPool Rankings",
     "scores.scores": "Scores",

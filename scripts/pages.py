@@ -29,7 +29,7 @@ from bench.tables import insert, markdown
 from fastndcg.cli import app
 from fastndcg.measures import DEFINITIONS
 from fastndcg.measures import table as measure_table
-from fastndcg.measures.rules import QUERIES, TIES, WEIGHTS
+from fastndcg.measures.declarations import QUERIES, TIES, WEIGHTS
 from fastndcg.sources.columns import OTHER_NAMES, USUAL_NAMES
 
 if TYPE_CHECKING:

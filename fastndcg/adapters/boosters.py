@@ -13,7 +13,7 @@ from fastndcg.common.threads import check_threads
 from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import InputError
 from fastndcg.measures import as_measures
-from fastndcg.measures.by_tool import as_convention
+from fastndcg.measures.conventions import as_convention
 from fastndcg.rankings.rankings import Rankings
 
 if TYPE_CHECKING:

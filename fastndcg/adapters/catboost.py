@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fastndcg.common.arrays import Array
-    from fastndcg.measures.by_tool import Convention
+    from fastndcg.measures.conventions import Convention
 
 
 def metric(

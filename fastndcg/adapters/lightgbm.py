@@ -20,7 +20,7 @@ from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import InputError
 
 if TYPE_CHECKING:
-    from fastndcg.measures.by_tool import Convention
+    from fastndcg.measures.conventions import Convention
     from fastndcg.rankings.rankings import Rankings
 
 

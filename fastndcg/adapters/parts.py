@@ -25,7 +25,7 @@ from fastndcg.convention.evaluation import resolve_all
 from fastndcg.decide.anchoring import scores_of_orders
 from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
-from fastndcg.measures.by_tool import Convention, as_convention
+from fastndcg.measures.conventions import Convention, as_convention
 from fastndcg.rankings.blame import shown
 from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table, rankings_from_table
 from fastndcg.sources.columns import Columns, Roles, check_column, find_columns

@@ -24,7 +24,7 @@ from fastndcg.adapters import parcels, parts
 from fastndcg.adapters.parcels import Share
 from fastndcg.common.arrow_types import is_text
 from fastndcg.errors import SourceError
-from fastndcg.measures.by_tool import as_convention
+from fastndcg.measures.conventions import as_convention
 from fastndcg.sources.given import open_tables
 from fastndcg.sources.parquet import PARQUET, ParquetFiles
 from fastndcg.sources.paths import as_list

@@ -20,7 +20,7 @@ from fastndcg.errors import InputError
 from fastndcg.rankings.rankings import Rankings
 
 if TYPE_CHECKING:
-    from fastndcg.measures.by_tool import Convention
+    from fastndcg.measures.conventions import Convention
 
 
 def scorer(measures: Any, *, like: str | Convention | None = None, threads: int | None = None) -> Any:

@@ -24,7 +24,7 @@ from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
 from fastndcg.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
-    from fastndcg.measures.by_tool import Convention
+    from fastndcg.measures.conventions import Convention
     from fastndcg.rankings.rankings import Rankings
 
 

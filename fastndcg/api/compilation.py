@@ -179,7 +179,7 @@ def _statistics() -> None:
     import numpy as np
 
     from fastndcg.convention import evaluation
-    from fastndcg.measures.by_tool import as_convention
+    from fastndcg.measures.conventions import as_convention
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.statistics import resampling
 

@@ -14,7 +14,7 @@ from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.oddities import warn_of_unreached
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import ways
+from fastndcg.scoring import methods
 from fastndcg.sources import streams
 from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
 from fastndcg.sources.streams import RankingsStream, Sink
@@ -22,7 +22,7 @@ from fastndcg.sources.streams import RankingsStream, Sink
 if TYPE_CHECKING:
     from fastndcg.convention.evaluation import ConventionScores
     from fastndcg.measures import Measure, MeasureLike
-    from fastndcg.measures.by_tool import Convention
+    from fastndcg.measures.conventions import Convention
     from fastndcg.rankings.value import Grades
     from fastndcg.scores.scores import Scores
     from fastndcg.typing import (
@@ -206,7 +206,7 @@ def evaluate(
         raise InputTypeError(
             f"{next(iter(roles))}= is for tables and paths; {type(rankings).__name__} already has its columns"
         )
-    score = ways.score if rule is None else scoring_by(convention)
+    score = methods.score if rule is None else scoring_by(convention)
     grades: list[Grades] = []
     if isinstance(rankings, RankingsStream):
         threads = rankings._scoring_threads if threads is None else threads
@@ -232,7 +232,7 @@ def scoring_by(
 ) -> Callable[[tuple[Measure, ...], Rankings, int | None], Scores]:
     """The function that scores rankings in memory, or a part of a stream, without warnings."""
     if convention is None:
-        return ways.score
+        return methods.score
     from fastndcg.convention.evaluation import evaluate_by_convention
 
     return lambda measures, rankings, threads: evaluate_by_convention(
@@ -321,7 +321,7 @@ def ndcg(
         rankings = Rankings.from_offsets([0, len(relevance)], relevance, scores, **options)  # type: ignore[arg-type]
     measure = nDCG(gain=gain, discount=discount, ties=ties, ideal=ideal, empty=empty)
     asked = measure if k is None else measure @ k
-    return read_only(ways.defined_values((asked,), rankings, threads)[0][0])
+    return read_only(methods.defined_values((asked,), rankings, threads)[0][0])
 
 
 @overload
@@ -376,7 +376,7 @@ def evaluate_query(
     n_docs = len(relevance) if isinstance(relevance, Sized) else 0
     rankings = Rankings.from_offsets([0, n_docs], relevance, scores, **options)
     asked = as_measures(measure)
-    values: list[float] = ways.defined_values(asked, rankings, 1)[0][:, 0].tolist()
+    values: list[float] = methods.defined_values(asked, rankings, 1)[0][:, 0].tolist()
     if len(asked) == 1 and (isinstance(measure, str) or not isinstance(measure, Iterable)):
         return values[0]
     return {each.label: value for each, value in zip(asked, values, strict=True)}

@@ -27,8 +27,8 @@ from fastndcg.convention.differences import compare_conventions, describe, expla
 from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import InputError, about, suggest
 from fastndcg.measures import Measure
-from fastndcg.measures.by_tool import Convention
-from fastndcg.measures.by_tool import conventions as known_conventions
+from fastndcg.measures.conventions import Convention
+from fastndcg.measures.conventions import conventions as known_conventions
 from fastndcg.sources.columns import Roles
 
 

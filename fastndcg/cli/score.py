@@ -23,8 +23,8 @@ from fastndcg.cli.reading import (
 )
 from fastndcg.cli.scored import How, Inputs, Scored, check_stored, stored_results, write_out
 from fastndcg.errors import count_of
-from fastndcg.measures.spellings import is_of_trec_eval
-from fastndcg.scoring import ways
+from fastndcg.measures.aliases import is_of_trec_eval
+from fastndcg.scoring import methods
 from fastndcg.sources.results import find_stored
 
 Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run lacks
@@ -176,7 +176,7 @@ def _notes_of_run(scored: Scored, how: How) -> list[str]:
     notes = [_ONE_INTENT] if rankings.intents is not None and not rankings.intents.numbers.any() else []
     if not asked or how.convention is not None:
         return notes
-    theirs = ways.score(tuple(asked.values()), rankings, how.threads)
+    theirs = methods.score(tuple(asked.values()), rankings, how.threads)
     for measure, by_id in asked.items():
         differs = int((np.abs(scores[measure] - theirs[by_id]) > _ROUNDING).sum())
         if differs:

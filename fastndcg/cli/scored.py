@@ -29,7 +29,7 @@ from fastndcg.cli.reading import (
 from fastndcg.common.progress import Task
 from fastndcg.errors import SourceError, about, count_of
 from fastndcg.measures import Measure
-from fastndcg.measures.by_tool import Convention
+from fastndcg.measures.conventions import Convention
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import COUNTS, SomeQueries

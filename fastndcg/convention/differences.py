@@ -19,9 +19,9 @@ from fastndcg.convention.evaluation import (
 )
 from fastndcg.errors import ConventionError, InputError, MeasureError
 from fastndcg.measures import DEFINITIONS, Measure, MeasureLike, as_measure
-from fastndcg.measures.accepted import show_number
-from fastndcg.measures.by_tool import Convention, as_convention, conventions
+from fastndcg.measures.conventions import Convention, as_convention, conventions
 from fastndcg.measures.measure import measure_named, resolve
+from fastndcg.measures.validation import show_number
 
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings

@@ -16,15 +16,15 @@ from fastndcg.common.arrays import Flags, Float64, Int64, falling_keys, offsets_
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError, InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, Measures, NumRel, NumRet, as_measure, as_measures
-from fastndcg.measures.by_tool import Convention, as_convention
+from fastndcg.measures.conventions import Convention, as_convention
+from fastndcg.measures.declarations import BY_COUNT, OF_MEASURE
 from fastndcg.measures.measure import resolve
-from fastndcg.measures.rules import BY_COUNT, OF_MEASURE
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
-from fastndcg.scoring import laid_out, ways, worths
+from fastndcg.scoring import gain_values, ideals, methods
 
 if TYPE_CHECKING:
-    from fastndcg.measures.rules import Rounding
+    from fastndcg.measures.declarations import Rounding
 Pair = tuple[Convention, Measure]  # a convention for one measure, and this with its parameters
 
 
@@ -98,7 +98,7 @@ def _refuse_ties(
     orders = [
         measure(ties=ties) for ties in ("worst", "best") for measure in measures if "ties" in measure.params
     ]
-    worst, best = np.split(ways.values(tuple(orders), rankings), 2)
+    worst, best = np.split(methods.values(tuple(orders), rankings), 2)
     differs = (worst != best) & ~(np.isnan(worst) & np.isnan(best)) & (rankings.lengths > longest)
     if not differs.any():
         return
@@ -135,12 +135,12 @@ class Reported(NamedTuple):
 
 def report(convention: Convention, measure: Measure, values: Float64, rankings: Rankings) -> Reported:
     """Return what the tool reports, from the measure's values, which are NaN for empty queries."""
-    returned, (offsets, grades) = rankings.lengths > 0, laid_out.pool(rankings)
+    returned, (offsets, grades) = rankings.lengths > 0, ideals.pool(rankings)
     judged = np.diff(offsets) > 0
     if convention.unjudged == "skip_irrelevant":
         known = convention.measure()
         counts_all = known.definition.worth == "found" and known.rel is None
-        gains = worths.gains_of_grades(NumRel if counts_all else known, grades) > 0
+        gains = gain_values.gains_of_grades(NumRel if counts_all else known, grades) > 0
         judged = np.diff(offsets_from(gains)[offsets]) > 0
     left_out = ~(returned | judged)
     if convention.missing != "value":
@@ -391,5 +391,5 @@ def values_of(rankings: Rankings, measures: Iterable[Measure], threads: int | No
     """Values of measures, NaN where they are undefined."""
     asked = {measure: measure(empty="nan") for measure in measures}
     distinct = tuple(dict.fromkeys(asked.values()))
-    values = dict(zip(distinct, ways.score(distinct, rankings, threads).values, strict=True))
+    values = dict(zip(distinct, methods.score(distinct, rankings, threads).values, strict=True))
     return {measure: values[each] for measure, each in asked.items()}

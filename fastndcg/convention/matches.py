@@ -14,7 +14,7 @@ from fastndcg.common.table import Table
 from fastndcg.convention.differences import asked_for, reports_of
 from fastndcg.convention.evaluation import check_rankings
 from fastndcg.errors import ConventionError, InputError, InputTypeError, check_length, count_of
-from fastndcg.measures.by_tool import Convention, conventions
+from fastndcg.measures.conventions import Convention, conventions
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64

@@ -16,11 +16,11 @@ import pyarrow as pa
 from fastndcg.common.exports import AsFrame
 from fastndcg.errors import MeasureError, count_of
 from fastndcg.measures import Measure, as_measures, find_measure
-from fastndcg.measures.accepted import Function, Numbers
 from fastndcg.measures.measure import hold_functions
+from fastndcg.measures.validation import Function, Numbers
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.summary import Summary
-from fastndcg.scoring import ways, worths
+from fastndcg.scoring import gain_values, methods
 from fastndcg.scoring.discounts import discount_table
 from fastndcg.sources import streams
 from fastndcg.sources.streams import RankingsStream
@@ -182,7 +182,7 @@ ORDERS = ("worst", "random", "actual", "best")
 
 def scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Scores:
     """Scores of all measures for each order, one order after the other."""
-    actual = ways.score(measures, rankings, threads)
+    actual = methods.score(measures, rankings, threads)
     for measure in measures:
         _check(measure, rankings)
     # of a dtype whose kernels are compiled already
@@ -192,7 +192,7 @@ def scores_of_orders(measures: tuple[Measure, ...], rankings: Rankings, threads:
         [measure(ties=rule) if "ties" in measure.params else measure for measure in measures]
         for rule in rules
     ]
-    of_rules = ways.score(as_measures([measure for each in by_rule for measure in each]), tied, threads)
+    of_rules = methods.score(as_measures([measure for each in by_rule for measure in each]), tied, threads)
     worst, random, best = (np.array([of_rules[measure] for measure in each]) for each in by_rule)
     orders = worst, random, actual.values, best
     values = np.concatenate([part.reshape(actual.values.shape) for part in orders])
@@ -226,7 +226,7 @@ def _anchor(worst: Any, random: Any, actual: Any, best: Any) -> Anchor:
 def _check(measure: Measure, rankings: Rankings) -> None:
     """Raise `MeasureError` for a measure whose worst or best order is not known."""
     params, definition = measure.params, measure.definition
-    worths.check_best_known(measure)
+    gain_values.check_best_known(measure)
     if params.get("score_above") is not None:
         raise MeasureError(
             f"{measure} has no anchors: whether a document counts depends on its score, which another order "

@@ -21,7 +21,7 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.columns import find_column, fitting
 from fastndcg.sources.given import read_columns, usual_columns
 from fastndcg.statistics.intervals import check_confidence, t_quantile
-from fastndcg.statistics.paired import Spread
+from fastndcg.statistics.significance import Spread
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Flags, Float64, Int64

@@ -23,7 +23,7 @@ from fastndcg.measures import find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics import exact_sums
 from fastndcg.statistics.intervals import check_share, check_size, t_quantile
-from fastndcg.statistics.paired import holm
+from fastndcg.statistics.significance import holm
 
 if TYPE_CHECKING:
     from fastndcg.decide.anchoring import Anchors

@@ -13,8 +13,8 @@ from fastndcg.decide.matching import pairs_of
 from fastndcg.statistics import exact_sums
 from fastndcg.statistics.exact_sums import ROUNDING
 from fastndcg.statistics.intervals import SMALL
-from fastndcg.statistics.paired import CORRECTIONS, Spread, direction
 from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips
+from fastndcg.statistics.significance import CORRECTIONS, Spread, direction
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Array, Flags, Float64, Int64

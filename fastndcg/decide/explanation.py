@@ -32,7 +32,7 @@ from fastndcg.errors import InputError, InputTypeError, MeasureError, about, cou
 from fastndcg.measures import IDCG, as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import laid_out, ways, worths
+from fastndcg.scoring import gain_values, ideals, methods
 from fastndcg.scoring.discounts import discount_of, discount_table
 
 if TYPE_CHECKING:
@@ -208,12 +208,12 @@ class Explanation(_Shown):
     def __init__(self, rankings: Rankings, measure: Measure) -> None:
         self.measure, self._rankings = measure, rankings
         self.query = rankings.query_ids[0].as_py()
-        values, undefined = ways.defined_values((measure,), rankings, 1)
+        values, undefined = methods.defined_values((measure,), rankings, 1)
         self.value, self.is_empty = float(values[0, 0]), bool(undefined[0, 0])
         if measure.cutoff_column is not None:
-            measure @= int(ways.own_cutoffs(measure.cutoff_column, rankings)[0])
+            measure @= int(methods.own_cutoffs(measure.cutoff_column, rankings)[0])
         self._cut = measure
-        self._gains = worths.gains_of_documents(measure, rankings)
+        self._gains = gain_values.gains_of_documents(measure, rankings)
         if measure.params.get("ips") and rankings.propensity is not None:
             self._gains = self._gains / np.maximum(rankings.propensity, measure.clip)
         # documents by rank, dropped documents last, and the number of documents that are not dropped
@@ -249,20 +249,20 @@ class Explanation(_Shown):
         if measure.definition.over != "ideal" or self.is_empty:
             return _Ideal([], _NO, _NO, _NO)
         ideal, cutoff = measure.params.get("ideal", "full"), measure.cutoff
-        _, grades = laid_out.judged_documents(rankings, measure)
+        _, grades = ideals.judged_documents(rankings, measure)
         documents = self._grades[order]
         if (assumed := measure.params.get("unjudged")) is not None:
             documents = np.where(np.isnan(documents), float(assumed), documents)
         if ideal in ("scored", "returned"):
             grades = documents[: cutoff if ideal == "returned" else None]
             grades = grades[~np.isnan(grades)]
-        worth = worths.worth_of(measure)
+        worth = gain_values.worth_of(measure)
         distinct, codes = np.unique(grades.astype(np.float64), return_inverse=True)
-        gain_of = np.array([worths.gain_of(worth, grade) for grade in distinct.tolist()], np.float64)
+        gain_of = np.array([gain_values.gain_of(worth, grade) for grade in distinct.tolist()], np.float64)
         codes = codes[np.argsort(-gain_of[codes], kind="stable")]
         gains, grades = gain_of[codes], distinct[codes]
         if ideal == "full":  # documents of the best grade there is, which are no documents of the query
-            best = worths.top_of(worth)
+            best = gain_values.top_of(worth)
             best = float(gains[0]) if math.isnan(best) else best
             shown = self._n_ranked if cutoff is None else cutoff
             of_best = distinct[gain_of == best]
@@ -295,8 +295,8 @@ class Explanation(_Shown):
         over = 1.0
         if "ideal" in measure.params and measure.floor == "zero":
             # the ideal of some depends on what was returned, so that DCG is cut and not nDCG
-            over = float(ways.values((laid_out.part_of(measure, IDCG),), self._rankings, 1)[0, 0])
-            measure = laid_out.part_of(measure)
+            over = float(methods.values((ideals.part_of(measure, IDCG),), self._rankings, 1)[0, 0])
+            measure = ideals.part_of(measure)
         elif measure.definition.worth == "scaled" and measure.cutoff is None:
             measure @= n
         cuts = [order[:end] for _, end in self._steps[:-1]]
@@ -328,7 +328,7 @@ class Explanation(_Shown):
             relevance = np.append(relevance.astype(np.float64), more)
             is_judged = None if is_judged is None else np.append(is_judged, np.ones(len(more), np.bool_))
             propensity = None if propensity is None else np.append(propensity, np.ones(len(more)))
-        _, pool = laid_out.pool(rankings)
+        _, pool = ideals.pool(rankings)
         while some := list(islice(lists, max(_TOGETHER // (len(scores) + len(pool) + 1), 1))):
             rows = np.concatenate(some)
             several = Rankings._from_offsets(
@@ -339,7 +339,7 @@ class Explanation(_Shown):
                 judged=(np.arange(len(some) + 1) * len(pool), np.tile(pool, len(some))),
                 propensity=None if propensity is None else propensity[rows],
             )
-            values.append(ways.values((measure,), several, None)[0])
+            values.append(methods.values((measure,), several, None)[0])
         return np.nan_to_num(np.concatenate(values))
 
     def _make_table(self) -> pa.Table:
@@ -404,8 +404,8 @@ class Explanation(_Shown):
             grades, counts = np.unique(rankings.judged.relevance.astype(np.float64), return_counts=True)
             left = counts - np.array([np.count_nonzero(self._grades == grade) for grade in grades], np.int64)
             grades, left = grades[left > 0], left[left > 0]
-        worth = worths.worth_of(self.measure)
-        gains = np.array([worths.gain_of(worth, grade) for grade in grades.tolist()])
+        worth = gain_values.worth_of(self.measure)
+        gains = np.array([gain_values.gain_of(worth, grade) for grade in grades.tolist()])
         best = np.argsort(-gains, kind="stable")
         grades, gains, left = grades[best], gains[best], left[best]
         lists = [np.append(len(order) + place, order) for place in range(len(grades))]

@@ -25,7 +25,7 @@ from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import fields_of, metadata_of, stored_signatures
 from fastndcg.statistics.exact_sums import Moments, differences_of
 from fastndcg.statistics.intervals import check_confidence
-from fastndcg.statistics.paired import Spread
+from fastndcg.statistics.significance import Spread
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64, Int64

@@ -26,7 +26,7 @@ from fastndcg.measures import Judged, Measure, as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept
-from fastndcg.scoring import ways
+from fastndcg.scoring import methods
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Flags, Float64, Int64
@@ -115,7 +115,7 @@ def shares_that_differ(
             by_share.setdefault(Judged(empty="skip") @ (measure.cutoff or _TOP), []).append(measure)
     cautions: list[str] = []
     for judged, blind in by_share.items():
-        shares = {name: ways.score((judged,), each)._mean(0) for name, each in known.items()}
+        shares = {name: methods.score((judged,), each)._mean(0) for name, each in known.items()}
         others = shares.values() if baseline not in shares else [shares[str(baseline)]]
         if max(abs(share - other) for share in shares.values() for other in others) <= _UNJUDGED:
             continue

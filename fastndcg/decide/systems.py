@@ -23,8 +23,8 @@ from fastndcg.measures import as_measures
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.signatures import fields_of, hashes_of_ids
 from fastndcg.statistics.intervals import check_confidence, check_size
-from fastndcg.statistics.paired import CORRECTIONS
 from fastndcg.statistics.resampling import METHODS, check_resamples
+from fastndcg.statistics.significance import CORRECTIONS
 
 if TYPE_CHECKING:
     import numpy.typing as npt

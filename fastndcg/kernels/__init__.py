@@ -24,10 +24,10 @@ level, the discount of each rank, and rows. A row names a list, a discount, a cu
 
     code grades to levels -> ideal lists -> rank by score -> lists of contributions -> one sum for each row
 
-A list holds the gain of each rank (`accumulation.gather`). For a measure that is not linear in the gains it holds
-the precision at each relevant document, or the probability to stop at each rank (`accumulation.fold_by_rank`). With
-averaged ties both are expectations. So every measure is a sum over ranks, and one pass gives the values at
-all cutoffs.
+A list holds the gain of each rank (`accumulation.gather`). For a measure that is not linear in the gains it
+holds the precision at each relevant document, or the probability to stop at each rank
+(`accumulation.fold_by_rank`). With averaged ties both are expectations. So every measure is a sum over ranks,
+and one pass gives the values at all cutoffs.
 
 Each module is loaded twice: as `fastndcg.kernels` it is plain Python and imports no Numba, as
 `fastndcg.compiled` it is compiled.

@@ -30,7 +30,7 @@ from fastndcg.look.looks import (
 from fastndcg.measures import as_measures
 from fastndcg.measures.measure import hold_functions
 from fastndcg.scoring.discounts import discount_of, discount_table
-from fastndcg.scoring.worths import gain_of, worth_of
+from fastndcg.scoring.gain_values import gain_of, worth_of
 
 if TYPE_CHECKING:
     from fastndcg.common.table import Table

@@ -21,7 +21,7 @@ from fastndcg.look.blocks import Section, Table, cell_of, id_cells, picture_of, 
 from fastndcg.look.facts import Found, only
 from fastndcg.look.rank_charts import grade_counts
 from fastndcg.measures import Measure, table
-from fastndcg.measures.by_tool import conventions
+from fastndcg.measures.conventions import conventions
 from fastndcg.scoring.discounts import discount_of
 
 if TYPE_CHECKING:

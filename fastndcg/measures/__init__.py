@@ -5,16 +5,17 @@ of its parameters, and a cutoff. These modules compute no values: `plan` turns m
 `kernels` apply the tables to documents. The notation is that of ir_measures, `Name(parameter=value)@cutoff`.
 
 parameters   names, defaults and readers of parameters
-accepted     forms of their values, and readers, which say what was wanted
+validation   forms of their values, and readers, which say what was wanted
 definitions  a declaration of each measure
 measure      the class `Measure`, and a measure for each definition
 named        these under the names by which they are imported
 notation     the parser of the notation
-spellings    names that people and other tools use for measures
-rules        what a declaration of a tool says
+aliases      names that people and other tools use for measures
+declarations
+             what a declaration of a tool says
 tools        how each established tool computes its measures, as data, in four tables:
 tools_of_evaluation, tools_of_training, tools_of_search, tools_of_recommendation
-by_tool      each tool's measures, by name: `conventions`
+conventions  each tool's measures, by name: `conventions`
 """
 
 from __future__ import annotations

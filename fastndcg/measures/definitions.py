@@ -18,7 +18,7 @@ class Definition(NamedTuple):
     """
 
     name: str
-    worth: str  # the worth of a document by its grade, see `worth_of` of `fastndcg.scoring.worths`
+    worth: str  # the worth of a document by its grade, see `worth_of` of `fastndcg.scoring.gain_values`
     over: str  # the divisor of the sum, see `OVER` of `fastndcg.scoring.plan`
     # when a query has no value: "no ideal" gain, "no relevant" document, "no pair", "no documents", "never"
     undefined: str

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from fastndcg.common.lazy import pa
 from fastndcg.errors import MeasureError, suggest
-from fastndcg.measures import spellings
-from fastndcg.measures.accepted import MOST_CUTOFF, Function, as_str, show_number, show_value
+from fastndcg.measures import aliases
 from fastndcg.measures.definitions import DEFINITIONS, Definition
 from fastndcg.measures.parameters import RECALL, read_spellings, spelling_of
+from fastndcg.measures.validation import MOST_CUTOFF, Function, as_str, show_number, show_value
 from fastndcg.typing import Empty, Ideal, IrMeasure, Parameters, Ties
 
 if TYPE_CHECKING:
     from fastndcg.common.table import Table
-    from fastndcg.measures.rules import Rule
+    from fastndcg.measures.declarations import Rule
 
 
 class Measure:
@@ -279,7 +279,7 @@ _MEASURES = {
 
 def measure_named(name: str) -> Measure:
     if name not in _MEASURES:
-        hint, known = spellings.nearest(name), ", ".join(DEFINITIONS)
+        hint, known = aliases.nearest(name), ", ".join(DEFINITIONS)
         raise MeasureError(f'no measure is called "{name}".{hint} There are: {known}.')
     return _MEASURES[name]
 

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from fastndcg.errors import InputTypeError, MeasureError, suggest
-from fastndcg.measures import spellings
-from fastndcg.measures.accepted import Function
+from fastndcg.measures import aliases
 from fastndcg.measures.measure import Measure, measure_named, with_label
+from fastndcg.measures.validation import Function
 
 _SHOWN = 200  # characters of a faulty text that a message quotes
 _MOST_CUTOFFS_OF_RANGE = 1000
@@ -94,8 +94,8 @@ def parse(text: str) -> Measure:
 @lru_cache(maxsize=1024)
 def _read_notation(text: str) -> tuple[Measure, ...]:
     found = list[Measure]()
-    asked = [element.strip() for element in spellings.elements(text)]
-    spelt = [spellings.canonical(element) for element in asked]
+    asked = [element.strip() for element in aliases.elements(text)]
+    spelt = [aliases.canonical(element) for element in asked]
     try:
         tree = ast.parse(",".join(spelt), mode="eval").body
         ast.unparse(tree)  # raises RecursionError if values are nested too deeply to be read
@@ -119,7 +119,7 @@ def _read_notation(text: str) -> tuple[Measure, ...]:
         for measure in _cut(of, cutoff, text):
             at = measure.params.get("recall") if of.definition.cut == "recall" else measure.cutoff
             is_one = cutoff is not node and isinstance(cutoff, ast.Constant | ast.Name)
-            found.append(with_label(measure, label if is_one else spellings.with_cutoff(label, at)))
+            found.append(with_label(measure, label if is_one else aliases.with_cutoff(label, at)))
     return tuple(found)
 
 

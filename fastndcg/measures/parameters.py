@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fastndcg.errors import MeasureError
-from fastndcg.measures.accepted import (
+from fastndcg.measures.validation import (
     DISCOUNTS,
     GAINS,
     STOPS,

@@ -15,7 +15,7 @@ The declarations stand in four tables: `tools_of_evaluation`, `tools_of_training
 from __future__ import annotations
 
 from fastndcg.errors import ConventionError, InputTypeError, suggest
-from fastndcg.measures.rules import Rule
+from fastndcg.measures.declarations import Rule
 from fastndcg.measures.tools_of_evaluation import EVALUATION, PAPERS
 from fastndcg.measures.tools_of_recommendation import RECOMMENDATION, SPARK
 from fastndcg.measures.tools_of_search import SEARCH

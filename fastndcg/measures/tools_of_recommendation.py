@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastndcg.measures.rules import Rule, has, have
+from fastndcg.measures.declarations import Rule, has, have
 
 _RECSYS = Rule(
     "recsys", gain="binary", ties="input", missing="value",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastndcg.measures.rules import Rounding, Rule, has, have
+from fastndcg.measures.declarations import Rounding, Rule, has, have
 
 SEARCH: tuple[Rule, ...] = (
     Rule(

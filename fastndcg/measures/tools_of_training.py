@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastndcg.measures.rules import Rule, has, have
+from fastndcg.measures.declarations import Rule, has, have
 from fastndcg.measures.tools_of_evaluation import SKLEARN
 
 ABOVE_HALF = 0.5000000000000001  # the smallest grade above 0.5

@@ -13,7 +13,7 @@ import numpy as np
 from fastndcg.common.arrays import Float64, freeze
 from fastndcg.errors import MeasureError
 from fastndcg.kernels import schema
-from fastndcg.measures.accepted import Function, Numbers
+from fastndcg.measures.validation import Function, Numbers
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure

@@ -15,7 +15,7 @@ from fastndcg.common.arrays import freeze, offsets_of
 from fastndcg.errors import MeasureError
 from fastndcg.kernels import schema
 from fastndcg.kernels.schema import Plan
-from fastndcg.measures.accepted import Function, Numbers
+from fastndcg.measures.validation import Function, Numbers
 from fastndcg.scoring.discounts import (
     MOST_PERFECT,
     Power,
@@ -27,7 +27,7 @@ from fastndcg.scoring.discounts import (
     ranks_discounted,
     ranks_shown,
 )
-from fastndcg.scoring.worths import (
+from fastndcg.scoring.gain_values import (
     EXACT,
     ONES,
     NoGainError,
@@ -151,7 +151,7 @@ def _ranks_assumed(rankings: Rankings) -> int:
 
 
 def _numbers_of(*names: str) -> dict[str, int]:
-    return {name: getattr(tables, name.upper().replace(" ", "_")) for name in names}
+    return {name: getattr(schema, name.upper().replace(" ", "_")) for name in names}
 
 
 _SOURCE = _numbers_of("judged", "scored", "returned")

@@ -2,7 +2,8 @@
 
 exact_sums  sums and means, correctly rounded, of one or of many groups; those of parts merge exactly
 intervals   confidence intervals of means, and what a test detects
-paired      the difference of two systems, and corrections of several p-values
+significance
+            paired and Welch's t test, and the corrections of several p-values by Holm and Benjamini-Hochberg
 resampling  tests and intervals by random signs and draws
 """
 

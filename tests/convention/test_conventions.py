@@ -17,7 +17,7 @@ from rivals import Query, random_queries
 import fastndcg as fn
 from fastndcg.convention.differences import choices_of
 from fastndcg.errors import ConventionError
-from fastndcg.measures.rules import Rounding
+from fastndcg.measures.declarations import Rounding
 
 pytestmark = pytest.mark.compiled
 

@@ -14,8 +14,8 @@ from systems import DEXTRO, LAEVO, compared, drawn, row_of, scores_of
 import fastndcg as fn
 from fastndcg.decide.systems import TESTS
 from fastndcg.statistics.intervals import queries_needed
-from fastndcg.statistics.paired import Spread, benjamini_hochberg, holm
 from fastndcg.statistics.resampling import bootstrap_interval
+from fastndcg.statistics.significance import Spread, benjamini_hochberg, holm
 
 stats = pytest.importorskip("scipy.stats")
 

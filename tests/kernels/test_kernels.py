@@ -64,7 +64,7 @@ def lists(dtype, lengths=LENGTHS, rounds=4):
 @pytest.fixture(params=[False, True], ids=["bit by bit", "compressed"])
 def _both_ways(request, monkeypatch):
     """As on processors without and with an instruction that moves lanes under a mask together."""
-    monkeypatch.setattr(keeping, "compresses", lambda: request.param)
+    monkeypatch.setattr(selection, "compresses", lambda: request.param)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -9,7 +9,7 @@ from commands import printed
 import fastndcg as fn
 from fastndcg.common.arrays import offsets_from
 from fastndcg.measures import as_measures
-from fastndcg.scoring import launch, plan, ways
+from fastndcg.scoring import launch, methods, plan
 
 
 def of_lengths(lengths, grades="uint8", scores="float32", **more):
@@ -180,15 +180,15 @@ def test_undefined_values_become_what_each_measure_says():
     measures = as_measures(["nDCG", "nDCG(empty='nan')", "nDCG(empty=1)", "nDCG(empty='skip')"])
     rankings = fn.Rankings.from_lists([[1]] * 4)
     values = np.array([[0.5, np.nan, 0.0, 1.0]] * 4)
-    assert ways.replace_undefined(measures, values, rankings).tolist() == [[False, True, False, False]] * 4
+    assert methods.replace_undefined(measures, values, rankings).tolist() == [[False, True, False, False]] * 4
     assert values[[0, 2], 1].tolist() == [0.0, 1.0] and np.isnan(values[[1, 3], 1]).all()
     assert values[:, [0, 2, 3]].tolist() == [[0.5, 0.0, 1.0]] * 4
-    undefined = ways.replace_undefined(measures, np.ones((4, 3)), rankings)
+    undefined = methods.replace_undefined(measures, np.ones((4, 3)), rankings)
     assert not undefined.any() and undefined.shape == (4, 3)
-    assert ways.replace_undefined(measures, np.ones((4, 0)), rankings).shape == (4, 0)
+    assert methods.replace_undefined(measures, np.ones((4, 0)), rankings).shape == (4, 0)
     for infinite in (np.inf, -np.inf):
         with pytest.raises(fn.InputError, match="nDCG.* too many ways .* of query 2 "):
-            ways.replace_undefined(measures, np.array([[0.5, np.nan, infinite, 1.0]] * 4), rankings)
+            methods.replace_undefined(measures, np.array([[0.5, np.nan, infinite, 1.0]] * 4), rankings)
 
 
 @pytest.mark.pure

@@ -8,7 +8,7 @@ import pytest
 import fastndcg as fn
 from fastndcg.kernels import schema
 from fastndcg.measures import as_measures
-from fastndcg.scoring import plan, worths
+from fastndcg.scoring import gain_values, plan
 from fastndcg.scoring.discounts import (
     check_discount,
     discount_of,
@@ -157,9 +157,13 @@ def measure_of(notation):
 )
 def test_the_gain_of_a_grade(measure, gains):
     grades = np.array([-1, 0, 1, 2.5])
-    worth = worths.worth_of(measure_of(measure))
-    assert [worths.gain_of(worth, grade) for grade in grades.tolist()] == pytest.approx(gains, nan_ok=True)
-    assert worths.gains_of_grades(measure_of(measure), grades).tolist() == pytest.approx(gains, nan_ok=True)
+    worth = gain_values.worth_of(measure_of(measure))
+    assert [gain_values.gain_of(worth, grade) for grade in grades.tolist()] == pytest.approx(
+        gains, nan_ok=True
+    )
+    assert gain_values.gains_of_grades(measure_of(measure), grades).tolist() == pytest.approx(
+        gains, nan_ok=True
+    )
 
 
 @pytest.mark.parametrize("rows", [4, 100_000])
@@ -167,14 +171,14 @@ def test_a_function_is_asked_for_each_distinct_grade_once(rows):
     asked = []
     measure = measure_of(fn.nDCG(gain=lambda grade: asked.append(grade) or grade * 2.0))
     grades = np.arange(rows) % 3
-    assert (worths.gains_of_grades(measure, grades) == 2 * grades).all()
+    assert (gain_values.gains_of_grades(measure, grades) == 2 * grades).all()
     assert sorted(asked) == [0, 1, 2]
 
 
 def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none():
     some = rankings([3, 1, 2], is_judged=[True, False, True])
     for notation, gains in (("nDCG", [3, 0, 2]), ("nDCG(unjudged=0.5)", [3, 0.5, 2]), ("Bpref", [1, -2, 1])):
-        assert worths.gains_of_documents(measure_of(notation), some).tolist() == gains
+        assert gain_values.gains_of_documents(measure_of(notation), some).tolist() == gains
 
 
 @pytest.mark.parametrize(
@@ -188,23 +192,23 @@ def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none():
     ],
 )  # fmt: skip
 def test_measures_that_are_not_complete_are_refused(notation, message):
-    for refuse in (worths.check_complete, lambda measure: worths.check(measure, rankings([1, 0]))):
+    for refuse in (gain_values.check_complete, lambda measure: gain_values.check(measure, rankings([1, 0]))):
         with pytest.raises(fn.MeasureError, match=message):
             refuse(measure_of(notation))
-    worths.check(measure_of("nDCG"), rankings([1, 0]))
+    gain_values.check(measure_of("nDCG"), rankings([1, 0]))
 
 
 def test_sums_that_are_too_large_are_refused():
     with pytest.raises(
         fn.InputError, match=r"the gain 1e\+307 of grade 9 in DCG is too large to sum over 20 documents"
     ):
-        worths.check_sum(measure_of("DCG"), 1e307, "grade 9", 20)
+        gain_values.check_sum(measure_of("DCG"), 1e307, "grade 9", 20)
     steep = measure_of(fn.DCG(discount=[1e307] * 20))
     with pytest.raises(
         fn.InputError, match=r"the discount 1e\+307 of .* times the gain 30 of grade 9 is too large"
     ):
-        worths.check_sum(steep, 30.0, "grade 9", 20)
-    worths.check_sum(steep, 0.0, "grade 0", 2)
+        gain_values.check_sum(steep, 30.0, "grade 9", 20)
+    gain_values.check_sum(steep, 0.0, "grade 0", 2)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from commands import run
 
 import fastndcg as fn
 from fastndcg import MeasureError
-from fastndcg.measures import DEFINITIONS, spellings
+from fastndcg.measures import DEFINITIONS, aliases
 
 SPELLINGS = {
     "ndcg@10": "nDCG@10",
@@ -112,10 +112,10 @@ def test_a_spelling_is_read_and_shown_as_the_notation(spelling):
 
 
 def test_no_two_names_are_told_apart_by_case_alone():
-    keys = [spellings.key(name) for name in DEFINITIONS]
+    keys = [aliases.key(name) for name in DEFINITIONS]
     assert len(set(keys)) == len(keys)
-    for alias, notation in spellings.ALIASES.items():
-        assert spellings.key(alias) not in keys or fn.parse(notation).name == alias, alias
+    for alias, notation in aliases.ALIASES.items():
+        assert aliases.key(alias) not in keys or fn.parse(notation).name == alias, alias
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_column_of_slices_with_the_name_of_a_result_is_refused(name):
 def each_alias():
     """Each alias with a cutoff or recall where it can have one, and each measure in capitals."""
     found = []
-    for name in (*spellings.ALIASES, *map(str.upper, DEFINITIONS)):
+    for name in (*aliases.ALIASES, *map(str.upper, DEFINITIONS)):
         needs = {"SDCG": "(max_rel=3)", "PFOUND": "(stop=[0, 0.1, 0.2, 0.7])"}.get(name, "")
         cut = fn.parse(name).definition.cut
         found.append(name + needs + {"rank": "@3", "recall": "@0.2"}.get(cut, ""))

@@ -11,7 +11,7 @@ import pytest
 from commands import printed
 
 import fastndcg
-from fastndcg.measures import DEFINITIONS, named, spellings
+from fastndcg.measures import DEFINITIONS, aliases, named
 
 PACKAGE = Path(fastndcg.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -313,7 +313,7 @@ def test_each_module_and_public_name_is_imported_alone_in_a_fresh_process():
 def test_each_measure_and_notation_works_alone_in_a_fresh_process():
     """So do the names that people type, and each convention as `like=`, whatever is imported first."""
     cases = []
-    for name in (*spellings.ALIASES, *(each for each in fastndcg.__all__ if is_measure(each))):
+    for name in (*aliases.ALIASES, *(each for each in fastndcg.__all__ if is_measure(each))):
         of = fastndcg.parse(name).definition
         spelt = f"{name}@3" if of.cut == "rank" else name
         cases.append(f"import fastndcg as fn; m = fn.parse({spelt!r}); assert fn.parse(str(m)) == m")

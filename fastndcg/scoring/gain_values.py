@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels import schema
 from fastndcg.kernels.powers import exp2, gain_by
-from fastndcg.measures.accepted import Function, GradeGains, Numbers
+from fastndcg.measures.validation import Function, GradeGains, Numbers
 from fastndcg.scoring.discounts import ask_for_number, discount_table, is_beyond, ranks_discounted
 
 if TYPE_CHECKING:

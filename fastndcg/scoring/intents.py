@@ -24,7 +24,7 @@ from fastndcg.kernels import intent_orders as kernels
 from fastndcg.kernels.compile import dispatch
 from fastndcg.kernels.intent_orders import IntentDocuments, IntentRows
 from fastndcg.kernels.schema import GAIN, STOP
-from fastndcg.measures.accepted import Function
+from fastndcg.measures.validation import Function
 from fastndcg.scoring import launch, plan
 from fastndcg.scoring.discounts import (
     MOST_PERFECT,
@@ -33,7 +33,7 @@ from fastndcg.scoring.discounts import (
     ranks_discounted,
     ranks_shown,
 )
-from fastndcg.scoring.worths import Worth, check_complete, check_sum, code_grades, gain_of, worth_of
+from fastndcg.scoring.gain_values import Worth, check_complete, check_sum, code_grades, gain_of, worth_of
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure

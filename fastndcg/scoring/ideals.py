@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fastndcg.common.arrays import Float64, Int64, offsets_from, offsets_of
 from fastndcg.measures import DCG, Measure
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import launch, worths
+from fastndcg.scoring import gain_values, launch
 
 _ROUNDING = 1e-12  # most relative difference of two orders of the same sum
 
@@ -32,7 +32,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     """
     values = launch.score(tuple(part_of(measure) for measure in measures), rankings, threads)
     for row, measure in enumerate(measures):
-        worths.check(measure, rankings)
+        gain_values.check(measure, rankings)
         offsets, grades = judged_documents(rankings, measure)
         best = _best(measure, rankings, offsets, grades, threads)
         if measure.definition.ranking == "ideal":
@@ -77,7 +77,7 @@ def _lay_out(
 ) -> Rankings:
     """The ideal ranking of each query: judged documents by falling gain, with scores that fall by rank."""
     query = np.repeat(np.arange(rankings.n_queries), np.diff(offsets))
-    order = np.lexsort((turn * worths.gains_of_grades(measure, grades), query))
+    order = np.lexsort((turn * gain_values.gains_of_grades(measure, grades), query))
     place = np.arange(len(order)) - offsets[query]
     if measure.ideal == "judged_returned":
         order, query = order[(kept := place < _count_returned(rankings, measure)[query])], query[kept]

@@ -34,7 +34,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     out = np.empty((0, rankings.n_queries))
     for way in dict.fromkeys(ways):
         rows = [row for row, other in enumerate(ways) if other == way]
-        by_way = _WAYS.get(way) or import_module(f"fastndcg.scoring.{_MODULES.get(way, 'weighed')}").values
+        by_way = _WAYS.get(way) or import_module(f"fastndcg.scoring.{_MODULES.get(way, 'weighted_sums')}").values
         found = by_way(tuple(measures[row] for row in rows), rankings, threads)
         if len(rows) == len(measures):
             return found
@@ -152,5 +152,5 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
 
 
 _WAYS: dict[str, Callable[..., Float64]] = {"kernels": launch.score, "pooled": _with_pooled}
-# modules that are imported on first use; the other ways are those of `weighed`
-_MODULES = {"laid out": "laid_out", "intents": "by_intent"}
+# modules that are imported on first use; the other ways are those of `weighted_sums`
+_MODULES = {"laid out": "ideals", "intents": "intents"}

@@ -19,7 +19,7 @@ import numpy as np
 from fastndcg.errors import InputError
 from fastndcg.measures import CG, Measure, NumRel
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.scoring import laid_out, launch, worths
+from fastndcg.scoring import gain_values, ideals, launch
 from fastndcg.scoring.tied_groups import tied_groups
 
 if TYPE_CHECKING:
@@ -38,7 +38,12 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     alike: dict[Any, list[int]] = {}
     for row, measure in enumerate(measures):
         params = measure.params
-        key = worths.worth_of(measure), measure.judged_only, params.get("clip"), params.get("score_above")
+        key = (
+            gain_values.worth_of(measure),
+            measure.judged_only,
+            params.get("clip"),
+            params.get("score_above"),
+        )
         alike.setdefault(key, []).append(row)
     for rows in alike.values():
         weighed = weigh(measures[rows[0]], rankings)
@@ -85,14 +90,14 @@ def weigh(measure: Measure, rankings: Rankings) -> Rankings:
     if measure.definition.way == "propensities":
         gains = _weighted_gains(measure, rankings)
     else:
-        worths.check_complete(measure)
+        gain_values.check_complete(measure)
         scores, least = rankings.scores, measure.score_above or 0.0
         # NumPy compares whole numbers exactly
         least = math.floor(least) if scores.dtype.kind in "iu" else least
-        gains = np.where(scores > least, worths.gains_of_documents(measure, rankings), 0.0)
+        gains = np.where(scores > least, gain_values.gains_of_documents(measure, rankings), 0.0)
         # all that is relevant stays in the pool, so that recall is divided by the same number
-        offsets, grades = laid_out.judged_documents(rankings, measure)
-        judged = offsets, worths.gains_of_grades(measure, grades)
+        offsets, grades = ideals.judged_documents(rankings, measure)
+        judged = offsets, gain_values.gains_of_grades(measure, grades)
     is_judged = rankings.is_judged if measure.judged_only else None
     weighed = Rankings._from_offsets(
         rankings.offsets, gains, rankings.scores, is_judged=is_judged, judged=judged
@@ -111,8 +116,8 @@ def _weighted_gains(measure: Measure, rankings: Rankings) -> Float64:
             f"{measure} needs the probability that each document was seen, and these rankings have none. "
             'Give it, or name its column, as in propensity="propensity".'
         )
-    worths.check(measure, rankings)
-    gains: Float64 = worths.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
+    gain_values.check(measure, rankings)
+    gains: Float64 = gain_values.gains_of_documents(measure, rankings) / np.maximum(propensity, measure.clip)
     if len(gains) and np.abs(gains).max() > _MOST_GAIN:
         row = int(np.argmax(np.abs(gains)))
         raise InputError(
@@ -125,8 +130,8 @@ def _weighted_gains(measure: Measure, rankings: Rankings) -> Float64:
 
 def _precisions(measure: Measure, rankings: Rankings) -> Float64:
     """The gain of each document times the precision at the end of its tied group."""
-    worths.check_complete(measure)
-    gains = worths.gains_of_documents(measure, rankings)
+    gain_values.check_complete(measure)
+    gains = gain_values.gains_of_documents(measure, rankings)
     ranked = tied_groups(rankings)
     counts = np.ones(rankings.n_docs, np.bool_)
     if measure.judged_only and rankings.is_judged is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
+from fastndcg.measures.declarations import Rule
 from fastndcg.measures.measure import Measure, measure_named, resolve
-from fastndcg.measures.rules import Rule
 from fastndcg.measures.tools import DECLARED, REFUSED, rule_named, rule_of, rule_on
 
 if TYPE_CHECKING:
