@@ -32,9 +32,9 @@ from bench.timing import take_turns
 from bench.workloads import _FORTY
 from fastndcg.common import arrow_types
 from fastndcg.common.threads import processors
-from fastndcg.sources.columns import Roles
 from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.read import open_path
+from fastndcg.sources.readers import open_path
+from fastndcg.tables.roles import Roles
 
 Call = Callable[[int], Any]  # with a number of threads
 

@@ -4,28 +4,30 @@
     scores = fn.evaluate(fn.read_parquet("predictions.parquet"), ["nDCG@10", fn.nDCG(gain="exp2") @ 5])
     print(scores.summary())
 
-Where everything is, from the ground up; a room uses only rooms above it in this list, and its `__init__`
-is its map:
+Where everything is, layer by layer; a layer imports only layers above it in this list, and its `__init__`
+lists its modules:
 
     errors      every error and warning, and how a place in the data is put into words
     typing      types of parameters and options, for annotations
-    common      arrays, Arrow types, files that appear whole, progress, tables that fit, threads
+    common      arrays, Arrow types, tables that print, progress, files, threads, lazy imports
     kernels     every function that may be compiled: rank each query once, fold it into all measures
     compiled    the same files, compiled, once that pays
-    measures    a measure as a value: definitions, parameters, notation, and how other tools define it
-    rankings    what is evaluated: `Rankings`, its constructors and checks
-    statistics  exact sums, intervals, tests, resampling: arrays in, numbers out
-    scores      what comes out: `Scores`, values for each query, means, summaries, slices, storage
-    scoring     from measures and rankings to values
-    sources     Parquet, CSV, JSON Lines, Feather, TREC, LETOR and tables to `Rankings`, whole or as streams
+    measures    a measure as a value: definitions, parameters, notation; what other tools call it, as data
+    statistics  sums, intervals, tests of significance, resampling: arrays in, numbers out
+    charts      pictures: rows in, a chart out
+    plot        the charts under their public name
+    tables      what a user hands in, in memory, as checked columns: roles, types, grouping
+    rankings    what is evaluated: `Rankings` and its constructors
+    scores      what comes out: `Scores`, values by query, means, summaries, slices, storage, signatures
+    scoring     from measures and rankings to values: plan, launch
+    sources     files and streams: Parquet, CSV, JSON Lines, Feather, TREC, LETOR, Arrow batches
     convention  the value of another tool, and what makes two tools differ
     api         `evaluate`, `ndcg`, `ndcg_score`, `dcg_score`, `compile_kernels`
-    decide      `compare`, `explain`, `anchors`, ranges, estimates from clicks
-    look        pictures and the page of `report`
-    plot        the pictures under their public name
+    analysis    `compare`, `explain`, `anchors`, ranges, clicks, judgments, `History`
+    reporting   the page of `report`
     trec_eval   what trec_eval prints, byte for byte
-    adapters    Spark, Dask, Ray, boosters, evaluation libraries: outside, looking in
-    cli         the command line, outside, looking in
+    adapters    Spark, Dask, Ray, boosters, evaluation libraries; nothing imports them
+    cli         the command line; nothing imports it
 
 Importing this package imports nothing else: each name imports its module when it is first used. Numba is
 imported, and kernels are compiled or loaded, once a process has work for them.
@@ -37,6 +39,25 @@ from fastndcg._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fastndcg import plot as plot
+    from fastndcg.analysis.anchors import Anchor as Anchor
+    from fastndcg.analysis.anchors import Anchors as Anchors
+    from fastndcg.analysis.anchors import anchors as anchors
+    from fastndcg.analysis.check_judgments import check_judgments as check_judgments
+    from fastndcg.analysis.clicks import Estimate as Estimate
+    from fastndcg.analysis.clicks import compare_clicks as compare_clicks
+    from fastndcg.analysis.clicks import propensities as propensities
+    from fastndcg.analysis.clicks import snips as snips
+    from fastndcg.analysis.compare import compare as compare
+    from fastndcg.analysis.comparison import Comparison as Comparison
+    from fastndcg.analysis.explain import Explanation as Explanation
+    from fastndcg.analysis.explain import Explanations as Explanations
+    from fastndcg.analysis.explain import explain as explain
+    from fastndcg.analysis.history import History as History
+    from fastndcg.analysis.pool import pool as pool
+    from fastndcg.analysis.ranges import Bounds as Bounds
+    from fastndcg.analysis.ranges import Ranges as Ranges
+    from fastndcg.analysis.ranges import judgment_range as judgment_range
+    from fastndcg.analysis.ranges import tie_range as tie_range
     from fastndcg.api.compilation import Compiled as Compiled
     from fastndcg.api.compilation import compile_kernels as compile_kernels
     from fastndcg.api.drop_ins import dcg_score as dcg_score
@@ -49,25 +70,6 @@ if TYPE_CHECKING:
     from fastndcg.convention.differences import explain_conventions as explain_conventions
     from fastndcg.convention.evaluation import ConventionScores as ConventionScores
     from fastndcg.convention.matches import match_conventions as match_conventions
-    from fastndcg.decide.anchoring import Anchor as Anchor
-    from fastndcg.decide.anchoring import Anchors as Anchors
-    from fastndcg.decide.anchoring import anchors as anchors
-    from fastndcg.decide.clicks import Estimate as Estimate
-    from fastndcg.decide.clicks import compare_clicks as compare_clicks
-    from fastndcg.decide.clicks import propensities as propensities
-    from fastndcg.decide.clicks import snips as snips
-    from fastndcg.decide.comparison import Comparison as Comparison
-    from fastndcg.decide.explanation import Explanation as Explanation
-    from fastndcg.decide.explanation import Explanations as Explanations
-    from fastndcg.decide.explanation import explain as explain
-    from fastndcg.decide.history import History as History
-    from fastndcg.decide.judgment_checks import check_judgments as check_judgments
-    from fastndcg.decide.pools import pool as pool
-    from fastndcg.decide.ranges import Bounds as Bounds
-    from fastndcg.decide.ranges import Ranges as Ranges
-    from fastndcg.decide.ranges import judgment_range as judgment_range
-    from fastndcg.decide.ranges import tie_range as tie_range
-    from fastndcg.decide.systems import compare as compare
     from fastndcg.errors import ColumnError as ColumnError
     from fastndcg.errors import ConventionError as ConventionError
     from fastndcg.errors import ExtraError as ExtraError
@@ -77,7 +79,6 @@ if TYPE_CHECKING:
     from fastndcg.errors import InputTypeError as InputTypeError
     from fastndcg.errors import MeasureError as MeasureError
     from fastndcg.errors import SourceError as SourceError
-    from fastndcg.look.page import report as report
     from fastndcg.measures import Measure as Measure
     from fastndcg.measures import MeasureLike as MeasureLike
     from fastndcg.measures import parse as parse
@@ -85,24 +86,25 @@ if TYPE_CHECKING:
     from fastndcg.measures.conventions import Convention as Convention
     from fastndcg.measures.conventions import conventions as conventions
     from fastndcg.measures.named import *  # noqa: F403
-    from fastndcg.rankings.intents import IntentGrades as IntentGrades
-    from fastndcg.rankings.intents import IntentProbabilities as IntentProbabilities
     from fastndcg.rankings.rankings import JudgedPool as JudgedPool
     from fastndcg.rankings.rankings import Rankings as Rankings
+    from fastndcg.reporting.page import report as report
     from fastndcg.scores.scores import Scores as Scores
     from fastndcg.scores.summary import Summary as Summary
-    from fastndcg.sources.ltr import read_ltr as read_ltr
-    from fastndcg.sources.read import BatchStream as BatchStream
-    from fastndcg.sources.read import CsvStream as CsvStream
-    from fastndcg.sources.read import ParquetStream as ParquetStream
-    from fastndcg.sources.read import read_csv as read_csv
-    from fastndcg.sources.read import read_parquet as read_parquet
-    from fastndcg.sources.read import scan_arrow as scan_arrow
-    from fastndcg.sources.read import scan_csv as scan_csv
-    from fastndcg.sources.read import scan_parquet as scan_parquet
+    from fastndcg.sources.letor import read_ltr as read_ltr
+    from fastndcg.sources.readers import BatchStream as BatchStream
+    from fastndcg.sources.readers import CsvStream as CsvStream
+    from fastndcg.sources.readers import ParquetStream as ParquetStream
+    from fastndcg.sources.readers import read_csv as read_csv
+    from fastndcg.sources.readers import read_parquet as read_parquet
+    from fastndcg.sources.readers import scan_arrow as scan_arrow
+    from fastndcg.sources.readers import scan_csv as scan_csv
+    from fastndcg.sources.readers import scan_parquet as scan_parquet
     from fastndcg.sources.streams import RankingsStream as RankingsStream
     from fastndcg.sources.trec import read_qrels_run as read_qrels_run
     from fastndcg.sources.trec import read_trec as read_trec
+    from fastndcg.tables.intents import IntentGrades as IntentGrades
+    from fastndcg.tables.intents import IntentProbabilities as IntentProbabilities
 
 _HOMES = {
     "api.compilation": "Compiled compile_kernels",
@@ -112,28 +114,28 @@ _HOMES = {
     "convention.differences": "compare_conventions explain_conventions",
     "convention.matches": "match_conventions",
     "convention.evaluation": "ConventionScores",
-    "decide.anchoring": "Anchor Anchors anchors",
-    "decide.comparison": "Comparison",
-    "decide.explanation": "Explanation Explanations explain",
-    "decide.judgment_checks": "check_judgments",
-    "decide.pools": "pool",
-    "decide.clicks": "Estimate compare_clicks propensities snips",
-    "decide.history": "History",
-    "decide.ranges": "Bounds Ranges judgment_range tie_range",
-    "decide.systems": "compare",
+    "analysis.anchors": "Anchor Anchors anchors",
+    "analysis.comparison": "Comparison",
+    "analysis.explain": "Explanation Explanations explain",
+    "analysis.check_judgments": "check_judgments",
+    "analysis.pool": "pool",
+    "analysis.clicks": "Estimate compare_clicks propensities snips",
+    "analysis.history": "History",
+    "analysis.ranges": "Bounds Ranges judgment_range tie_range",
+    "analysis.compare": "compare",
     "errors": (
         "ColumnError ConventionError ExtraError FastndcgError FastndcgWarning InputError "
         "InputTypeError MeasureError SourceError"
     ),
-    "look.page": "report",
+    "reporting.page": "report",
     "measures": "Measure MeasureLike parse parse_many",
     "measures.conventions": "Convention conventions",
-    "rankings.intents": "IntentGrades IntentProbabilities",
+    "tables.intents": "IntentGrades IntentProbabilities",
     "rankings.rankings": "JudgedPool Rankings",
     "scores.scores": "Scores",
     "scores.summary": "Summary",
-    "sources.ltr": "read_ltr",
-    "sources.read": (
+    "sources.letor": "read_ltr",
+    "sources.readers": (
         "BatchStream CsvStream ParquetStream read_csv read_parquet scan_arrow scan_csv scan_parquet"
     ),
     "sources.streams": "RankingsStream",

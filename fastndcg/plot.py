@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fastndcg.look.mean_charts import anchors, cutoffs, effects, slices, ties
-from fastndcg.look.query_charts import against, differences, distribution
-from fastndcg.look.rank_charts import contributions, discounts, gains, grades, history, over_time
+from fastndcg.charts.means import anchors, cutoffs, effects, slices, ties
+from fastndcg.charts.queries import against, differences, distribution
+from fastndcg.charts.ranks import contributions, discounts, gains, grades, history, over_time
 from fastndcg.typing import Chart
 
 if TYPE_CHECKING:
-    from fastndcg.decide.comparison import Comparison
+    from fastndcg.analysis.comparison import Comparison
     from fastndcg.scores.scores import Scores
 
 __all__ = [

@@ -43,9 +43,9 @@ import pyarrow.feather as pf
 import pyarrow.parquet as pq
 
 import fastndcg as fn
-from fastndcg.sources.columns import Roles
-from fastndcg.sources.given import open_tables, scan_if_large
-from fastndcg.sources.lines import INTENTS, RUN, read_lines
+from fastndcg.sources.inputs import open_tables, scan_if_large
+from fastndcg.sources.text_lines import INTENTS, RUN, read_lines
+from fastndcg.tables.roles import Roles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

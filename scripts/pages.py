@@ -30,7 +30,7 @@ from fastndcg.cli import app
 from fastndcg.measures import DEFINITIONS
 from fastndcg.measures import table as measure_table
 from fastndcg.measures.declarations import QUERIES, TIES, WEIGHTS
-from fastndcg.sources.columns import OTHER_NAMES, USUAL_NAMES
+from fastndcg.tables.roles import OTHER_NAMES, USUAL_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

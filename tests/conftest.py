@@ -104,7 +104,7 @@ def data():
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages with one empty picture for all, of tests that are not about pictures: a process that draws takes seconds."""
-    from fastndcg.look import drawing
+    from fastndcg.reporting import drawing
 
     empty = drawing.Drawn('<svg xmlns="http://www.w3.org/2000/svg"/>')
     monkeypatch.setattr(drawing, "_ask", lambda lines: ([empty] * len(lines), ""))

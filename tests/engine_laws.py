@@ -15,7 +15,7 @@ import pytest
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError, SourceError
-from fastndcg.adapters import shares
+from fastndcg.adapters import splits
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ class Laws:
 
     @pytest.mark.parametrize("way", engines.FILES)
     def test_files(self, engine, way, tmp_path, monkeypatch):
-        monkeypatch.setattr(shares, "_BYTES", 20_000)  # several shares, and blocks
+        monkeypatch.setattr(splits, "_BYTES", 20_000)  # several shares, and blocks
         table = engines.documents(120, text=way in ("any", "cut", "lists"))
         options = engines.FILES[way](tmp_path, table)
         columns, measures = engines.COLUMNS | options, [*engines.MEASURES, engines.BY_ORDER]
@@ -352,7 +352,7 @@ class Laws:
             engine.check_files(str(tmp_path), local, measures, only=only, **columns, **more)
 
     def test_files_whose_queries_do_not_stand_together(self, engine, tmp_path, monkeypatch):
-        monkeypatch.setattr(shares, "_BYTES", 2_000)
+        monkeypatch.setattr(splits, "_BYTES", 2_000)
         table, name = engines.apart(engines.documents(60))
         engines.write_files(tmp_path, table)
         wanted = rf"^query {name} stands in several places of the data. grouped=True takes"
@@ -365,7 +365,7 @@ class Laws:
     def test_files_with_ids_of_every_type(self, engine, kind, tmp_path, monkeypatch):
         if kind in engine.alike:
             pytest.skip("the engine has another type for these ids")
-        monkeypatch.setattr(shares, "_BYTES", 100)
+        monkeypatch.setattr(splits, "_BYTES", 100)
         table = engines.documents_of(kind, grouped=len(kind) % 2 == 0)
         engines.write_files(tmp_path, table, group=5)
         found = engine.adapter.evaluate_files(*engine.session, tmp_path, "nDCG", query="qid", keep="also")

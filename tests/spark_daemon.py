@@ -7,7 +7,7 @@ import runpy
 
 import engines  # noqa: F401
 
-from fastndcg.adapters import shares  # noqa: F401
+from fastndcg.adapters import splits  # noqa: F401
 
 if __name__ == "__main__":  # not where tests are collected
     runpy.run_module("pyspark.daemon", run_name="__main__")

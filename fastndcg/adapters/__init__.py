@@ -2,10 +2,10 @@
 
 engines       the functions of Spark, Dask and Ray, with their signatures
 protocol      what an engine does for them: few verbs
-parts         how a worker scores its part of the data
-parcels       rows and sums that workers hand to one another
-shares        files that workers read themselves
-totals        sums of parts, and what they add up to
+worker        how a worker scores its part of the data
+shuffle       rows and sums that workers hand to one another
+splits        files that workers read themselves
+aggregates    sums of parts, and what they add up to
 spark         Spark DataFrames
 dask          Dask DataFrames
 ray           Datasets of Ray Data

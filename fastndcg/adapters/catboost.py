@@ -17,9 +17,9 @@ import catboost
 import numpy as np
 
 from fastndcg.adapters.boosters import Meter, printable_name, unscored_rankings
-from fastndcg.adapters.parts import one_measure
+from fastndcg.adapters.worker import one_measure
 from fastndcg.errors import InputError, InputTypeError
-from fastndcg.rankings.grouping import group_by_query
+from fastndcg.tables.grouping import group_by_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

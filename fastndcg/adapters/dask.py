@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from dask.dataframe import from_delayed
 
-from fastndcg.adapters import parcels
+from fastndcg.adapters import shuffle
 from fastndcg.adapters.engines import Engine
 from fastndcg.common.arrow_types import is_text
 from fastndcg.sources.frames import source_of
@@ -140,7 +140,7 @@ def _listed(function: Make, part: Any) -> list[pa.Table]:
 
 
 def _by_block(tables: list[pa.Table], blocks: int) -> list[pa.Table]:
-    found = pa.concat_tables([parcels.SCHEMA.empty_table(), *tables])
+    found = pa.concat_tables([shuffle.SCHEMA.empty_table(), *tables])
     return [found.filter(pc.field("block") == block) for block in range(blocks)]
 
 

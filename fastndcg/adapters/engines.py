@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
-from fastndcg.adapters import parcels, totals
-from fastndcg.adapters.parts import FileKeywords, Keywords, Options
+from fastndcg.adapters import aggregates, shuffle
 from fastndcg.adapters.protocol import Flow, Frame
+from fastndcg.adapters.worker import FileKeywords, Keywords, Options
 from fastndcg.errors import InputError
-from fastndcg.sources.columns import Function, with_roles
 from fastndcg.statistics.intervals import check_confidence
+from fastndcg.tables.roles import Function, with_roles
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measures
@@ -198,14 +198,18 @@ class Engine(Flow[Frame]):
         engine = self._of_table(scores)
         with self.plain_errors():
             schema = engine._schema(scores)
-            asked = totals.check_means(schema.names, measures, by=by, weight=weight, confidence=confidence)
+            asked = aggregates.check_means(
+                schema.names, measures, by=by, weight=weight, confidence=confidence
+            )
             kinds = [schema.field(name).type for name in asked.by]
             blocks = engine._blocks(scores) if asked.by else 1
-            pack = partial(parcels.groups_of_tables, asked, blocks)
-            packed = engine._of_rows(scores, asked.names, pack, parcels.SCHEMA)
-            merge = partial(parcels.merged, asked, kinds)
-            found = engine._collected(engine._then(engine._exchanged(packed, blocks), merge, totals.FOUND))
-        nothing = totals.means_of(asked, kinds, [])
+            pack = partial(shuffle.groups_of_tables, asked, blocks)
+            packed = engine._of_rows(scores, asked.names, pack, shuffle.SCHEMA)
+            merge = partial(shuffle.merged, asked, kinds)
+            found = engine._collected(
+                engine._then(engine._exchanged(packed, blocks), merge, aggregates.FOUND)
+            )
+        nothing = aggregates.means_of(asked, kinds, [])
         if not asked.by:
             return found[0] if found else nothing
         return pa.concat_tables([nothing, *found]).sort_by([(name, "ascending") for name in asked.by])

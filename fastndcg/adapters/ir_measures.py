@@ -28,8 +28,8 @@ from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources import trec
-from fastndcg.sources.columns import Roles
 from fastndcg.sources.joins import join
+from fastndcg.tables.roles import Roles
 
 if TYPE_CHECKING:
     from fastndcg.sources.sides import Side

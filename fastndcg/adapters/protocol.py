@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 import pyarrow as pa
 
 from fastndcg import errors
-from fastndcg.adapters import parcels, totals
-from fastndcg.adapters.parts import Options, Task, make_task, schema_of_results
-from fastndcg.adapters.shares import Plan, open_files, plan_of
+from fastndcg.adapters import aggregates, shuffle
+from fastndcg.adapters.splits import Plan, open_files, plan_of
+from fastndcg.adapters.worker import Options, Task, make_task, schema_of_results
 from fastndcg.errors import ColumnError, InputTypeError
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measures
     from fastndcg.scores.summary import Summary
-    from fastndcg.sources.columns import Columns
+    from fastndcg.tables.roles import Columns
     from fastndcg.typing import Path
 
 Frame = TypeVar("Frame")
@@ -95,7 +95,7 @@ class Flow(ABC, Generic[Frame]):
 
     @abstractmethod
     def _rows(self, parts: Parts) -> Iterable[Mapping[str, bytes]]:
-        """All rows of `totals.FOUND`, in this process."""
+        """All rows of `aggregates.FOUND`, in this process."""
 
     # ---- what is computed ----
 
@@ -118,7 +118,7 @@ class Flow(ABC, Generic[Frame]):
             raise ColumnError(f"{error}{self._hint(df)}") from None
         job = self._job(task, schema, sums=sums, values=values)
         job = job._replace(blocks=asked.partitions or self._blocks(df), scattered=not task.lists)
-        return Plan(job, partial(parcels.of_tables, job), is_local=task.lists)
+        return Plan(job, partial(shuffle.of_tables, job), is_local=task.lists)
 
     def _plan_of_files(
         self,
@@ -129,33 +129,33 @@ class Flow(ABC, Generic[Frame]):
         sums: bool = False,
         values: bool = False,
     ) -> Plan:
-        def make(schema: pa.Schema, columns: Columns) -> parcels.Job:
+        def make(schema: pa.Schema, columns: Columns) -> shuffle.Job:
             task = make_task(schema, measures, asked, columns)
             return self._job(task, schema, sums=sums, values=values)
 
         return plan_of(open_files(paths, asked), asked, make, self._workers())
 
-    def _job(self, task: Task, schema: pa.Schema, *, sums: bool, values: bool) -> parcels.Job:
+    def _job(self, task: Task, schema: pa.Schema, *, sums: bool, values: bool) -> shuffle.Job:
         results = None if sums else self._types(schema_of_results(task, schema))
-        return parcels.Job(task, 0, results, values)
+        return shuffle.Job(task, 0, results, values)
 
     def _run(self, plan: Plan, df: Frame | None = None) -> Parts:
         """Results of all queries, or rows with their sums."""
         job = plan.job
-        last = parcels.SCHEMA if job.values else job.results or totals.FOUND
+        last = shuffle.SCHEMA if job.values else job.results or aggregates.FOUND
         read: Make = plan.read
         if plan.is_local:
             read = partial(_alone, job, plan.read)
-        schema = last if plan.is_local else parcels.SCHEMA
+        schema = last if plan.is_local else shuffle.SCHEMA
         if plan.shares is None:
             parts = self._of_rows(df, job.task.names, read, schema)
         else:
             parts = self._of_items(plan.shares, read, schema)
         if not plan.is_local:
-            parts = self._then(self._exchanged(parts, job.blocks), partial(parcels.joined, job), last)
+            parts = self._then(self._exchanged(parts, job.blocks), partial(shuffle.joined, job), last)
         if job.values:
             n = min(job.blocks, len(job.task.measures))
-            parts = self._then(self._exchanged(parts, n), parcels.quartiled, totals.FOUND)
+            parts = self._then(self._exchanged(parts, n), shuffle.quartiled, aggregates.FOUND)
         return parts
 
     def _results(self, plan: Plan, df: Frame | None = None) -> Frame:
@@ -163,10 +163,10 @@ class Flow(ABC, Generic[Frame]):
 
     def _summary(self, plan: Plan, df: Frame | None, confidence: float | None = None) -> Summary:
         found = self._collected(self._run(plan, df))
-        return totals.summary_of(plan.job.task, found, values=plan.job.values, confidence=confidence)
+        return aggregates.summary_of(plan.job.task, found, values=plan.job.values, confidence=confidence)
 
     def _collected(self, parts: Parts) -> list[Any]:
-        return totals.unpickle_rows(self._rows(parts))
+        return aggregates.unpickle_rows(self._rows(parts))
 
     def _check(self, name: str, frame: object) -> None:
         """Raise `InputTypeError` for data without the attributes of the engine's tables."""
@@ -195,8 +195,8 @@ class Flow(ABC, Generic[Frame]):
             raise found from None
 
 
-def _alone(job: parcels.Job, read: Make, part: Any) -> Tables:
-    return parcels.joined(job, read(part))
+def _alone(job: shuffle.Job, read: Make, part: Any) -> Tables:
+    return shuffle.joined(job, read(part))
 
 
 def _of_worker(report: str) -> errors.FastndcgError | None:

@@ -21,10 +21,10 @@ import numpy as np
 
 from fastndcg.common.arrays import Float64, Int64, offsets_from, offsets_of
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError, suggest
-from fastndcg.trec_eval.asked import Asked, read_names
-from fastndcg.trec_eval.declared import DECLARED, SETS
-from fastndcg.trec_eval.printed import compute_values
-from fastndcg.trec_eval.ranked import OUTSIDE, UNJUDGED, Ranked, rows_of
+from fastndcg.trec_eval.definitions import DECLARED, SETS
+from fastndcg.trec_eval.notation import Asked, read_names
+from fastndcg.trec_eval.output import compute_values
+from fastndcg.trec_eval.ranking import OUTSIDE, UNJUDGED, Ranked, rows_of
 
 supported_measures = {each.name for each in DECLARED.values() if each.since == 9 and each.is_standard}
 supported_nicknames = {  # but those of judgments of other forms

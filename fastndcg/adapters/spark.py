@@ -31,9 +31,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from fastndcg.adapters import parcels, parts
+from fastndcg.adapters import shuffle, worker
 from fastndcg.adapters.engines import Engine
-from fastndcg.adapters.shares import Plan
+from fastndcg.adapters.splits import Plan
 from fastndcg.common.arrow_types import is_list
 from fastndcg.errors import InputError, MeasureError, check_choice
 
@@ -138,7 +138,7 @@ class Spark(Engine["DataFrame"]):
         return self._then(self.session.range(0, len(items), 1, len(items)), of_numbers, schema)
 
     def _then(self, parts: DataFrame, function: Make, schema: pa.Schema) -> DataFrame:
-        is_packed = schema.equals(parcels.SCHEMA)  # each block goes to a partition of its own
+        is_packed = schema.equals(shuffle.SCHEMA)  # each block goes to a partition of its own
 
         def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for table in function(pa.table(batch) for batch in batches if batch.num_rows):
@@ -203,7 +203,7 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
     Raises `MeasureError` or `InputError` for a measure that does not exist and a form that this PySpark
     lacks; in tasks, as `evaluate` does.
     """
-    asked = parts.one_measure(measure)
+    asked = worker.one_measure(measure)
     if asked.params.get("ties") == "input":
         raise MeasureError(
             f"{asked} takes tied documents in the order of their rows, and rows of a group have none; "
@@ -211,7 +211,7 @@ def group_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse"
         )
 
     def value(relevance: Any, score: Any, query: Any = None) -> float | None:
-        return parts.value_of_group(asked, relevance, score, query, nan)
+        return worker.value_of_group(asked, relevance, score, query, nan)
 
     return _user_defined_function(value, form, "value")
 
@@ -224,17 +224,17 @@ def list_function(measure: Any, *, form: str | None = None, nan: NaN = "refuse")
 
     Parameters, result and errors are those of `group_function`; ties="input" keeps the order of the elements.
     """
-    asked = parts.one_measure(measure)
+    asked = worker.one_measure(measure)
 
     def column(relevance: Any, score: Any, query: Any = None) -> Any:
         if isinstance(relevance, pa.Array):
-            return pa.array(parts.values_of_lists(asked, relevance, score, query, nan), from_pandas=True)
+            return pa.array(worker.values_of_lists(asked, relevance, score, query, nan), from_pandas=True)
         import pandas as pd
 
         ids = None if query is None else pa.Array.from_pandas(query)
         # not from a Series, whose NaN would become null
         lists = pa.array(list(relevance)), pa.array(list(score))
-        return pd.Series(parts.values_of_lists(asked, *lists, ids, nan))
+        return pd.Series(worker.values_of_lists(asked, *lists, ids, nan))
 
     return _user_defined_function(column, form, "column")
 
@@ -264,11 +264,11 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _of_lists(job: parcels.Job, tables: Tables) -> Iterator[pa.Table]:
+def _of_lists(job: shuffle.Job, tables: Tables) -> Iterator[pa.Table]:
     """Parcels of tables with a row for each query."""
     ids = job.task.columns.id_columns
-    whole = parts.larger(_documents(ids, table) for table in tables)
-    return parcels.together(job, ((table, None) for table in whole), parcels.Share(edges=pa.array([])))
+    whole = worker.larger(_documents(ids, table) for table in tables)
+    return shuffle.together(job, ((table, None) for table in whole), shuffle.Share(edges=pa.array([])))
 
 
 def _documents(ids: list[str], table: pa.Table) -> pa.Table:

@@ -15,8 +15,8 @@ from fastndcg.common.arrays import unmask
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.measures import DCG, Measure, nDCG
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.rankings.shapes import flat_of_matrices
 from fastndcg.scoring.discounts import discount_table
+from fastndcg.tables.layouts import flat_of_matrices
 
 
 def ndcg_score(

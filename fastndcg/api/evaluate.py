@@ -12,12 +12,12 @@ from fastndcg.common.arrays import Float64, read_only
 from fastndcg.errors import InputError, InputTypeError, MeasureError
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
-from fastndcg.rankings.oddities import warn_of_unreached
 from fastndcg.rankings.rankings import Rankings
+from fastndcg.rankings.sanity_checks import warn_of_unreached
 from fastndcg.scoring import methods
 from fastndcg.sources import streams
-from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles
 from fastndcg.sources.streams import RankingsStream, Sink
+from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles
 
 if TYPE_CHECKING:
     from fastndcg.convention.evaluation import ConventionScores
@@ -197,7 +197,7 @@ def evaluate(
         of_intents = any(measure.definition.way == "intents" for measure in asked)
         rankings = rankings_from_qrels_run(rankings, measures, of_both, intents=of_intents)
     elif not isinstance(rankings, Rankings | RankingsStream):
-        from fastndcg.sources.given import rankings_or_stream
+        from fastndcg.sources.inputs import rankings_or_stream
 
         named = Roles.of(roles, "evaluate").keeping(kept)
         by_id = rule is not None and rule.orders_by_id

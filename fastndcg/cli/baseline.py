@@ -15,7 +15,7 @@ from fastndcg.cli.scored import Scored, write_out
 from fastndcg.common.files import check_writable
 from fastndcg.errors import count_of
 from fastndcg.measures import Measure
-from fastndcg.sources.results import Stored
+from fastndcg.sources.stored_scores import Stored
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def check(
       fastndcg check --qrels qrels.txt --run bm25.run --run dense.run
       fastndcg check --qrels qrels.csv --run run.parquet --corpus corpus.jsonl --by country --format json
     """
-    from fastndcg.decide.judgment_checks import CAUTION, check_judgments
+    from fastndcg.analysis.check_judgments import CAUTION, check_judgments
 
     ranks = [int(each) for each in at.split(",") if each.strip().isdecimal() and int(each)]
     if not ranks or len(ranks) != at.count(",") + 1:

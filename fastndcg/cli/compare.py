@@ -24,7 +24,7 @@ from fastndcg.statistics.intervals import SMALL
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fastndcg.decide.comparison import Comparison
+    from fastndcg.analysis.comparison import Comparison
 
 Layout = StrEnum("Layout", ["table", "json", "csv", "markdown", "latex", "junit", "github"])
 Test = StrEnum("Test", ["t", "randomisation", "permutation"])
@@ -123,8 +123,8 @@ def compare(
       fastndcg compare base.parquet new.parquet --baseline base --fail-under nDCG@10=0.35
       fastndcg compare new.parquet --no-worse-than baseline.parquet --margin 0.005 --update
     """
-    from fastndcg.decide.contrasts import COLUMNS
-    from fastndcg.decide.systems import compare
+    from fastndcg.analysis.compare import compare
+    from fastndcg.analysis.contrasts import COLUMNS
 
     options.check_confidence(statistics.confidence)
     gated = gates.no_worse_than is not None or bool(gates.fail_under)

@@ -29,7 +29,7 @@ from fastndcg.errors import InputError, about, suggest
 from fastndcg.measures import Measure
 from fastndcg.measures.conventions import Convention
 from fastndcg.measures.conventions import conventions as known_conventions
-from fastndcg.sources.columns import Roles
+from fastndcg.tables.roles import Roles
 
 
 @command

@@ -16,7 +16,7 @@ from fastndcg.cli.reading import choose_columns, open_paths, read_rankings, tell
 from fastndcg.cli.sample import QUERIES
 from fastndcg.common.files import check_writable
 from fastndcg.common.progress import Task
-from fastndcg.sources.columns import Roles
+from fastndcg.tables.roles import Roles
 
 _BYTES_OF_QUERY = 910  # on average
 

@@ -14,7 +14,7 @@ from fastndcg.cli.reading import Reading, Systems, read_systems, tell
 from fastndcg.errors import InputError, about
 
 if TYPE_CHECKING:
-    from fastndcg.decide.explanation import Explanation
+    from fastndcg.analysis.explain import Explanation
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
 
@@ -54,7 +54,7 @@ def explain(
       fastndcg explain --qrels qrels.txt --run bm25.txt --run rerank.txt --movers 5
       fastndcg explain predictions.parquet --random 3 --format json
     """
-    from fastndcg.decide.explanation import explain
+    from fastndcg.analysis.explain import explain
 
     asked = options.read_measures([measure])
     if len(asked) != 1:

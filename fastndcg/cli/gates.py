@@ -22,7 +22,7 @@ from fastndcg.common.table import digits, name_of
 from fastndcg.errors import InputError, SourceError, count_of, visible
 
 if TYPE_CHECKING:
-    from fastndcg.decide.comparison import Comparison
+    from fastndcg.analysis.comparison import Comparison
     from fastndcg.measures import Measure
 
 Undecided = StrEnum("Undecided", [("fails", "fail"), ("passes", "pass")])  # pass is a keyword of Python

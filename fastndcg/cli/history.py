@@ -55,7 +55,7 @@ def history(
       fastndcg history show -H search -m nDCG@10 --fail-under nDCG@10=0.6
       fastndcg history page -H search -o search.html
     """
-    from fastndcg.decide.history import History
+    from fastndcg.analysis.history import History
 
     options.check_confidence(confidence)
     kept = History(history)
@@ -76,7 +76,7 @@ def history(
     if given.paths:
         refuse(f"{action.value} reads --history alone; {given.paths[0]} is for `fastndcg history add`")
     if action is Action.page:
-        from fastndcg.look.page import history_page
+        from fastndcg.reporting.page import history_page
 
         history_page(kept, out, confidence=confidence, threshold=threshold, command=typed_command())
         return

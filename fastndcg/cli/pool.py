@@ -41,7 +41,7 @@ def pool(
       fastndcg pool runs/*.txt --depth 20 --qrels qrels.txt
       fastndcg pool bm25.run dense.parquet --depth 10 -o to_judge.csv
     """
-    from fastndcg.decide.pools import pool as pool_runs
+    from fastndcg.analysis.pool import pool as pool_runs
 
     if out is not None and out.suffix.lower() not in KINDS:
         refuse(f"--out: {out} has another ending; name a file ending in .parquet, .csv, .jsonl or .feather")

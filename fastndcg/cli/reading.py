@@ -19,12 +19,12 @@ from fastndcg.common.files import check_writable, handle_of, target_of
 from fastndcg.common.threads import processors
 from fastndcg.errors import InputError, count_of
 from fastndcg.measures import Measure
-from fastndcg.sources.columns import Roles
+from fastndcg.tables.roles import Roles
 
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.opened import Opened
-    from fastndcg.sources.scan import FileStream
+    from fastndcg.sources.dataset import Opened
+    from fastndcg.sources.scanning import FileStream
     from fastndcg.sources.sides import Taken
     from fastndcg.typing import Missing
 
@@ -199,13 +199,13 @@ def each_run(path: str) -> list[str]:
 
 def read_once(path: str) -> str:
     """The path of a file. Standard input (`-`) and pipes are kept in memory: they can be read only once."""
-    from fastndcg.sources import opening
+    from fastndcg.sources import open_file
 
     if path == "-":
         if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
             refuse("- is standard input, and nothing is piped into it; wanted COMMAND | fastndcg ... -")
-        return opening.Held(STDIN, sys.stdin.buffer.read)
-    return opening.read_once(path)
+        return open_file.Held(STDIN, sys.stdin.buffer.read)
+    return open_file.read_once(path)
 
 
 def name_runs(paths: list[str]) -> list[str]:
@@ -245,7 +245,7 @@ def check_out(out: Path, inputs: Iterable[str]) -> None:
 def open_paths(paths: list[str], threads: int | None) -> Opened:
     """The files of the paths, of one format: each listed, and its footer, header or schema read, once."""
     from fastndcg.sources.formats import check_alike
-    from fastndcg.sources.given import open_tables
+    from fastndcg.sources.inputs import open_tables
 
     with refusing():
         check_alike(paths)
@@ -254,8 +254,8 @@ def open_paths(paths: list[str], threads: int | None) -> Opened:
 
 def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Opened:
     """Open a LETOR file with its scores. Ends the command if options name columns, which LETOR lacks."""
-    from fastndcg.sources.columns import Columns
-    from fastndcg.sources.ltr import LetorFile
+    from fastndcg.sources.letor import LetorFile
+    from fastndcg.tables.roles import Columns
 
     if len(paths) > 1:
         refuse("--scores are those of one PATH; give one")
@@ -286,7 +286,7 @@ def read_rankings(chosen: Opened) -> Rankings:
 
 def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> FileStream | None:
     """The files as a stream, if they are too large to be read at once."""
-    from fastndcg.sources.given import IN_MEMORY, scan_if_large
+    from fastndcg.sources.inputs import IN_MEMORY, scan_if_large
 
     if memory is None:
         return scan_if_large(chosen, threads, IN_MEMORY)

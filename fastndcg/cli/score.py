@@ -25,7 +25,7 @@ from fastndcg.cli.scored import How, Inputs, Scored, check_stored, stored_result
 from fastndcg.errors import count_of
 from fastndcg.measures.aliases import is_of_trec_eval
 from fastndcg.scoring import methods
-from fastndcg.sources.results import find_stored
+from fastndcg.sources.stored_scores import find_stored
 
 Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run lacks
 

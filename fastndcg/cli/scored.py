@@ -33,13 +33,13 @@ from fastndcg.measures.conventions import Convention
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import COUNTS, SomeQueries
-from fastndcg.sources.columns import Roles
-from fastndcg.sources.opened import Opened
-from fastndcg.sources.results import Stored, find_stored, read_results
+from fastndcg.sources.dataset import Opened
+from fastndcg.sources.stored_scores import Stored, find_stored, read_results
+from fastndcg.tables.roles import Roles
 
 if TYPE_CHECKING:
-    from fastndcg.decide.anchoring import Anchors
-    from fastndcg.sources.scan import FileStream
+    from fastndcg.analysis.anchors import Anchors
+    from fastndcg.sources.scanning import FileStream
     from fastndcg.typing import Missing
 
 
@@ -125,7 +125,7 @@ class How:
 
     def score_chosen(self, chosen: Opened, measures: list[Measure], out: Path | None) -> Scored:
         """As `score_opened`, of files whose columns are chosen."""
-        from fastndcg.sources.opening import names_of
+        from fastndcg.sources.open_file import names_of
 
         taken = chosen.columns.taken
         with about(names_of(chosen.paths)):
@@ -155,7 +155,7 @@ class How:
     def _anchors(
         self, rankings: Rankings | FileStream, measures: list[Measure], **options: Any
     ) -> Anchors | None:
-        from fastndcg.decide.anchoring import anchors
+        from fastndcg.analysis.anchors import anchors
 
         return anchors(rankings, measures, **options) if self.anchored else None
 
@@ -206,7 +206,7 @@ class Inputs:
 
     def __init__(self, sources: Sources, roles: Roles, how: How) -> None:
         """Open all. Ends the command if an option needs values that stored results lack."""
-        from fastndcg.sources.given import open_tables
+        from fastndcg.sources.inputs import open_tables
 
         self._sources, self._roles, self._how = sources, roles, how
         self._opened = {path: open_paths([path], how.threads) for path in sources.paths}

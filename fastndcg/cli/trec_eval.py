@@ -15,7 +15,7 @@ from fastndcg.cli.output import note, refuse, write
 
 def _list_measures(wanted: bool) -> None:
     if wanted:
-        from fastndcg.trec_eval.declared import DECLARED, SETS
+        from fastndcg.trec_eval.definitions import DECLARED, SETS
 
         lines = []
         for each in DECLARED.values():
@@ -89,9 +89,9 @@ def trec_eval(
       fastndcg trec_eval -m map -m runid qrels.txt runs/*.txt
       fastndcg trec_eval --measures
     """
-    from fastndcg.trec_eval.asked import FORMS, read_names
-    from fastndcg.trec_eval.printed import report
-    from fastndcg.trec_eval.runs import read_judgments
+    from fastndcg.trec_eval.inputs import read_judgments
+    from fastndcg.trec_eval.notation import FORMS, read_names
+    from fastndcg.trec_eval.output import report
 
     of_release: Any = release  # 9 or 10
     of_form: Any = form

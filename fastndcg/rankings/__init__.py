@@ -1,13 +1,8 @@
-"""The noun: what is evaluated.
+"""What is evaluated.
 
-rankings  `Rankings` and its constructors
-value     what it holds: columns, views, facts, slices
-shapes    groups, ids of rows, matrices and lists as flat columns
-checks    columns, cast to the arrays that it holds and checked, each once
-blame     which row and query of the user's data a message is about
-oddities  warnings of data that look wrong
-intents   grades of documents for each intent of their query
-grouping  rows grouped by query
+rankings       `Rankings` and its constructors
+value          what it holds: columns, views, facts, slices
+sanity_checks  warnings of data that look wrong
 """
 
 from fastndcg.rankings.rankings import Rankings as Rankings

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from fastndcg.errors import InputTypeError
-from fastndcg.rankings.checks import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
-from fastndcg.rankings.checks import cast_columns
-from fastndcg.rankings.grouping import group_by_query
-from fastndcg.rankings.oddities import examined
-from fastndcg.rankings.shapes import flat_of_lists, flat_of_matrices, in_query_order, offsets_of_groups
+from fastndcg.rankings.sanity_checks import examined
 from fastndcg.rankings.value import Value
-from fastndcg.sources.columns import OF_ONE_TABLE, Roles, with_roles, with_roles_of_both
+from fastndcg.tables.checks import JudgedPool as JudgedPool  # noqa: PLC0414 - a public name of this module, too
+from fastndcg.tables.checks import cast_columns
+from fastndcg.tables.grouping import group_by_query
+from fastndcg.tables.layouts import flat_of_lists, flat_of_matrices, in_query_order, offsets_of_groups
+from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles, with_roles_of_both
 
 if TYPE_CHECKING:
     from typing import Self

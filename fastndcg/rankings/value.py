@@ -12,9 +12,9 @@ import numpy.typing as npt
 from fastndcg.common.arrays import Array, Int64, read_only
 from fastndcg.common.lazy import pa
 from fastndcg.errors import InputTypeError, check_length, count_of
-from fastndcg.rankings.blame import BY_ROW, Blame
-from fastndcg.rankings.checks import JudgedPool, cast_columns, cast_scores, checked_scores
-from fastndcg.rankings.intents import IntentGrades, IntentProbabilities
+from fastndcg.tables.checks import JudgedPool, cast_columns, cast_scores, checked_scores
+from fastndcg.tables.intents import IntentGrades, IntentProbabilities
+from fastndcg.tables.locations import BY_ROW, Blame
 
 if TYPE_CHECKING:
     from typing import Self

@@ -37,8 +37,8 @@ from fastndcg.scoring.gain_values import Worth, check_complete, check_sum, code_
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
-    from fastndcg.rankings.intents import IntentGrades
     from fastndcg.rankings.rankings import Rankings
+    from fastndcg.tables.intents import IntentGrades
 
 _PART = 20_000  # entries that are worth another thread
 _OVER = {"greedy": kernels.OF_GREEDY, "each ideal": kernels.OF_EACH_IDEAL}

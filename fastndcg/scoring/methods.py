@@ -34,7 +34,9 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     out = np.empty((0, rankings.n_queries))
     for way in dict.fromkeys(ways):
         rows = [row for row, other in enumerate(ways) if other == way]
-        by_way = _WAYS.get(way) or import_module(f"fastndcg.scoring.{_MODULES.get(way, 'weighted_sums')}").values
+        by_way = (
+            _WAYS.get(way) or import_module(f"fastndcg.scoring.{_MODULES.get(way, 'weighted_sums')}").values
+        )
         found = by_way(tuple(measures[row] for row in rows), rankings, threads)
         if len(rows) == len(measures):
             return found

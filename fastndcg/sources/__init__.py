@@ -1,12 +1,11 @@
-"""Files, tables and streams to `Rankings`. What can be opened is an `Opened`, whatever its format.
+"""Files, tables and streams to `Rankings`.
 
-opened     `Opened`, the verbs of all that can be opened, and `Format`
+dataset    `Opened`, the methods of all that can be opened
 formats    all formats of files, and which one a file has
-given      what a caller passes in place of rankings, opened
-read       `read_parquet`, `scan_parquet`, `read_csv`, `scan_csv`, `scan_arrow`
-paths, opening
+inputs     what a caller passes in place of rankings, opened
+readers    `read_parquet`, `scan_parquet`, `read_csv`, `scan_csv`, `scan_arrow`
+paths, open_file
            the files of a path, their content, and errors in one line that names a file
-columns    roles of columns: named by the caller, or found by their usual names
 frames     tables of any library, in memory or batch by batch
 parquet    Parquet files: their footers, columns and row groups
 csv, json_lines, feather
@@ -15,12 +14,12 @@ trec       judgments and a run to rankings, and their sides, from paths and from
 sides, nested_sides
            one side, the judgments or the run: from TREC files and tables; from JSON, dicts and tuples
 joins      the join of two sides, and whether their ids meet
-ltr, lines
+letor, text_lines
            LETOR, and the lines of text files
-results    stored results, as `Scores` again
-arrow, values
-           Arrow columns to `Rankings`
-joined     several files as one: types that fit together, documents that two have
-streams, scan, ahead, groups
+stored_scores
+           stored results, as `Scores` again
+arrow      Arrow columns to `Rankings`
+schemas    the types of several files as one
+streams, scanning, prefetch, regrouping
            rankings of any size, a part at a time
 """

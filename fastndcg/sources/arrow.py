@@ -12,12 +12,12 @@ import pyarrow as pa
 from fastndcg.common.arrays import Array, Int64, combine_flags, offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, is_number, plain
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
-from fastndcg.rankings.blame import Blame, at_row, shown
-from fastndcg.rankings.checks import checked_columns, checked_propensity
-from fastndcg.rankings.grouping import Grouped, changes_of, group_rows, take
-from fastndcg.rankings.intents import intent_grades
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.values import (
+from fastndcg.tables.checks import checked_columns, checked_propensity
+from fastndcg.tables.grouping import Grouped, changes_of, group_rows, take
+from fastndcg.tables.intents import intent_grades
+from fastndcg.tables.locations import Blame, at_row, shown
+from fastndcg.tables.values import (
     doc_ids_in,
     flags_in,
     grades_in,
@@ -29,7 +29,7 @@ from fastndcg.sources.values import (
 )
 
 if TYPE_CHECKING:
-    from fastndcg.sources.columns import Columns
+    from fastndcg.tables.roles import Columns
 # what is known of rows, kept columns of queries, and what `checked_columns` takes
 Read = tuple[Blame, dict[str, pa.ChunkedArray], dict[str, Any]]
 
@@ -78,7 +78,7 @@ def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) ->
     """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for
     ids.
 
-    >>> from fastndcg.sources.columns import Columns
+    >>> from fastndcg.tables.roles import Columns
     >>> columns = Columns("qid", "label", "score")
     >>> table = pa.table({"qid": [7, 7, 3], "label": [0, 1, 2], "score": [0.5, 0.1, 0.9]})
     >>> grouped_rows(table, columns).offsets

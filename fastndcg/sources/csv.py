@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import in_runs
 from fastndcg.errors import ColumnError, SourceError
-from fastndcg.sources.joined import permissive_type
-from fastndcg.sources.opened import LOOK, OpenedFiles, in_tables
-from fastndcg.sources.opening import Format, reading
-from fastndcg.sources.values import WORDS, integers_if_written_so
+from fastndcg.sources.dataset import LOOK, OpenedFiles, in_tables
+from fastndcg.sources.open_file import Format, reading
+from fastndcg.sources.schemas import permissive_type
+from fastndcg.tables.values import WORDS, integers_if_written_so
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
-    from fastndcg.sources.ahead import Reader
-    from fastndcg.sources.columns import Roles
     from fastndcg.sources.paths import File
+    from fastndcg.sources.prefetch import Reader
+    from fastndcg.tables.roles import Roles
 
 _DELIMITERS = ",\t;"
 _FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import without_views
-from fastndcg.sources.opened import OpenedFiles, in_tables
-from fastndcg.sources.opening import Format, reading
+from fastndcg.sources.dataset import OpenedFiles, in_tables
+from fastndcg.sources.open_file import Format, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fastndcg.sources.ahead import Reader
     from fastndcg.sources.paths import File
+    from fastndcg.sources.prefetch import Reader
 
 _FILE = b"ARROW1"  # an Arrow file begins so, and an Arrow stream with four bytes 0xFF
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastndcg.errors import SourceError
-from fastndcg.sources.columns import USUAL_NAMES, fitting
 from fastndcg.sources.csv import CSV, is_number
 from fastndcg.sources.feather import FEATHER
 from fastndcg.sources.json_lines import JSON
-from fastndcg.sources.lines import fields_of, is_ranked
-from fastndcg.sources.opening import Format, file_system, instead, unpacked
+from fastndcg.sources.open_file import Format, file_system, instead, unpacked
 from fastndcg.sources.parquet import PARQUET
+from fastndcg.sources.text_lines import fields_of, is_ranked
+from fastndcg.tables.roles import USUAL_NAMES, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import column_of, is_list, plain
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
-from fastndcg.sources.opened import ANEW, Opened, in_tables
-from fastndcg.sources.opening import Format
-from fastndcg.sources.values import first_line
+from fastndcg.sources.dataset import ANEW, Opened, in_tables
+from fastndcg.sources.open_file import Format
+from fastndcg.tables.values import first_line
 
 if TYPE_CHECKING:
-    from fastndcg.sources.ahead import Reader
-    from fastndcg.sources.columns import Columns
+    from fastndcg.sources.prefetch import Reader
+    from fastndcg.tables.roles import Columns
 
 
 _ROWS = 1 << 18  # of a table of a stream: small batches are put together
@@ -109,7 +109,7 @@ def source_of(data: Any) -> GivenTable:
 
     Raises `InputTypeError` for what is none.
 
-    >>> from fastndcg.sources.columns import Roles
+    >>> from fastndcg.tables.roles import Roles
     >>> source_of({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}).choose(Roles()).read().offsets
     array([0, 2, 3])
     """

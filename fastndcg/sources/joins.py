@@ -13,9 +13,9 @@ from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.common.hashes import keys_of
 from fastndcg.errors import InputError, count_of, warn
 from fastndcg.kernels.compile import dispatch
-from fastndcg.rankings.blame import shown
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.sides import Side, check_values, name_of, plain_ids
+from fastndcg.tables.locations import shown
 
 if TYPE_CHECKING:
     from fastndcg.typing import Missing, NaN, TieOrder

@@ -16,16 +16,16 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import is_list
 from fastndcg.errors import SourceError
-from fastndcg.sources.lines import whole_lines
-from fastndcg.sources.opened import LOOK, OpenedFiles, in_tables
-from fastndcg.sources.opening import Format, Held, reading
-from fastndcg.sources.values import first_line
+from fastndcg.sources.dataset import LOOK, OpenedFiles, in_tables
+from fastndcg.sources.open_file import Format, Held, reading
+from fastndcg.sources.text_lines import whole_lines
+from fastndcg.tables.values import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fastndcg.sources.ahead import Reader
     from fastndcg.sources.paths import File
+    from fastndcg.sources.prefetch import Reader
 
 _START = 1 << 16  # bytes that show whether a file has an object on each line
 _BLOCK = 1 << 22  # bytes that are parsed together; a block grows until it has a line

@@ -19,12 +19,12 @@ from fastndcg.errors import (
     SourceError,
     count_of,
 )
-from fastndcg.sources.opening import unpacked
+from fastndcg.sources.open_file import unpacked
 from fastndcg.sources.sides import Role, Side, by_document, in_order, side_of
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Array
-    from fastndcg.sources.columns import Roles
+    from fastndcg.tables.roles import Roles
 
 _AT_ONCE = 1 << 18  # documents of dicts that become arrays together
 

@@ -18,10 +18,10 @@ from fastndcg.common.progress import Task
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import SourceError
 from fastndcg.scores.signatures import KEY
-from fastndcg.sources.joined import common_type
-from fastndcg.sources.opened import OfText, Opened
-from fastndcg.sources.opening import Format, reading
-from fastndcg.sources.values import first_line, integers_if_written_so
+from fastndcg.sources.dataset import OfText, Opened
+from fastndcg.sources.open_file import Format, reading
+from fastndcg.sources.schemas import common_type
+from fastndcg.tables.values import first_line, integers_if_written_so
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
     from fastndcg.common.progress import Progress
-    from fastndcg.sources.ahead import Reader
-    from fastndcg.sources.columns import Columns
     from fastndcg.sources.paths import File, Stamp
+    from fastndcg.sources.prefetch import Reader
+    from fastndcg.tables.roles import Columns
     from fastndcg.typing import Path as PathLike
 
 # row groups read by one task: enough of them for all threads, but long, since what is read at once needs no

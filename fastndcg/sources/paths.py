@@ -15,12 +15,12 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from fastndcg.errors import InputTypeError, SourceError, suggest
-from fastndcg.sources.opening import Held, file_system, read_once, reading, unpack
+from fastndcg.sources.open_file import Held, file_system, read_once, reading, unpack
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fastndcg.sources.opening import Format
+    from fastndcg.sources.open_file import Format
     from fastndcg.typing import Path as PathLike
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -26,11 +26,13 @@ from fastndcg.errors import (
     InputTypeError,
     SourceError,
 )
-from fastndcg.rankings.blame import BY_ROW, Blame, shown
-from fastndcg.rankings.grouping import group_rows
-from fastndcg.rankings.intents import IntentGrades
 from fastndcg.sources.arrow import columns_of_queries
-from fastndcg.sources.columns import (
+from fastndcg.sources.open_file import path_of
+from fastndcg.sources.text_lines import INTENTS, QRELS, RANKED, RUN, read_lines
+from fastndcg.tables.grouping import group_rows
+from fastndcg.tables.intents import IntentGrades
+from fastndcg.tables.locations import BY_ROW, Blame, shown
+from fastndcg.tables.roles import (
     Columns,
     Roles,
     check_column,
@@ -40,9 +42,7 @@ from fastndcg.sources.columns import (
     named_columns,
     normalised,
 )
-from fastndcg.sources.lines import INTENTS, QRELS, RANKED, RUN, read_lines
-from fastndcg.sources.opening import path_of
-from fastndcg.sources.values import grades_in, integers_if_written_so, nulls_in, numbers_in, scores_in, whole
+from fastndcg.tables.values import grades_in, integers_if_written_so, nulls_in, numbers_in, scores_in, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

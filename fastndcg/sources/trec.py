@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputTypeError, SourceError, check_choice
-from fastndcg.rankings.oddities import Names, warn_of_oddities
-from fastndcg.sources.columns import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
+from fastndcg.rankings.sanity_checks import Names, warn_of_oddities
 from fastndcg.sources.csv import CSV
+from fastndcg.sources.dataset import OfText
 from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_side
 from fastndcg.sources.frames import is_table, source_of
 from fastndcg.sources.joins import join
@@ -32,8 +32,7 @@ from fastndcg.sources.nested_sides import (
     side_of_tuples,
     text_of_file,
 )
-from fastndcg.sources.opened import OfText
-from fastndcg.sources.opening import path_of, read_once, report_progress
+from fastndcg.sources.open_file import path_of, read_once, report_progress
 from fastndcg.sources.sides import (
     Role,
     Side,
@@ -44,6 +43,7 @@ from fastndcg.sources.sides import (
     table_side,
     text_side,
 )
+from fastndcg.tables.roles import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
 from fastndcg.typing import Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike
 
@@ -292,7 +292,7 @@ def file_side(
     kind = format_of_side(name, has_rank=role == "score")
     if kind is TREC:
         return text_side(name, role, threads, roles, intents=intents), None
-    from fastndcg.sources import given
+    from fastndcg.sources import inputs
 
     if kind is NESTED:
         refuse_columns(name, role, roles, "JSON by query, which has no columns")
@@ -301,7 +301,7 @@ def file_side(
         if not len(side.codes):
             raise SourceError(f"{name} has no documents; wanted at least one, {WANTED}")
         return side, None
-    opened = given.open_tables([name], threads, None if kind is TABLE else kind)
+    opened = inputs.open_tables([name], threads, None if kind is TABLE else kind)
     try:
         found = find_columns(opened.first, opened.names, role, roles, intents=intents)
     except ColumnError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastndcg.trec_eval.ranked import UNJUDGED, Ranked, log, log2, ratio
+from fastndcg.trec_eval.ranking import UNJUDGED, Ranked, log, log2, ratio
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastndcg.common.arrays import Float64, Int64, offsets_from
-from fastndcg.trec_eval.ranked import UNJUDGED, Ranked, is_whole, log2, ratio, running
+from fastndcg.trec_eval.ranking import UNJUDGED, Ranked, is_whole, log2, ratio, running
 
 Gains = dict[str, float]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastndcg.sources import lines
+from fastndcg.sources import text_lines
 
 pytestmark = pytest.mark.compiled
 
@@ -46,7 +46,7 @@ _NUMBERS = (
 def test_any_number_has_the_bits_that_python_gives_it(tmp_path_factory, numbers):
     path = tmp_path_factory.mktemp("numbers") / "run"
     path.write_text("".join(f"q Q0 d{row} 1 {number} t\n" for row, number in enumerate(numbers)))
-    read = lines.read_lines(path, lines.RUN).values
+    read = text_lines.read_lines(path, text_lines.RUN).values
     assert read.tobytes() == np.array([float(number) for number in numbers]).tobytes()
 
 
@@ -84,7 +84,7 @@ def test_lines_of_any_form(tmp_path_factory, run, block):
     text, rows, tag = run
     path = tmp_path_factory.mktemp("runs") / "run"
     path.write_bytes(text.encode())
-    read = lines.read_lines(path, lines.RUN, size=block)
+    read = text_lines.read_lines(path, text_lines.RUN, size=block)
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
     assert read.last[5] == tag
@@ -95,7 +95,7 @@ def test_lines_of_any_form(tmp_path_factory, run, block):
 def test_judgments_in_more_than_a_chunk(tmp_path, n, end):
     rows = [(f"q{row // 7}", f"doc{row * 37}", row % 4) for row in range(n)]
     (tmp_path / "qrels").write_text("".join(f"{query} 0 {doc} {grade}{end}" for query, doc, grade in rows))
-    read = lines.read_lines(tmp_path / "qrels", lines.QRELS)
+    read = text_lines.read_lines(tmp_path / "qrels", text_lines.QRELS)
     queries = [read.queries[code].as_py() for code in read.query_codes.tolist()]
     assert list(zip(queries, read.docs.to_pylist(), read.values.tolist(), strict=True)) == rows
 
@@ -107,7 +107,7 @@ def test_fields_longer_than_a_chunk(tmp_path, field, length):
     fields[field] = "0" * length if field == 4 else "x" * length
     rows = [["q", "Q0", "a", "1", "2.5", "t"], fields, ["q", "Q0", "z", "1", "1.5", "t"]]
     (tmp_path / "run").write_text("".join(" ".join(row) + "\n" for row in rows))
-    read = lines.read_lines(tmp_path / "run", lines.RUN)
+    read = text_lines.read_lines(tmp_path / "run", text_lines.RUN)
     assert read.docs.to_pylist() == [row[2] for row in rows]
     assert read.values.tolist() == [float(row[4]) for row in rows]
     assert read.queries.to_pylist() == list(dict.fromkeys(row[0] for row in rows))
@@ -116,9 +116,9 @@ def test_fields_longer_than_a_chunk(tmp_path, field, length):
 def test_a_line_without_end(tmp_path):
     (tmp_path / "run").write_text("q Q0 d 1 1 t\n" + "x" * 5000)
     with pytest.raises(
-        lines.SourceError, match=r"run has a line of more than 1,000 bytes; is it a text file\?"
+        text_lines.SourceError, match=r"run has a line of more than 1,000 bytes; is it a text file\?"
     ):
-        lines.read_lines(tmp_path / "run", lines.RUN, size=64, longest=1000)
+        text_lines.read_lines(tmp_path / "run", text_lines.RUN, size=64, longest=1000)
 
 
 def test_the_shortest_lines(tmp_path):
@@ -126,31 +126,31 @@ def test_the_shortest_lines(tmp_path):
     (tmp_path / "qrels").write_text("q 0 d 1\n" * 9000)
     (tmp_path / "blanks").write_text("q 0 d 1\n" + "\n" * 70_000 + "q 0 e 1\n" + " " * 70_000)
     (tmp_path / "open").write_text("q Q0 d 1 2 " + "t " * 30_000 + "\n")
-    assert len(lines.read_lines(tmp_path / "qrels", lines.QRELS).values) == 9000
-    read = lines.read_lines(tmp_path / "blanks", lines.QRELS)
+    assert len(text_lines.read_lines(tmp_path / "qrels", text_lines.QRELS).values) == 9000
+    read = text_lines.read_lines(tmp_path / "blanks", text_lines.QRELS)
     assert (read.docs.to_pylist(), read.line_of(1)) == (["d", "e"], 70_002)
-    assert lines.read_lines(tmp_path / "open", lines.RUN).values.tolist() == [2.0]
+    assert text_lines.read_lines(tmp_path / "open", text_lines.RUN).values.tolist() == [2.0]
 
 
 @pytest.mark.parametrize(("text", "fields"), [("q 0 d\n", 3), ("q 0 d 1 2\n", 5), (" q 0\n", 2)])
 @pytest.mark.parametrize("before", [0, 3, 3000])
 def test_the_line_of_a_malformed_judgment(tmp_path, text, fields, before):
     (tmp_path / "qrels").write_text("q 0 d 1\n" * before + text + "q 0 d 1\n" * 5)
-    with pytest.raises(lines.SourceError, match=rf"qrels, line {before + 1}: {fields} fields in"):
-        lines.read_lines(tmp_path / "qrels", lines.QRELS)
+    with pytest.raises(text_lines.SourceError, match=rf"qrels, line {before + 1}: {fields} fields in"):
+        text_lines.read_lines(tmp_path / "qrels", text_lines.QRELS)
 
 
 @given(
     _run_lines() | st.binary(max_size=300).map(lambda text: (text.decode("latin-1"), [], "")),
-    st.sampled_from([lines.RANKED, lines.QRELS, lines.INTENTS, lines.RUN]),
+    st.sampled_from([text_lines.RANKED, text_lines.QRELS, text_lines.INTENTS, text_lines.RUN]),
 )
 def test_lines_are_read_alike(run, form):
     """Where pyarrow reads a block, Python reads the same, or names a line that has another form."""
     data = run[0].encode() + b"\n"
-    found = lines._by_arrow(form, data)
+    found = text_lines._by_arrow(form, data)
     if found is None:
         return
-    wanted = lines._by_python(form, data)
+    wanted = text_lines._by_python(form, data)
     assert found.values.tobytes() == wanted.values.tobytes()
     assert [_column(each) for each in found] == [_column(each) for each in wanted]
 
@@ -167,7 +167,7 @@ def test_lines_of_one_form_need_no_python(tmp_path, monkeypatch, blank, end):
     rows = [blank.join(["q#1", "Q0", doc, "1", "1e-3", "t"]).encode() for doc in docs]
     rows.append(rows[0].replace(b'"a"', b"\xff"))
     (tmp_path / "run").write_bytes(b"\n".join(rows) + end.encode())
-    monkeypatch.setattr(lines, "_by_python", None)
-    read = lines.read_lines(tmp_path / "run", lines.RUN)
+    monkeypatch.setattr(text_lines, "_by_python", None)
+    read = text_lines.read_lines(tmp_path / "run", text_lines.RUN)
     assert read.docs.to_pylist() == [*(doc.encode() for doc in docs), b"\xff"]
     assert read.queries.to_pylist() == ["q#1"] and set(read.values.tolist()) == {1e-3}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fastndcg.kernels import rows
 from fastndcg.kernels.compile import dispatch
-from fastndcg.rankings import grouping
-from fastndcg.rankings.grouping import group_by_query
+from fastndcg.tables import grouping
+from fastndcg.tables.grouping import group_by_query
 
 pytestmark = pytest.mark.pure
 

@@ -210,7 +210,7 @@ def test_a_stream_is_signed_while_it_is_stored(tmp_path, monkeypatch):
         row_group_size=20,
     )
     line = fn.evaluate(path, "nDCG@5").signature("nDCG@5")
-    monkeypatch.setattr("fastndcg.sources.given.IN_MEMORY", 1)
+    monkeypatch.setattr("fastndcg.sources.inputs.IN_MEMORY", 1)
     result = run("score", path, "-m", "nDCG@5", "--out", out, "--format", "json")
     assert json.loads(pq.read_metadata(out).metadata[b"fastndcg.signatures"]) == {"nDCG@5": line}
     assert json.loads(result.stdout)["signatures"] == [line]

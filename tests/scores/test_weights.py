@@ -207,12 +207,12 @@ def test_systems_are_compared_with_these_weights(tmp_path):
 
 def test_parts_of_an_engine_merge():
     """Results of queries hold the counts as values of NumRel and NumRet, by which means of parts are weighted."""
-    from fastndcg.adapters import totals
+    from fastndcg.adapters import aggregates
 
     rankings = fn.Rankings.from_arrow(table(6), keep=["country"])
     scores = fn.evaluate(rankings, ["AUC", "NumRel", "NumRet"])
     results = scores.to_arrow()
     for weights in ("n_relevant", "n_docs"):
-        means = totals.check_means(results.column_names, ["AUC"], by=None, weight=weights)
-        parts = [totals.sums_by(means, results.slice(start, 9)) for start in range(0, len(results), 9)]
-        assert totals.means_of(means, (), parts)["AUC"].to_pylist() == [scores.mean(weights)["AUC"]]
+        means = aggregates.check_means(results.column_names, ["AUC"], by=None, weight=weights)
+        parts = [aggregates.sums_by(means, results.slice(start, 9)) for start in range(0, len(results), 9)]
+        assert aggregates.means_of(means, (), parts)["AUC"].to_pylist() == [scores.mean(weights)["AUC"]]

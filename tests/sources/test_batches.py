@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, Rankings, scan_arrow
-from fastndcg.sources import scan, streams
+from fastndcg.sources import scanning, streams
 
 MEASURES = ["nDCG@3", "nDCG(ties='input', gain='exp2')", "NumRet"]
 OPTIONS = {"keep": ["lang", "kind"], "weight": "traffic"}
@@ -184,9 +184,9 @@ def test_a_null_in_a_dictionary_and_views():
 def test_more_rows_than_expected_are_set_aside_again(form, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     parts = []
-    set_aside = scan.FileStream._set_aside
+    set_aside = scanning.FileStream._set_aside
     monkeypatch.setattr(
-        scan.FileStream,
+        scanning.FileStream,
         "_set_aside",
         lambda self, tables, n: parts.append(n) or set_aside(self, tables, n),
     )
@@ -314,9 +314,9 @@ def lazy(name, table, folder):
 def test_lazy_tables_are_evaluated_batch_by_batch(name, mixed, tmp_path, monkeypatch):
     table = rows(mixed=mixed, ids="texts").drop_columns("kind")
     table = table.rename_columns(['a "name"' if each == "lang" else each for each in table.column_names])
-    made, init = [], scan.FileStream.__init__
+    made, init = [], scanning.FileStream.__init__
     monkeypatch.setattr(
-        scan.FileStream, "__init__", lambda self, *a, **k: made.append(self) or init(self, *a, **k)
+        scanning.FileStream, "__init__", lambda self, *a, **k: made.append(self) or init(self, *a, **k)
     )
     data = lazy(name, table, tmp_path)
     for _ in range(2):

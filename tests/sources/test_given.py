@@ -13,7 +13,7 @@ import pytest
 
 import fastndcg as fn
 from fastndcg import InputTypeError
-from fastndcg.sources.columns import Roles
+from fastndcg.tables.roles import Roles
 
 LONG = {
     "qid": ["b", "a", "b", "a"],
@@ -192,12 +192,12 @@ def test_one_column_says_the_order():
 
 
 def test_large_files_are_read_a_part_at_a_time(tmp_path, monkeypatch):
-    from fastndcg.sources import given
+    from fastndcg.sources import inputs
 
     path = given_in("parquet", tmp_path)
     whole = fn.evaluate(path, "nDCG")
-    monkeypatch.setattr(given, "IN_MEMORY", 1)
-    stream = given.rankings_or_stream(path, Roles())
+    monkeypatch.setattr(inputs, "IN_MEMORY", 1)
+    stream = inputs.rankings_or_stream(path, Roles())
     assert isinstance(stream, fn.RankingsStream)
     assert fn.evaluate(stream, "nDCG").values.tobytes() == whole.values.tobytes()
 
@@ -224,8 +224,8 @@ def test_a_stream_of_every_format_has_the_bits_of_what_is_read_whole(tmp_path, e
     import pyarrow.feather as pa_feather
     import pyarrow.parquet as pq
 
-    from fastndcg.sources.given import open_tables
-    from fastndcg.sources.scan import FileStream
+    from fastndcg.sources.inputs import open_tables
+    from fastndcg.sources.scanning import FileStream
 
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(3000), 7)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
-from fastndcg.sources import lines
-from fastndcg.sources.ltr import read_ltr
+from fastndcg.sources import text_lines
+from fastndcg.sources.letor import read_ltr
 
 pytestmark = pytest.mark.compiled
 
@@ -179,7 +179,7 @@ def test_any_file(tmp_path_factory, rows, block):
         [query for _, query, _ in rows], [label for label, _, _ in rows], np.arange(len(rows))
     )
     assert facts(rankings) == facts(wanted)
-    read = lines.read_lines(path, None, size=block)
+    read = text_lines.read_lines(path, None, size=block)
     queries = read.queries.take(pa.array(read.query_codes)).to_pylist()
     assert list(zip(read.values.tolist(), queries, strict=True)) == [(label, str(q)) for label, q, _ in rows]
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg import InputError, SourceError, read_parquet, scan_parquet
 from fastndcg.sources import parquet
-from fastndcg.sources.columns import Roles
-from fastndcg.sources.read import open_path
+from fastndcg.sources.readers import open_path
+from fastndcg.tables.roles import Roles
 from scripts import fuzz
 
 pytestmark = pytest.mark.compiled

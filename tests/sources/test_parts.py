@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, MeasureError
-from fastndcg.adapters import parcels, parts, totals
+from fastndcg.adapters import aggregates, shuffle, worker
 from fastndcg.measures import DEFINITIONS
 from fastndcg.scores.summary import Summary
 from fastndcg.statistics import Moments
 
 
 def task_for(table, measures="nDCG@3", *, order=None, convention=None, **roles):
-    return parts.make_task(table.schema, measures, parts.Options(**roles, order=order, convention=convention))
+    return worker.make_task(
+        table.schema, measures, worker.Options(**roles, order=order, convention=convention)
+    )
 
 
 # ---- cutting and joining ----
@@ -55,36 +57,36 @@ def _batch(table, first, end):
 
 
 def results_of(task, table):
-    scores = parts.score(task, table)
-    return parts.results(scores, parts.schema_of_results(task, table.schema))
+    scores = worker.score(task, table)
+    return worker.results(scores, worker.schema_of_results(task, table.schema))
 
 
 def added_up(task, tables, values=False):
     """What three blocks make of the rows of all parts, in any order: sums, and quartiles where values are wanted."""
-    job = parcels.Job(task, 3, None, values, scattered=True)
-    packed = [parcel for table in tables for parcel in parcels.of_tables(job, [table])]
+    job = shuffle.Job(task, 3, None, values, scattered=True)
+    packed = [parcel for table in tables for parcel in shuffle.of_tables(job, [table])]
     random.Random(0).shuffle(packed)
-    found = list(parcels.joined(job, packed))
-    rows = list(parcels.quartiled(found)) if values else found
-    return totals.unpickle_rows(row for table in rows for row in table.to_pylist())
+    found = list(shuffle.joined(job, packed))
+    rows = list(shuffle.quartiled(found)) if values else found
+    return aggregates.unpickle_rows(row for table in rows for row in table.to_pylist())
 
 
 def test_tables_are_joined_to_some_of_some_size():
     table = pa.table({"n": np.arange(57)})
     cut = [table.slice(start, 4) for start in range(0, 57, 4)]
-    found = list(parts.larger(cut, 10))
+    found = list(worker.larger(cut, 10))
     assert [len(part) for part in found] == [12, 12, 12, 12, 9]
     assert pa.concat_tables(found).equals(table)
-    assert list(parts.larger([])) == []
+    assert list(worker.larger([])) == []
 
 
 @given(cut_rows())
 def test_results_of_parts_are_those_of_the_whole(rows):
     table, batches = rows
     task = task_for(table, engines.MEASURES[:-1])
-    job = parcels.Job(task, 3, parts.schema_of_results(task, table.schema), scattered=True)
-    packed = [parcel for batch in batches for parcel in parcels.of_tables(job, [pa.table(batch)])]
-    found = [row for part in parcels.joined(job, packed) for row in part.to_pylist()]
+    job = shuffle.Job(task, 3, worker.schema_of_results(task, table.schema), scattered=True)
+    packed = [parcel for batch in batches for parcel in shuffle.of_tables(job, [pa.table(batch)])]
+    found = [row for part in shuffle.joined(job, packed) for row in part.to_pylist()]
     expected = fn.evaluate(fn.Rankings.from_arrow(table), task.measures).to_arrow()
     assert engines.rows_of(found) == engines.rows_of(expected)
 
@@ -115,12 +117,12 @@ def test_order_is_refused_where_it_is_none():
     with pytest.raises(
         InputError, match='column "rank" has 1 twice in query 1; order numbers the documents of a query'
     ):
-        parts.score(task, table)
+        worker.score(task, table)
     for missing in (pa.array([1, None, 1]), pa.array([1.0, math.nan, 1.0])):
         with pytest.raises(
             InputError, match='column "rank" has 1 null; order numbers every document of a query'
         ):
-            parts.score(task, table.set_column(3, "rank", missing))
+            worker.score(task, table.set_column(3, "rank", missing))
 
 
 # ---- queries that stand together ----
@@ -128,16 +130,16 @@ def test_order_is_refused_where_it_is_none():
 
 def brought_together(task, tables, results, values=False):
     """What three blocks make of the parcels of all partitions, which reach them in any order."""
-    job = parcels.Job(task, 3, results, values, compares=True)
+    job = shuffle.Job(task, 3, results, values, compares=True)
     found = [
         parcel.slice(row, 1)
         for number, table in enumerate(tables)
-        for parcel in parcels.together(job, [(table, None)], parcels.Share(number))
+        for parcel in shuffle.together(job, [(table, None)], shuffle.Share(number))
         for row in range(len(parcel))
     ]
     random.Random(0).shuffle(found)
-    blocks = list(parcels.joined(job, found))
-    return list(parcels.quartiled(blocks)) if values else blocks
+    blocks = list(shuffle.joined(job, found))
+    return list(shuffle.quartiled(blocks)) if values else blocks
 
 
 @pytest.mark.parametrize("name", engines.PARTITIONS)
@@ -151,9 +153,9 @@ def test_queries_that_stand_together_in_any_partitions(name):
     sums = [
         each
         for table in brought_together(task, tables, None, values=True)
-        for each in totals.unpickle_rows(table.to_pylist())
+        for each in aggregates.unpickle_rows(table.to_pylist())
     ]
-    summary = totals.summary_of(task, sums, values=True)
+    summary = aggregates.summary_of(task, sums, values=True)
     assert engines.rows_of(summary.to_arrow()) == engines.rows_of(expected.summary().to_arrow())
 
 
@@ -167,19 +169,19 @@ def test_queries_that_do_not_stand_together_are_refused(name):
 
 def test_workers_that_cannot_keep_kernels_are_told_once(monkeypatch):
     """In the driver, from the first parts that say so, through blocks too."""
-    monkeypatch.setattr(totals, "_told", [])
+    monkeypatch.setattr(aggregates, "_told", [])
     task = task_for(engines.documents(20), "AP", query="qid")
-    job = parcels.Job(task, 1, None)
+    job = shuffle.Job(task, 1, None)
     with monkeypatch.context() as worker:
-        worker.setattr(totals.kernel_cache, "_warned", ["/nowhere"])
+        worker.setattr(aggregates.kernel_cache, "_warned", ["/nowhere"])
         found = list(
-            parcels.together(job, [(engines.documents(20), None)], parcels.Share(edges=pa.array([])))
+            shuffle.together(job, [(engines.documents(20), None)], shuffle.Share(edges=pa.array([])))
         )
-    rows = [row for table in parcels.joined(job, found) for row in table.to_pylist()]
+    rows = [row for table in shuffle.joined(job, found) for row in table.to_pylist()]
     with pytest.warns(UserWarning, match="workers cannot keep compiled kernels in /nowhere; each of them"):
-        (sums,) = totals.unpickle_rows(rows)
+        (sums,) = aggregates.unpickle_rows(rows)
     assert sums.queries == 20
-    assert totals.unpickle_rows(rows)[0].queries == 20
+    assert aggregates.unpickle_rows(rows)[0].queries == 20
 
 
 # ---- sums ----
@@ -228,7 +230,7 @@ def test_summaries_of_parts_are_that_of_the_whole(n_queries, n_parts, weighted):
     tables = [table.filter(pa.array(part_of == part)) for part in range(n_parts)]
     for values in (False, True):
         sums = added_up(task, [part for part in tables if len(part)], values)
-        summary = totals.summary_of(task, sums, values=values, confidence=0.9).to_arrow()
+        summary = aggregates.summary_of(task, sums, values=values, confidence=0.9).to_arrow()
         expected = engines.here(table, task.measures, weight=weight).summary(confidence=0.9).to_arrow()
         assert engines.rows_of(summary) == engines.rows_of(expected.select(summary.column_names))
         assert ("median" in summary.column_names) == values
@@ -269,9 +271,11 @@ def test_conventions(name, weight):
         with pytest.raises(
             MeasureError, match=f"^{name} ends with an error here: it counts empty queries as 1"
         ):
-            totals.summary_of(task, sums, values=True)
+            aggregates.summary_of(task, sums, values=True)
         return
-    assert engines.rows_of(totals.summary_of(task, sums, values=True).to_arrow()) == engines.rows_of(summary)
+    assert engines.rows_of(aggregates.summary_of(task, sums, values=True).to_arrow()) == engines.rows_of(
+        summary
+    )
 
 
 def test_conventions_that_need_an_order():
@@ -285,7 +289,7 @@ def test_conventions_that_need_an_order():
         assert task_for(table, "nDCG", convention=name, **engines.COLUMNS).order is None
     task = task_for(table, "nDCG", convention="trec_eval", **engines.COLUMNS)
     with pytest.raises(MeasureError, match=r"trec_eval orders ties by document id, but query"):
-        parts.score(task, table)
+        worker.score(task, table)
     with pytest.raises(MeasureError, match='no convention is called "lightgmb"'):
         task_for(table, "nDCG", convention="lightgmb", **engines.COLUMNS)
     with pytest.raises(MeasureError, match="sklearn has no RR; it has: nDCG"):
@@ -312,10 +316,10 @@ def test_means_of_parts_are_those_of_the_whole(n_queries, n_parts, by, weighted)
         table, measures, weight="traffic" if weighted else None, keep=["country", "traffic"]
     )
     results = scores.to_arrow()
-    asked = totals.check_means(results.column_names, measures, by=by, weight=weight, confidence=0.9)
+    asked = aggregates.check_means(results.column_names, measures, by=by, weight=weight, confidence=0.9)
     kinds = [results.schema.field(name).type for name in asked.by]
     cut = [results.slice(start, n_parts) for start in range(0, len(results), n_parts)]
-    found = totals.means_of(asked, kinds, [totals.sums_by(asked, part) for part in cut])
+    found = aggregates.means_of(asked, kinds, [aggregates.sums_by(asked, part) for part in cut])
     if by is None:
         summary = scores.summary(0.9).rows
         expected = [{"queries": scores.n_queries, "small": scores.n_queries < 30}]
@@ -333,10 +337,10 @@ def _exact(row):
 
 
 def test_means_of_no_part():
-    asked = totals.check_means(["AP", "country"], "AP", by=None, weight=None)
-    assert totals.means_of(asked, [], [])["queries"].to_pylist() == [0]
-    asked = totals.check_means(["AP", "country"], "AP", by="country", weight=None)
-    assert totals.means_of(asked, [pa.string()], []).num_rows == 0
+    asked = aggregates.check_means(["AP", "country"], "AP", by=None, weight=None)
+    assert aggregates.means_of(asked, [], [])["queries"].to_pylist() == [0]
+    asked = aggregates.check_means(["AP", "country"], "AP", by="country", weight=None)
+    assert aggregates.means_of(asked, [pa.string()], []).num_rows == 0
 
 
 @pytest.mark.parametrize("kind", [
@@ -351,17 +355,19 @@ def test_groups_of_every_type(kind):
     column = pa.array([1, 0, None, 1], pa.int32()).cast(between).cast(plain)
     table = pa.table({"by": column.cast(kind) if kind == plain else column.dictionary_encode()})
     table = table.append_column("AP", pa.array([0.25, 0.5, 0.75, 1.0]))
-    asked = totals.check_means(table.column_names, "AP", by="by", weight=None)
-    cut = [totals.sums_by(asked, table.slice(start, 1)) for start in range(5)]  # the last has no rows
-    found = totals.means_of(asked, [table.schema.field("by").type], pickle.loads(pickle.dumps(cut)))
+    asked = aggregates.check_means(table.column_names, "AP", by="by", weight=None)
+    cut = [aggregates.sums_by(asked, table.slice(start, 1)) for start in range(5)]  # the last has no rows
+    found = aggregates.means_of(asked, [table.schema.field("by").type], pickle.loads(pickle.dumps(cut)))
     assert found["by"].combine_chunks().equals(column.take(pa.array([1, 0, 2])))
     assert found["queries"].to_pylist() == [1, 2, 1] and found["AP"].to_pylist() == [0.5, 0.625, 0.75]
 
 
 def test_groups_of_nan_are_one():
-    asked = totals.check_means(["AP", "price"], "AP", by="price", weight=None)
+    asked = aggregates.check_means(["AP", "price"], "AP", by="price", weight=None)
     part = pa.table({"price": [math.nan, 1.0], "AP": [0.5, 1.0]})
-    found = totals.means_of(asked, [pa.float64()], [totals.sums_by(asked, part), totals.sums_by(asked, part)])
+    found = aggregates.means_of(
+        asked, [pa.float64()], [aggregates.sums_by(asked, part), aggregates.sums_by(asked, part)]
+    )
     assert found["queries"].to_pylist() == [2, 2]
 
 
@@ -474,11 +480,11 @@ def test_errors_of_a_part_name_queries(changed, measure, message):
     }
     task = task_for(pa.table(columns), measure, keep="lang")
     with pytest.raises(InputError) as caught:
-        parts.score(task, pa.table(columns | changed))
+        worker.score(task, pa.table(columns | changed))
     assert str(caught.value) == message
     assert str(pickle.loads(pickle.dumps(caught.value))) == message
 
 
 def test_a_function_has_one_measure():
     with pytest.raises(MeasureError, match="2 measures are given, but a function has one value"):
-        parts.one_measure(["AP", "RR"])
+        worker.one_measure(["AP", "RR"])

@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 
 import fastndcg as fn
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError
-from fastndcg.sources.columns import Roles
 from fastndcg.sources.csv import CSV
+from fastndcg.sources.dataset import OfText
 from fastndcg.sources.formats import format_of
-from fastndcg.sources.given import open_tables
-from fastndcg.sources.opened import OfText
+from fastndcg.sources.inputs import open_tables
 from fastndcg.sources.paths import File
-from fastndcg.sources.read import open_path
-from fastndcg.sources.scan import FileStream
+from fastndcg.sources.readers import open_path
+from fastndcg.sources.scanning import FileStream
+from fastndcg.tables.roles import Roles
 
 pytestmark = pytest.mark.compiled
 
@@ -892,9 +892,9 @@ def test_rows_that_grow_narrower_than_the_first(tmp_path):
 COUNT = """
 import pathlib, re, sys
 import pyarrow as pa
-from fastndcg.sources.columns import Roles
-from fastndcg.sources.given import open_tables
-from fastndcg.sources.scan import FileStream
+from fastndcg.tables.roles import Roles
+from fastndcg.sources.inputs import open_tables
+from fastndcg.sources.scanning import FileStream
 opened = open_tables([sys.argv[1]], 1).choose(Roles(doc_id="docid"))
 stream = FileStream(opened, memory="8 MB", threads=1)
 rows = sum(part.n_docs for part in stream)

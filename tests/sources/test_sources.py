@@ -27,10 +27,10 @@ from fastndcg import (
     scan_parquet,
     typing,
 )
-from fastndcg.rankings.grouping import changes_of
-from fastndcg.sources.columns import USUAL_NAMES, Roles, find_columns
 from fastndcg.sources.parquet import PARQUET
-from fastndcg.sources.read import open_path, read_parquet
+from fastndcg.sources.readers import open_path, read_parquet
+from fastndcg.tables.grouping import changes_of
+from fastndcg.tables.roles import USUAL_NAMES, Roles, find_columns
 
 QUERY, LABEL, SCORE = ["b", "b", "a", "c", "c", "c"], [1, 0, 2, 0, 3, 1], [0.5, 0.1, 0.9, 0.3, 0.2, 0.8]
 OFFSETS, LANG = [0, 2, 3, 6], ["en", "en", "de", "fr", "fr", "fr"]
@@ -759,7 +759,7 @@ doc_id: doc_id DocID docid docno DOCNO item_id itemId document_id product_id pas
     ("role", "spelt"),
     [(line.split(":")[0], name) for line in SPELLINGS.strip().splitlines() for name in line.split()[1:]],
 )
-def test_spellings_of_columns(role, spelt):
+def test_aliases_of_columns(role, spelt):
     others = {"query": "qid", "relevance": "label", "score": "score", "doc_id": "docid"}
     names = [*(other for key, other in others.items() if key != role), "feature_1", spelt]
     columns = find_columns(names, Roles(), with_doc_id=True)

@@ -22,8 +22,8 @@ import fastndcg as fn
 from fastndcg import InputError, InputTypeError, Rankings, SourceError, scan_parquet
 from fastndcg.common.hashes import keys_of
 from fastndcg.scores.storage import results_file
-from fastndcg.sources import groups, parquet, scan, streams
-from fastndcg.sources.groups import SeenKeys
+from fastndcg.sources import parquet, regrouping, scanning, streams
+from fastndcg.sources.regrouping import SeenKeys
 from fastndcg.sources.streams import bytes_of
 
 pytestmark = pytest.mark.compiled
@@ -123,12 +123,12 @@ def test_rows_in_any_order_are_decoded_once_where_they_fit(tmp_path, monkeypatch
             decoded.append(len(part))
             yield part
 
-    monkeypatch.setattr(scan, "_LOOK", 300)
+    monkeypatch.setattr(scanning, "_LOOK", 300)
     monkeypatch.setattr(parquet.ParquetFiles, "readers", lambda *given: map(counted, readers(*given)))
-    monkeypatch.delattr(scan.Spill, "add")
+    monkeypatch.delattr(scanning.Spill, "add")
     stream = scan_parquet(path, memory=100 * len(table))
     assert_same(stream, fn.read_parquet(path))
-    assert sum(decoded) <= scan._LOOK < len(table)
+    assert sum(decoded) <= scanning._LOOK < len(table)
     assert_same(scan_parquet(path, memory=100 * len(table), threads=1), Rankings.from_arrow(table))
 
 
@@ -287,7 +287,8 @@ def test_a_stream_left_half_way_does_not_hold_up_the_end(tmp_path):
     path = write(rows(400), tmp_path / "a.parquet")
     code = f"""
         import fastndcg as fn
-        from fastndcg.sources import scan, streams
+        from fastndcg.sources import scanning
+        from fastndcg.sources import streams
         streams._LEAST_MEMORY = 1
         kept = iter(fn.scan_parquet({str(path)!r}, memory=4000))
         print(next(kept).n_queries > 0)
@@ -328,13 +329,13 @@ def test_dictionaries_do_not_grow_with_the_file(tmp_path, monkeypatch):
     table = pa.table({"qid": ids, "label": rng.integers(0, 3, n), "score": rng.random(n)})
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, row_group_size=n // 2, dictionary_pagesize_limit=10_000)
-    grouped_rows = groups.grouped_rows
+    grouped_rows = regrouping.grouped_rows
 
     def spy(table, *more):
         lengths.append((len(table), max(len(chunk.dictionary) for chunk in table["qid"].chunks)))
         return grouped_rows(table, *more)
 
-    monkeypatch.setattr(groups, "grouped_rows", spy)
+    monkeypatch.setattr(regrouping, "grouped_rows", spy)
     assert_same(scan_parquet(path, memory=1 << 20, threads=1, grouped=True), fn.read_parquet(path))
     rows = max(rows for rows, _ in lengths)
     assert len(lengths) > 5
@@ -342,7 +343,7 @@ def test_dictionaries_do_not_grow_with_the_file(tmp_path, monkeypatch):
 
 
 def test_equal_hashes_are_no_proof(tmp_path, monkeypatch):
-    monkeypatch.setattr(groups, "keys_of", lambda *ids: keys_of(*ids) % np.uint64(7))
+    monkeypatch.setattr(regrouping, "keys_of", lambda *ids: keys_of(*ids) % np.uint64(7))
     path = write(rows(100, text=True), tmp_path / "a.parquet")
     assert_same(scan_parquet(path, memory=SMALL), fn.read_parquet(path))
 
@@ -674,7 +675,8 @@ def test_a_disk_that_is_full_while_rows_are_set_aside(tmp_path, spool, monkeypat
 LIMITED = """
     import resource, sys
     from fastndcg.__main__ import main
-    from fastndcg.sources import scan, streams
+    from fastndcg.sources import scanning
+    from fastndcg.sources import streams
     streams._LEAST_MEMORY = 1
     limit = int(sys.argv.pop(1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -713,14 +715,15 @@ def test_interrupted_leaves_nothing(tmp_path, spool, mixed, sent, code):
     slow = """
         import sys, time
         from fastndcg.__main__ import main
-        from fastndcg.sources import scan, streams
+        from fastndcg.sources import scanning
+        from fastndcg.sources import streams
         streams._LEAST_MEMORY = 1
         mark = sys.argv.pop()
         def tell(self, done):
             if done > 2000:
                 open(mark, "w").close()
                 time.sleep(0.2)
-        scan.FileStream._tell = tell
+        scanning.FileStream._tell = tell
         main()
     """
     mark, out = tmp_path / "mark", tmp_path / "out.parquet"

@@ -20,7 +20,7 @@ from pyarrow import fs
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import formats, joins, lines, opening, paths, sides
+from fastndcg.sources import formats, joins, open_file, paths, sides, text_lines
 from fastndcg.sources.trec import read_qrels_run, read_trec
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
@@ -198,8 +198,8 @@ def test_files_are_read_in_parts_and_blocks_of_any_size(both):
     qrels, run = both("".join(f"q{i} 0 doc-{i * 7} 1\n" for i in range(100)), run)
 
     def read(threads, size):
-        for path, form in ((qrels, lines.INTENTS), (run, lines.RUN)):
-            found = lines.read_lines(path, form, threads=threads, size=size)
+        for path, form in ((qrels, text_lines.INTENTS), (run, text_lines.RUN)):
+            found = text_lines.read_lines(path, form, threads=threads, size=size)
             for column in found[1:]:
                 yield column.tolist() if hasattr(column, "tolist") else column
             yield [found.line_of(row) for row in range(len(found.values))]
@@ -235,8 +235,8 @@ def stored(tmp_path, monkeypatch):
     def from_uri(uri):
         return (store, unquote(uri.removeprefix("store://"))) if uri.startswith("store:") else known(uri)
 
-    known = opening.file_system
-    for module in (opening, formats, paths):
+    known = open_file.file_system
+    for module in (open_file, formats, paths):
         monkeypatch.setattr(module, "file_system", from_uri)
     return {"file": folder.as_uri(), "store": "store://a%20folder"}
 
@@ -855,9 +855,9 @@ def test_the_line_of_a_fault_in_a_later_part(write):
     for line, text, message in ((77, "q Q0 d", "3 fields"), (90, "q Q0 d 1 x t", "not a number")):
         broken = [*rows[: line - 1], text, *rows[line:]]
         with pytest.raises(InputError, match=rf"run, line {line}: .*{message}"):
-            lines.read_lines(
+            text_lines.read_lines(
                 write("run", "\n".join(broken) + "\n"),
-                lines.RUN,
+                text_lines.RUN,
                 threads=3,
                 size=64,
             )
@@ -953,7 +953,7 @@ def test_unknown_options(both, option, message):
 
 
 def test_reading_needs_no_extra_packages():
-    code = "import sys, fastndcg.sources.trec, fastndcg.sources.ltr; print(*sorted({'numba', 'pandas', 'polars'} & set(sys.modules)))"
+    code = "import sys, fastndcg.sources.trec, fastndcg.sources.letor; print(*sorted({'numba', 'pandas', 'polars'} & set(sys.modules)))"
     assert commands.printed(code) == "\n"
 
 

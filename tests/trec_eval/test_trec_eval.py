@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.sources.trec import read_trec
-from fastndcg.trec_eval import binary, declared
-from fastndcg.trec_eval import printed as output
-from fastndcg.trec_eval.asked import read_names
-from fastndcg.trec_eval.ranked import Ranked
-from fastndcg.trec_eval.runs import read as read_both
+from fastndcg.trec_eval import binary, definitions, output
+from fastndcg.trec_eval.inputs import read as read_both
+from fastndcg.trec_eval.notation import read_names
+from fastndcg.trec_eval.ranking import Ranked
 
 QRELS = "301 0 A 1\n301 0 B 2\n302 0 A 1\n303 0 Z 0\n"
 RUN = "301 Q0 C 1 2.5 me\n301 Q0 B 2 1.5 me\n303 Q0 A 1 0.5 me\n999 Q0 A 1 0.5 me\n"
@@ -103,7 +102,7 @@ def test_a_real_run(data, peer, release):
 
 # ---- pytrec_eval: the same bits, and so the same digits ----
 
-PEER = [name for name, each in declared.DECLARED.items() if each.since == 9 and each.is_standard]
+PEER = [name for name, each in definitions.DECLARED.items() if each.since == 9 and each.is_standard]
 WITH_PARAMETERS = [
     "P.1,3,7", "recall.2,2000", "ndcg_cut.1,4", "map_cut.2", "success.2,3", "iprec_at_recall.0.15,0.25,0.5",
     "Rprec_mult.0.3,3", "11pt_avg.0.25,0.5,0.75", "set_F.0.5", "relative_P.1,6",
@@ -661,4 +660,4 @@ def test_help_lists_the_options_and_the_measures():
     for option in ("-h", "--help"):
         assert "--level_for_rel" in commands.run("trec_eval", option).stdout
     listed = commands.run("trec_eval", "--measures").stdout
-    assert all(f"\n{name} " in f"\n{listed}" for name in (*declared.DECLARED, *declared.SETS))
+    assert all(f"\n{name} " in f"\n{listed}" for name in (*definitions.DECLARED, *definitions.SETS))

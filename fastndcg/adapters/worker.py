@@ -1,0 +1,266 @@
+"""What a worker of Spark, Dask or Ray does: it scores whole queries on one thread.
+
+    engine's table -> make_task in the driver -> Task -> whole queries in one part -> results or sums
+
+A part is scored like a whole data set, and no value depends on other queries, so the values of an engine are
+those of `evaluate`, bit for bit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.analysis.anchors import scores_of_orders
+from fastndcg.api.evaluate import scoring_by
+from fastndcg.common.arrays import JOINED, Float64
+from fastndcg.common.arrow_types import decode, is_list
+from fastndcg.convention.evaluation import resolve_all
+from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError
+from fastndcg.measures import Measure, Measures, as_measures
+from fastndcg.measures.conventions import Convention, as_convention
+from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table, rankings_from_table
+from fastndcg.tables.locations import shown
+from fastndcg.tables.roles import Columns, Roles, check_column, find_columns
+from fastndcg.typing import RoleKeywords
+
+if TYPE_CHECKING:
+    from fastndcg.scores.scores import Scores
+    from fastndcg.tables.grouping import Grouped
+    from fastndcg.typing import NaN
+
+_ROWS = 1 << 20  # rows scored together, to spread the cost of a call over many queries
+
+# tie rules of conventions that order tied documents by id, or refuse ties whose order matters
+_NO_ORDER = ("docid_desc", "docid_asc", "item_desc", "unspecified")
+
+
+class Keywords(RoleKeywords, total=False):
+    """Keywords of the functions that take an engine's table, for their signatures."""
+
+    order: str | None
+    convention: str | Convention | None
+    partitions: int | None
+
+
+class FileKeywords(RoleKeywords, total=False):
+    """Keywords of the functions that read files in workers."""
+
+    convention: str | Convention | None
+    partitions: int | None
+    grouped: bool
+
+
+@dataclass(frozen=True)
+class Options(Roles):
+    """Options that all engines take in addition to data and measures: those of `Keywords` and
+    `FileKeywords`.
+    """
+
+    order: str | None = None
+    convention: str | Convention | None = None
+    partitions: int | None = None
+    grouped: bool = False
+
+
+class Task(NamedTuple):
+    """The task that engines send to their workers, the same for each part."""
+
+    measures: tuple[Measure, ...]
+    # names of the measures in the driver; a worker may name a user's function differently
+    notations: tuple[str, ...]
+    columns: Columns
+    order: str | None
+    convention: Convention | None
+    lists: bool  # a row holds lists, and is a whole query
+    anchors: bool = False  # whether measures are computed for several orders of documents
+
+    @property
+    def query(self) -> str:
+        return str(self.columns.query)
+
+    @property
+    def names(self) -> list[str]:
+        """Columns to read."""
+        order = [] if self.order is None else [self.order]
+        return list(dict.fromkeys([*self.columns.names, *order]))
+
+    @property
+    def results(self) -> list[str]:
+        """Columns of the results, in order."""
+        weight = [] if self.columns.weight is None else ["weight"]
+        return [self.query, *self.columns.keep, *weight, *self.notations]
+
+
+def make_task(
+    schema: pa.Schema,
+    measures: Measures,
+    options: Options,
+    of_files: Columns | None = None,
+    *,
+    anchors: bool = False,
+) -> Task:
+    """Make the task, and check it against the columns; those `of_files` are known, and rows have an order."""
+    columns = of_files or find_columns(
+        schema.names, options, is_list=lambda name: is_list(schema.field(name).type)
+    )
+    if columns.query is None:
+        raise ColumnError(
+            "the rows of an engine are not numbered; name the column of query ids, as in query=..."
+        )
+    known = as_measures(measures)
+    rule = None if options.convention is None else as_convention(options.convention)
+    lists = is_list(schema.field(columns.relevance).type)
+    labels = tuple(measure.label for measure in known)
+    task = Task(known, labels, columns, options.order, rule, lists, anchors)
+    if options.order is not None:
+        check_column(schema.names, "order", options.order)
+    if lists and task.order is not None:
+        raise ColumnError(f'order="{task.order}" is for a row for each document; lists have their order')
+    for measure in known if rule is None else resolve_all(known, rule):
+        by_order = measure.params.get("ties") == "input" and (
+            rule is None or rule.on(measure).ties not in _NO_ORDER
+        )
+        if by_order and not (lists or of_files or task.order):
+            raise MeasureError(
+                f"{measure} takes tied documents in the order of their rows, "
+                "and rows of an engine have none; name a column that numbers the documents of a query, "
+                "as in order=..., or use another rule for ties"
+            )
+    seen: dict[str, str] = {}
+    for name in task.results:  # Spark ignores the case of names
+        if name.lower() in seen:
+            raise ColumnError(
+                f'two columns of the results would be named "{seen[name.lower()]}" and "{name}"; '
+                "rename the one that is kept"
+            )
+        seen[name.lower()] = name
+    score(task, schema.empty_table().select(task.names))
+    return task
+
+
+# ---- in a worker ----
+
+
+def score(task: Task, table: pa.Table, grouped: Grouped | None = None) -> Scores:
+    """Score a part that consists of whole queries."""
+    with without_rows(" This is the count of one part of the data."):
+        if task.order is not None:
+            table, grouped = table.take(_sorted_rows(task, table)), None
+        if grouped is None and not task.lists:
+            grouped = grouped_rows(table, task.columns)
+        rankings = rankings_from_table(table, task.columns, grouped=grouped)
+        compute = scores_of_orders if task.anchors else scoring_by(task.convention)
+        return compute(task.measures, rankings, 1)
+
+
+def results(scores: Scores, schema: pa.Schema) -> pa.Table:
+    """A row for each query: id, kept columns, weight, and values."""
+    table = scores._frame()
+    columns = [decode(column).cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
+    return pa.table(columns, schema=schema)
+
+
+def schema_of_results(task: Task, schema: pa.Schema) -> pa.Schema:
+    """The types of results, from those of the data."""
+    scores = score(task, plain_table(schema.empty_table().select(task.names)))
+    return plain_table(scores._frame().rename_columns(task.results)).schema
+
+
+def larger(tables: Iterable[pa.Table], at_once: int = _ROWS) -> Iterator[pa.Table]:
+    """Join tables to some of about `at_once` rows; the last one may be shorter."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(map(len, waiting)) >= at_once:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _sorted_rows(task: Task, table: pa.Table) -> pa.Array:
+    order = table[task.order]
+    unordered = order.null_count + (
+        pc.sum(pc.is_nan(order)).as_py() or 0 if pa.types.is_floating(order.type) else 0
+    )
+    if unordered:
+        raise InputError(
+            f'column "{task.order}" has {unordered:,} null{"s" * (unordered > 1)}; '
+            "order numbers every document of a query"
+        )
+    # a dictionary is sorted by its values
+    keys = [decode(checked_ids(table, task.columns)), decode(table[task.order])]
+    rows = pc.sort_indices(
+        pa.table(keys, names=["query", "order"]), [("query", "ascending"), ("order", "ascending")]
+    )
+    query, order = (key.take(rows) for key in keys)
+    same = pc.and_(pc.equal(query[1:], query[:-1]), pc.equal(order[1:], order[:-1]))
+    if pc.any(same, min_count=0).as_py():
+        row = pc.index(same, True).as_py()
+        raise InputError(
+            f'column "{task.order}" has {order[row].as_py()!r} twice in query {shown(query[row])}; '
+            "order numbers the documents of a query, each once"
+        )
+    return rows
+
+
+@contextmanager
+def without_rows(note: str = "") -> Iterator[None]:
+    """Remove row numbers from errors, since row numbers within a part mean nothing to the user."""
+    try:
+        yield
+    except FastndcgError as error:
+        said = str(error).replace(JOINED, "")
+        is_count = "; the first is" in said
+        said = re.sub(r" at row \d+, query ", " in query ", said)
+        said = re.sub(r"(; the first is)? at row \d+", "", said)
+        raise type(error)(f"{said}{note if is_count else ''}") from None
+
+
+# ---- one query, or lists of them, for user-defined functions ----
+
+
+def one_measure(measure: Any) -> Measure:
+    """Return the measure. Raises `MeasureError` if there are several."""
+    known = as_measures(measure)
+    if len(known) != 1:
+        raise MeasureError(
+            f"{len(known)} measures are given, but a function has one value; make a function for each measure"
+        )
+    return known[0]
+
+
+def value_of_group(measure: Measure, relevance: Any, scores: Any, query: Any, nan: NaN) -> float | None:
+    """Return the value of one query, of columns of Arrow or pandas, or None if it has no value."""
+    lists: list[Any] = []
+    for column in (relevance, scores):
+        # not from_pandas, which would turn NaN into null
+        values = column if isinstance(column, pa.Array) else pa.array(column.to_numpy())
+        lists.append(pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values))
+    ids: Any = ["of this group"]
+    if query is not None and len(query):
+        ids = [query[0].as_py() if isinstance(query, pa.Array) else query.iloc[0]]
+    value = float(values_of_lists(measure, lists[0], lists[1], pa.array(ids), nan)[0])
+    return None if np.isnan(value) else value
+
+
+def values_of_lists(
+    measure: Measure, relevance: pa.Array, scores: pa.Array, queries: pa.Array | None, nan: NaN
+) -> Float64:
+    """Return the value of each query, from lists, (n_queries,)."""
+    columns = {"relevance": relevance, "score": scores}
+    if queries is not None:
+        columns["query"] = queries
+    roles = Columns(None if queries is None else "query", "relevance", "score", nan=nan)
+    with without_rows():
+        rankings = rankings_from_table(pa.table(columns), roles)
+        values: Float64 = scoring_by(None)((measure,), rankings, 1).values[0]
+        return values

@@ -1,0 +1,14 @@
+"""From values to decisions.
+
+compare          `compare`: which of several systems is better, and how sure that is
+alignment        scores of several systems, matched by query
+contrasts        the numbers of each measure and pair of systems
+comparison       `Comparison`: these numbers, ranks, gates, and tables in text, HTML, Markdown and LaTeX
+anchors          `anchors`: what the order of the returned documents could have made of a measure
+explain          `explain`: where the value of a query comes from, rank by rank
+ranges           `tie_range`, `judgment_range`: how far ties and unjudged documents could move a measure
+check_judgments  `check_judgments`: whether judgments can be used, and fit the runs that they judge
+pool             `pool`: the first documents of several runs, and which are judged
+history          `History`: values by query of many times, and since when a change is sure
+clicks           click logs: `propensities` by rank from swaps, `snips`, `compare_clicks`
+"""

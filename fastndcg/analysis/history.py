@@ -1,0 +1,396 @@
+"""`History`: values by query of many times in a folder, what changed, and since when that is sure."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.analysis.alignment import places_in, unique_ids
+from fastndcg.common.arrow_types import array_of, combine
+from fastndcg.common.files import whole_file
+from fastndcg.common.table import Table, quoted
+from fastndcg.errors import InputError, InputTypeError, SourceError, suggest, warn
+from fastndcg.measures import as_measure
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.signatures import fields_of, metadata_of, stored_signatures
+from fastndcg.statistics.exact_sums import Moments, differences_of
+from fastndcg.statistics.intervals import check_confidence
+from fastndcg.statistics.significance import Spread
+
+if TYPE_CHECKING:
+    from fastndcg.common.arrays import Float64, Int64
+    from fastndcg.typing import Chart
+
+_KEY = b"fastndcg.history"  # metadata of a file: its time, name and means, as JSON
+_SCHEMA = pa.schema(
+    {
+        "at": pa.timestamp("us", "UTC"),
+        "name": pa.string(),
+        "measure": pa.string(),
+        "queries": pa.int64(),
+        **dict.fromkeys(("mean", "low", "high", "change", "change_low", "change_high"), pa.float64()),
+        "paired": pa.bool_(),
+        "sure": pa.bool_(),
+        "differs": pa.string(),
+    }
+)
+
+
+class _Run(NamedTuple):
+    """A file of a history: the values of one system at one time."""
+
+    path: Path
+    at: datetime
+    name: str
+    means: dict[str, float]  # by measure
+    highest: float | None  # the highest grade, if known
+    signatures: dict[str, str]
+
+    @classmethod
+    def of(cls, path: Path) -> _Run:
+        """Raises `SourceError` for a file that is not one of a history."""
+        import pyarrow.parquet as pq
+
+        try:
+            metadata = pq.read_schema(path).metadata or {}
+            facts = json.loads(metadata[_KEY])
+            at = datetime.fromisoformat(facts.pop("at"))
+            return cls(path, at, **facts, signatures=stored_signatures(metadata))
+        except KeyError:
+            raise SourceError(
+                f"{path} is not a file of a history. Move it, or name another folder."
+            ) from None
+        except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+            raise SourceError(f"{path} cannot be read as a file of a history: {error}") from None
+
+    def read(self, measure: str | None = None) -> pa.Table:
+        """All columns, or those of a measure."""
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path) as file:
+            names = file.schema_arrow.names
+            return file.read(None if measure is None else [*names[: -len(self.means)], measure])
+
+    def sample(self, measure: str) -> _Sample:
+        table = self.read(measure)
+        table = table.filter(table[measure].is_valid())
+        weight = array_of(table["weight"]) if "weight" in table.column_names else None
+        return _Sample(combine(table["query_id"]), array_of(table[measure]), weight)
+
+
+class _Sample(NamedTuple):
+    """The values that enter a mean."""
+
+    ids: pa.Array
+    values: Float64
+    weight: Float64 | None
+
+    def spread(self, mean: float) -> Spread:
+        """The mean that was stored, with the error of `Scores.summary`."""
+        errors = Moments.of(self.values, self.weight).error(weighted=self.weight is not None)
+        return Spread(len(self.values), mean, math.nan, *errors)
+
+    def places_of(self, other: _Sample) -> Int64 | None:
+        """The position here of each query of `other`; None if it has other queries or weights."""
+        places = places_in(other.ids, self.ids)
+        if len(self.ids) != len(places) or (places < 0).any():
+            return None
+        weight = None if self.weight is None else self.weight[places]
+        return places if np.array_equal(weight, other.weight) else None  # type: ignore[arg-type]
+
+    def paired(self, other: _Sample, places: Int64) -> Spread:
+        """The spread of differences by query from `other`."""
+        values = self.values[places]
+        size = float(np.abs([values, other.values]).max(initial=0.0))
+        return Spread.of(differences_of(values, other.values), other.weight, size=size)
+
+
+class History:
+    """Values by query of each time, in a folder with one Parquet file for each time and system.
+
+    Files are added whole and never changed, so several processes may add at once. Each is in the form of
+    `Scores.write_parquet`, which any reader of Parquet, `fastndcg score` and `fastndcg compare` can open.
+
+    Parameters
+    ----------
+    path : path of the folder, which the first `add` creates
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fastndcg import Rankings, evaluate
+    >>> monday = evaluate(Rankings.from_lists([[1, 0], [0, 1], [1, 0], [1, 0]]), "RR")
+    >>> tuesday = evaluate(Rankings.from_lists([[0, 1], [0, 1], [1, 0], [0, 1]]), "RR")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     history = History(os.path.join(folder, "search"))
+    ...     history.add(monday, at="2026-11-23")
+    ...     history.add(tuesday, at="2026-11-24")
+    ...     history.table().select(["mean", "low", "high", "change", "paired", "sure"]).to_pylist()[1]
+    {'mean': 0.625, 'low': 0.22..., 'high': 1.02..., 'change': -0.25, 'paired': True, 'sure': False}
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"History({str(self.path)!r})"
+
+    def add(self, scores: Scores, *, at: datetime | date | str | None = None, name: str = "") -> None:
+        """Add the values of a time. Adding the same again changes nothing.
+
+        Warns if the highest grade of the judgments differs from that of the time before, such as 2 and 4.
+
+        Parameters
+        ----------
+        scores, name
+            The values, and the name of the system.
+        at : datetime, date or ISO 8601 text, optional
+            When the values were true: the day of the queries or of the release. Without a time zone it is
+            UTC. Default: now.
+
+        Raises
+        ------
+        InputError
+            The history has other values of this time and name; a date that cannot be read; no queries, or
+            one twice.
+        InputTypeError, SourceError
+            Something other than Scores; a folder that cannot be written.
+        """
+        if not isinstance(scores, Scores):
+            raise InputTypeError(
+                f"scores is a {type(scores).__name__}; expected Scores, as evaluate returns them"
+            )
+        if not scores.n_queries:
+            raise InputError("scores has no queries, so there is no mean to add")
+        when, name = _time_of(at), str(name)
+        table, means, highest = _table_of(scores), scores.mean(), _highest_grade(scores)
+        before = [run for run in self._runs() if run.at <= when and run.highest is not None]
+        text = when.replace(tzinfo=None).isoformat().replace(":", "")  # Windows has no colons in names
+        file = Path(self.path, f"{text}Z{'_' if name else ''}{quote(name, safe='')}.parquet")
+        if file.exists():
+            run = _Run.of(file)
+            stored = run.read()
+            if stored.column_names == table.column_names and _columns(stored) == _columns(table):
+                return
+            raise InputError(
+                f"{quoted(str(file))} already has other values, with the means {run.means}, not {means}. "
+                "Pass another at= or name=, and all measures of a time at once; a history is never changed."
+            )
+        try:
+            Path(self.path).mkdir(exist_ok=True)
+        except OSError as error:
+            raise SourceError(
+                f"{self.path} cannot be created: {error.strerror}. Name a folder in one that exists."
+            ) from None
+        import pyarrow.parquet as pq
+
+        facts = {"at": when.isoformat(), "name": name, "means": means, "highest": highest}
+        metadata = metadata_of(scores._all_signatures()) | {_KEY: json.dumps(facts).encode()}
+        with whole_file(file) as draft:
+            pq.write_table(table.replace_schema_metadata(metadata), draft)
+        if before and highest is not None and before[-1].highest != highest:
+            warn(
+                f"the highest grade is {highest:g} in the judgments of {when:%Y-%m-%d} and "
+                f"{before[-1].highest:g} in those of {before[-1].at:%Y-%m-%d}: means of grades on two scales "
+                "cannot be compared; judge both by the same, or map one to the other where it is read, by "
+                "grades="
+            )
+
+    def _runs(self) -> list[_Run]:
+        """All files, by date."""
+        if Path(self.path).exists() and not Path(self.path).is_dir():
+            raise SourceError(
+                f"{self.path} is a file, and a history is a folder. Name a new folder, or one that "
+                "History.add created."
+            )
+        runs = map(_Run.of, sorted(Path(self.path).glob("*.parquet")))
+        return sorted(runs, key=lambda run: run.at)
+
+    def table(
+        self,
+        measure: object = None,
+        *,
+        name: str | None = None,
+        confidence: float = 0.95,
+    ) -> Table:
+        """The means by date, with intervals and changes.
+
+        Parameters
+        ----------
+        measure, name : optional
+            A measure or its notation, and a system. Default: all.
+        confidence : float
+            Confidence of all intervals.
+
+        Returns
+        -------
+        Table
+            For each name and measure its times by date:
+
+            - at, name, measure; queries; mean, with its interval from low to high;
+            - change, the mean minus that of the reference, with its interval from change_low to change_high,
+              for this time alone; null for the reference, which is the first time;
+            - paired: whether the two times have the same queries and weights, so that the interval is that of
+              differences by query; otherwise they are compared as independent samples;
+            - sure: whether it is sure that the mean changed, with this confidence over all times to come: the
+              j-th time after the reference is tested with (1 - confidence) * 6 / (pi^2 j^2), so that a series
+              without a change is ever called changed with at most 1 - confidence;
+            - differs: what differs in the signature from the time before, other than its queries and the
+              version: parameters, convention, or the judgments of the same queries. Such values are not
+              comparable: this time is the new reference. Otherwise null.
+
+        Raises
+        ------
+        InputError, SourceError
+            The history has no such measure or name; a file that cannot be read.
+        """
+        check_confidence(confidence)
+        series = self._series(measure, name).items()
+        rows = [row for (_, own), runs in series for row in _rows_of(own, runs, confidence)]
+        table = pa.Table.from_pylist(rows, _SCHEMA)
+        is_named = any(row["name"] for row in rows)
+        return Table(table if is_named else table.drop_columns("name"), 2 + is_named)
+
+    def _series(self, measure: object, name: str | None) -> dict[tuple[str, str], list[_Run]]:
+        """The files of each name and measure, by date."""
+        runs = self._runs()
+        if not runs:
+            absent = "" if Path(self.path).exists() else ", which does not exist,"
+            raise InputError(
+                f"{self.path}{absent} has no values yet; add some with History.add or `fastndcg history add`"
+            )
+        asked = None if measure is None else str(as_measure(measure))
+        measures = dict.fromkeys(own for run in runs for own in run.means)
+        names = dict.fromkeys(run.name for run in runs)
+        for key, wanted, known in (("measure", asked, measures), ("name", name, names)):
+            if wanted is not None and wanted not in known:
+                listed = ", ".join(map(repr, known))
+                raise InputError(
+                    f"{self.path} has no {key} {wanted!r}; it has: {listed}.{suggest(wanted, known)}"
+                )
+        series = {}
+        for each in (each for each in measures if asked in (None, each)):
+            for system in (system for system in names if name in (None, system)):
+                series[system, each] = [run for run in runs if run.name == system and each in run.means]
+        return {key: own for key, own in series.items() if own}
+
+    def plot(
+        self,
+        measure: object = None,
+        *,
+        name: str | None = None,
+        confidence: float = 0.95,
+        threshold: float | None = None,
+    ) -> Chart:
+        """Plot a measure by date. See `table` and `fastndcg.plot.over_time`. It needs the extra `plot`."""
+        from fastndcg import plot
+
+        return plot.over_time(self.table(measure, name=name, confidence=confidence), threshold)
+
+
+def _time_of(at: datetime | date | str | None) -> datetime:
+    """A time in UTC. Raises `InputError` or `InputTypeError`."""
+    if at is None:
+        return datetime.now(UTC)
+    found: Any = at
+    if isinstance(at, str):
+        try:
+            found = (date if len(at) <= 10 else datetime).fromisoformat(at)
+        except ValueError:
+            raise InputError(f'at="{at}" is not a date; expected for example at="2026-11-24"') from None
+    elif isinstance(at, np.datetime64):
+        found = at.astype("datetime64[us]").item()
+    if isinstance(found, date) and not isinstance(found, datetime):
+        found = datetime.combine(found, time())
+    if not isinstance(found, datetime) or found != found:  # noqa: PLR0124 - NaT alone differs from itself
+        raise InputTypeError(f"at is a {type(at).__name__}; expected a date, a time or text as 2026-11-24")
+    try:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except OverflowError:
+        raise InputError(f'at="{at}" lies outside the years 1 to 9999 in UTC') from None
+
+
+def _table_of(scores: Scores) -> pa.Table:
+    """The id of each query as text, its weight if any, and its value of each measure: null where it does not
+    enter the mean.
+    """
+    ids = unique_ids("scores", scores, None)
+    try:
+        texts = ids.cast(pa.large_string())
+    except pa.ArrowException:  # a type that Arrow has no texts for
+        texts = pa.array(map(str, ids.to_pylist()), pa.large_string())
+    columns = {"query_id": texts}
+    if scores._weight is not None:
+        columns["weight"] = pa.array(scores._weight)
+    for row, measure in enumerate(scores.measures):
+        counts = scores._counts(row)
+        columns[str(measure)] = pa.array(scores.values[row], mask=None if counts is None else ~counts)
+    return pa.table(columns)
+
+
+def _columns(table: pa.Table) -> list[pa.ChunkedArray]:
+    """The columns of a table of values with null for NaN, which does not equal itself."""
+    return [table[0], *(pc.if_else(pc.is_nan(column), None, column) for column in table.columns[1:])]
+
+
+def _highest_grade(scores: Scores) -> float | None:
+    """The highest grade of the judgments, if they are at hand and any document is relevant."""
+    grades = getattr(scores._rankings, "_grades", None)
+    return None if grades is None or not grades.highest > 0 else float(grades.highest)
+
+
+def _differences(before: str, after: str, *, same_queries: bool) -> str | None:
+    """What differs between two signatures, as far as both know it, other than the queries and the version."""
+    one, other = fields_of(before), fields_of(after)
+    ignored = {"queries", "version", "judgments"}
+    kinds = {each.get("judgments", "unknown").partition(":")[0] for each in (one, other)}
+    if "unknown" in kinds:  # of results that were stored without signatures
+        ignored |= {"convention", "unjudged_are"}
+    elif same_queries and kinds == {"pool"}:  # those of returned documents change with the documents
+        ignored.remove("judgments")
+    texts = (
+        f"{key} {one.get(key, 'none')}, now {other.get(key, 'none')}" for key in one | other
+        if key not in ignored and one.get(key) != other.get(key)
+    )  # fmt: skip
+    return "; ".join(texts) or None
+
+
+def _rows_of(measure: str, runs: list[_Run], confidence: float) -> Iterator[dict[str, Any]]:
+    """The rows of one series."""
+    reference = before = None
+    tests = 0
+    for run in runs:
+        sample = run.sample(measure)
+        spread = sample.spread(run.means[measure])
+        row = {"at": run.at, "name": run.name, "measure": measure, "queries": spread.n, "sure": False}
+        row |= {"mean": spread.mean, **spread.interval(confidence)._asdict()}
+        if before is not None:
+            same = sample.places_of(before[0]) is not None
+            signatures = (each.signatures.get(measure, "") for each in (before[1], run))
+            row["differs"] = _differences(*signatures, same_queries=same)
+        before = sample, run
+        if reference is None or row.get("differs") is not None:
+            reference, tests = (sample, spread), 0
+        else:
+            tests += 1
+            places = sample.places_of(reference[0])
+            if places is None:
+                found = Spread.independent(spread, reference[1])
+            else:
+                found = sample.paired(reference[0], places)
+            change = found._replace(mean=float(differences_of(spread.mean, reference[1].mean)))
+            ends = change.interval(confidence)
+            strict = change.interval(1 - (1 - confidence) * 6 / (math.pi * tests) ** 2)
+            row |= {"change": change.mean, "change_low": ends.low, "change_high": ends.high}
+            row |= {"paired": places is not None, "sure": strict.low > 0 or strict.high < 0}
+        yield row

@@ -1,0 +1,186 @@
+"""`pool`: the first documents of several runs, and which of them are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from fastndcg.common.arrays import Flags, Int64, falling_keys, runs_of
+from fastndcg.common.arrow_types import array_of, places_of
+from fastndcg.common.table import Table
+from fastndcg.errors import InputError, InputTypeError, check_whole, warn
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.sources.joins import alike, duplicate, sample, with_ranked_nan
+from fastndcg.sources.sides import Side
+from fastndcg.sources.trec import given_side
+from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
+
+if TYPE_CHECKING:
+    from fastndcg.typing import JoinKeywords
+
+
+@with_roles_of_both
+def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: Unpack[JoinKeywords]) -> Table:
+    """Pool the first documents of several runs: what to judge so that their comparison is fair.
+
+    Parameters
+    ----------
+    runs : mapping of names to runs
+        Each run is anything that `Rankings.from_qrels_run` takes as one, such as a file, a table or a dict,
+        or `Rankings` with document ids. Numbers in one run match their text in another.
+    depth : int
+        Number of documents to take from each run and query. Documents with equal scores are ordered by
+        falling id, as in `read_trec`.
+    qrels : optional
+        The judgments so far, as `Rankings.from_qrels_run` takes them.
+    query, doc_id, relevance, score, rank, weight, keep, nan, ascending, unjudged, grades, types
+        Columns and how to read them, as in `Rankings.from_qrels_run`.
+
+    Returns
+    -------
+    Table
+        A row for each query and document; queries in order of first appearance, documents of a query by best
+        rank, then by id. Columns: query; document; best_rank, the lowest rank in any run, from 1; systems, a
+        list of the names of the runs that return the document up to `depth`; judged, whether `qrels`, or
+        one of the `Rankings`, has its grade. A negative grade does not count as a judgment.
+
+    Warns
+    -----
+    FastndcgWarning
+        `qrels` has no query or no document in common with the runs.
+
+    Raises
+    ------
+    InputError, InputTypeError, ColumnError, SourceError
+        No runs, or not a mapping; a depth below 1; a query id or a document twice in one run; `Rankings`
+        without document ids; input that `Rankings.from_qrels_run` refuses.
+
+    See Also
+    --------
+    check_judgments : share of judged documents by run and slice.
+
+    References
+    ----------
+    Sparck Jones and van Rijsbergen, Report on the need for and provision of an ideal information retrieval
+    test collection, 1975; Buckley, Dimmick, Soboroff and Voorhees, Information Retrieval 2007, on its limits.
+
+    Examples
+    --------
+    >>> runs = {"bm25": {"q": ["a", "b", "c"]}, "dense": {"q": {"b": 0.9, "a": 0.4}}}
+    >>> pool(runs, depth=2, qrels={"q": {"a": 1}})
+    query  document  best_rank  systems      judged
+    q      a                 1  bm25, dense     yes
+    q      b                 1  bm25, dense
+    """
+    depth = check_whole("depth", depth, 1)
+    named = Roles.of(roles, "pool", OF_ONE_TABLE)
+    sides = [_side_of(name, run, named) for name, run in _named(runs).items()]
+    if qrels is not None:
+        judgments = given_side("qrels", qrels, "relevance", named)
+        sides.append((judgments, judgments.values >= 0))
+    queries, of_query = _numbered([side.queries for side, _ in sides])
+    documents, of_document = _numbered([side.docs for side, _ in sides])
+    if qrels is not None:
+        _warn_if_nothing_in_common(
+            judgments.name, {"query": (queries, of_query), "document": (documents, of_document)}
+        )
+    places = places_of(documents)
+    returned, known = [], []
+    for number, (side, is_judged) in enumerate(sides):
+        query, document = of_query[number][side.codes], places[of_document[number]]
+        pairs = query * len(documents) + document  # rise with the query, then with the document
+        known.append(pairs[is_judged])
+        if number < len(runs):
+            _check_once(side, of_query[number], pairs)
+            order = np.lexsort((-document, falling_keys(side.values), query))
+            lengths = np.diff(np.flatnonzero(np.diff(query[order], prepend=-1, append=-1)))
+            ranks = runs_of(1, lengths)
+            chosen = order[ranks <= depth]
+            returned.append((np.full(len(chosen), number), pairs[chosen], ranks[ranks <= depth]))
+    systems, pairs, ranks = (np.concatenate(column) for column in zip(*returned, strict=True))
+    order = np.lexsort((systems, pairs))
+    pairs, starts = np.unique(pairs[order], return_index=True)
+    best = np.minimum.reduceat(ranks[order], starts) if len(starts) else starts
+    judged = np.isin(pairs, np.concatenate(known))
+    query, document = np.divmod(pairs, max(len(documents), 1))
+    names = pa.array(map(str, runs), pa.string()).take(pa.array(systems[order]))
+    columns = {
+        "query": _shown(queries.take(pa.array(query))),
+        "document": _shown(documents.take(pa.array(np.argsort(places)[document]))),
+        "best_rank": pa.array(best),
+        "systems": pa.LargeListArray.from_arrays(pa.array(np.append(starts, len(order)), pa.int64()), names),
+        "judged": pa.array(judged),
+    }
+    return Table(pa.table(columns).take(pa.array(np.lexsort((document, best, query)))), 2)
+
+
+def _named(runs: Any) -> Mapping[str, Any]:
+    if not isinstance(runs, Mapping):
+        raise InputTypeError(
+            f"runs is a {type(runs).__name__}; expected a mapping of names to runs, "
+            'as in pool({"bm25": run, "dense": other_run})'
+        )
+    if not runs:
+        raise InputError("there are no runs to pool; give at least one")
+    if len(set(map(str, runs))) < len(runs):
+        raise InputError(f"two runs have the same name as text: {', '.join(map(repr, runs))}; rename one")
+    return runs
+
+
+def _side_of(name: str, run: Any, roles: Roles) -> tuple[Side, Flags]:
+    """The rows of a run, the highest score the best, and which of them it has judgments of."""
+    label = f'run "{name}"'
+    if not isinstance(run, Rankings):
+        side = with_ranked_nan(given_side(label, run, "score", roles), roles.nan)
+        return side, np.zeros(len(side.codes), np.bool_)
+    if run.doc_ids is None:
+        raise InputError(
+            f"{label} has no document ids, by which documents are matched; "
+            "read it with doc_id=, or give the run itself"
+        )
+    codes = np.repeat(np.arange(run.n_queries), run.lengths)
+    is_judged = np.ones(len(codes), np.bool_) if run.is_judged is None else run.is_judged
+    return Side(label, run.query_ids, codes, run.doc_ids, run.scores, lambda _: label), is_judged
+
+
+def _numbered(columns: list[Any]) -> tuple[pa.Array, list[Int64]]:
+    """The distinct ids of several columns in order of first appearance, and their numbers in each column."""
+    ids = alike(*columns)
+    found = pa.concat_arrays(ids).dictionary_encode()
+    codes = array_of(found.indices).astype(np.int64)
+    return found.dictionary, np.split(codes, np.cumsum([len(each) for each in ids])[:-1])
+
+
+def _check_once(side: Side, queries: Int64, pairs: Int64) -> None:
+    """Raise for a query id, or a document of a query, that a run has twice."""
+    if len(np.unique(queries)) < len(queries):
+        raise InputError(f"{side.name} has a query id twice; give each query its own")
+    ordered = np.sort(pairs)
+    if (ordered[1:] == ordered[:-1]).any():
+        _, first, number = np.unique(pairs, return_index=True, return_inverse=True)
+        second = int(np.argmax(first[number] < np.arange(len(pairs))))
+        raise duplicate(side, int(first[number[second]]), second)
+
+
+def _warn_if_nothing_in_common(qrels: str, ids: Mapping[str, tuple[pa.Array, list[Int64]]]) -> None:
+    """Warn of judgments, the last of the sides, that have no query or no document in common with the runs."""
+    for noun, (distinct, (*of_runs, judged)) in ids.items():
+        n_returned = 1 + max(each.max(initial=-1) for each in of_runs)  # numbered by first appearance
+        if n_returned and len(judged) and judged.min() >= n_returned:
+            theirs, ours = _shown(distinct[n_returned:]), _shown(distinct[:n_returned])
+            warn(
+                f"{qrels} and the runs have no {noun} in common: {sample(theirs)} there, "
+                f"{sample(ours)} here. If that is not meant, compare how ids are written."
+            )
+            return
+
+
+def _shown(ids: pa.Array) -> pa.Array:
+    """Ids as people read them: bytes as text where they are that."""
+    try:
+        return ids.cast(pa.large_string()) if pa.types.is_large_binary(ids.type) else ids
+    except pa.ArrowInvalid:
+        return ids

@@ -1,0 +1,251 @@
+"""How far ties, and grades of unjudged documents, could move a measure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fastndcg.analysis.anchors import OfOrders
+from fastndcg.api.evaluate import evaluate
+from fastndcg.common.arrays import offsets_from, offsets_of, read_only, runs_of
+from fastndcg.common.table import Table, digits
+from fastndcg.errors import InputError, MeasureError
+from fastndcg.measures import Measure, as_measures
+from fastndcg.rankings.rankings import JudgedPool
+from fastndcg.scores.scores import Scores
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.typing import Chart, Ties
+
+
+class Bounds(NamedTuple):
+    """Three values of one measure, each float64, (n_queries,): `value` is that of the rankings as they are or
+    the expected one; `low` and `high` are those at the ends that `tie_range` or `judgment_range` names.
+    """
+
+    low: npt.NDArray[np.float64]
+    value: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+
+
+class Ranges(OfOrders):
+    """The result of `tie_range` and `judgment_range`: `Bounds` of each of its `measures`, and their means; a
+    table `queries`.
+    """
+
+    def __init__(
+        self, names: tuple[str, str, str], bounds: dict[Measure, Bounds], rankings: Rankings
+    ) -> None:
+        values = np.array(list(bounds.values())).swapaxes(0, 1).reshape(-1, rankings.n_queries)
+        empty = np.zeros(values.shape, np.bool_)
+        super().__init__(Scores([*bounds] * 3, values, empty, rankings, rankings.weight), 3)
+        self._names = names
+        self._stable: dict[str, float] = {}  # the mean of the order of the data, by measure, for pictures
+
+    def __getitem__(self, measure: object) -> Bounds:
+        """Bounds of one measure. Raises `MeasureError` for one that was not asked for."""
+        return Bounds(*self._values(measure))
+
+    def summary(self) -> Table:
+        """The three means of each measure, and `moves`: the first and last differ by more than 0.001."""
+        rows = [
+            {"measure": measure, **dict(zip(self._names, means, strict=True))}
+            | {"moves": abs(means[2] - means[0]) > 0.001}
+            for measure, means in self._means().items()
+        ]
+        kinds = {"measure": pa.string(), **dict.fromkeys(self._names, pa.float64()), "moves": pa.bool_()}
+        return Table(pa.Table.from_pylist(rows, pa.schema(kinds)))
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each query: its columns, then "AP worst", "AP expected", "AP best" for each measure."""
+        table = self.queries
+        for measure in self.measures:
+            for name, values in zip(self._names, self[measure], strict=True):
+                table = table.append_column(f"{measure} {name}", pa.array(values))
+        return table
+
+    def plot(self) -> Chart:
+        """Plot the three means of each measure, and over ties that of the order of the data. See
+        `fastndcg.plot.ties`. It needs the extra `plot`.
+        """
+        from fastndcg import plot
+
+        return plot.ties(self)
+
+    def __repr__(self) -> str:
+        width = max(len(str(measure)) for measure in self.measures)
+        lines = [" " * width + "".join(f"{name:>12}" for name in self._names)]
+        for row in self.summary().to_pylist():
+            numbers = [row[name] for name in self._names]
+            flag = f"   could move by {abs(numbers[2] - numbers[0]):.6f}" if row["moves"] else ""
+            shown = "".join(f"{digits(each):>12}" for each in numbers)
+            lines.append(f"{row['measure']:<{width}}{shown}{flag}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
+def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Ranges:
+    """Compute the worst, expected and best value of each query over all orders of tied documents. Each query
+    is ranked once.
+
+    Parameters
+    ----------
+    rankings, measures, threads
+        As in `evaluate`. The measures' own `ties` are ignored.
+
+    Returns
+    -------
+    Ranges
+        `ranges["nDCG@10"].low`, `.value` and `.high`; `.summary()` flags means that ties could move by more
+        than 0.001.
+
+    Raises
+    ------
+    MeasureError, InputError, InputTypeError
+        As in `evaluate`.
+
+    See Also
+    --------
+    judgment_range : values with the least and the greatest grade for unjudged documents.
+    anchors : values of the worst, a random and the best order of the returned documents.
+
+    Notes
+    -----
+    Within ties, the worst value ranks documents of low gain first, and the best value those of high gain.
+    These are the lowest and highest possible values, with four exceptions: nDCG with `ideal="returned"`,
+    whose ideal changes with the order; AP with `denominator="hits"`, where another hit may lower the mean;
+    AUC with a cutoff; and infAP if documents of the pool were left unjudged.
+
+    References
+    ----------
+    McSherry and Najork, ECIR 2008.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> tie_range(Rankings.from_lists([[1, 0, 2]], [[0.5, 0.5, 0.1]]), ["RR", "P@3"])
+           worst    expected        best
+    RR    0.500000    0.750000    1.000000   could move by 0.500000
+    P@3    0.666667    0.666667    0.666667
+    """
+    asked = as_measures(measures)
+    rules: tuple[Ties, ...] = ("worst", "average", "best", "input")
+    variants = {
+        (measure, rule): measure(ties=rule) if "ties" in measure.params else measure
+        for measure in asked
+        for rule in rules
+    }
+    scores = evaluate(rankings, list(variants.values()), threads=threads)
+    bounds = {measure: Bounds(*(scores[variants[measure, rule]] for rule in rules[:3])) for measure in asked}
+    ranges = Ranges(("worst", "expected", "best"), bounds, rankings)
+    means = scores.mean()
+    ranges._stable = {str(measure): means[str(variants[measure, "input"])] for measure in asked}
+    return ranges
+
+
+def judgment_range(
+    rankings: Rankings, measures: Any, *, top: float | None = None, threads: int | None = None
+) -> Ranges:
+    """Compute the value of each query if its unjudged documents had the least grade, as it is, and if they
+    had the greatest grade.
+
+    Parameters
+    ----------
+    rankings, measures
+        With `is_judged`; if every document was judged, the three values are equal. Measures as in `evaluate`.
+    top : float, optional
+        The greatest grade that an unjudged document may have. Default: the highest grade that occurs.
+    threads : int, optional
+        As in `evaluate`.
+
+    Returns
+    -------
+    Ranges
+        `ranges["nDCG@10"].low`, with the least grade; `.value`; `.high`, with the greatest grade.
+        `.summary()` flags means that differ by more than 0.001.
+
+    Raises
+    ------
+    MeasureError
+        A measure of several intents, and one that counts judgments, such as `Judged` and `RBPresidual`.
+    InputError
+        No document was judged, and `top` is not given or not finite.
+
+    See Also
+    --------
+    tie_range : how far ties could move a value.
+    anchors : values of the worst, a random and the best order of the returned documents.
+
+    Notes
+    -----
+    The least grade is 0, or the lowest grade that occurs if that is below 0. A document with such a grade
+    counts as judged: it enters the ideal ranking and recall.
+
+    For measures that no document with a higher grade can lower, as DCG, P, RR, Success, ERR and RBP, the two
+    values are bounds: no grades of the unjudged documents give less or more. Measures that divide by what is
+    judged, as nDCG, AP, R and F, can be lower or higher with some grades in between: of two unjudged
+    documents only the lower ranked one may be relevant. There `high` may even be below `low`.
+
+    Examples
+    --------
+    >>> from fastndcg import Rankings
+    >>> rankings = Rankings.from_lists([[0, 2, 1]], [[0.9, 0.8, 0.1]], is_judged=[False, True, True])
+    >>> judgment_range(rankings, ["nDCG@2", "RR"])
+                 least       value    greatest
+    nDCG@2    0.479625    0.479625    1.000000   could move by 0.520375
+    RR        0.500000    0.500000    1.000000   could move by 0.500000
+    """
+    asked = as_measures(measures)
+    for measure in asked:
+        if measure.definition.over in ("judged", "residual"):
+            raise MeasureError(
+                f"{measure} counts judgments and not grades: if all documents are judged, it has one value. "
+                "Ask for RBP, or another measure of what was found"
+            )
+        if measure.definition.way == "intents":
+            raise MeasureError(
+                f"{measure} is of several intents, of which an unjudged document has no grade. "
+                "Ask for a measure of one grade for each document, as nDCG or ERR"
+            )
+    occurring = [float(rankings._grades.lowest), float(rankings._grades.highest)]
+    if top is None and not len(rankings._distinct_grades):
+        raise InputError(
+            "no document was judged, so nothing says what the highest grade is; name it, as in top=1"
+        )
+    if top is not None and (
+        isinstance(top, bool) or not isinstance(top, int | float | np.number) or not math.isfinite(top)
+    ):
+        raise InputError(
+            f"top={top!r} is not a grade; expected a finite number, the highest that a document may have"
+        )
+    greatest = occurring[1] if top is None else float(top)
+    of = (_judged_as(rankings, grade) for grade in (min(0.0, occurring[0], greatest), greatest))
+    low, high = (evaluate(each, asked, threads=threads).values for each in of)
+    value = evaluate(rankings, asked, threads=threads).values
+    bounds = {measure: Bounds(low[row], value[row], high[row]) for row, measure in enumerate(asked)}
+    return Ranges(("least", "value", "greatest"), bounds, rankings)
+
+
+def _judged_as(rankings: Rankings, grade: float) -> Rankings:
+    """The same rankings, of which each unjudged document was judged to have this grade."""
+    if rankings.is_judged is None:
+        return rankings
+    kind = np.int64 if rankings._grades.whole and grade == int(grade) else np.float64
+    unjudged, pool = ~rankings.is_judged, rankings.judged
+    relevance = np.full(rankings.n_docs, grade, kind)
+    relevance[rankings.is_judged] = rankings.relevance[rankings.is_judged]
+    if pool is not None:
+        sizes = np.diff(pool.offsets)
+        offsets = offsets_from(sizes + np.diff(offsets_of(unjudged, rankings.offsets)))
+        grades = np.full(offsets[-1], grade, kind)
+        grades[runs_of(offsets[:-1], sizes)] = pool.relevance
+        pool = JudgedPool(read_only(offsets), read_only(grades))
+    return rankings._with(relevance=read_only(relevance), judged=pool, is_judged=None)

@@ -1,0 +1,316 @@
+"""What can be opened: files of one format or a table in memory, with the same verbs for all of them.
+
+`names` and `type_of` say what columns there are before a row is read, `choose` finds those that play the
+roles, `size` says how much there is to read, `readers` gives tables of the columns, in order, and `read`
+joins them to `Rankings`; `scan.FileStream` reads them a part at a time. A format is one file with a `Format`
+and a class, whose `Format` is added to `formats.TABLES`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC, abstractmethod
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import pyarrow as pa
+
+from fastndcg.common.arrow_types import is_list
+from fastndcg.common.progress import Progress, Task
+from fastndcg.errors import ColumnError, InputTypeError, SourceError
+from fastndcg.rankings.sanity_checks import Names, warn_of_oddities
+from fastndcg.sources.arrow import rankings_from_table
+from fastndcg.sources.open_file import naming, reading
+from fastndcg.sources.prefetch import Reader, decoded_ahead
+from fastndcg.sources.schemas import common_type, permissive_type
+from fastndcg.tables.roles import Columns, Roles, check_column, find_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.sources.open_file import Format
+    from fastndcg.sources.paths import File, Stamp
+    from fastndcg.typing import Path as PathLike
+
+
+class OfText(NamedTuple):
+    """What has to be said of columns to read them from text."""
+
+    numbers: Sequence[str] = ()
+    texts: Sequence[str] | None = None  # None: all others; where there are some, others are as they look
+    ids: Sequence[str] = ()  # integers if all are written as such
+    grades: str | None = None  # the column that may hold words, for messages
+    types: Mapping[str, pa.DataType] = MappingProxyType({})  # that the caller gives
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column is read as text first."""
+        return name in self.ids or (name not in self.numbers if self.texts is None else name in self.texts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """Files of one format, or a table in memory. Once columns are chosen, only these are read."""
+
+    format: Format
+    paths: list[PathLike] = field(default_factory=list)  # as they were given, for messages
+    threads: int = 1
+    decoders: int = 1  # threads that decode several readers at once; with 0 the caller's does
+    first_row: int = 0  # the number of the first row in messages
+    # names and types of columns; null where rows decide the type
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    keys: Sequence[str] = ()  # columns that play a role only if no other fits
+    columns: Columns = field(default_factory=Columns)
+    types: dict[str, pa.DataType] = field(default_factory=dict)  # as which the chosen columns are read
+    encoded: frozenset[str] = frozenset()  # chosen columns read as dictionaries though they are none
+    # the number of rows up to the end of each file, once it is known
+    ends: list[int] = field(default_factory=list)
+
+    is_exact = False  # `size` is known before a row is read
+    is_small = False  # what is read surely fits into memory
+    # made as it is read, by another program: nobody knows how many rows come, and to read again is dear
+    is_stream = False
+    can_be_read_again = True
+    can_be_streamed = True
+    n_files = 1
+
+    # ---- what a format says: `table`, or how large it is and its readers ----
+
+    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """The types as which columns are read. Raises `SourceError` where files do not fit together."""
+        return {name: self.type_of(name) for name in names}
+
+    def size(self) -> tuple[int, float]:
+        """The number of rows, and the bytes that the chosen columns of a row take."""
+        table = self.table(self.columns.names)
+        return len(table), table.nbytes / max(len(table), 1)
+
+    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:  # noqa: ARG002
+        """For each file, readers of the named columns, in order, in tables of about `most` rows."""
+        yield iter([(self.table(names) for _ in range(1))])
+
+    def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
+        """The same files, where it is decided how these columns are read: as `types`, if they are known."""
+        chosen = replace(self, columns=columns)
+        return replace(chosen, types=dict(types or chosen.types_of(columns.names)))
+
+    def explain(self, error: ColumnError) -> ColumnError | SourceError:
+        """The error for a missing column, with what the format knows of it."""
+        return error
+
+    # ---- what follows ----
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.schema.names)
+
+    def type_of(self, name: str) -> pa.DataType:
+        return self.schema.field(name).type
+
+    @property
+    def first(self) -> str:
+        """The path of the first file."""
+        return os.fspath(self.paths[0])
+
+    def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Self:
+        """The same files, with the columns for these roles. Raises as `find_columns`, and `SourceError`."""
+        with naming(self.paths):
+            if roles.types and not self.format.in_text:
+                raise InputTypeError(
+                    f"types= is for CSV and JSON Lines; {self.format.name} says the types of its columns"
+                )
+            for name in roles.types or ():
+                check_column(self.names, "types", name)
+            try:
+                columns = find_columns(
+                    self.names,
+                    roles,
+                    is_list=lambda name: name not in self.keys and is_list(self.type_of(name)),
+                    second_choice=self.keys,
+                    with_doc_id=with_doc_id,
+                )
+            except ColumnError as error:
+                raise self.explain(error) from None
+            return self.with_columns(columns)
+
+    def readers(self, names: Sequence[str], most: int) -> Iterator[Reader]:
+        """Readers of the named columns of all files, in order."""
+        return chain.from_iterable(self.readers_of_files(names, most))
+
+    def table(
+        self,
+        names: Sequence[str],
+        of_text: OfText | None = None,
+        progress: Progress = None,
+    ) -> pa.Table:
+        """The named columns of all files: the join of their readers. `of_text` if they are not the chosen."""
+        opened = self
+        if of_text is not None or not set(names) <= set(self.types):
+            opened = replace(self, types=self.types_of(names))
+        threads = self.decoders if self.decoders > 1 else 0
+        readers = opened.readers(names, _ALL_ROWS)
+        with Task("Reading", progress=progress), closing(decoded_ahead(readers, threads)) as decoded:
+            tables = list(decoded)
+        schema = pa.schema([(name, opened.types[name]) for name in names])
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def read(self, progress: Progress = None) -> Rankings:
+        """Rankings of all rows. Raises as `read_parquet` does."""
+        table = self.table(self.columns.names, progress=progress)
+        with naming(self.paths), Task("Finding the rows of each query", progress=progress is None):
+            rankings = rankings_from_table(
+                table,
+                self.columns,
+                to_decode=self.encoded,
+                numbers=self.first_row,
+            )
+        return warn_of_oddities(rankings, names_for(self.columns))
+
+
+# what to do about rows that are gone once they are read
+ANEW = "give a function that opens them anew, as in scan_arrow(lambda: pq.ParquetFile(path).iter_batches())"
+_ALL_ROWS = 1 << 62
+_SMALL = 1 << 24  # bytes; files up to this size fit into memory even if they are packed
+LOOK = 1 << 20  # bytes of text that decide the types of columns
+ROWS = 1 << 18  # of a table in streams: to score fewer at a time takes longer for each
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedFiles(Opened, ABC):
+    """Files whose first rows decide the types of all: they are read one after the other, and once."""
+
+    files: list[File]
+    stamps: list[Stamp]  # of the files, taken before they were begun
+    begun: list[Any]  # what `begin` returned for each file
+    of_text: OfText = OfText()  # noqa: RUF009 - a tuple
+
+    in_blocks: ClassVar[bool] = False  # whether several threads parse a file
+    after_header: ClassVar[int] = 0  # the number of the first row of a file alone, in messages
+
+    @classmethod
+    def open(cls, kind: Format, paths: list[PathLike], files: list[File], threads: int) -> Self:
+        """Read the beginning of each file, once."""
+        stamps, begun = [], []
+        for file in files:
+            with reading(file.path, kind.name):
+                stamps.append(file.stamp())
+                begun.append(cls.begin(file))
+        return cls(
+            format=kind, paths=paths, threads=threads, decoders=threads if cls.in_blocks else 1,
+            first_row=cls.after_header if len(files) == 1 else 0, schema=cls.schema_of(begun[0]),
+            files=files, stamps=stamps, begun=begun,
+        )  # fmt: skip
+
+    @staticmethod
+    @abstractmethod
+    def begin(file: File) -> Any:
+        """What is known of a file before its rows are read."""
+
+    @staticmethod
+    def schema_of(begun: Any) -> pa.Schema:
+        """The columns of a file that was begun."""
+        return begun
+
+    @abstractmethod
+    def schemas(self, names: Sequence[str]) -> Iterator[pa.Schema]:
+        """The types of columns by the first rows of each file, until these are enough."""
+
+    @abstractmethod
+    def first_rows(self) -> tuple[pa.Table, float]:
+        """The first rows of the first file, and the unpacked bytes that they take there at most."""
+
+    @abstractmethod
+    def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
+        """Readers of the named columns of a file, in order, in tables of at most `most` rows."""
+
+    def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
+        words = [] if columns.grades is None else [columns.relevance]
+        others = (columns.relevance, columns.score, columns.weight, columns.propensity)
+        numbers = [name for name in others if name is not None and name not in words]
+        ids = [name for name in (*columns.id_columns, columns.doc_id, *columns.keep) if name is not None]
+        of_text = OfText(numbers, words, ids, columns.relevance, columns.given_types)
+        return super(OpenedFiles, replace(self, of_text=of_text)).with_columns(columns, types)
+
+    def table(
+        self, names: Sequence[str], of_text: OfText | None = None, progress: Progress = None
+    ) -> pa.Table:
+        opened = self if of_text is None else replace(self, of_text=of_text)
+        return super(OpenedFiles, opened).table(names, of_text, progress)
+
+    def joined_type(self, name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: ARG002
+        """The type of a column whose first rows have these in two files, if there is one."""
+        return permissive_type(one, other)
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(stamp.size or 0 for stamp in self.stamps)
+
+    @property
+    def is_small(self) -> bool:  # type: ignore[override]
+        return self.n_bytes < _SMALL
+
+    @property
+    def n_files(self) -> int:  # type: ignore[override]
+        return len(self.files)
+
+    @property
+    def first(self) -> str:
+        return self.files[0].path
+
+    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        kinds: dict[str, list[tuple[str, pa.DataType]]] = {name: [] for name in names}
+        for file, schema in zip(self.files, self.schemas(names), strict=False):
+            for name, known in kinds.items():
+                if name not in schema.names:
+                    raise ColumnError(f'{file.path} has no column "{name}", which other files have')
+                known.append((file.path, schema.field(name).type))
+        found = {
+            name: common_type(name, known, partial(self.joined_type, name)) for name, known in kinds.items()
+        }
+        return found | {name: kind for name, kind in self.of_text.types.items() if name in names}
+
+    def size(self) -> tuple[int, float]:
+        table, size = self.first_rows()
+        if not len(table):
+            return 0, 4.0
+        unpacked = self.files[0].unpacks_to() * (self.stamps[0].size or 1)
+        share = min(size / unpacked, 1.0) * (self.stamps[0].size or 1) / (self.n_bytes or 1)
+        return int(len(table) / share), table.nbytes / len(table) + 4
+
+    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
+        for number in range(len(self.files)):
+            yield self.readers_of_file(number, names, min(most, ROWS))
+
+
+def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> Reader:
+    """The same rows in tables of `rows` rows, and of fewer where these take more than about `size` bytes, and
+    at the end.
+    """
+    held, n_rows, n_bytes = list[pa.Table](), 0, 0
+    for table in chain(tables, [None]):
+        is_end = table is None
+        if not is_end:
+            held.append(table)
+            n_rows, n_bytes = n_rows + len(table), n_bytes + table.nbytes
+        del table  # which would keep it while the next one is read
+        if held and (is_end or n_rows >= rows or n_bytes >= size):
+            joined = pa.concat_tables(held)
+            most = max(1, min(rows, int(size * n_rows / n_bytes) if n_bytes > size else rows))
+            end = n_rows if is_end else n_rows - n_rows % most
+            held = [joined.slice(end)] if end < n_rows else []
+            for start in range(0, end, most):
+                yield joined.slice(start, most)
+            del joined
+            n_rows, n_bytes = sum(map(len, held)), sum(each.nbytes for each in held)
+
+
+def names_for(columns: Columns) -> Names:
+    """How warnings of oddities call these columns."""
+    is_ordered = columns.ascending or columns.rank is not None
+    named = f'column "{columns.relevance}"', f'column "{columns.score}"'
+    return Names(*named, columns.score, is_ordered, are_columns=True)

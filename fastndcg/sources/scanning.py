@@ -1,0 +1,349 @@
+"""Read files as a stream of `Rankings`: decoded ahead, cut between queries, regrouped if necessary."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from itertools import chain, islice, starmap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastndcg.common.arrow_types import has_wide_codes, is_list, plain
+from fastndcg.common.progress import Progress, advance
+from fastndcg.common.threads import check_threads
+from fastndcg.errors import InputError, InputTypeError
+from fastndcg.kernels.compile import dispatch
+from fastndcg.rankings.sanity_checks import Oddities
+from fastndcg.sources.arrow import checked_ids, copied, grouped_rows, plain_table, rankings_from_table
+from fastndcg.sources.dataset import names_for
+from fastndcg.sources.open_file import naming
+from fastndcg.sources.prefetch import decoded_ahead
+from fastndcg.sources.regrouping import Groups, Spill
+from fastndcg.sources.streams import NotGroupedError, RankingsStream, bytes_of
+from fastndcg.tables.grouping import Grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from fastndcg.common.arrays import Int64
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.sources.dataset import Opened
+
+_LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
+# bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what
+# Arrow's allocator keeps; where rows are brought into the order of queries, for codes, orders and copies
+_SCORING, _ORDERING = 24, 64
+_MORE = 4  # times as many rows as are held are expected of a stream of unknown length
+
+
+def threads_ahead(threads: int | None) -> int:
+    """The number of threads that decode ahead."""
+    return check_threads(threads) or min(int(pa.cpu_count()), 4)
+
+
+class FileStream(RankingsStream):
+    """A stream of rankings from files of any format; `ParquetStream` says what its attributes are."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        *,
+        threads: int,
+        grouped: bool | None = None,
+        memory: int | str | None = None,
+        progress: Progress = None,
+        in_memory: int = 0,
+    ) -> None:
+        if grouped is not None and not isinstance(grouped, bool):
+            raise InputTypeError(f"grouped={grouped!r} is not known; wanted True, or None to find out")
+        self.grouped = grouped or None
+        self._memory = bytes_of(memory)
+        self._in_memory = in_memory  # bytes of rows in any order that are ordered in memory at least
+        self._opened, self.columns = opened, opened.columns
+        self._progress = progress
+        self._decoders = min(opened.decoders, threads)
+        # scoring with several threads on cores that also decode was a third slower than with one thread
+        self._scoring_threads = max(1, pa.cpu_count() - threads)
+        with naming(self._opened.paths):
+            self.n_rows, self._per_row = opened.size()
+        self._known_grouped = self._is_lists
+        self._begun: Generator[tuple[int, pa.Table], None, None] | None = None  # by a look at the first rows
+
+    def __repr__(self) -> str:
+        files, about = self._opened.n_files, "" if self._opened.is_exact else "about "
+        return f"{type(self).__name__}({files} file{'s' if files > 1 else ''}, {about}{self.n_rows:,} rows)"
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._per_row * self.n_rows)
+
+    def __iter__(self) -> Iterator[Rankings]:
+        if self._stands_grouped():
+            yield from self._in_order()
+        else:
+            for rankings, _ in self._regroup():
+                yield rankings
+
+    def _read(self) -> Rankings:
+        """All rankings at once."""
+        return self._opened.read(self._progress)
+
+    def _nothing(self) -> Rankings:
+        """Rankings without queries, with the columns of this stream."""
+        return self._rankings(pa.Table.from_batches([], pa.schema(list(self._opened.types.items()))))
+
+    # ---- rows grouped by query ----
+
+    def _in_order(self) -> Generator[Rankings, None, None]:
+        """Yield all rankings, in order. Raises `NotGroupedError` at the first query with scattered rows."""
+        if self._fits:
+            yield self._read()
+            return
+        self._look()
+        self._tell(0)
+        oddities = Oddities(names_for(self.columns))
+        with closing(self._rows()) as tables:
+            whole = self._whole_lists(tables) if self._is_lists else self._whole_tables(tables)
+            yield from map(oddities.add, starmap(self._rankings, whole))
+        oddities.warn()
+        self._known_grouped = True
+
+    def _look(self) -> None:
+        """Raise `NotGroupedError` if the first rows show that rows are not grouped, as they usually do,
+        before others are scored in vain. Whoever reads all rows next begins with these.
+        """
+        if not self.columns.id_columns or self.grouped or self._known_grouped:
+            return
+        tables = self._rows()
+        first = list(islice((each for each in tables if len(each[1])), 1))
+        self._begun = _after(first, tables)
+        for _, table in first[:1]:
+            self._groups().of(table.slice(0, _LOOK), 0)
+
+    @property
+    def _fits(self) -> bool:
+        """Whether all rows, in any order, fit into memory at once."""
+        is_known = self._opened.is_exact and not self.grouped
+        return is_known and 0 < (self._per_row + _ORDERING) * self.n_rows <= self._memory
+
+    @property
+    def _is_lists(self) -> bool:
+        return is_list(self._opened.types[self.columns.relevance])
+
+    def _whole_lists(self, tables: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table, int]]:
+        groups = None if self.columns.query is None else self._groups(is_begun=True)
+        for first_row, table in tables:
+            if len(table):
+                if groups is not None:
+                    ids, _, continues = groups.of(table, first_row)
+                    if continues:
+                        raise groups.refuse(ids, first_row)
+                yield table, first_row
+            self._tell(first_row + len(table))
+
+    def _whole_tables(
+        self, tables: Iterator[tuple[int, pa.Table]]
+    ) -> Iterator[tuple[pa.Table, int, Grouped]]:
+        """Yield the rows of the queries that each table completes, and the number of the first; the last
+        query waits, as the next table may continue it.
+        """
+        groups = self._groups(is_begun=True)
+        begun: list[pa.Table] = []
+        begun_id, done = pa.nulls(0), 0
+        for first_row, table in tables:
+            if not len(table):
+                continue
+            ids, offsets, continues = groups.of(table, first_row)
+            if begun:
+                # scored together with the queries of this table: scoring it alone took as long as copying two
+                # columns
+                offsets = np.append(0, offsets[continues:] + len(begun[0]))
+                ids = ids if continues else pa.concat_arrays([begun_id, ids])
+            done = first_row + len(table)
+            rows = pa.concat_tables([*begun, table], promote_options="default")
+            is_end = self._opened.is_exact and done == self.n_rows
+            end = len(ids) if is_end else len(ids) - 1
+            if end:
+                queries = Grouped(ids[:end], offsets[: end + 1])
+                yield rows.slice(0, int(offsets[end])), done - len(rows), queries
+            begun, begun_id = [rows.slice(int(offsets[end]))], ids[end:]
+            if end:
+                # or its slice would keep the whole table in memory
+                begun = [pa.table(list(map(copied, begun[0].columns)), names=begun[0].column_names)]
+            del table, rows  # frees them before the next table is awaited
+            self._tell(done)
+        if begun_id:
+            queries = Grouped(begun_id, np.array([0, len(begun[0])]))
+            yield begun[0], done - len(begun[0]), queries
+
+    def _stands_grouped(self) -> bool:
+        """Whether rows are grouped. Reads only the query ids, unless an earlier pass has found out."""
+        if not (self.grouped or self._known_grouped or self._fits):
+            groups = self._groups()
+            try:
+                if not self._opened.can_be_read_again:
+                    self._look()
+                    return True
+                with closing(self._tables(self.columns.id_columns)) as tables:
+                    for first_row, table in tables:
+                        if len(table):
+                            groups.of(table, first_row)
+            except NotGroupedError:
+                return False
+            self._known_grouped = True
+        return True
+
+    # ---- rows in any order ----
+
+    def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
+        """All rankings and the first row of each query, in the order of the queries' hashes."""
+        self._tell(0)
+        oddities = Oddities(names_for(self.columns))
+        with closing(self._rows()) as tables:
+            held, are_all = self._hold(tables)
+            if are_all:
+                whole = pa.concat_tables(held, promote_options="default") if held else None
+                rankings = self._nothing() if whole is None else oddities.add(self._rankings(whole))
+                yield rankings, np.arange(rankings.n_queries)
+                oddities.warn()
+                return
+            first_rows = np.cumsum([0, *map(len, held)]).tolist()
+            every = chain(((row, held.pop(0)) for row in first_rows[:-1]), tables)
+            spill, n_parts = self._set_aside(every, self._parts_of(self.n_rows))
+        done = self.n_rows
+        with spill:
+            for part in range(n_parts):
+                table, rows = spill.part(part)
+                if not len(table):
+                    continue
+                table = self._with_categories(table)
+                with naming(self._opened.paths):
+                    grouped = grouped_rows(table, self.columns, rows + self._opened.first_row)
+                yield oddities.add(self._part(table, rows, grouped)), rows[grouped.first_rows]
+                done += len(table)
+                self._tell(done // 2)
+        oddities.warn()
+
+    def _part(self, table: pa.Table, rows: Int64, grouped: Grouped) -> Rankings:
+        """Rankings of rows that were set aside. A fault is that of the first faulty rows of the data."""
+        try:
+            return self._rankings(table, rows, grouped)
+        except InputError:
+            if not self._opened.can_be_read_again:
+                raise
+            with closing(self._tables(list(self._opened.types))) as tables:
+                for first_row, beginning in tables:
+                    if len(beginning):
+                        self._rankings(beginning, first_row)
+            raise  # what concerns rows that are far apart
+
+    def _hold(self, tables: Iterator[tuple[int, pa.Table]]) -> tuple[list[pa.Table], bool]:
+        """The first tables, as many as are brought into order in memory, and whether these are all; none if
+        it is known that they are not.
+        """
+        held: list[pa.Table] = []
+        size = done = 0
+        for first_row, table in () if self._opened.is_exact and self.n_rows else tables:
+            if len(table):
+                held.append(table)
+                done, size = first_row + len(table), size + table.nbytes
+                self._per_row = size / done
+            if size > self._in_memory and size + done * _ORDERING > self._memory:
+                self.n_rows = max(self.n_rows, _MORE * done)
+                return held, False
+        return held, not self._opened.is_exact or not self.n_rows
+
+    def _set_aside(self, tables: Iterator[tuple[Any, pa.Table]], n_parts: int) -> tuple[Spill, int]:
+        """Write rows to disk, in parts by hash of the query that fit into memory; returns these. Tables come
+        after the numbers of their rows, or that of the first.
+        """
+        done = 0
+        with ExitStack() as stack:
+            spill = stack.enter_context(Spill(n_parts, int(self._per_row + 8) * self.n_rows))
+            for numbers, table in tables:
+                if len(table):
+                    with naming(self._opened.paths):
+                        ids = checked_ids(table, self.columns, numbers + self._opened.first_row)
+                    spill.add(self._to_set_aside(table), ids, numbers)
+                done += len(table)
+                self._tell(done // 2)
+            self.n_rows = done
+            needed = self._parts_of(done)
+            if needed <= 2 * n_parts:  # twice as many rows as were expected still fit
+                stack.pop_all()
+                return spill, n_parts
+            return self._set_aside(spill.tables(), n_parts * -(-needed // n_parts))
+
+    def _to_set_aside(self, table: pa.Table) -> pa.Table:
+        """The same rows without dictionaries but that of query ids, if its codes have room for any number."""
+        name = self.columns.query
+        if name not in table.column_names or not has_wide_codes(table[name].type):
+            return plain_table(table)
+        ids = plain(table[name])  # decoded, where the dictionary has a null
+        ids = ids if has_wide_codes(ids.type) else ids.dictionary_encode()
+        return plain_table(table.drop_columns([name])).append_column(name, ids)
+
+    def _parts_of(self, n_rows: int) -> int:
+        return 1 + int((self._per_row + _ORDERING) * n_rows // (self._memory // 2))
+
+    def _with_categories(self, table: pa.Table) -> pa.Table:
+        """Convert kept columns that are dictionaries in the file back to dictionaries."""
+        for place, name in enumerate(table.column_names):
+            kind = self._opened.types[name]
+            if pa.types.is_dictionary(kind) and name in self.columns.keep:
+                table = table.set_column(place, name, table[name].dictionary_encode().cast(kind))
+        return table
+
+    # ---- reading ----
+
+    def _rows(self) -> Generator[tuple[int, pa.Table], None, None]:
+        """Tables of all columns, as `_tables`: those that a look has begun, or anew."""
+        begun, self._begun = self._begun, None
+        return begun or self._tables(list(self._opened.types))
+
+    def _tables(self, names: list[str]) -> Generator[tuple[int, pa.Table], None, None]:
+        """Tables of the named columns, in order, and the number of the first row of each."""
+        in_flight = self._decoders + 4
+        most = max(1, int(self._memory / (self._per_row * in_flight + _SCORING)))
+        readers, done = self._opened.readers(names, most), 0
+
+        def number(table: pa.Table) -> tuple[int, pa.Table]:
+            nonlocal done
+            done += len(table)
+            return done - len(table), table
+
+        with closing(decoded_ahead(readers, self._decoders)) as tables:
+            yield from map(number, tables)  # a loop would keep each table while the next is awaited
+        self.n_rows = done
+
+    def _rankings(
+        self, table: pa.Table, numbers: int | Int64 = 0, grouped: Grouped | None = None
+    ) -> Rankings:
+        numbers = numbers + self._opened.first_row
+        with naming(self._opened.paths), dispatch.part_of(self.n_rows, len(table)):
+            return rankings_from_table(
+                table,
+                self.columns,
+                to_decode=self._opened.encoded,
+                numbers=numbers,
+                grouped=grouped,
+            )
+
+    def _tell(self, done: int) -> None:
+        if callable(self._progress):
+            self._progress(done, self.n_rows)
+        else:
+            advance(done, self.n_rows)
+
+    def _groups(self, *, is_begun: bool = False) -> Groups:
+        return Groups(self._opened, is_gone=is_begun and not self._opened.can_be_read_again)
+
+
+def _after(
+    first: list[tuple[int, pa.Table]], tables: Generator[tuple[int, pa.Table], None, None]
+) -> Generator[tuple[int, pa.Table], None, None]:
+    with closing(tables):
+        while first:
+            yield first.pop()
+        yield from tables

@@ -1,0 +1,279 @@
+"""Convert Arrow columns of numbers, flags and ids to NumPy arrays, and check them.
+
+Columns are `plain`, except those of query ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fastndcg.common.arrays import Array, negate, split_unjudged
+from fastndcg.common.arrow_types import (
+    array_of,
+    decode,
+    is_binary,
+    is_number,
+    is_text,
+    plain,
+    whole_ids,
+    with_long_offsets,
+)
+from fastndcg.errors import InputError, InputTypeError, count_of, suggest
+from fastndcg.tables.checks import OR_LAST, UNJUDGED
+from fastndcg.tables.locations import Blame, shown
+
+if TYPE_CHECKING:
+    from fastndcg.tables.roles import Columns
+
+_DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
+_SHOWN_WORDS = 12  # that a message lists
+_EXACT_POWER = 22  # the largest power of ten that float64 holds exactly
+WORDS = ', or say the grade of each word, as in grades={"perfect": 2, "fair": 1, "bad": 0}'
+_STEPS = {"grades": UNJUDGED, "scores": OR_LAST}
+
+
+def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) -> Array:
+    """A column of numbers as one array: a view of its buffer where it is one chunk."""
+    column = decode(column)
+    kind = column.type
+    if pa.types.is_null(kind) and not len(column):
+        return np.empty(0, np.float64)
+    if column.null_count:
+        raise nulls_in(name, column, blame, _STEPS.get(wanted, ". Drop those rows or fill them."))
+    if pa.types.is_decimal(kind):
+        return np.concatenate([_undecimal(name, chunk) for chunk in column.chunks] or [np.empty(0)])
+    if not (is_number(kind) or pa.types.is_boolean(kind)):
+        first = f", beginning with {shown(column[0])}" if len(column) else ""
+        raise InputTypeError(
+            f'column "{name}" is {kind}{first}; wanted {wanted} that are integers or floats. '
+            "Cast it, or name another column"
+            f"{WORDS if wanted == 'grades' and (is_text(kind) or is_binary(kind)) else ''}."
+        )
+    # joined by Arrow, whose allocator keeps memory for the next part of a stream; NumPy's has it faulted in
+    # anew
+    return array_of(column)
+
+
+def grades_in(
+    columns: Columns, column: pa.ChunkedArray, blame: Blame
+) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+    """Grades as numbers (0 for unjudged ones), and which documents have one; None if all must have one."""
+    name = columns.relevance
+    if isinstance(columns.grades, Mapping):
+        column = _grades_of_words(name, column, columns.grades, blame)
+    if columns.unjudged != "null":
+        return numbers_in(name, column, "grades", blame), None
+    graded = None
+    if column.null_count:
+        import pyarrow.compute as pc
+
+        graded = array_of(pc.is_valid(column))
+        present = numbers_in(name, column.drop_null(), "grades", blame)
+        grades = np.zeros(len(column), present.dtype)
+        grades[graded] = present
+    else:
+        grades = numbers_in(name, column, "grades", blame)
+    return split_unjudged(grades, graded)
+
+
+def _grades_of_words(
+    name: str, column: pa.ChunkedArray, grades: Mapping[Any, float], blame: Blame
+) -> pa.ChunkedArray:
+    """The grade of each word; null stays null."""
+    kind = column.type
+    if pa.types.is_null(kind):
+        return column
+    if pa.types.is_nested(kind) or pa.types.is_floating(kind):
+        raise InputTypeError(f'column "{name}" is {kind}; grades= has the grade of each word, and wants text')
+    numbers = pa.array(list(grades.values()))
+    known = {word: place for place, word in enumerate(grades)}
+    chunks, before = [], 0
+    for chunk in (column if pa.types.is_dictionary(kind) else column.dictionary_encode()).chunks:
+        # keys that are given as text, as on the command line, are known of numbers, too
+        found = [known.get(word, known.get(str(word))) for word in chunk.dictionary.to_pylist()]
+        missing = array_of(chunk.is_null())
+        codes = array_of(chunk.indices, 0) if found else np.zeros(len(chunk), np.int64)
+        if None in found:
+            unknown = np.array([each is None for each in found])[codes] & ~missing
+            if unknown.any():
+                first = int(np.argmax(unknown))
+                words = [str(each) for each in grades]
+                listed = ", ".join(f'"{each}"' for each in words[:_SHOWN_WORDS])
+                more = "" if len(words) <= _SHOWN_WORDS else f" and {len(words) - _SHOWN_WORDS} more"
+                hint = suggest(str(chunk[first].as_py()), words)
+                raise InputError(
+                    f'column "{name}" has {shown(chunk[first])}{blame.at(before + first)}, for which grades= '
+                    f"has no grade; it has one for {listed}{more}.{hint}"
+                )
+        places = pa.array(np.array([each or 0 for each in found] or [0])[codes], mask=missing)
+        chunks.append(numbers.take(places))
+        before += len(chunk)
+    return pa.chunked_array(chunks, numbers.type)
+
+
+def scores_in(columns: Columns, column: pa.ChunkedArray, blame: Blame) -> Array:
+    """As `numbers_in`; with nan="last", nulls are NaN, as pandas writes them. The highest value is best."""
+    name = columns.score
+    if columns.nan != "last" or not column.null_count:
+        scores = numbers_in(name, column, "scores", blame)
+    else:
+        scores = with_nulls_as_nan(name, column, lambda present: numbers_in(name, present, "scores", blame))
+    return negate(scores) if columns.ascending else scores
+
+
+def with_nulls_as_nan(
+    name: str, column: pa.ChunkedArray, numbers_of: Callable[[pa.ChunkedArray], Array]
+) -> Array:
+    """A column of numbers as floats, NaN where it is null; `numbers_of` makes an array of those that are not.
+
+    >>> with_nulls_as_nan("score", pa.chunked_array([[3, None]]), lambda column: column.to_numpy())
+    array([ 3., nan])
+    """
+    import pyarrow.compute as pc
+
+    missing = array_of(pc.is_null(column))
+    numbers = numbers_of(column.drop_null())
+    floats = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
+    if floats is not numbers and len(floats) and abs(floats).max() >= 1 << 53:
+        raise InputError(
+            f'column "{name}" has {count_of(column.null_count, "null")} and whole numbers beyond 2^53, '
+            "which floats cannot tell apart. Drop the rows with nulls."
+        )
+    values = np.full(len(column), np.nan, floats.dtype)
+    values[~missing] = floats
+    return values
+
+
+def _undecimal(name: str, chunk: pa.Array) -> Array:
+    """Decimals as int64, or as the nearest float64s where they have a fraction.
+
+    Arrow's own cast is off by a bit for many of them.
+    """
+    kind = chunk.type
+    if not len(chunk):
+        return np.empty(0, np.int64 if kind.scale <= 0 else np.float64)
+    item, words = min(kind.bit_width // 8, 8), max(kind.bit_width // 64, 1)
+    stored = np.frombuffer(chunk.buffers()[1], f"i{item}", words * (chunk.offset + len(chunk)))
+    stored = stored.reshape(-1, words)[chunk.offset :]
+    unscaled = stored[:, 0]
+    fits = bool((stored[:, 1:] == (unscaled >> (8 * item - 1))[:, None]).all())  # they only repeat the sign
+    largest = max(abs(int(unscaled.max())), abs(int(unscaled.min())))
+    if kind.scale <= 0 and fits and largest * 10**-kind.scale < 2**63:
+        return unscaled.astype(np.int64) * np.int64(10**-kind.scale)
+    if 0 < kind.scale <= _EXACT_POWER and fits and largest < 10**_DECIMAL_DIGITS:
+        fractional: Array = unscaled / 10.0**kind.scale
+        return fractional
+    limit = f"of more than {_DECIMAL_DIGITS} digits, which float64 may not tell apart"
+    raise InputError(
+        f'column "{name}" is {kind} with values {"beyond int64" if kind.scale <= 0 else limit}. '
+        "Cast it to float64, or round it, before."
+    )
+
+
+def flags_in(name: str, column: pa.ChunkedArray, blame: Blame) -> Array:
+    if not pa.types.is_boolean(column.type) and len(column):
+        raise InputTypeError(
+            f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
+        )
+    if column.null_count:
+        raise nulls_in(name, column, blame, ". Write False for unjudged documents.")
+    return array_of(column) if len(column) else np.empty(0, np.bool_)
+
+
+def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if (
+        pa.types.is_run_end_encoded(kind)
+        and (pa.types.is_integer(kind.value_type) or kind.value_type in (pa.string(), pa.large_string()))
+        and not any(chunk.values.null_count for chunk in column.chunks)  # which `null_count` would not count
+    ):
+        return column
+    column = whole_ids(plain(column))
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_floating(value_type) or pa.types.is_nested(value_type):
+        raise no_ids(name, column.type)
+    if pa.types.is_null(value_type) and not len(column):
+        return column.cast(pa.int64())
+    return column
+
+
+def joined_ids(columns: Mapping[str, pa.ChunkedArray], blame: Blame) -> pa.ChunkedArray:
+    r"""Ids that several columns make together, as texts: "q7, 2026-11-25". Commas within values are escaped.
+
+    >>> columns = {"query": pa.chunked_array([["a,b", "c"]]), "day": pa.chunked_array([[1, 2]])}
+    >>> joined_ids(columns, Blame()).to_pylist()
+    ['a\\,b, 1', 'c, 2']
+    """
+    import pyarrow.compute as pc
+
+    texts = []
+    for name, column in columns.items():
+        ids = decode(ids_in(name, plain(decode(column))))
+        if ids.null_count:
+            raise nulls_in(name, ids, blame)
+        if is_binary(ids.type):
+            raise no_ids(name, ids.type)
+        text = pc.replace_substring(ids.cast(pa.string()), "\\", "\\\\")
+        texts.append(pc.replace_substring(text, ",", "\\,"))
+    return pc.binary_join_element_wise(*texts, ", ")
+
+
+def no_ids(name: str, kind: pa.DataType) -> InputTypeError:
+    return InputTypeError(
+        f'column "{name}" is {kind}; wanted query ids that are integers or strings. '
+        "Cast it, or name another column."
+    )
+
+
+def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Ids of a text file as integers, where each is the canonical text of an integer, so that different texts
+    stay different.
+
+    >>> [integers_if_written_so(pa.array(["7", text])).type for text in ("10", "007")]
+    [DataType(int64), DataType(string)]
+    """
+    try:
+        numbers = ids.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return ids
+    return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
+
+
+def doc_ids_in(name: str, column: pa.ChunkedArray, blame: Blame) -> pa.ChunkedArray:
+    column = whole_ids(column)
+    if column.null_count:
+        raise nulls_in(name, column, blame, ". Drop those rows or name their documents.")
+    return column.cast(pa.int64()) if pa.types.is_null(column.type) else with_long_offsets(column)
+
+
+# ---- messages ----
+
+
+def nulls_in(
+    name: str, column: pa.ChunkedArray, blame: Blame, step: str = ". Drop those rows."
+) -> InputError:
+    """The error for a column with nulls."""
+    import pyarrow.compute as pc
+
+    first = int(np.argmax(array_of(pc.is_null(column))))
+    return InputError(
+        f'column "{name}" has {count_of(column.null_count, "null")}{blame.at(first, first=True)}{step}'
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """An error of Arrow in one line, without its closing full stop."""
+    lines: Iterable[str] = str(error).splitlines()
+    return next(iter(lines), type(error).__name__).strip().rstrip(".")
+
+
+def whole(values: npt.NDArray[np.float64]) -> Array:
+    """Grades as integers where all of them are."""
+    with np.errstate(invalid="ignore"):
+        integers = values.astype(np.int64)
+    return integers if np.array_equal(integers, values) and (abs(integers) < 1 << 53).all() else values

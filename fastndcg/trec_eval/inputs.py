@@ -1,0 +1,171 @@
+"""Judgments and a run, read as trec_eval reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fastndcg.common.arrays import Flags, Int64, offsets_from, offsets_of, runs_of
+from fastndcg.common.arrow_types import array_of, column_of
+from fastndcg.errors import InputError, SourceError
+from fastndcg.sources import sides
+from fastndcg.sources.csv import CSV
+from fastndcg.sources.formats import TABLE, TREC, format_of_side
+from fastndcg.sources.joins import join
+from fastndcg.sources.open_file import path_of, read_once, report_progress
+from fastndcg.sources.sides import Side, name_of, text_side
+from fastndcg.sources.text_lines import INTENTS, read_lines
+from fastndcg.tables.values import whole
+from fastndcg.trec_eval.ranking import OUTSIDE, UNJUDGED, Form, Ranked, Release, rows_of
+
+if TYPE_CHECKING:
+    from fastndcg.common.progress import Progress
+    from fastndcg.typing import Path as PathLike
+
+
+class Run(NamedTuple):
+    """Queries and their documents. Queries are ordered by the bytes of their ids, as in trec_eval."""
+
+    name: str
+    queries: list[str]
+    is_returned: Flags
+    ranked: Ranked
+    notes: list[str]
+    n_judged: int  # queries, with those that release 9 leaves out as the run lacks them
+    groups: Int64 | None = None  # of judges of each query; each is a query of `ranked`
+
+
+def read_judgments(qrels: PathLike, threads: int | None = None) -> Side:
+    """Read judgments once for several runs. `read` and `report` accept the result in place of a path."""
+    return text_side(_text_file(qrels, False), "relevance", threads)
+
+
+def read(
+    qrels: PathLike | Side,
+    run: PathLike,
+    *,
+    complete: bool = False,
+    judged_only: bool = False,
+    level: int = 1,
+    most: int | None = None,
+    collection: int = 0,
+    release: Release = 10,
+    form: Form = "qrels",
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Run:
+    """Read judgments and a run as trec_eval does.
+
+    Paths are as `read_trec` reads them, "-" is standard input, and judgments may be those of
+    `read_judgments`. `complete` is -c: judged queries that the run lacks count. `judged_only` is -J: unjudged
+    documents are dropped. `level` is -l, the smallest grade that is relevant; `most` is -M, the
+    documents of a query that are used; `collection` is -N, those of the collection, for `utility`. Release 9
+    compares scores and levels as float32, 10 as float64. `form` is -R: of qrels_jg the second field of a
+    judgment is the group of its judge, and a document has a grade of each. Raises `SourceError` and
+    `InputError` as `read_trec`, also if no query is in both files.
+    """
+    notes: list[str] = []
+    with report_progress(progress, *([] if isinstance(qrels, Side) else [qrels]), run):
+        if form == "qrels":
+            judged = qrels if isinstance(qrels, Side) else read_judgments(qrels, threads)
+        else:
+            judged, judges = _read_by_judges(qrels, threads)
+        scored = text_side(_text_file(run, True), "score", threads)
+    if form == "qrels_jg":
+        judged, scored = _by_group(judged, judges, scored)
+    missing = np.isnan(scored.values)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise InputError(
+            f"{scored.place(row)}: the score of {name_of(scored, row)} is NaN; {missing.sum():,} in all. "
+            "trec_eval does not define the order of such documents: drop those rows."
+        )
+    if judged.values.dtype.kind == "f":
+        fractions = judged.values != np.trunc(judged.values)
+        if fractions.any():
+            notes.append(
+                f"{judged.name}: grades have a fraction, {int(fractions.sum()):,} in all, "
+                f"the first is {judged.values[fractions][0]}; the fraction is dropped, as in trec_eval"
+            )
+        judged = judged._replace(values=np.trunc(judged.values).astype(np.int64))
+    if release == 9:
+        with np.errstate(over="ignore"):
+            scored = scored._replace(values=scored.values.astype(np.float32))
+    rankings = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse")
+    names = rankings.query_ids.cast(pa.large_binary())
+    order = array_of(pc.sort_indices(names)).astype(np.int64)
+    is_returned = np.diff(rankings.offsets)[order] > 0
+    ids = [name.partition(b"\0")[0] for name in names.take(column_of(order)).to_pylist()]
+    n_judged = len(set(ids))
+    if release == 9:  # it does not show queries that the run lacks, but its means count them
+        order, ids = order[is_returned], [*compress(ids, is_returned.tolist())]
+        is_returned = is_returned[is_returned]
+    grades = rankings.relevance.astype(np.int64)
+    if rankings.is_judged is not None:
+        grades = np.where(rankings.is_judged, grades, np.where(grades < 0, UNJUDGED, OUTSIDE))
+    rows, sizes = rows_of(rankings.offsets, order, most)
+    grades = grades[rows]
+    if release == 10 and (sizes == 0).any() and most != 0:
+        # if the run lacks a query, release 10 adds a document that is not in the pool
+        grades = np.insert(grades, offsets_from(sizes)[:-1][sizes == 0], OUTSIDE)
+        sizes = np.maximum(sizes, 1)
+    offsets = offsets_from(sizes)
+    if judged_only:
+        offsets, grades = offsets_of(grades >= 0, offsets), grades[grades >= 0]
+    pool_offsets, pool = rankings.judged if rankings.judged is not None else (rankings.offsets, grades[:0])
+    pool_rows, pool_sizes = rows_of(pool_offsets, order, None)
+    pool = pool[pool_rows].astype(np.int64)
+    ranked = Ranked(offsets, grades, offsets_from(pool_sizes), pool, level, collection, release)
+    groups = None
+    if form == "qrels_jg":
+        groups = np.array([*Counter(ids).values()], np.int64)
+        is_returned = is_returned[np.cumsum(groups) - 1]
+    queries = [name.decode("utf-8", "backslashreplace") for name in dict.fromkeys(ids)]
+    return Run(scored.tag, queries, is_returned, ranked, notes, n_judged, groups)
+
+
+def _read_by_judges(path: PathLike | Side, threads: int | None) -> tuple[Side, pa.Array]:
+    """Judgments, and the group of judges of each."""
+    name = _text_file(path, False)
+    lines = read_lines(name, INTENTS, threads=threads)
+    if not len(lines.values):
+        raise SourceError(f"{name} has no judgments; expected at least one: {INTENTS.wanted}")
+    side = Side(
+        name, lines.queries, lines.query_codes.astype(np.int64), lines.docs, lines.values,
+        lambda row: f"{name}, line {lines.line_of(row)}",
+    )  # fmt: skip
+    return side, lines.intents
+
+
+def _by_group(judged: Side, judges: pa.Array, scored: Side) -> tuple[Side, Side]:
+    """Judgments and a run of each group of judges of a query, with ids of both around a zero byte."""
+    names = judges.dictionary_encode()
+    width = len(names.dictionary)
+    keys, codes = np.unique(judged.codes * width + array_of(names.indices), return_inverse=True)
+    ids, groups = judged.queries.cast(pa.large_binary()).to_pylist(), names.dictionary.to_pylist()
+    queries = pa.array([ids[key // width] + b"\0" + groups[key % width] for key in keys], pa.large_binary())
+    place = {name: at for at, name in enumerate(scored.queries.cast(pa.large_binary()).to_pylist())}
+    of_run = np.array([place.get(ids[key // width], -1) for key in keys], np.int64)
+    sizes = np.append(np.bincount(scored.codes, minlength=len(place)), 0)
+    by_query = np.argsort(scored.codes, kind="stable")
+    rows = by_query[runs_of((np.cumsum(sizes) - sizes)[of_run], sizes[of_run])]
+    returned = np.repeat(np.arange(len(keys)), sizes[of_run])
+    return (
+        judged._replace(queries=queries, codes=codes, values=whole(judged.values)),
+        sides.rows_of(scored, rows)._replace(queries=queries, codes=returned),
+    )
+
+
+def _text_file(path: PathLike | Side, has_rank: bool) -> str:
+    name = read_once("/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels"))
+    kind = format_of_side(name, has_rank=has_rank)
+    if kind not in (TREC, TABLE, CSV):  # the reader of lines reports what is wrong with text
+        raise SourceError(
+            f"{name} is {kind.name}; wanted a TREC file. fastndcg score --qrels --run reads {kind.name}."
+        )
+    return name

@@ -1,0 +1,374 @@
+"""`explain`: what each rank adds, beside the ideal; what was missed, and which exchange would gain most."""
+
+import itertools
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import strategies as ours
+
+import fastndcg as fn
+from fastndcg.measures import DEFINITIONS
+
+pytestmark = pytest.mark.pure
+
+NO_RANKING = ("IDCG", "NumRel")
+EXPLAINED = tuple(name for name in ours.OF_QUERIES if name not in NO_RANKING)
+
+
+def same(one, other):
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def lists(grades, scores=None, **columns):
+    return fn.Rankings.from_lists([grades], None if scores is None else [scores], **columns)
+
+
+def example(**columns):
+    return fn.Rankings.from_lists(
+        [[1, 0], [3, 0, 2, 1, 0]],
+        [[2, 1], [9, 8, 8, 7, 1]],
+        query_ids=["q-1", "q-42"],
+        judged=([0, 2, 9], [1, 0, 3, 0, 2, 1, 0, 3, 1]),
+        doc_ids=list("xyabcde"),
+        **columns,
+    )
+
+
+# ---- laws of all measures ----
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_contributions_add_up_to_the_value(name):
+    checked = 0
+    for seed in range(6000, 6004):
+        table = ours.crossed_table(seed, longest=5)
+        if table.propensity is None and name in ("DCG", "CG"):
+            table.propensity = np.full(len(table.relevance), 0.5)
+        rankings = table.rankings()
+        for asked in ours.crossed_measures(seed, table, names=[name], most=4):
+            try:
+                values = fn.evaluate(rankings, asked.measure)[asked.measure]
+                explanations = [fn.explain(rankings, asked.measure, row) for row in range(len(rankings))]
+            except fn.MeasureError as error:
+                assert "another ideal for each order" in str(error)
+                continue
+            for row, (found, value) in enumerate(zip(explanations, values, strict=True)):
+                note, rows = (seed, str(asked.measure), row), found.to_arrow().to_pylist()
+                ranked = [each for each in rows if each["contribution"] is not None]
+                assert same(found.value, value), note
+                if found.is_empty or not ranked:
+                    assert not any(each["contribution"] for each in ranked), note
+                    continue
+                most = max(abs(each["cumulative"]) for each in ranked)
+                assert ranked[-1]["cumulative"] == found.value, note
+                total = math.fsum(each["contribution"] for each in ranked)
+                assert abs(total - found.value) <= 1e-12 * max(most, asked.scale(table)), note
+                check_gains(found, ranked, note)
+                checked += 1
+    assert checked > 20
+
+
+def check_gains(found, ranked, note):
+    """Of nDCG and DCG a document adds its gain, times its discount, over IDCG."""
+    params = found.measure.params
+    if (
+        found.measure.name not in ("nDCG", "DCG")
+        or params.get("floor") == "worst"
+        or params.get("ips") == "snips"
+    ):
+        return
+    ideal = found.ideal if found.measure.name == "nDCG" else 1.0
+    gains = [each["gain"] for each in ranked]
+    mixed = min(gains) < 0 < max(gains)  # then those of one sign share what all tied documents add
+    for each in ranked if not mixed else [each for each in ranked if each["tie_group"] is None]:
+        expected = each["gain"] * (each["discount"] or 0.0) / ideal
+        assert each["contribution"] == pytest.approx(expected, abs=1e-12 * max(abs(found.value), 1)), note
+
+
+# of these the value at a smaller cutoff is that of a ranking which is cut there
+CUT = ["DCG", "CG", "AP", "RR", "R", "Success", "ERR(max_rel=3)", "RBP", "NumRet(rel=1)", "P"]
+
+
+@pytest.mark.parametrize("measure", CUT)
+@pytest.mark.parametrize("ties", ["average", "worst"])
+def test_the_value_so_far_is_that_of_a_smaller_cutoff(measure, ties):
+    random, asked = np.random.default_rng(0), fn.parse(measure)(ties=ties)
+    for n in range(1, 12):
+        rankings = lists(np.append(random.integers(0, 4, n - 1), 1), random.integers(0, 6, n))
+        rows = fn.explain(rankings, asked, 0).to_arrow().to_pylist()
+        for rank, (row, below) in enumerate(zip(rows, [*rows[1:], {"score": None}], strict=True), 1):
+            if ties != "average" or row["score"] != below["score"]:
+                expected = fn.evaluate(rankings, asked @ rank).values[0, 0]
+                assert row["cumulative"] == pytest.approx(expected, rel=1e-12)
+
+
+IDEALS = ("judged", "scored", "returned", "full", "judged_uncut", "judged_returned")
+
+
+@pytest.mark.parametrize("ideal", IDEALS)
+def test_the_ideal_is_that_of_idcg(ideal):
+    ties = "input" if ideal == "returned" else "average"
+    for seed in range(6200, 6206):
+        table = ours.crossed_table(seed, longest=5)
+        rankings = table.rankings(doc_ids=[f"d{row}" for row in range(len(table.relevance))])
+        words = {"ideal": ideal, "ties": ties, "unjudged": (None, 3)[seed % 2], "rel": 1}
+        for cut in (1, 3, 40):
+            idcg = fn.evaluate(rankings, fn.IDCG(**words) @ cut).values[0]
+            for row in range(len(rankings)):
+                found = fn.explain(rankings, fn.nDCG(**words) @ cut, row)
+                if found.is_empty:
+                    assert math.isnan(found.ideal)
+                    continue
+                rows = found.to_arrow().to_pylist()
+                assert found.ideal == pytest.approx(idcg[row], rel=1e-12)
+                shares = [
+                    each["ideal_contribution"] for each in rows if each["ideal_contribution"] is not None
+                ]
+                assert math.fsum(shares) == pytest.approx(1, rel=1e-12) and min(shares) >= 0
+                grades = {each["doc_id"]: 3 if each["grade"] is None else each["grade"] for each in rows}
+                named = [each for each in rows if each["ideal_doc_id"] is not None]
+                assert [grades[each["ideal_doc_id"]] for each in named] == [
+                    each["ideal_grade"] for each in named
+                ]
+                assert len({each["ideal_doc_id"] for each in named}) == len(named)
+
+
+# ---- exact fields ----
+
+D2, D3 = 1 / math.log2(3), 0.5
+IDEAL = 3 + 3 * D2 + 2 * D3
+
+
+def test_columns():
+    table = fn.explain(example(), "nDCG@3", query="q-42").to_arrow()
+    expected = {
+        "rank": [1, 2, 3, 4, 5],
+        "doc_id": list("abcde"),
+        "grade": [3, 0, 2, 1, 0],
+        "score": [9, 8, 8, 7, 1],
+        "gain": [3, 0, 2, 1, 0],
+        "discount": [1, (D2 + D3) / 2, (D2 + D3) / 2, None, None],
+        "contribution": [3 / IDEAL, 0, (D2 + D3) / IDEAL, 0, 0],
+        "cumulative": [3 / IDEAL, 3 / IDEAL, *[(3 + D2 + D3) / IDEAL] * 3],
+        "ideal_doc_id": ["a", None, "c", None, None],  # one document of grade 3 was not returned
+        "ideal_grade": [3, 3, 2, None, None],
+        "ideal_contribution": [3 / IDEAL, 3 * D2 / IDEAL, 2 * D3 / IDEAL, None, None],
+        "tie_group": [None, 1, 1, None, None],
+    }
+    assert table.column_names == [*expected]
+    for name, column in expected.items():
+        got = table[name].to_pylist()
+        assert [each is None for each in got] == [each is None for each in column], name
+        numbers = [
+            (one, other) for one, other in zip(got, column, strict=True) if isinstance(other, int | float)
+        ]
+        assert all(one == pytest.approx(other, abs=1e-15) for one, other in numbers), name
+        assert [each for each in got if isinstance(each, str)] == [
+            each for each in column if isinstance(each, str)
+        ]
+    assert table["doc_id"].type == table["ideal_doc_id"].type
+
+
+# measure, grades, scores, contributions
+CASES = [
+    ("RR", [0, 1, 1], None, [0, 1 / 2, 0]),
+    ("AP", [1, 0, 1], None, [1 / 2, 0, 1 / 3]),
+    ("P@4", [1, 0, 1], None, [1 / 4, 0, 1 / 4]),
+    ("P", [1, 0], None, [1, -1 / 2]),  # what was returned in vain lowers precision
+    ("SetAP", [1, 0], None, [1, -1 / 2]),
+    ("AUC", [1, 0, 1], None, [0, 1, -1 / 2]),
+    ("IPrec@0.5", [0, 1], None, [0, 1 / 2]),
+    ("AP(denominator='hits')@2", [1, 0, 1], [2, 1, 1], [1, 0, 0]),  # 1 in each order of the ties
+    ("AP(denominator='hits')@3", [1, 0, 1], None, [1, 0, -1 / 6]),
+    ("P@2", [0, 1, 1, 0], [1, 1, 1, 1], [0, 1 / 4, 1 / 4, 0]),  # tied across the cutoff
+    ("DCG@1", [1, 3], [1, 1], [1 / 2, 3 / 2]),
+    ("DCG(ties='worst')@1", [1, 3], [1, 1], [1, 0]),
+    ("DCG(ties='best')@1", [1, 3], [1, 1], [3, 0]),
+    ("DCG(gain=[-1, 2])", [0, 1], None, [-1, 2 * D2]),
+    ("DCG(gain=[-1, 2])@1", [0, 1], [1, 1], [0, 1 / 2]),
+    ("DCG(gain=[-1, -3])@1", [0, 1], [1, 1], [-1 / 2, -3 / 2]),
+    ("nDCG(floor='worst')@1", [0, 1], None, [0, 0]),
+    ("RBPresidual(p=0.5)", [1, 1], None, [1 / 2, -1 / 4]),
+]
+
+
+@pytest.mark.parametrize(("measure", "grades", "scores", "expected"), CASES)
+def test_what_each_rank_adds(measure, grades, scores, expected):
+    found = fn.explain(lists(grades, scores), measure, 0)
+    assert found.to_arrow()["contribution"].to_pylist() == pytest.approx(expected, abs=1e-15)
+
+
+def test_documents_that_are_missed():
+    found = fn.explain(example(), "nDCG@3", query="q-42")
+    missed = found.missed.to_pylist()
+    assert [(row["grade"], row["gain"], row["documents"]) for row in missed] == [(3, 3, 1), (1, 1, 1)]
+    with_three = (3 + 3 * D2 + 1 * D3) / IDEAL
+    assert missed[0]["at_top"] == pytest.approx(with_three - found.value, rel=1e-12)
+    assert "Judged and not returned: 1 document of grade 3, 1 document of grade 1." in repr(found)
+    assert not len(fn.explain(lists([1]), "RR", 0).missed)
+    clicks = example(propensity=[1, 1, 0.5, 0.5, 0.5, 0.5, 0.5])
+    assert fn.explain(clicks, "DCG(ips=True)@1", "q-42").missed["documents"].to_pylist() == [1, 1]
+
+
+def test_dropped_documents_have_no_rank():
+    rankings = lists([1, 2, 0], is_judged=[False, True, True])
+    table = fn.explain(rankings, fn.DCG(judged_only=True), 0).to_arrow()
+    assert table["rank"].to_pylist() == [1, 2, None]
+    assert table["grade"].to_pylist() == [2, 0, None]
+    assert table["contribution"].to_pylist() == [2, 0, None]
+    assert fn.explain(rankings, "DCG", 0).to_arrow()["grade"].to_pylist() == [None, 2, 0]
+
+
+def test_an_empty_query_says_so():
+    found = fn.explain(lists([0, 0]), fn.nDCG(empty=1.0) @ 5, 0)
+    assert (found.value, found.is_empty) == (1.0, True)
+    assert math.isnan(found.ideal) and "it is undefined there, and counts by empty=1.0" in repr(found)
+    assert found.to_arrow()["contribution"].to_pylist() == [0, 0] and not len(found.swaps())
+    nothing = fn.explain(lists([]), "nDCG", 0)
+    assert not len(nothing.to_arrow()) and nothing._repr_html_()
+    assert nothing.to_arrow().schema == found.to_arrow().schema
+
+
+def test_a_long_list_needs_a_cutoff():
+    rankings = lists(np.arange(21_000) % 2)
+    with pytest.raises(fn.MeasureError, match="21,000 documents would take too long.* as in AP@1000"):
+        fn.explain(rankings, "AP", 0)
+    assert len(fn.explain(rankings, "AP@5", 0).to_arrow()) == 21_000
+
+
+# ---- exchanges ----
+
+SWAPPED = ["nDCG@2", "DCG@1", "AP@2", "AP", "RR@2", "ERR(max_rel=3)@2", "P@2", "R@3", "F@2", "Rprec", "Success@2", "RBP@2",
+           "SDCG(max_rel=3)@2", "Judged@2", "RBPresidual@2", "NumRet(rel=1)@2", "Bpref", "infAP", "SetF"]  # fmt: skip
+
+
+@pytest.mark.compiled
+@pytest.mark.filterwarnings("ignore::fastndcg.errors.FastndcgWarning")
+@pytest.mark.parametrize("ties", ["average", "input", "worst", "best"])
+@pytest.mark.parametrize("measure", SWAPPED)
+def test_the_first_swap_is_the_best_of_all_exchanges(measure, ties):
+    """Also of tied documents on both sides of the cutoff, and of unjudged documents."""
+    random, asked = np.random.default_rng(0), fn.parse(measure)(ties=ties)
+    for _ in range(30):
+        n = int(random.integers(2, 7))
+        grades, scores = random.integers(0, 3, n), -np.sort(random.integers(0, 3, n))
+        judged = random.random(n) < 0.8
+
+        def value(rows):
+            exchanged = lists(grades[rows], scores, is_judged=judged[rows])  # noqa: B023
+            return float(fn.evaluate(exchanged, asked).values[0, 0])
+
+        found = fn.explain(lists(grades, scores, is_judged=judged), asked, 0)
+        if found.is_empty:
+            continue
+        best, swaps = 0.0, found.swaps(100).to_pylist()
+        for one, other in itertools.combinations(range(n), 2):
+            rows = found._order.copy()
+            rows[[one, other]] = rows[[other, one]]
+            gained = value(rows) - found.value
+            best = max(best, gained)
+            listed = [
+                row["gains"] for row in swaps if (row["rank"], row["with_rank"]) == (one + 1, other + 1)
+            ]
+            assert not listed or listed == [pytest.approx(gained, abs=1e-9)]
+        assert (swaps[0]["gains"] if swaps else 0.0) == pytest.approx(best, abs=1e-9)
+        assert [row["gains"] for row in swaps] == sorted((row["gains"] for row in swaps), reverse=True)
+
+
+def test_a_tied_group_that_crosses_the_cutoff_can_be_exchanged():
+    rankings = lists([1, 1, 0, 1], [2.0, 1.0, 1.0, 0.0])
+    assert fn.explain(rankings, "P@2", 0).swaps().to_pylist() == [{"rank": 3, "with_rank": 4, "gains": 0.25}]
+
+
+# ---- text ----
+
+
+def test_a_table_ends_at_the_cutoff_and_says_what_is_below():
+    def shown(grades, measure, scores=None, **options):
+        return fn.explain(lists(grades, scores), measure, 0).text(**options).splitlines()
+
+    late = [0] * 11 + [1, 0, 2]
+    lines = shown(late, "nDCG@10")
+    assert len(lines) == 13 and lines[-1] == (
+        "Not shown: 4 documents below the cutoff of 10, the first relevant document at rank 12; "
+        "to_arrow() has them."
+    )
+    assert len(shown(late, "nDCG@10", whole=True)) == 16 and "Not shown" not in shown(late, "RR")[-1]
+    assert shown([1, 0, 0], "P@2", see="--format csv")[-1] == (
+        "Not shown: 1 document below the cutoff of 2, none relevant; --all shows it."
+    )
+    # documents that are tied across the cutoff count, and are shown
+    assert len(shown(late, "nDCG@10", [9.0] * 8 + [1.0] * 4 + [0.0] * 2)) == 1 + 1 + 12 + 2
+    assert len(shown(late, "nDCG@10", [1.0] * 14)) == 1 + 1 + 14 + 1
+    assert len(shown(late, "nDCG(ties='input')@10", [1.0] * 14)) == 1 + 1 + 10 + 2
+    # of many documents 30 are shown, of a query without relevant ones none
+    many = shown([0] * 40 + [1], "AP")
+    assert len(many) == 33 and many[-1].startswith("Not shown: 11 documents, the first relevant document at")
+    nothing = shown([0] * 12, "nDCG@10")
+    assert len(nothing) == 2 and nothing[1] == "Not shown: 12 documents, none relevant; to_arrow() has them."
+    assert shown([], "nDCG@10")[1:] == ["No documents were returned."]
+    text = repr(fn.explain({"a": lists(late), "b": lists([0] * 14)}, "nDCG@10", 0))
+    assert "a: Not shown: 4 documents" in text and text.splitlines()[11].split()[0] == "10"
+    assert repr(fn.explain({name: lists([]) for name in "ab"}, "RR", 0)).count("\n") == 2
+
+
+def test_two_systems_side_by_side():
+    systems = {"bm25": example(), "rerank": example().with_scores([2, 1, 1, 2, 3, 4, 5])}
+    found = fn.explain(systems, "nDCG@3", query="q-42")
+    assert list(found) == ["bm25", "rerank"]
+    table = found.to_arrow()
+    assert table.column_names[:2] == ["system", "rank"] and len(table) == 10
+    assert "bm25 doc_id" in repr(found) and "rerank contribution" in repr(found)
+    assert found.to_pandas()["system"].nunique() == 2 and "<table>" in found._repr_html_()
+
+
+def test_systems_that_do_not_fit_side_by_side(monkeypatch):
+    monkeypatch.setattr("fastndcg.analysis.explain.terminal_width", lambda: 60)
+    found = fn.explain(
+        {"a": lists([1, 0], doc_ids=["x", "y"]), "a b": lists([0, 1], doc_ids=["y", "x"])}, "RR", 0
+    )
+    lines = [line.split() for line in repr(found).splitlines()]
+    header = ["rank", "doc_id", "grade", "contribution", "cumulative"]
+    assert lines[1:4] == [["a"], header, ["1", "x", "1", "1.000000", "1.000000"]]
+    assert lines[6:9] == [["a", "b"], header, ["1", "y", "0", "0.000000", "0.000000"]]
+
+
+# ---- what is asked for ----
+
+
+@pytest.mark.parametrize(
+    ("ids", "query", "message"),
+    [
+        (["q-41", "q-42"], "q-43", "query 'q-43' is not among 2 queries. The nearest are: q-4[12], q-4[12]"),
+        ([411, 412], 41, "query 41 is not among 2 queries. The nearest are: 41[12]"),
+        ([411, 412], "x", "query 'x' is not among 2 queries. The nearest are: 411, 412"),
+        (pa.array(["a", "b"]).dictionary_encode(), "c", "query 'c' is not among 2 queries"),
+    ],
+)
+def test_the_nearest_ids_of_one_that_is_not_there(ids, query, message):
+    rankings = fn.Rankings.from_lists([[1], [0]], query_ids=ids)
+    with pytest.raises(fn.InputError, match=message):
+        fn.explain(rankings, "RR", query)
+
+
+def test_ids_of_every_kind():
+    for ids in (["a", "b"], [7, 8], pa.array(["a", "b"]).dictionary_encode(), pa.array([b"a", b"b"])):
+        rankings = fn.Rankings.from_lists([[0, 1], [1]], query_ids=ids)
+        for query, value in zip(rankings.query_ids.to_pylist(), (0.5, 1.0), strict=True):
+            assert fn.explain(rankings, "RR", query).value == value
+    assert fn.explain(lists([1], query_ids=[7]), "RR", "7").value == 1.0
+
+
+@pytest.mark.parametrize("name", [*NO_RANKING, *(n for n, d in DEFINITIONS.items() if d.way == "intents")])
+def test_measures_that_cannot_be_explained(name):
+    with pytest.raises(fn.MeasureError, match="Explain"):
+        fn.explain(lists([1, 0], intents=[[1], [0]]), getattr(fn, name), 0)
+
+
+def test_what_is_no_rankings():
+    with pytest.raises(fn.InputTypeError, match="rankings is a list; expected Rankings"):
+        fn.explain([1], "RR", 0)
+    with pytest.raises(fn.InputError, match="no system is given to explain"):
+        fn.explain({}, "RR", 0)
