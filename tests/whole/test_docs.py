@@ -274,7 +274,7 @@ def test_values_of_parameters_are_those_that_are_read():
 
 @pytest.mark.parametrize(
     ("name", "lines", "columns"),
-    [("README.md", 110, 170), ("CONTRIBUTING.md", 120, 140), ("CHANGELOG.md", 100, 170)],
+    [("README.md", 120, 170), ("CONTRIBUTING.md", 120, 140), ("CHANGELOG.md", 100, 170)],
 )
 def test_first_pages_are_short(name, lines, columns):
     text = (ROOT / name).read_text(encoding="utf-8").splitlines()
@@ -294,7 +294,7 @@ FILES = {
 OF_OTHERS = {
     "numba.py",
     "service.py",
-    "tests/ROOM",
+    "tests/FOLDER",
     "fastndcg/sources/NAME.py",
 }  # files of users, and words that stand for others
 
