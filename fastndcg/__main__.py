@@ -1,8 +1,7 @@
-"""`fastndcg` and `python -m fastndcg`: how the command line begins and ends, whatever happens to it.
+"""`fastndcg` and `python -m fastndcg`: how the command line starts and ends, whatever happens.
 
-It ends with 0 if all is well, 1 if a gate does not hold, 2 for wrong usage, and 3 for all else that fails.
-Ctrl-C ends it with 130, a reader that closes the pipe with 141, and SIGTERM with 143. Nothing else ends with
-1.
+Exit codes: 0 success, 1 a gate that does not hold, 2 wrong usage, 3 anything else that fails, 130 Ctrl-C,
+141 a reader that closed the pipe, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -10,9 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 FAILED, INTERRUPTED, CLOSED_PIPE = 3, 130, 141
 _WORTH_COMPILING = 0.5  # estimated seconds in plain kernels
@@ -24,8 +21,7 @@ _REPORT = (
 
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
-    # nothing is begun that would have to be undone, and where extension modules are imported an exception may
-    # be lost
+    # while extension modules are imported, an exception may be lost, and there is nothing to clean up yet
     interrupt = signal.getsignal(signal.SIGINT)
     if interrupt is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
@@ -37,13 +33,16 @@ def main() -> None:
         run = load(sys.argv[1:])
         signal.signal(signal.SIGINT, interrupt)
         code = run()
-        sys.stdout.flush()  # what the help wrote, for one
+        sys.stdout.flush()  # the help, for example
         _propose_compiling()
     except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the process with its code
         code = _failed(error)
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-    sys.stdout = getattr(sys.stdout, "_stream", sys.stdout)  # the interpreter flushes it once more as it ends
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # the interpreter flushes once more as it ends
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(code)
 
 
@@ -61,20 +60,20 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
-        return CLOSED_PIPE  # the reader closed the pipe; shells show this code for other tools too
+        return CLOSED_PIPE  # the code that shells show for other tools
     from fastndcg.errors import FastndcgError, visible
 
     if isinstance(error, MemoryError):
         message = "There is not enough memory for this input. Score it in parts, or on a machine with more."
     elif isinstance(error, ModuleNotFoundError) and error.name == "typer":
         message = "The command line needs typer, which is not installed: pip install 'fastndcg[cli]'"
-    elif isinstance(error, OSError) and error is getattr(sys.stdout, "failed", None):
+    elif isinstance(error, OSError) and error.filename is None:  # only that of a file has a name
         message = f"stdout cannot be written: {error.strerror}."
     elif isinstance(error, FastndcgError | OSError | SystemExit):
         message = str(error)
     else:
         message = f"{type(error).__name__}: {error}. {_REPORT}"
-    sys.stderr.write(visible(message.replace("\n", " ")) + "\n")
+    _tell(visible(message.replace("\n", " ")))
     return FAILED
 
 
@@ -82,61 +81,27 @@ def _propose_compiling() -> None:
     """Write one line to stderr after a run with more than half a second of kernels that could be compiled."""
     dispatch = sys.modules.get("fastndcg.kernels.compile.dispatch")
     if dispatch is not None and (seconds := dispatch.seconds_without_kept_kernels()) > _WORTH_COMPILING:
-        sys.stderr.write(
+        _tell(
             f"About {seconds:.1f} s of this run went to kernels that are not compiled: "
-            "run `fastndcg compile` once.\n"
+            "run `fastndcg compile` once."
         )
 
 
-# ---- standard streams ----
-
-
-class _Stream:
-    """A standard stream. `failed` is why it cannot be written, and then nothing more is.
-
-    What standard error cannot write is lost without an error: a message decides nothing.
-    """
-
-    def __init__(self, stream: Any, *, is_stderr: bool = False) -> None:
-        self._stream, self._is_stderr = stream, is_stderr
-        self.failed: Exception | None = None
-
-    def write(self, text: str) -> int:
-        self._try(lambda: self._stream.write(text))
-        if self._is_stderr:
-            self.flush()
-        return len(text)
-
-    def flush(self) -> None:
-        self._try(self._stream.flush)
-
-    def _try(self, action: Callable[[], object]) -> None:
-        if self.failed is None:
-            try:
-                action()
-            except (OSError, ValueError) as error:
-                self.failed = error
-                with suppress(OSError, ValueError):
-                    nowhere = os.open(os.devnull, os.O_WRONLY)
-                    os.dup2(nowhere, self._stream.fileno())
-                    os.close(nowhere)
-        if self.failed is not None and not self._is_stderr:
-            raise self.failed  # each time: typer tries streams, and hides their errors
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+def _tell(line: str) -> None:
+    with suppress(OSError, ValueError):  # where stderr cannot be written, the exit code is the same
+        sys.stderr.write(line + "\n")
 
 
 def _open_streams() -> None:
     """Open standard streams that are closed, and let each write any character.
 
-    A file that is opened would otherwise take the number of a closed stream, and get what is written to it.
+    Otherwise the next file that is opened gets the number of a closed stream, and what is written to it.
     """
     for number, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, flags)  # the lowest free number; to write to stdout fails
+            os.open(os.devnull, flags)  # the lowest free number; writing to stdout fails
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stderr is None:
@@ -144,20 +109,15 @@ def _open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.stdout = _Stream(sys.stdout)
-    sys.stderr = _Stream(sys.stderr, is_stderr=True)
-
-
-# ---- environment ----
 
 
 def _check_threads() -> None:
     """Raise `SystemExit` for a number of threads with which Numba fails, or crashes when it starts them."""
-    given = os.environ.get("NUMBA_NUM_THREADS")
+    threads = os.environ.get("NUMBA_NUM_THREADS")
     most = max(1024, 8 * (os.cpu_count() or 1))
-    if given and not (given.isascii() and given.isdecimal() and 1 <= int(given[:9]) <= most):
+    if threads and not (threads.isascii() and threads.isdecimal() and 1 <= int(threads[:9]) <= most):
         sys.exit(
-            f"NUMBA_NUM_THREADS is {given!r}; wanted a whole number from 1 to {most:,}. Set or unset it."
+            f"NUMBA_NUM_THREADS is {threads!r}; expected a whole number from 1 to {most:,}. Set or unset it."
         )
 
 

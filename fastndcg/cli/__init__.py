@@ -3,10 +3,10 @@
 A failing command prints the reason in one line and exits with 3. A gate that fails exits with 1, wrong usage
 with 2, Ctrl-C with 130. A file that a command writes appears complete or not at all.
 
-application  how commands and options are declared, and how a command line runs one
+application  how commands and options are declared, and how errors become lines and exit codes
 options      options that several commands take, and what their words mean
-reading      the input of a command: files of every kind, and the columns that were used
-scored       predictions and stored results as scores
+inputs       files, columns and systems that a command reads: `Inputs` yields the rankings of each system
+scores       predictions and stored results as scores
 output       tables, JSON and CSV on stdout, and how a command ends
 gates        what fails unless a system is no worse than another, in a terminal and in continuous integration
 baseline     a baseline that is kept in a file, and replaced

@@ -1,4 +1,4 @@
-"""The application: how commands and their options are declared, and how errors become lines and exit codes.
+"""The application: how commands and options are declared, and how errors become lines and exit codes.
 
 Messages name arguments as Python does; here they name options.
 """
@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -44,7 +44,8 @@ def main() -> int:
         run = typer.main.get_command(app).main
         return int(run(sys.argv[1:], prog_name="fastndcg", standalone_mode=False) or 0)
     except UsageError as error:
-        error.show()
+        with suppress(OSError, ValueError):  # where stderr cannot be written, the exit code is the same
+            error.show()
         return USAGE
 
 
@@ -61,25 +62,18 @@ def argument(metavar: str | None, help: str, default: Any = ...) -> Any:
     return typer.Argument(default, metavar=metavar, help=help)
 
 
-def _parameters(function: Callable[..., object]) -> tuple[list[inspect.Parameter], dict[str, type]]:
-    """The parameters of a command, with fields of dataclasses of options; these dataclasses by name."""
-    hints = get_type_hints(function)
-    blocks = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
-    parameters = []
-    for each in inspect.signature(function).parameters.values():
-        if each.name in blocks:
-            parameters += _parameters(blocks[each.name])[0]
-        else:
-            parameters.append(each.replace(annotation=hints[each.name], kind=each.KEYWORD_ONLY))
-    return parameters, blocks
-
-
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a command.
-
-    A parameter that is a dataclass is a block of options: the command line has each of its fields.
-    """
-    parameters, blocks = _parameters(function)
+    """Register a command. A parameter that is a dataclass is a block of options: each field is an option."""
+    hints = get_type_hints(function)
+    blocks = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        block = blocks.get(name)
+        declared = {name: parameter} if block is None else inspect.signature(block).parameters
+        of_type = hints if block is None else get_type_hints(block)
+        parameters += (
+            each.replace(annotation=of_type[own], kind=each.KEYWORD_ONLY) for own, each in declared.items()
+        )
 
     @functools.wraps(function)
     def with_blocks(**options: Any) -> None:
@@ -89,21 +83,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     with_blocks.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_blocks.__annotations__ = {each.name: each.annotation for each in parameters}
-    name = next(each for each in COMMANDS if each.replace("-", "_") == function.__name__)
-    return app.command(name, cls=Command, context_settings=_HELP)(with_blocks)
-
-
-# parameters of measures that people give as options, and how they are written
-_OF_MEASURES = dict.fromkeys(("-k", "--k", "--topk", "--top-k", "--cutoff", "--at"), "nDCG@10") | {
-    "--gain": "nDCG(gain='exp2')@10",
-    "--discount": "nDCG(discount='zipf')@10",
-    "--ties": "nDCG(ties='input')@10",
-    "--ideal": "nDCG(ideal='scored')@10",
-}
+    return app.command(function.__name__, cls=Command, context_settings=_HELP)(with_blocks)
 
 
 class _AsTyped:
-    """Spares typer's conversion, which imports pydantic: 0.10 s of the 0.67 s that a small command takes.
+    """Spares typer's conversion, which imports pydantic: 0.12 s of the 0.62 s that a small command takes.
 
     Texts and defaults are what they are. typer converts the rest, and versions that need no pydantic all.
     """
@@ -118,34 +102,40 @@ class _AsTyped:
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
 
-def _as_typed(params: list[Any]) -> None:
-    for param in params:
-        param._runtime_param = _AsTyped()
-
-
 class Command(TyperCommand):
     """A command that refuses an option of one value given twice, of which click would take the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        order = self.make_parser(ctx).parse_args([*args])[2]
         for param, times in Counter(order).items():
             if times > 1 and not (param.param_type_name == "argument" or param.multiple or param.is_flag):  # type: ignore[attr-defined]
                 name = max(param.opts, key=len)
                 several = "; `fastndcg compare` takes several" if name == "--score" else ""
                 raise UsageError(f"{name} takes one value and is given {times} times{several}", ctx)
-        _as_typed(self.get_params(ctx))
+        for param in self.get_params(ctx):
+            param._runtime_param = _AsTyped()  # type: ignore[attr-defined]
         return super().parse_args(ctx, args)
+
+
+# parameters of measures that people give as options, and how they are written
+_OF_MEASURES = dict.fromkeys(("-k", "--k", "--topk", "--top-k", "--cutoff", "--at"), "nDCG@10") | {
+    "--gain": "nDCG(gain='exp2')@10",
+    "--discount": "nDCG(discount='zipf')@10",
+    "--ties": "nDCG(ties='input')@10",
+    "--ideal": "nDCG(ideal='scored')@10",
+}
 
 
 class Commands(TyperGroup):
     """All commands. Each error becomes one line and an exit code, each warning a line."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The commands in the order of `COMMANDS`, whatever module was imported first."""
-        return sorted(super().list_commands(ctx), key=COMMANDS.index)
+        return [name for name in COMMANDS if name in self.commands]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _as_typed(self.get_params(ctx))
+        for param in self.get_params(ctx):
+            param._runtime_param = _AsTyped()  # type: ignore[attr-defined]
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -156,22 +146,29 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         written: set[str] = set()
 
+        def in_words(message: object) -> str:
+            params = self.commands[ctx.invoked_subcommand].params
+            options = {
+                str(each.name): "/".join([max(each.opts, key=len), *each.secondary_opts])
+                for each in params
+                if each.param_type_name == "option"
+            }
+            return in_options(str(message), options)
+
         def show(message: Any, *where: Any) -> None:
             if not isinstance(message, FastndcgWarning):
                 shown(message, *where)
             elif str(message) not in written:
                 written.add(str(message))
-                note(f"Warning: {in_options(str(message), self._options(ctx))}")
+                note(f"Warning: {in_words(message)}")
 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("always", FastndcgWarning)
-                shown = warnings.showwarning
-                warnings.showwarning = show  # type: ignore[assignment]
+                shown, warnings.showwarning = warnings.showwarning, show  # type: ignore[assignment]
                 return super().invoke(ctx)
         except FastndcgError as error:
-            code = USAGE if isinstance(error, RefusedError) else FAILED
-            end(code, in_options(str(error), self._options(ctx)))
+            end(USAGE if isinstance(error, RefusedError) else FAILED, in_words(error))
         except UsageError as error:
             measure = _OF_MEASURES.get(getattr(error, "option_name", None) or "")
             hint = f'; it belongs to the measure: write -m "{measure}"' if measure else ""
@@ -179,14 +176,6 @@ class Commands(TyperGroup):
             end(USAGE, f"{said}{hint} (see `{path} -h`)")
         except KeyboardInterrupt:
             end(130, "Interrupted.")
-
-    def _options(self, ctx: Any) -> dict[str, str]:
-        """The option of each argument of the command that runs."""
-        return {
-            str(each.name): "/".join([max(each.opts, key=len), *each.secondary_opts])
-            for each in self.commands[ctx.invoked_subcommand].params
-            if each.param_type_name == "option"
-        }
 
 
 class RefusedError(FastndcgError):
@@ -215,42 +204,33 @@ def _fastndcg(
     """Compute exact ranking measures, such as nDCG, from Parquet, CSV, JSON Lines, Feather and TREC files."""
 
 
-# ---- words ----
-
-
 _VALUE = r""""[^"]*"|'[^']*'|\{[^}]*\}|\.\.\.|[\w+-]+(?:\.\w+)*"""
 
 
 def in_options(message: str, options: Mapping[str, str]) -> str:
-    """A message that names options where it names arguments of Python.
+    """A message that names options where it names arguments of Python; what stands in quotes stays.
 
-    `options` has the option of each argument, and what negates a flag after a slash. A call of a reader
-    becomes its options. Quotes, measures and other arguments stay as they are.
+    `options` has the option of each argument, and what negates a flag after a slash.
 
     >>> in_options('2 NaN. Drop them or pass nan="last".', {"nan": "--nan"})
     '2 NaN. Drop them or pass --nan last.'
-    >>> in_options("read_trec(qrels=..., run=...), nDCG(ties='best')", {"qrels": "--qrels", "run": "--run"})
-    "--qrels and --run, nDCG(ties='best')"
+    >>> in_options("as in read_trec(qrels=..., run=...)", {"qrels": "--qrels", "run": "--run"})
+    'as in --qrels ..., --run ...'
     """
-    argument = re.compile(rf"\b({'|'.join(map(re.escape, options))})=({_VALUE})?")
 
     def option(found: re.Match[str]) -> str:
-        (name, _, negated), value = options[found[1]].partition("/"), found[2] or ""
-        if value in ("", "...", "True", "False"):  # True and False are those of a flag
+        if found["name"] is None:
+            return found[0]
+        (name, _, negated), value = options[found["name"]].partition("/"), found["value"] or ""
+        if value in ("", "True", "False"):  # True and False are those of a flag
             return negated if value == "False" else name
         if value.startswith("{"):  # words and their grades
             value = re.sub("[{}\"']", "", value).replace(": ", "=").replace(", ", ",")
         value = value.strip("\"'")
         return f"{name} {value}" if re.fullmatch(r"[\w.+-]+", value) else f'{name} "{value}"'
 
-    def reworded(found: re.Match[str]) -> str:
-        if found["call"] is None:
-            return found[0] if found["quote"] else argument.sub(option, found[0])
-        is_reader = found["function"].startswith(("read_", "Rankings."))
-        named = [option(each) for each in argument.finditer(found["call"])] if is_reader else []
-        return " and ".join(named) or found[0]
-
     if not options:
         return message
-    parts = rf"""(?<![=\w])(?P<quote>"[^"]*")|(?P<function>[\w.]+)\((?P<call>[^()]*)\)|{argument.pattern}"""
-    return re.sub(parts, reworded, message)
+    names = "|".join(map(re.escape, options))
+    text = re.sub(rf'(?<![=\w])"[^"]*"|\b(?P<name>{names})=(?P<value>{_VALUE})?', option, message)
+    return re.sub(r"\b[\w.]+\((--[^()]*)\)", r"\1", text)  # the call of a reader is its options

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from fastndcg.cli.application import option
 from fastndcg.cli.gates import Gates, Verdict
+from fastndcg.cli.inputs import Sources, name_runs
 from fastndcg.cli.output import note, refuse
-from fastndcg.cli.reading import Sources, name_runs
-from fastndcg.cli.scored import Scored, write_out
+from fastndcg.cli.scores import Scored, write_out
 from fastndcg.common.files import check_writable
 from fastndcg.errors import count_of
 from fastndcg.measures import Measure

@@ -7,8 +7,8 @@ from typing import Any
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
 from fastndcg.cli.gates import FAILS, HOLDS, Verdict, hold
+from fastndcg.cli.inputs import Columns, find_sources, name_runs, read_once
 from fastndcg.cli.output import Format, note, refuse, write_table
-from fastndcg.cli.reading import check_sources, name_runs, read_once
 from fastndcg.errors import count_of
 
 
@@ -26,9 +26,7 @@ def check(
     at: str = option("Ranks at which shares of judged documents are told.", "5,10,20", metavar="K,..."),
     least_judged: float = option("A share of judged documents below this fails.", 0.0, min=0, max=1),
     strict: bool = option("Cautions fail too.", False, "--strict"),
-    query: str | None = options.QUERY,
-    doc_id: str | None = options.DOC_ID,
-    relevance: str | None = options.RELEVANCE,
+    columns: Columns,
     score: str | None = options.SCORE,
     grades: str | None = options.GRADES,
     format: Format = options.FORMAT,
@@ -49,21 +47,19 @@ def check(
     ranks = [int(each) for each in at.split(",") if each.strip().isdecimal() and int(each)]
     if not ranks or len(ranks) != at.count(",") + 1:
         refuse(f'--at is "{at}"; expected ranks from 1, as in --at 5,10,20')
-    sources = check_sources(paths, qrels, run)
+    sources = find_sources(paths, qrels, run)
     runs: Any = dict(zip(name_runs(sources.runs), sources.runs, strict=True))
     found = check_judgments(
         sources.qrels,
         runs,
-        None if corpus is None else read_once(corpus),
+        None if corpus is None else read_once(corpus)[0],
         text=text,
         by=by or [],
         cutoffs=ranks,
         least_judged=least_judged,
-        query=query,
-        doc_id=doc_id,
-        relevance=relevance,
         score=score,
         grades=options.read_grades(grades),
+        **vars(columns),
     )
     drops = (("slice",), ("total",), ("share",), ("system",))
     write_table(found, "checks", format, keys=3, drops=drops)

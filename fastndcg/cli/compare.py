@@ -13,9 +13,9 @@ from fastndcg.cli import options
 from fastndcg.cli.application import command, option
 from fastndcg.cli.baseline import Baseline, Updating
 from fastndcg.cli.gates import Gates, check_means, hold, write_github, write_junit
+from fastndcg.cli.inputs import ReadingOfMeans, Systems
 from fastndcg.cli.output import Rows, note, refuse, slices_texts, write, write_csv, write_json
-from fastndcg.cli.reading import ComparedSystems, ReadingOfMeans, tell
-from fastndcg.cli.scored import How, Inputs, Scored
+from fastndcg.cli.scores import Evaluation, Scored
 from fastndcg.common.table import fit, shown_value, terminal_width
 from fastndcg.errors import check_system
 from fastndcg.measures import Measure
@@ -73,7 +73,7 @@ class Statistics:
 @command
 def compare(
     *,
-    given: ComparedSystems,
+    given: Systems,
     measure: list[str] | None = options.MEASURES,
     statistics: Statistics,
     by: list[str] | None = option(
@@ -130,18 +130,18 @@ def compare(
     gated = gates.no_worse_than is not None or bool(gates.fail_under)
     _check_layout(format, movers=bool(movers), by=bool(by), ranks=ranks, gated=gated)
     slices = options.read_by(by, [*COLUMNS, "small"])
-    sources = given.sources(reading.of_paths())
+    sources = given.sources(reading)
     baseline, gates, sources = updating.find(statistics.baseline, gates, sources)
     gate = gates.gate(baseline.name, paired=statistics.paired)
-    how = How(convention, threads, memory, anchors, weights, signed=format is Layout.json)
-    inputs = Inputs(sources, reading.roles(sources.score), how)
     bounds = options.read_gates(gates.fail_under or [])
-    asked = options.read_measures(measure or [], bounds) or inputs.measures()
-    baseline.check(inputs.stored, asked)
     cluster = [] if statistics.cluster is None else [statistics.cluster]
+    asked = options.read_measures(measure or [], bounds)
+    how = Evaluation(convention, threads, memory, anchors, weights, signed=format is Layout.json)
+    inputs = how.inputs(sources, reading.roles(sources.score, [*slices, *how.kept, *cluster]))
+    asked = asked or inputs.measures()
+    baseline.check(inputs.stored, asked)
     missing = options.number_or_word(statistics.missing)
-    kept = [*slices, *how.kept, *cluster, *options.cutoff_columns(asked)]
-    scored = map(how.weigh, inputs.score_systems(asked, kept, missing))
+    scored = map(how.weigh, how.score_systems(inputs, asked, missing))
     if baseline.is_new:
         _begin(baseline, {each.run or "": each for each in scored}, bounds, gates, format)
         return
@@ -159,9 +159,9 @@ def compare(
         if name not in (gates.no_worse_than, baseline.name)
         for found in check_means(bounds, {each: means[name] for each, means in compared.means.items()}, name)
     ]
-    held = gates.facts(gate, verdicts, low if bounds else None)
+    facts = gates.facts(gate, verdicts, low if bounds else None)
     for name, each in systems.items():
-        tell(each.scores.n_queries, each.documents, each.columns, name)
+        each._replace(run=name).tell()
     verdicts += low
     failed = gates.failed(verdicts)
     if format is Layout.junit:
@@ -169,7 +169,7 @@ def compare(
     elif format is Layout.github:
         write_github(compared, verdicts, failed, ranks=ranks)
     else:
-        _report(compared, of_slices, slices, movers, format, systems, held, ranks=ranks)
+        _report(compared, of_slices, slices, movers, format, systems, facts, ranks=ranks)
     baseline.update(systems, failed)
     hold(verdicts, failed)
 
@@ -187,7 +187,7 @@ def _begin(
     if layout is Layout.junit:
         write_junit(found, failed)
     elif layout is Layout.json:
-        write_json({"systems": [each.facts for each in systems.values()], "rows": []})
+        write_json({"systems": [each.facts(signed=False) for each in systems.values()], "rows": []})
     note(f"{baseline.path} does not exist yet, so nothing is compared")
     baseline.update(systems, failed)
     hold(found, failed)
@@ -252,7 +252,7 @@ def _report(
         parts = _texts(compared, of_slices, by, ranks=ranks, is_last=not moved)
         write("\n\n".join([*parts, *(_movers_text(*each) for each in moved)]) + "\n")
     elif layout is Layout.json:
-        facts = {"systems": [system.signed for system in systems.values()]} | json.loads(compared.to_json())
+        facts = {"systems": [system.facts() for system in systems.values()]} | json.loads(compared.to_json())
         facts |= {"ranks": compared.ranks().to_pylist()} if ranks else {}
         facts |= {"slices": of_slices} if by else {}
         names = ("measure", "system", "baseline", "queries")

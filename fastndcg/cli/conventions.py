@@ -11,15 +11,8 @@ import pyarrow as pa
 
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option, refusing
+from fastndcg.cli.inputs import Columns, Inputs, find_sources
 from fastndcg.cli.output import Format, Rows, refuse, write, write_data
-from fastndcg.cli.reading import (
-    check_sources,
-    choose_columns,
-    open_paths,
-    read_qrels_runs,
-    read_rankings,
-    tell,
-)
 from fastndcg.common.exports import without_nan
 from fastndcg.common.markup import markdown_table
 from fastndcg.common.table import Table, in_columns, terminal_width, wrapped
@@ -35,6 +28,7 @@ from fastndcg.tables.roles import Roles
 @command
 def conventions(
     paths: list[str] | None = argument("[PATH...]", options.FILES, None),
+    *,
     measure: str = options.ONE_MEASURE,
     cutoff: int | None = option("Another cutoff of the measure.", None, "--cutoff", "-k", min=1),
     uncut: bool = option("Only the tools' own cutoffs.", False, "--uncut"),
@@ -48,11 +42,9 @@ def conventions(
     id: str | None = option("Use only this query.", metavar="ID"),
     qrels: str | None = options.QRELS,
     run: str | None = option("With --qrels: predictions, as a TREC or MS MARCO run or a table."),
-    query: str | None = options.QUERY,
-    relevance: str | None = options.RELEVANCE,
+    columns: Columns,
     score: str | None = options.SCORE,
     weight: str | None = options.WEIGHT,
-    doc_id: str | None = options.DOC_ID,
     format: Format = options.FORMAT,
     threads: int | None = options.THREADS,
 ) -> None:
@@ -97,15 +89,12 @@ def conventions(
                 refuse(f"{path} is a convention and no file; name it as in -n {path}")
             near = suggest(path, known_conventions)
             refuse(f'there is no file "{path}", and no convention of this name.{near} -n names a convention')
-    roles = Roles(query, relevance, score, weight=weight, doc_id=doc_id)
-    sources = check_sources(paths, qrels, None if run is None else [run])
+    sources = find_sources(paths, qrels, None if run is None else [run])
     if len(sources.runs) > 1:
         refuse("--run: conventions are shown for one run; give one")
-    if sources.paths:
-        chosen = choose_columns(open_paths(sources.paths, threads), roles, with_doc_id=True)
-        rankings, taken = read_rankings(chosen), chosen.columns.taken
-    else:
-        rankings, taken = next(read_qrels_runs(sources.qrels, sources.runs, roles, (), threads))
+    roles = Roles(score=score, weight=weight, **vars(columns))
+    (system,) = Inputs(sources, roles, threads, together=True, whole=True).systems()
+    system, rankings = system._replace(name=None), system.rankings
     if id is not None:
         ids = [str(each) for each in rankings.query_ids.to_pylist()]
         if id not in ids:
@@ -113,7 +102,7 @@ def conventions(
             raise InputError(f'there is no query "{id}"; the first ones are {first}.{near}')
         rankings = rankings[ids.index(id) : ids.index(id) + 1]
     k: Any = None if uncut else "as given" if cutoff is None else cutoff
-    with about((sources.paths or sources.runs)[0]):
+    with about(system.source):
         if match is not None:
             decimals = len(match.partition(".")[2])
             table = match_conventions(
@@ -123,7 +112,7 @@ def conventions(
             table = explain_conventions(rankings, *explain, asked[0], k=k, threads=threads)
         else:
             table = compare_conventions(rankings, asked[0], names, k=k, threads=threads)
-    tell(rankings.n_queries, rankings.n_docs, taken)
+    system._replace(rankings=rankings).tell()
     _write_table(table, format)
 
 

@@ -10,9 +10,9 @@ from time import perf_counter
 
 from fastndcg.api.evaluate import evaluate
 from fastndcg.cli.application import command, option
+from fastndcg.cli.inputs import Inputs, Sources
 from fastndcg.cli.options import FORMAT, THREADS, read_measures
 from fastndcg.cli.output import Format, note, write, write_summary
-from fastndcg.cli.reading import choose_columns, open_paths, read_rankings, tell
 from fastndcg.cli.sample import QUERIES
 from fastndcg.common.files import check_writable
 from fastndcg.common.progress import Task
@@ -48,18 +48,17 @@ def demo(
     with Task("Writing the sample", "queries"):
         documents = write_sample(out, queries, seed)
     times.append(perf_counter())
-    chosen = choose_columns(open_paths([str(out)], threads), Roles())
-    rankings, columns = read_rankings(chosen), chosen.columns.taken
+    (system,) = Inputs(Sources([str(out)], "", []), Roles(), threads, together=True, whole=True).systems()
     times.append(perf_counter())
     measures = read_measures(["nDCG@10", "nDCG(gain='exp2')@1,3,5", "nDCG", "nDCG(ties='worst')@10", "CG@10"])
     for _ in range(2):
-        scores = evaluate(rankings, measures, threads=threads)
+        scores = evaluate(system.rankings, measures, threads=threads)
         times.append(perf_counter())
     steps = ("write", "read", "first_score", "score")
     seconds = {step: end - start for step, start, end in zip(steps, times, times[1:], strict=False)}
-    tell(rankings.n_queries, rankings.n_docs, columns)
+    system.tell()
     facts = {"path": str(out), "seed": seed, "queries": queries, "documents": documents}
-    write_summary(scores.summary(), format, facts | {"columns": columns, "seconds": seconds})
+    write_summary(scores.summary(), format, facts | {"columns": system.columns, "seconds": seconds})
     if format is Format.table:
         path = shlex.quote(str(out))
         speed = {step: documents / seconds[step] / 1e6 for step in ("read", "score")}

@@ -9,8 +9,8 @@ import numpy as np
 from fastndcg.api.evaluate import evaluate
 from fastndcg.cli import options
 from fastndcg.cli.application import command, option
+from fastndcg.cli.inputs import Inputs, Reading, Systems
 from fastndcg.cli.output import Format, refuse, write, write_csv, write_json
-from fastndcg.cli.reading import Reading, Systems, read_systems, tell
 from fastndcg.errors import InputError, about
 
 if TYPE_CHECKING:
@@ -59,18 +59,18 @@ def explain(
     asked = options.read_measures([measure])
     if len(asked) != 1:
         refuse(f"--measure: {measure} names {len(asked)} measures; wanted one to explain")
-    sources = given.sources(reading.of_paths())
+    sources = given.sources(reading)
     if not (id or worst or best or random or movers):
         refuse(
             "no query is named; give --id ID, or --worst N, --best N, --random N, "
             "or --movers N of two systems"
         )
-    roles = reading.roles(sources.score, options.cutoff_columns(asked))
-    read = list(read_systems(sources, roles, (), threads))
-    systems = {each.name: each.rankings for each in read}
+    roles = reading.roles(sources.score)
+    read = list(Inputs(sources, roles, threads, whole=True).systems(asked))
+    systems: dict[str, Any] = {str(each.name): each.rankings for each in read}
     if movers and len(systems) != 2:
         refuse(f"--movers is of two systems; {len(systems)} {'is' if len(systems) == 1 else 'are'} given")
-    first, ids = read[0].rankings, [*(id or [])]
+    first, ids = next(iter(systems.values())), [*(id or [])]
     if worst or best:
         scores = evaluate(first, asked)
         for queries in (scores.worst(asked[0], worst), scores.best(asked[0], best)):
@@ -85,7 +85,7 @@ def explain(
         for each in dict.fromkeys(ids)
     ]
     for one in read:
-        tell(one.rankings.n_queries, one.rankings.n_docs, one.columns, one.name if len(read) > 1 else None)
+        (one if len(read) > 1 else one._replace(name=None)).tell()
     if format in (Format.table, Format.markdown):
         texts = []
         for each in found:

@@ -10,9 +10,9 @@ import pyarrow as pa
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
 from fastndcg.cli.gates import Verdict, check_means, hold
+from fastndcg.cli.inputs import ReadingOfMeans, Systems
 from fastndcg.cli.output import Format, note, refuse, typed_command, write_table
-from fastndcg.cli.reading import ComparedSystems, ReadingOfMeans
-from fastndcg.cli.scored import How, Inputs
+from fastndcg.cli.scores import Evaluation
 from fastndcg.errors import count_of
 
 Action = StrEnum("Action", ["add", "show", "page"])
@@ -24,7 +24,7 @@ _DROPS = (("change_low", "change_high"), ("queries",), ("paired",), ("low", "hig
 def history(
     action: Action = argument("add|show|page", "What to do."),
     *,
-    given: ComparedSystems,
+    given: Systems,
     history: Path = option("The folder of the history.", ..., "--history", "-H"),
     measure: list[str] | None = options.MEASURES,
     at: str | None = option("When the values were true, as 2026-11-24.", metavar="DATE", show_default="now"),
@@ -62,10 +62,10 @@ def history(
     if action is not Action.show and fail_under:
         refuse(f"--fail-under has no meaning with {action.value}; pass it to `fastndcg history show`")
     if action is Action.add:
-        sources = given.sources(reading.of_paths())
-        inputs = Inputs(sources, reading.roles(sources.score), How(convention, threads, memory))
-        asked = options.read_measures(measure or []) or inputs.measures()
-        runs = list(inputs.score_systems(asked, options.cutoff_columns(asked), 0.0))
+        sources = given.sources(reading)
+        asked, how = options.read_measures(measure or []), Evaluation(convention, threads, memory)
+        inputs = how.inputs(sources, reading.roles(sources.score))
+        runs = list(how.score_systems(inputs, asked or inputs.measures(), 0.0))
         if name is not None and len(runs) > 1:
             refuse("--name is for one system; several are named by their files")
         for each in runs:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from enum import StrEnum
 
 from fastndcg.cli.application import option, refusing
 from fastndcg.cli.output import Format, refuse
 from fastndcg.measures import Measure, parse_many
+
+NaN = StrEnum("NaN", ["refuse", "last"])  # documents without a score
 
 FORMAT = option("How results are written to stdout.", Format.table)
 THREADS = option("Default: all cores. Values do not depend on it.", min=1)
@@ -22,6 +25,8 @@ RELEVANCE = option("Column of grades.")
 SCORE = option("Column of scores.")
 GRADES = option("Grades of words; a number is the grade of every judgment.", metavar="WORD=GRADE,...")
 WEIGHT = option("Column of each query's weight in the means.")
+NAN = option("Refuse documents with a NaN or null score, or rank them last.", NaN.refuse)
+ASCENDING = option("Rank the lowest score first, as for distances.", False, "--ascending")
 JUDGMENTS = option("Judgments, as TREC qrels or a table.", ...)
 QRELS = option("Judgments, as TREC qrels or a table; each PATH is a run then, like --run.")
 FILES = (
@@ -60,11 +65,6 @@ def read_measures(texts: list[str], gates: Iterable[tuple[Measure, float]] = ())
     with refusing("--measure: "):
         asked = [measure for text in texts for measure in parse_many(text)]
     return list(dict.fromkeys([*asked, *(measure for measure, _ in gates)]))
-
-
-def cutoff_columns(measures: Iterable[Measure]) -> list[str]:
-    """Columns that hold a cutoff for each query."""
-    return [measure.cutoff_column for measure in measures if measure.cutoff_column is not None]
 
 
 def read_gates(texts: list[str]) -> list[tuple[Measure, float]]:

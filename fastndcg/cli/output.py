@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -35,8 +36,9 @@ def write(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write one line to stderr."""
-    sys.stderr.write(visible(text.replace("\n", " ")) + "\n")
+    """Write one line to stderr. It is lost where stderr cannot be written; the exit code stays."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(visible(text.replace("\n", " ")) + "\n")
 
 
 GATE, USAGE, FAILED = 1, 2, 3  # exit codes; `__main__` has the others

@@ -7,8 +7,8 @@ from typing import Any
 
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
+from fastndcg.cli.inputs import Columns, check_out, each_run, name_runs, read_once
 from fastndcg.cli.output import Format, note, refuse, write_table
-from fastndcg.cli.reading import NaN, check_out, each_run, name_runs, read_once
 from fastndcg.common.files import KINDS
 from fastndcg.errors import count_of
 
@@ -19,12 +19,10 @@ def pool(
     *,
     depth: int = option("Number of documents to take from each run and query.", 20, min=1),
     qrels: str | None = option("The judgments so far, as TREC qrels or a table."),
-    query: str | None = options.QUERY,
-    doc_id: str | None = options.DOC_ID,
-    relevance: str | None = options.RELEVANCE,
+    columns: Columns,
     score: str | None = options.SCORE,
-    ascending: bool = option("Rank the lowest score first, as for distances.", False, "--ascending"),
-    nan: NaN = option("Refuse documents with a NaN or null score, or rank them last.", NaN.refuse),
+    ascending: bool = options.ASCENDING,
+    nan: options.NaN = options.NAN,
     grades: str | None = options.GRADES,
     format: Format = options.FORMAT,
     out: Path | None = option(
@@ -46,24 +44,20 @@ def pool(
     if out is not None and out.suffix.lower() not in KINDS:
         refuse(f"--out: {out} has another ending; name a file ending in .parquet, .csv, .jsonl or .feather")
     given = [each for path in paths for each in each_run(path)] + ([] if qrels is None else [qrels])
-    if given.count("-") > 1:
-        refuse("- is given twice; standard input is read once")
     if out is not None:
         check_out(out, given)
-    files = list(map(read_once, given))
+    files = read_once(*given)
     judgments = None if qrels is None else files.pop()
     runs: dict[str, Any] = dict(zip(name_runs(files), files, strict=True))
     found = pool_runs(
         runs,
         depth,
         judgments,
-        query=query,
-        doc_id=doc_id,
-        relevance=relevance,
         score=score,
         ascending=ascending,
-        nan="last" if nan is NaN.last else "refuse",
+        nan="last" if nan is options.NaN.last else "refuse",
         grades=options.read_grades(grades),
+        **vars(columns),
     )
     if out is None:
         write_table(found, "pool", format, keys=2, drops=(("systems",), ("judged",)), whole=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from fastndcg.cli import options
 from fastndcg.cli.application import command, option
+from fastndcg.cli.inputs import Inputs, ReadingOfMeans, Systems, check_out, columns_in_words
 from fastndcg.cli.output import typed_command
-from fastndcg.cli.reading import ReadingOfMeans, Systems, check_out, columns_in_words, read_systems, tell
 from fastndcg.common.progress import Task
 
 
@@ -47,14 +47,15 @@ def report(
 
     check_extra()
     options.check_confidence(confidence)
-    sources = given.sources(reading.of_paths())
+    sources = given.sources(reading)
     check_out(out, [*sources.paths, *sources.runs, sources.qrels])
     asked = options.read_measures(measure or ["nDCG@10"])
     slices = tuple(dict.fromkeys(by or []))
-    systems = list(read_systems(sources, reading.roles(sources.score, slices), asked, threads))
+    inputs = Inputs(sources, reading.roles(sources.score, slices), threads, whole=True)
+    systems, judged = list(inputs.systems(asked)), f", judged by {sources.qrels}" if sources.runs else ""
     with Task("Writing the page"):
         write_report(
-            {each.name: each.rankings for each in systems},
+            {str(each.name): each.rankings for each in systems},
             out,
             measures=asked,
             baseline=baseline,
@@ -62,9 +63,11 @@ def report(
             confidence=confidence,
             missing=options.number_or_word(missing),
             title=title,
-            sources={each.name: each.source + columns_in_words(each.columns) for each in systems},
+            sources={
+                str(each.name): f"{each.source}{judged}{columns_in_words(each.columns)}" for each in systems
+            },
             command=typed_command(),
             threads=threads,
         )
     for each in systems:
-        tell(each.rankings.n_queries, each.rankings.n_docs, each.columns, each.name)
+        each.tell()

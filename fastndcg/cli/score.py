@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
 from fastndcg.cli.gates import check_means, hold
+from fastndcg.cli.inputs import ReadingOfMeans, check_out, find_sources, options_of
 from fastndcg.cli.output import Format, Rows, note, refuse, slices_of, write_summary
-from fastndcg.cli.reading import (
-    ReadingOfMeans,
-    check_out,
-    check_sources,
-    open_letor,
-    open_paths,
-    options_of,
-    tell,
-)
-from fastndcg.cli.scored import How, Inputs, Scored, check_stored, stored_results, write_out
+from fastndcg.cli.scores import Evaluation, Scored, write_out
 from fastndcg.errors import count_of
 from fastndcg.measures.aliases import is_of_trec_eval
 from fastndcg.scoring import methods
-from fastndcg.sources.stored_scores import find_stored
 
 Missing = StrEnum("Missing", ["zero", "skip"])  # judged queries that the run lacks
 
@@ -100,36 +92,24 @@ def score(
     slices = options.read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
     if confidence is not None:
         options.check_confidence(confidence)
-    of_paths = reading.of_paths() | {"--scores": scores}
-    sources = check_sources(paths, qrels, run, {"--missing": missing}, of_paths)
-    inputs = [*sources.paths, *sources.runs, sources.qrels, *([scores] if scores else [])]
-    _check_results(out, keep, inputs)
-    how = How(convention, threads, memory, anchors, weights, signed=format is Format.json)
-    roles = reading.roles(score, [*(keep or []), *slices, *how.kept, *options.cutoff_columns(measures)])
-    chosen = measures if measure or gates else None  # None: all measures of stored results
-    is_written = False  # a part at a time, as it is read
-    if sources.runs:
-        lacking: Literal["zero", "skip"] = "skip" if missing is Missing.skip else "zero"
-        several = Inputs(sources, roles, how)
-        scored = list(several.score_runs(measures, chosen, lacking, named=len(sources.runs) > 1))
-    elif scores is not None:
-        letor = open_letor(sources.paths, scores, roles, threads)
-        scored, is_written = [how.score_chosen(letor, measures, out)], True
-    else:
-        opened = open_paths(sources.paths, threads)
-        stored = find_stored(opened, roles) if len(sources.paths) == 1 else None
-        if stored is None:
-            scored, is_written = [how.score_opened(opened, roles, measures, out)], True
-        else:
-            of_predictions = {"--keep": keep, "--convention": convention, "--anchors": anchors}
-            check_stored(sources.paths[0], of_predictions | options_of(roles))
-            scored = stored_results(stored, chosen or stored.measures)
-    if out is not None and not is_written:
+    of_qrels, of_paths = {"--missing": missing}, {"--scores": scores}
+    sources = find_sources(paths, qrels, run, reading, of_qrels=of_qrels, of_paths=of_paths)
+    _check_results(out, keep, [*sources.paths, *sources.runs, sources.qrels, *([scores] if scores else [])])
+    how = Evaluation(convention, threads, memory, anchors, weights, signed=format is Format.json)
+    roles = reading.roles(score, [*(keep or []), *slices, *how.kept])
+    of_predictions = {} if sources.runs else {"--keep": keep} | options_of(replace(roles, keep=()))
+    inputs = how.inputs(sources, roles, of_predictions, letor=scores, together=True)
+    lacking: Any = "zero" if missing is None else missing.value
+    scored = list(how.score(inputs, measures, measures if measure or gates else None, lacking, out))
+    if len(sources.runs) == 1:
+        scored = [each._replace(run=None) if each.results is None else each for each in scored]
+    if out is not None and not scored[0].is_written:
         write_out(out, scored)
     notes = [_notes_of_run(each, how) if sources.runs else [] for each in scored]
     scored = list(map(how.weigh, scored))
-    by_tool = {} if convention is None else {"convention": convention}
-    _report(scored, format, by_tool, notes, slices, confidence)
+    _report(
+        scored, format, {} if convention is None else {"convention": convention}, notes, slices, confidence
+    )
     hold([found for each in scored for found in check_means(gates, each.scores.mean(), each.run)])
 
 
@@ -160,7 +140,7 @@ _ONE_INTENT = (
 _ROUNDING = 1e-12
 
 
-def _notes_of_run(scored: Scored, how: How) -> list[str]:
+def _notes_of_run(scored: Scored, how: Evaluation) -> list[str]:
     """Lines about a run: that it has one intent, and where trec_eval's order of ties gives other values.
 
     The latter are of measures that are spelled as in trec_eval.
@@ -209,10 +189,10 @@ def _report(
     if any(_ONE_INTENT in of_run for of_run in notes):
         note(_ONE_INTENT)
     for each, lines in zip(scored, notes, strict=True):
-        tell(each.scores.n_queries, each.documents, each.columns, each.run)
+        each.tell()
         for line in lines:
             if line != _ONE_INTENT:
                 note(line if each.run is None else f"{each.run}: {line}")
-    facts = [each.signed if format is Format.json else each.facts for each in scored]
+    facts = [each.facts(signed=format is Format.json) for each in scored]
     whole = facts[0] if len(scored) == 1 else {"runs": facts}
     write_summary(Summary(rows), format, whole | more, slices if by else None)

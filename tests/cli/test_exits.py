@@ -96,7 +96,7 @@ def test_threads_that_numba_cannot_start(number, folder):
     done = shell("score a.parquet", folder, NUMBA_NUM_THREADS=number, FASTNDCG_KERNELS="compiled")
     assert (done.returncode, done.stdout) == (3, b"")
     assert done.stderr.decode().startswith(
-        f"NUMBA_NUM_THREADS is '{number}'; wanted a whole number from 1 to "
+        f"NUMBA_NUM_THREADS is '{number}'; expected a whole number from 1 to "
     )
     assert shell("score a.parquet", folder, NUMBA_NUM_THREADS="2").returncode == 0
 

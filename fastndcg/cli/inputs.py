@@ -1,0 +1,438 @@
+"""The input of a command: which files, columns and systems it reads, as options and as data."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fastndcg.cli import options
+from fastndcg.cli.application import argument, option, refusing
+from fastndcg.cli.output import note, refuse
+from fastndcg.common.files import check_writable, handle_of, target_of
+from fastndcg.common.threads import processors
+from fastndcg.errors import InputError, SourceError, about, count_of
+from fastndcg.measures import Measure
+from fastndcg.tables.roles import Roles
+
+if TYPE_CHECKING:
+    from fastndcg.rankings.rankings import Rankings
+    from fastndcg.sources.dataset import Opened
+    from fastndcg.sources.scanning import FileStream
+    from fastndcg.sources.stored_scores import Stored
+    from fastndcg.typing import Missing
+
+Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade
+STDIN = "standard input"
+
+
+# ---- options ----
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The options that name columns of every table."""
+
+    query: str | None = options.QUERY
+    doc_id: str | None = options.DOC_ID
+    relevance: str | None = options.RELEVANCE
+
+
+@dataclass(frozen=True)
+class Reading(Columns):
+    """The options of all commands that read predictions: which columns are read, and how."""
+
+    is_judged: str | None = option("Column that is false for documents without a judgment.")
+    propensity: str | None = option(
+        "Column of the probability that a document was seen, for measures with ips=True."
+    )
+    nan: options.NaN = options.NAN
+    rank: str | None = option("Column of ranks, in place of scores; 1 is the best.")
+    ascending: bool = options.ASCENDING
+    unjudged: Unjudged = option(
+        "Refuse documents with a null grade, or treat them as unjudged.", Unjudged.refuse
+    )
+    grades: str | None = option(
+        'Grades of words, such as "Perfect=4,Excellent=3,Good=2,Fair=1,Bad=0"; '
+        "with --qrels also a number: the grade of every judgment.",
+        metavar="WORD=GRADE,...",
+    )
+    types: str | None = option(
+        'Types of columns of CSV and JSON Lines, such as "qid=string,score=float64".',
+        metavar="COLUMN=TYPE,...",
+    )
+
+    def roles(self, score: str | None, keep: Iterable[str] = ()) -> Roles:
+        """The roles of columns. Ends the command if `--grades` or `--types` are not pairs."""
+        pairs = {"grades": options.read_grades(self.grades), "types": options.read_types(self.types)}
+        return Roles(score=score, keep=tuple(dict.fromkeys(keep)), **vars(self) | pairs)
+
+
+@dataclass(frozen=True)
+class ReadingOfMeans(Reading):
+    """`Reading`, and the columns that only means and measures of intents need."""
+
+    weight: str | None = options.WEIGHT
+    intents: str | None = option(
+        "Column of lists: the grades of a document for intent 0, 1, ...; with --qrels: "
+        "column of a judgment's intent."
+    )
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The options that say where several systems are read."""
+
+    paths: list[str] | None = argument(
+        "PATH...",
+        "A file for each system: predictions as Parquet, CSV, JSON Lines or Feather, for `compare` and "
+        "`history` also results of `fastndcg score --out`; with --qrels: runs.",
+        None,
+    )
+    qrels: str | None = options.QRELS
+    run: list[str] | None = option(
+        "With --qrels: a TREC or MS MARCO run or a table; repeatable, once for each system."
+    )
+    score: list[str] | None = option("Column of scores; with one PATH repeatable, once for each system.")
+
+    def sources(self, reading: Reading) -> Sources:
+        return find_sources(self.paths, self.qrels, self.run, reading, scores=self.score or [])
+
+
+class Sources(NamedTuple):
+    """Where predictions are read: paths, or judgments and runs."""
+
+    paths: list[str]
+    qrels: str
+    runs: list[str]
+    scores: Sequence[str] = ()  # columns, each of a system
+
+    @property
+    def score(self) -> str | None:
+        """The first column of scores."""
+        return next(iter(self.scores), None)
+
+
+def find_sources(
+    paths: list[str] | None,
+    qrels: str | None,
+    run: list[str] | None,
+    reading: Reading | None = None,
+    *,
+    of_qrels: Mapping[str, Any] | None = None,
+    of_paths: Mapping[str, Any] | None = None,
+    scores: Sequence[str] = (),
+) -> Sources:
+    """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit.
+
+    `of_qrels` are options that need `--qrels`, `of_paths` those that cannot be used with it.
+    """
+    paths, runs = [*(paths or [])], [*(run or [])]
+    if qrels is not None:
+        paths, runs = [], [each for given in (*runs, *paths) for each in each_run(given)]
+    if (qrels is None) != (not runs):
+        refuse(
+            "--qrels and --run go together: judgments in one file, predictions in the other; "
+            + ("give --qrels too" if qrels is None else "give runs too, as PATH or --run")
+        )
+    if qrels is None and not paths:
+        refuse("nothing to score. Give PATH, or --qrels and --run.")
+    if reading is not None:
+        own = {"--is-judged": reading.is_judged, "--propensity": reading.propensity}
+        of_paths = own | dict(of_paths or {})
+    for name, value in ((of_qrels if qrels is None else of_paths) or {}).items():
+        if value:
+            refuse(f"{name} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+    for score, times in Counter(scores).items():
+        if times > 1:
+            refuse(f"--score: {score} is given {times} times; give each column once")
+    if len(scores) > 1 and len(paths) != 1:
+        refuse("--score is repeatable for one PATH alone; give one column, or one file")
+    judgments, *each = read_once(qrels or "", *paths, *runs)
+    return Sources(each[: len(paths)], judgments, each[len(paths) :], scores)
+
+
+def each_run(path: str) -> list[str]:
+    """The files of a folder or glob of TREC runs, each a run; of tables they are all one run."""
+    from glob import glob
+
+    from fastndcg.sources.formats import format_of_name
+
+    is_folder = Path(path).is_dir()
+    if not is_folder and (Path(path).exists() or not re.search(r"[*?\[]", path)):
+        return [path]
+    found = sorted(glob(str(Path(path, "*")) if is_folder else path))  # noqa: PTH207 - of any folder
+    files = [each for each in found if Path(each).is_file()]
+    return files if files and all(format_of_name(each) is None for each in files) else [path]
+
+
+def read_once(*paths: str) -> list[str]:
+    """Paths of files. Standard input (`-`) and pipes are kept in memory: they can be read only once."""
+    from fastndcg.sources import open_file
+
+    if paths.count("-") > 1:
+        refuse("- is given twice; standard input is read once")
+    if "-" in paths and (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
+        refuse("- is standard input, and nothing is piped into it; expected COMMAND | fastndcg ... -")
+    return [
+        open_file.Held(STDIN, sys.stdin.buffer.read) if path == "-" else open_file.read_once(path)
+        for path in paths
+    ]
+
+
+def name_runs(paths: list[str]) -> list[str]:
+    """Names of runs: the name of the file without endings, or its path if several files have that name."""
+    files: dict[str, str] = {}
+    for path in paths:
+        file = os.path.realpath(path) if Path(path).exists() else path
+        if file in files:
+            times, other = paths.count(path), files[file]
+            again = f"given {times} times" if times > 1 else f"{other}, which is given too"
+            refuse(f"{path} is {again}; give each file once")
+        files[file] = path
+    stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
+    return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
+
+
+def check_out(out: Path, inputs: Iterable[str]) -> None:
+    """End the command if the output is an input, under any name, or cannot be written.
+
+    If it is standard output, everything else goes to stderr.
+    """
+    from fastndcg.sources.paths import identity_of, local_files
+
+    check_writable(out)
+    target, _ = target_of(out)
+    for path in local_files(inputs) if target.exists() else ():
+        if identity_of(path) == identity_of(str(target)):
+            same = "the input itself" if Path(path) == out else f"the input {path}"
+            refuse(f"--out: {out} is {same}; name another file")
+    if handle_of(target) == 1:
+        sys.stdout = sys.stderr
+
+
+# ---- data ----
+
+
+class System(NamedTuple):
+    """The rankings of one system, or its stored results."""
+
+    name: str | None  # None of an input that is the only one
+    source: str  # for messages
+    columns: dict[str, str | None]  # that were taken for each role
+    rankings: Any  # Rankings, or a stream of them
+    stored: Stored | None = None
+
+    def tell(self) -> None:
+        """Print to stderr what was read, which is whole."""
+        tell(self.rankings.n_queries, self.rankings.n_docs, self.columns, self.name)
+
+
+class Inputs:
+    """The predictions, runs and stored results of a command: opened at once, and read one by one.
+
+    Each path is a system, unless they are one input `together`; `letor` is the file of scores of a LETOR
+    file. Rankings are `whole`, or streams of files larger than `memory`. Tables have document ids of a usual
+    name if they are needed `by_id`.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        roles: Roles,
+        threads: int | None,
+        *,
+        memory: str | None = None,
+        letor: str | None = None,
+        together: bool = False,
+        whole: bool = False,
+        by_id: bool = True,
+    ) -> None:
+        from fastndcg.sources.inputs import open_tables
+        from fastndcg.sources.stored_scores import find_stored
+
+        self._threads, self._memory, self._whole, self._by_id = threads, memory, whole, by_id
+        self._letor, self.sources, self.roles = letor, sources, roles
+        self._files: list[tuple[str | None, Opened]] = []
+        if letor is not None:
+            self._files = [(None, open_letor(sources.paths, letor, roles, threads))]
+        elif together and sources.paths:
+            self._files = [(None, open_paths(sources.paths, threads))]
+        else:
+            names = name_runs(sources.paths)
+            self._files = [
+                (name, open_paths([path], threads)) for name, path in zip(names, sources.paths, strict=True)
+            ]
+        runs = {}
+        for run in () if whole else sources.runs:  # those that are no tables are opened as they are read
+            with suppress(SourceError):
+                runs[run] = open_tables([run], threads)
+        opened = [] if whole else [files for _, files in self._files if len(files.paths) == 1]
+        stored = ((str(each.paths[0]), find_stored(each, roles)) for each in (*opened, *runs.values()))
+        self.stored = {path: each for path, each in stored if each is not None}
+
+    def measures(self) -> list[Measure]:
+        """The measures that all stored results have; nDCG@10 where there are none."""
+        first, *others = [each.measures for each in self.stored.values()] or [[]]
+        shared = [measure for measure in first if all(measure in other for other in others)]
+        return shared or options.read_measures(["nDCG@10"])
+
+    def systems(self, measures: Sequence[Measure] = (), missing: Missing = "zero") -> Iterator[System]:
+        """Each file, column of scores, or run, with what the measures need. `missing` is what a run does with
+        judged queries that it lacks.
+        """
+        from fastndcg.sources.open_file import names_of
+
+        cutoffs = [each.cutoff_column for each in measures if each.cutoff_column is not None]
+        self.roles = replace(self.roles, keep=tuple(dict.fromkeys([*self.roles.keep, *cutoffs])))
+        scores = self.sources.scores
+        for name, files in self._files:
+            source = names_of(files.paths)
+            if (stored := self.stored.get(source)) is not None:
+                yield System(name, source, {}, None, stored)
+                continue
+            for column in scores or (self.roles.score,):
+                own = column if len(scores) > 1 else name
+                roles = replace(self.roles, score=column)
+                chosen = files if self._letor else choose_columns(files, roles, with_doc_id=self._by_id)
+                with about(source):
+                    yield System(own, source, chosen.columns.taken, self._read(chosen))
+        yield from self._runs(measures, missing)
+
+    def _read(self, chosen: Opened) -> Rankings | FileStream:
+        stream = None if self._whole else scan_rankings(chosen, self._memory, self._threads)
+        return read_rankings(chosen) if stream is None else stream
+
+    def _runs(self, measures: Sequence[Measure], missing: Missing) -> Iterator[System]:
+        from fastndcg.sources.trec import read_qrels_runs
+
+        runs = self.sources.runs
+        new = [run for run in runs if run not in self.stored]
+        if new and self._memory is not None:
+            refuse(
+                "--memory has no meaning with --run, which is read whole; to score it in parts, store the "
+                "grades of its documents as a column of a Parquet file"
+            )
+        intents = self.roles.intents is not None or any(
+            measure.definition.way == "intents" for measure in measures
+        )
+        each = read_qrels_runs(
+            self.sources.qrels, new, self.roles, missing, intents=intents, threads=self._threads
+        )
+        for run, name in zip(runs, name_runs(runs), strict=True):
+            if run in self.stored:
+                yield System(name, run, {}, None, self.stored[run])
+            else:
+                rankings, judged, scored = next(each)
+                yield System(name, run, self._columns(run, judged, scored), rankings)
+
+    def _columns(self, run: str, judged: Any, scored: Any) -> dict[str, str | None]:
+        """The columns that were taken of judgments and a run."""
+        if self.roles.score is not None and scored is None:
+            note(f"--score has no meaning with {run}: the score of a TREC run is its fifth field")
+        taken: dict[str, str | None] = {}
+        for role in ("query", "doc_id", "relevance", "score", "rank"):
+            names = [side[role] for side in (judged or {}, scored or {}) if role in side]
+            if len(set(names)) > 1:
+                taken |= {f"{role} of qrels": names[0], f"{role} of run": names[1]}
+            elif names:
+                taken[role] = names[0]
+        return taken if self.roles.weight is None else taken | {"weight": self.roles.weight}
+
+
+def options_of(roles: Roles) -> dict[str, Any]:
+    """The given options of roles, and their values."""
+    given = {role: value for role, value in vars(roles).items() if value != getattr(type(roles), role)}
+    return {"--" + role.replace("_", "-"): value for role, value in given.items()}
+
+
+def open_paths(paths: list[str], threads: int | None) -> Opened:
+    """The files of the paths, of one format: each listed, and its footer, header or schema read, once."""
+    from fastndcg.sources.formats import check_alike
+    from fastndcg.sources.inputs import open_tables
+
+    with refusing():
+        check_alike(paths)
+    return open_tables([*paths], threads)
+
+
+def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Opened:
+    """Open a LETOR file with its scores. Ends the command if options name columns, which LETOR lacks."""
+    from fastndcg.sources.letor import LetorFile
+    from fastndcg.tables.roles import Columns
+
+    if len(paths) > 1:
+        refuse("--scores are those of one PATH; give one")
+    for name in options_of(roles):
+        if name not in ("--score", "--nan", "--ascending", "--unjudged"):
+            refuse(f"{name} has no meaning with --scores: LETOR has grades and queries alone")
+    how: Any = {"nan": roles.nan, "ascending": roles.ascending, "unjudged": roles.unjudged}
+    columns = Columns("query_id", "label", STDIN if scores == "-" else scores, **how)
+    return LetorFile(
+        paths=[*paths],
+        threads=threads or processors(),
+        columns=columns,
+        scores=read_once(scores)[0],
+        score_column=roles.score,
+    )
+
+
+def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Opened:
+    """The columns that play the roles, with document ids of a usual name if they are needed."""
+    if roles.intents is not None and not opened.format.has_lists:
+        refuse(
+            f"--intents names a column of lists, which {opened.format.name} has not; "
+            "give Parquet, or --qrels and --run"
+        )
+    return opened.choose(roles, with_doc_id=with_doc_id)
+
+
+def read_rankings(chosen: Opened) -> Rankings:
+    """All rankings at once."""
+    rankings = chosen.read()
+    if not rankings.n_queries:
+        raise InputError(
+            f"{', '.join(map(str, chosen.paths))} has no rows, so there is nothing to score. "
+            "Give a file with at least one query."
+        )
+    return rankings
+
+
+def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> FileStream | None:
+    """The files as a stream, if they are too large to be read at once."""
+    from fastndcg.sources.inputs import IN_MEMORY, scan_if_large
+
+    if memory is None:
+        return scan_if_large(chosen, threads, IN_MEMORY)
+    if not chosen.can_be_streamed:
+        refuse(
+            f"--memory has no meaning with {chosen.format.name}, which is read whole; "
+            "give Parquet or CSV to score it in parts"
+        )
+    from fastndcg.sources.streams import bytes_of
+
+    with refusing():
+        budget = bytes_of(memory)
+    return scan_if_large(chosen, threads, budget, budget)
+
+
+def tell(
+    queries: int, documents: int | None, columns: Mapping[str, str | None], name: str | None = None
+) -> None:
+    """Print to stderr what was read. It is called last, so that a failing command prints one line only."""
+    of_run = "" if name is None else f"{name}: "
+    of_what = "stored results" if documents is None else count_of(documents, "document")
+    note(f"{of_run}{count_of(queries, 'query')}, {of_what}{columns_in_words(columns)}")
+
+
+def columns_in_words(columns: Mapping[str, str | None]) -> str:
+    """The column of each role, to end a line with."""
+    named = ", ".join(f"{role}={column}" for role, column in columns.items() if column is not None)
+    return f"; columns: {named}" if named else ""

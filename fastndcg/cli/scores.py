@@ -1,0 +1,211 @@
+"""How predictions and stored results become scores, for `score`, `compare` and `history`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fastndcg.api.evaluate import evaluate
+from fastndcg.cli.conventions import find_convention
+from fastndcg.cli.inputs import Inputs, Sources, System, tell
+from fastndcg.cli.output import note, refuse
+from fastndcg.common.progress import Task
+from fastndcg.errors import about, count_of
+from fastndcg.measures import Measure
+from fastndcg.measures.conventions import Convention
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.slices import COUNTS, SomeQueries
+from fastndcg.scores.storage import results_file
+from fastndcg.sources.stored_scores import read_results
+from fastndcg.tables.roles import Roles
+
+if TYPE_CHECKING:
+    from fastndcg.analysis.anchors import Anchors
+    from fastndcg.typing import Missing
+
+
+class Scored(NamedTuple):
+    """The scores of one system, and facts about it."""
+
+    run: str | None  # its name, where there are several
+    scores: Scores
+    documents: int | None  # None of stored results
+    columns: Mapping[str, str | None]
+    anchors: Anchors | None = None
+    results: str | None = None  # the file of stored results whose column of runs has the name
+    is_written: bool = False
+
+    def summary(self, confidence: float | None) -> list[dict[str, Any]]:
+        """Rows of the summary, with anchors if they were requested."""
+        rows = self.scores.summary(confidence).rows
+        means = {} if self.anchors is None else self.anchors.means()
+        for row in rows:
+            of_orders = means.get(row["measure"], {})
+            row |= {name: each for name, each in of_orders.items() if name != "actual"}
+        return rows
+
+    def knows_empty(self, measure: Measure) -> bool:
+        """Whether it is known which queries are empty. Stored results tell it only by NaN."""
+        return self.documents is not None or measure.params.get("empty") in ("nan", "skip")
+
+    def tell(self) -> None:
+        """Print to stderr what was read."""
+        tell(self.scores.n_queries, self.documents, self.columns, self.run)
+
+    def facts(self, *, signed: bool = True) -> dict[str, Any]:
+        """What JSON has about the system, with the signature of each measure."""
+        facts: dict[str, Any] = {} if self.run is None else {"run": self.run}
+        facts |= {"queries": self.scores.n_queries, "documents": self.documents, "columns": self.columns}
+        return facts | ({"signatures": [*self.scores._all_signatures().values()]} if signed else {})
+
+
+# takes results that are not stored, so that their signatures are computed while they are read
+_NOWHERE: Any = SimpleNamespace(**dict.fromkeys(("write", "restart", "sign"), lambda *_: None))
+
+
+@dataclass
+class Evaluation:
+    """How predictions are evaluated. Ends the command where options do not go together."""
+
+    tool: str | None
+    threads: int | None
+    memory: str | None
+    anchored: bool = False
+    weights: str | None = None
+    signed: bool = False  # whether signatures are shown
+    convention: Convention | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.tool is not None:
+            if self.anchored:
+                refuse(
+                    "--anchors and --convention do not go together: "
+                    "orders of other tools' ties are not all known"
+                )
+            self.convention = find_convention("--convention", self.tool)
+        if self.weights is not None and (self.anchored or self.convention):
+            refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
+
+    @property
+    def kept(self) -> list[str]:
+        """The column that `--weights` names, if any."""
+        return [] if self.weights in (None, "none", *COUNTS) else [str(self.weights)]
+
+    def inputs(
+        self,
+        sources: Sources,
+        roles: Roles,
+        of_predictions: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Inputs:
+        """Open the inputs. Ends the command if stored results are given and an option needs predictions."""
+        by_id = self.convention is not None and self.convention.orders_by_id
+        inputs = Inputs(sources, roles, self.threads, memory=self.memory, by_id=by_id, **options)
+        needed = {"--anchors": self.anchored, "--convention": self.convention} | dict(of_predictions or {})
+        for path in inputs.stored:
+            for option, value in needed.items():
+                if value:
+                    refuse(
+                        f"{option} has no meaning with {path}, which holds stored results, not predictions"
+                    )
+        return inputs
+
+    def score(
+        self,
+        inputs: Inputs,
+        measures: list[Measure],
+        stored: Sequence[Measure] | None = None,
+        missing: Missing = "zero",
+        out: Path | None = None,
+    ) -> Iterator[Scored]:
+        """Scores of each system; of stored results the measures `stored`, or all. `out` is for one stream."""
+        for system in inputs.systems(measures, missing):
+            if system.stored is not None:
+                yield from _stored_scores(system, stored)
+            else:
+                with about(system.source):
+                    scored = self._score(system, measures, out)
+                yield scored
+
+    def score_systems(
+        self, inputs: Inputs, measures: list[Measure], missing: str | float
+    ) -> Iterator[Scored]:
+        """Scores of each system. A run has the judged queries that it has documents for, or all if `missing`
+        is a number, which is the value of a query that no run has documents for.
+        """
+        scored = self.score(inputs, measures, measures)
+        return self._without_missing(list(scored), missing) if inputs.sources.runs else scored
+
+    def _score(self, system: System, measures: list[Measure], out: Path | None) -> Scored:
+        from fastndcg.analysis.anchors import anchors
+
+        rankings = system.rankings
+        is_stream = not hasattr(rankings, "n_docs")
+        threads: dict[str, Any] = {} if is_stream else {"threads": self.threads}
+        sink = nullcontext(_NOWHERE if self.signed and is_stream else None)
+        with sink if out is None or not is_stream else results_file(out) as file:
+            scores = evaluate(rankings, measures, convention=self.convention, sink=file, **threads)
+        documents = rankings._documents if is_stream else rankings.n_docs
+        of_orders = anchors(rankings, measures, **threads) if self.anchored else None
+        return Scored(system.name, scores, documents, system.columns, of_orders, None, is_stream)
+
+    def weigh(self, scored: Scored) -> Scored:
+        if self.weights is None:
+            return scored
+        weights = None if self.weights == "none" else self.weights
+        return scored._replace(scores=scored.scores._weighted_by(weights))
+
+    def _without_missing(self, found: list[Scored], missing: str | float) -> Iterator[Scored]:
+        has = [each.scores._rankings.lengths > 0 for each in found if each.documents is not None]
+        nobody = ~np.logical_or.reduce(has) if has else np.zeros(0, np.bool_)
+        if nobody.any() and isinstance(missing, str) and len(has) == len(found):
+            ids = found[0].scores.queries[0].filter(pa.array(nobody))
+            first = ", ".join(map(str, ids[:3].to_pylist())) + (", ..." if len(ids) > 3 else "")
+            note(f"no run has documents for {count_of(len(ids), 'judged query')}; left out: {first}")
+        for each in found:
+            if each.documents is None:
+                yield each
+                continue
+            scores, rows = each.scores, has.pop(0)
+            values = scores.values.copy()
+            if self.convention is not None:  # which may leave queries out of means
+                counts: list[Any] = [scores._counts(row) for row in range(len(values))]
+                rows &= np.logical_and.reduce(counts)
+            if not isinstance(missing, str):
+                rows, values[:, nobody] = rows | nobody, missing
+            queries = SomeQueries(scores.queries.filter(pa.array(rows)), scores._rankings, rows)
+            weight = None if scores.weight is None else scores.weight[rows]
+            of_rows = Scores(scores.measures, values[:, rows], scores._empty[:, rows], queries, weight)
+            yield each._replace(scores=of_rows)
+
+
+def _stored_scores(system: System, measures: Sequence[Measure] | None) -> Iterator[Scored]:
+    """Results that `--out` wrote: each run, if a column names runs."""
+    stored: Any = system.stored
+    for run, scores in read_results(stored, [*(measures or stored.measures)]).items():
+        columns = {"query": scores.queries.column_names[0]}
+        if scores.weight is not None:
+            columns["weight"] = "weight"
+        yield Scored(run or system.name, scores, None, columns, None, stored.path if run else None)
+
+
+def write_out(out: Path, scored: list[Scored]) -> None:
+    """Write the values of each query; if there are several runs, the first column has the name of the run."""
+    done, total = 0, sum(each.scores.n_queries for each in scored)
+    with Task("Writing", "queries") as task, results_file(out) as file:
+        signatures: dict[str, Any] = {each.run or "": each.scores._all_signatures() for each in scored}
+        file.sign(signatures.get("", signatures))
+        for each in scored:
+            task.advance(done, total)
+            done += each.scores.n_queries
+            table = each.scores._frame()
+            if each.run is not None:
+                table = table.add_column(0, "run", pa.array([each.run] * len(table), pa.string()))
+            file.write(table)
