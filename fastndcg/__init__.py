@@ -39,36 +39,25 @@ from fastndcg._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fastndcg import plot as plot
-    from fastndcg.analysis.anchors import Anchor as Anchor
-    from fastndcg.analysis.anchors import Anchors as Anchors
     from fastndcg.analysis.anchors import anchors as anchors
     from fastndcg.analysis.check_judgments import check_judgments as check_judgments
-    from fastndcg.analysis.clicks import Estimate as Estimate
     from fastndcg.analysis.clicks import compare_clicks as compare_clicks
     from fastndcg.analysis.clicks import propensities as propensities
     from fastndcg.analysis.clicks import snips as snips
     from fastndcg.analysis.compare import compare as compare
-    from fastndcg.analysis.comparison import Comparison as Comparison
-    from fastndcg.analysis.explain import Explanation as Explanation
-    from fastndcg.analysis.explain import Explanations as Explanations
     from fastndcg.analysis.explain import explain as explain
     from fastndcg.analysis.history import History as History
     from fastndcg.analysis.pool import pool as pool
-    from fastndcg.analysis.ranges import Bounds as Bounds
-    from fastndcg.analysis.ranges import Ranges as Ranges
     from fastndcg.analysis.ranges import judgment_range as judgment_range
     from fastndcg.analysis.ranges import tie_range as tie_range
-    from fastndcg.api.compilation import Compiled as Compiled
     from fastndcg.api.compilation import compile_kernels as compile_kernels
     from fastndcg.api.drop_ins import dcg_score as dcg_score
     from fastndcg.api.drop_ins import ndcg_score as ndcg_score
     from fastndcg.api.evaluate import evaluate as evaluate
     from fastndcg.api.evaluate import evaluate_query as evaluate_query
     from fastndcg.api.evaluate import ndcg as ndcg
-    from fastndcg.common.table import Table as Table
     from fastndcg.convention.differences import compare_conventions as compare_conventions
     from fastndcg.convention.differences import explain_conventions as explain_conventions
-    from fastndcg.convention.evaluation import ConventionScores as ConventionScores
     from fastndcg.convention.matches import match_conventions as match_conventions
     from fastndcg.errors import ColumnError as ColumnError
     from fastndcg.errors import ConventionError as ConventionError
@@ -80,65 +69,47 @@ if TYPE_CHECKING:
     from fastndcg.errors import MeasureError as MeasureError
     from fastndcg.errors import SourceError as SourceError
     from fastndcg.measures import Measure as Measure
-    from fastndcg.measures import MeasureLike as MeasureLike
     from fastndcg.measures import parse as parse
     from fastndcg.measures import parse_many as parse_many
-    from fastndcg.measures.conventions import Convention as Convention
     from fastndcg.measures.conventions import conventions as conventions
     from fastndcg.measures.named import *  # noqa: F403
-    from fastndcg.rankings.rankings import JudgedPool as JudgedPool
     from fastndcg.rankings.rankings import Rankings as Rankings
     from fastndcg.reporting.page import report as report
     from fastndcg.scores.scores import Scores as Scores
-    from fastndcg.scores.summary import Summary as Summary
     from fastndcg.sources.letor import read_ltr as read_ltr
-    from fastndcg.sources.readers import BatchStream as BatchStream
-    from fastndcg.sources.readers import CsvStream as CsvStream
-    from fastndcg.sources.readers import ParquetStream as ParquetStream
     from fastndcg.sources.readers import read_csv as read_csv
     from fastndcg.sources.readers import read_parquet as read_parquet
     from fastndcg.sources.readers import scan_arrow as scan_arrow
     from fastndcg.sources.readers import scan_csv as scan_csv
     from fastndcg.sources.readers import scan_parquet as scan_parquet
-    from fastndcg.sources.streams import RankingsStream as RankingsStream
     from fastndcg.sources.trec import read_qrels_run as read_qrels_run
     from fastndcg.sources.trec import read_trec as read_trec
-    from fastndcg.tables.intents import IntentGrades as IntentGrades
-    from fastndcg.tables.intents import IntentProbabilities as IntentProbabilities
 
 _HOMES = {
-    "api.compilation": "Compiled compile_kernels",
+    "api.compilation": "compile_kernels",
     "api.drop_ins": "dcg_score ndcg_score",
     "api.evaluate": "evaluate evaluate_query ndcg",
-    "common.table": "Table",
     "convention.differences": "compare_conventions explain_conventions",
     "convention.matches": "match_conventions",
-    "convention.evaluation": "ConventionScores",
-    "analysis.anchors": "Anchor Anchors anchors",
-    "analysis.comparison": "Comparison",
-    "analysis.explain": "Explanation Explanations explain",
+    "analysis.anchors": "anchors",
+    "analysis.explain": "explain",
     "analysis.check_judgments": "check_judgments",
     "analysis.pool": "pool",
-    "analysis.clicks": "Estimate compare_clicks propensities snips",
+    "analysis.clicks": "compare_clicks propensities snips",
     "analysis.history": "History",
-    "analysis.ranges": "Bounds Ranges judgment_range tie_range",
+    "analysis.ranges": "judgment_range tie_range",
     "analysis.compare": "compare",
     "errors": (
         "ColumnError ConventionError ExtraError FastndcgError FastndcgWarning InputError "
         "InputTypeError MeasureError SourceError"
     ),
     "reporting.page": "report",
-    "measures": "Measure MeasureLike parse parse_many",
-    "measures.conventions": "Convention conventions",
-    "tables.intents": "IntentGrades IntentProbabilities",
-    "rankings.rankings": "JudgedPool Rankings",
+    "measures": "Measure parse parse_many",
+    "measures.conventions": "conventions",
+    "rankings.rankings": "Rankings",
     "scores.scores": "Scores",
-    "scores.summary": "Summary",
     "sources.letor": "read_ltr",
-    "sources.readers": (
-        "BatchStream CsvStream ParquetStream read_csv read_parquet scan_arrow scan_csv scan_parquet"
-    ),
-    "sources.streams": "RankingsStream",
+    "sources.readers": ("read_csv read_parquet scan_arrow scan_csv scan_parquet"),
     "sources.trec": "read_qrels_run read_trec",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -29,6 +29,7 @@ from bench.tables import insert, markdown
 from fastndcg.cli import app
 from fastndcg.measures import DEFINITIONS
 from fastndcg.measures import table as measure_table
+from fastndcg.measures.conventions import Convention
 from fastndcg.measures.declarations import QUERIES, TIES, WEIGHTS
 from fastndcg.tables.roles import OTHER_NAMES, USUAL_NAMES
 
@@ -107,7 +108,7 @@ def _marked(value: str) -> str:
 
 
 def conventions() -> str:
-    usual = fn.Convention("")
+    usual = Convention("")
     rows = []
     for name, tool in fn.conventions.items():
         if tool.find("nDCG") is None:

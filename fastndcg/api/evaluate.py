@@ -74,7 +74,6 @@ def evaluate(
     qrels: Judgments,
     run: Judgments,
     measures: Measures,
-    /,
     *,
     cutoff: int | str | None = None,
     convention: str | Convention | None = None,
@@ -84,12 +83,13 @@ def evaluate(
 ) -> Scores: ...
 
 
-@with_roles
+@with_roles  # type: ignore[misc]  # measures are the second argument or the third
 def evaluate(
-    rankings: Any,
-    measures: Any,
-    of_run: Measures | None = None,
+    rankings: Any = None,
+    run: Any = None,
+    measures: Any = None,
     *,
+    qrels: Any = None,
     cutoff: int | str | None = None,
     convention: str | Convention | None = None,
     threads: int | None = None,
@@ -98,7 +98,8 @@ def evaluate(
 ) -> Scores:
     """Compute the value of each measure for each query. Each query is ranked once for all measures.
 
-    `evaluate(qrels, run, measures)` joins judgments and a run first, as `Rankings.from_qrels_run` does.
+    Called as `evaluate(rankings, measures)`, or as `evaluate(qrels, run, measures)`, which joins judgments
+    and a run first, as `Rankings.from_qrels_run` does.
 
     Parameters
     ----------
@@ -108,11 +109,10 @@ def evaluate(
         frames, relations and datasets are read as `scan_arrow` does. A path, or a list of paths, names
         Parquet, CSV, JSON Lines or Feather files; those that would need more than 1 GiB are read a part at a
         time.
+    qrels, run : dicts, tables or paths
+        Judgments and a run in place of rankings, see `Rankings.from_qrels_run`. A run in a file is read a
+        part at a time if to join it at once would need more than 1 GiB.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
-    of_run : as `measures`, optional
-        The measures, if judgments and a run are given in the first two places: each as dicts, a table or a
-        path, see `Rankings.from_qrels_run`. A run in a file is read a part at a time if to join it at once
-        would need more than 1 GiB.
     cutoff : int or str, optional
         Cutoff of the measures that are given without one and can have one. The name of a kept column of whole
         numbers gives each query its own cutoff, for example where pages have different numbers of places:
@@ -166,12 +166,20 @@ def evaluate(
     >>> evaluate({"q1": {"a": 1, "b": 2}}, {"q1": {"b": 0.5, "c": 0.9}}, "RR").mean()
     {'RR': 0.5}
     """
-    if of_run is None and isinstance(measures, Mapping):
-        raise InputTypeError(
-            "measures is a dict; of judgments and a run the measures come last, as in "
-            'evaluate(qrels, run, ["nDCG@10"])'
-        )
-    asked = as_measures(measures if of_run is None else of_run)
+    if measures is None and qrels is None:
+        run, measures = None, run
+        if isinstance(measures, Mapping):
+            raise InputTypeError(
+                "measures is a dict; of judgments and a run the measures come last, as in "
+                'evaluate(qrels, run, ["nDCG@10"])'
+            )
+    if measures is None:
+        raise InputTypeError('no measures are given; name one or several, as in measures=["nDCG@10"]')
+    if qrels is not None:
+        if rankings is not None or run is None:
+            raise InputTypeError("qrels= takes the place of rankings, and needs run=; give these two")
+        rankings = qrels
+    asked = as_measures(measures)
     if cutoff is not None:
         asked = tuple(
             measure @ cutoff if measure.definition.cut == "rank" and not measure.is_cut else measure
@@ -190,12 +198,12 @@ def evaluate(
             )
         rule = rule_of(convention)
         resolved = resolve_all(asked, rule)
-    if of_run is not None:
+    if run is not None:
         from fastndcg.sources.trec import rankings_from_qrels_run
 
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
         of_intents = any(measure.definition.way == "intents" for measure in asked)
-        rankings = rankings_from_qrels_run(rankings, measures, of_both, intents=of_intents)
+        rankings = rankings_from_qrels_run(rankings, run, of_both, intents=of_intents)
     elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.inputs import rankings_or_stream
 

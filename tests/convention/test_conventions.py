@@ -17,6 +17,7 @@ from rivals import Query, random_queries
 import fastndcg as fn
 from fastndcg.convention.differences import choices_of
 from fastndcg.errors import ConventionError
+from fastndcg.measures.conventions import Convention
 from fastndcg.measures.declarations import Rounding
 
 pytestmark = pytest.mark.compiled
@@ -79,7 +80,7 @@ def test_what_does_not_exist_is_refused_with_the_nearest_name():
     with pytest.raises(fn.MeasureError, match="no field 'gains'"):
         fn.conventions["sklearn"].replace(gains="exp2")
     with pytest.raises(fn.MeasureError, match="ties='chance' is not known"):
-        fn.Convention("mine", ties="chance")
+        Convention("mine", ties="chance")
     with pytest.raises(fn.InputTypeError, match="convention is a int"):
         fn.evaluate(rankings_of([GOLDEN_QUERY]), "nDCG", convention=3)
 

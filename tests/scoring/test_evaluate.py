@@ -770,3 +770,36 @@ def test_one_query_is_plain_floats():
         fn.evaluate_query([1, 0], [0.5, np.nan], "RR")
     with pytest.raises(fn.InputError, match="relevance has 1 value and scores 2"):
         fn.evaluate_query([1], [2, 3], "RR")
+
+
+QRELS, RUN = {"q1": {"a": 1, "b": 2}}, {"q1": {"b": 0.5, "c": 0.9}}
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ((QRELS, RUN, "RR"), {}),
+        ((QRELS, RUN), {"measures": "RR"}),
+        ((QRELS,), {"run": RUN, "measures": "RR"}),
+        ((), {"qrels": QRELS, "run": RUN, "measures": "RR"}),
+        ((fn.Rankings.from_qrels_run(QRELS, RUN), "RR"), {}),
+        ((), {"rankings": fn.Rankings.from_qrels_run(QRELS, RUN), "measures": "RR"}),
+    ],
+)
+def test_arguments_are_given_by_place_or_by_name(given, named):
+    assert fn.evaluate(*given, **named).mean() == {"RR": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "said"),
+    [
+        ((QRELS, RUN), {}, "measures is a dict; .* the measures come last"),
+        ((QRELS,), {}, "no measures are given; name one or several"),
+        ((), {"qrels": QRELS, "run": RUN}, "no measures are given"),
+        ((), {"qrels": QRELS, "measures": "RR"}, "qrels= takes the place of rankings, and needs run="),
+        ((QRELS, RUN, "RR"), {"qrels": QRELS}, "qrels= takes the place of rankings"),
+    ],
+)
+def test_arguments_that_are_missing_or_too_many_are_named(given, named, said):
+    with pytest.raises(fn.InputTypeError, match=said):
+        fn.evaluate(*given, **named)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg import ColumnError, InputError, InputTypeError, Rankings, scan_arrow
 from fastndcg.sources import scanning, streams
+from fastndcg.sources.streams import RankingsStream
 
 MEASURES = ["nDCG@3", "nDCG(ties='input', gain='exp2')", "NumRet"]
 OPTIONS = {"keep": ["lang", "kind"], "weight": "traffic"}
@@ -383,7 +384,7 @@ def test_progress_and_what_a_stream_says():
     assert repr(stream) == "BatchStream(query='qid', relevance='label', score='score')" and stream.n_rows == 0
     fn.evaluate(stream, "RR")
     assert stream.n_rows == len(table) and [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == len(table) and isinstance(stream, fn.RankingsStream)
+    assert told[-1][0] == len(table) and isinstance(stream, RankingsStream)
 
 
 def broken(column, place, value):

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import assert_type
+from typing import TYPE_CHECKING, assert_type
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 import fastndcg as fn
+from fastndcg.analysis.ranges import Bounds
+from fastndcg.convention.evaluation import ConventionScores
+
+if TYPE_CHECKING:
+    from fastndcg.analysis.clicks import Estimate
+    from fastndcg.measures import MeasureLike
+    from fastndcg.measures.conventions import Convention
+    from fastndcg.scores.summary import Summary
 
 # measures
 short = fn.nDCG @ 10
@@ -49,21 +57,22 @@ assert_type(result, fn.Scores)
 assert_type(fn.evaluate(stream, "nDCG@10", threads=1), fn.Scores)
 assert_type(fn.evaluate("a.parquet", "RR", query="qid", keep=["country"]), fn.Scores)
 assert_type(fn.evaluate({"qid": [1], "label": [1], "score": [0.5]}, "RR", nan="last"), fn.Scores)
-assert_type(fn.evaluate(rankings, short, convention="trec_eval"), fn.ConventionScores)
+assert_type(fn.evaluate(rankings, short, convention="trec_eval"), ConventionScores)
+fn.evaluate(qrels={"q": {"d": 1}}, run={"q": {"d": 0.5}}, measures="RR")
 assert_type(result["nDCG@10"], npt.NDArray[np.float64])
 assert_type(result.mean(), dict[str, float])
 mean: float = result.mean()["nDCG@10"]
 by_country: pa.Table = result.by("country")
-whole: fn.Summary = result.summary()
+whole: Summary = result.summary()
 assert_type(fn.ndcg(relevance, scores, k=2, gain="exp2", ideal="scored"), npt.NDArray[np.float64])
 assert_type(fn.ndcg_score([[1, 0]], [[0.5, 0.1]], k=1), float)
-assert_type(fn.tie_range(rankings, "nDCG@10")["nDCG@10"], fn.Bounds)
-estimates: list[fn.Estimate] = fn.snips(rankings, "DCG@10")
+assert_type(fn.tie_range(rankings, "nDCG@10")["nDCG@10"], Bounds)
+estimates: list[Estimate] = fn.snips(rankings, "DCG@10")
 conventions: Iterable[str] = fn.conventions
-rule: fn.Convention = fn.conventions["lightgbm"].replace(gain="linear")
+rule: Convention = fn.conventions["lightgbm"].replace(gain="linear")
 
 
-def best_of(measures: list[fn.MeasureLike]) -> float:
+def best_of(measures: list[MeasureLike]) -> float:
     """A function of the user's own."""
     try:
         return max(fn.evaluate(rankings, measures).mean().values())
