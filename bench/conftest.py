@@ -1,0 +1,46 @@
+"""Settings of pytest-benchmark for this folder: one thread a tool, and a record that names the machine but not its owner."""
+
+from __future__ import annotations
+
+import os
+from importlib import metadata
+from typing import Any
+
+from bench import record
+
+# read by the tools when they are imported
+os.environ |= dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"), "1"
+)  # fmt: skip
+FEATURES = ("sse4", "avx", "fma", "bmi", "amx", "neon", "asimd", "sve")
+
+
+def pytest_configure(config: Any) -> None:
+    config.option.benchmark_storage = f"file://{record.FOLDER}"
+    # another machine than that of the record is worth a warning
+    config.addinivalue_line("filterwarnings", "default::pytest_benchmark.logger.PytestBenchmarkWarning")
+
+
+def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
+    cpu, python = machine_info["cpu"], machine_info["python_version"]
+    system = f"{machine_info['system']} {machine_info['machine']}"
+    machine_info.clear()
+    machine_info |= {
+        "processor": cpu.get("brand_raw") or record.processor(),
+        "cores": os.cpu_count(),
+        "features": [flag for flag in cpu.get("flags", ()) if flag.startswith(FEATURES)],
+        "system": system,
+        "python": python,
+    }
+    machine_info |= {
+        name: metadata.version(name) for name in ("fastndcg", "numba", "llvmlite", "numpy", "pyarrow")
+    }
+
+
+def pytest_benchmark_update_commit_info(commit_info: dict[str, Any]) -> None:
+    for name in ("project", "branch", "author_time"):
+        commit_info.pop(name, None)
+
+
+def pytest_benchmark_update_json(output_json: dict[str, Any]) -> None:
+    output_json["load"] = f"{os.getloadavg()[1]:.1f} processes in the last five minutes of the run"
