@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import metadata
 from typing import Any
 
 from bench import record
@@ -31,9 +30,7 @@ def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
         "features": [flag for flag in cpu.get("flags", ()) if flag.startswith(FEATURES)],
         "system": system,
         "python": python,
-    }
-    machine_info |= {
-        name: metadata.version(name) for name in ("fastndcg", "numba", "llvmlite", "numpy", "pyarrow")
+        **record.versions(),
     }
 
 
@@ -43,4 +40,4 @@ def pytest_benchmark_update_commit_info(commit_info: dict[str, Any]) -> None:
 
 
 def pytest_benchmark_update_json(output_json: dict[str, Any]) -> None:
-    output_json["load"] = f"{os.getloadavg()[1]:.1f} processes in the last five minutes of the run"
+    output_json["load"] = round(os.getloadavg()[1], 1)  # processes, of the last five minutes

@@ -1,4 +1,4 @@
-"""Store measurements as CSV, with the machine, the date and the versions."""
+"""Store the measurements of a section as CSV, with the machine, the date and the versions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import datetime as dt
 import os
 import platform
 import re
-import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -66,10 +66,6 @@ def beside(
 
 
 _NUMBERS = {"wall", "cpu", "baseline_wall", "baseline_cpu", "ratio", "bar", "moonshot"}
-_VERSIONS = (
-    "fastndcg", "numba", "llvmlite", "numpy", "pyarrow", "scikit-learn", "ranx", "pytrec_eval-terrier", "ir_measures",
-    "lightgbm", "xgboost", "xgboost-cpu", "catboost", "torchmetrics", "torch", "polars", "duckdb",
-)  # fmt: skip
 
 
 def write(rows: Iterable[Row], path: Path) -> None:
@@ -95,15 +91,9 @@ def _row(cells: dict[str, str]) -> Row:
     return Row(**values)
 
 
-def newest(folder: Path = FOLDER) -> Path | None:
-    """Return the last record. File names begin with the date and the time."""
-    return max(folder.glob("*.csv"), default=None)
-
-
-def path_of_today(folder: Path = FOLDER) -> Path:
-    model = re.sub(r"\(\w+\)|\b(cpu|processor)\b|@.*", " ", processor(), flags=re.IGNORECASE)
-    name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-") or platform.machine()
-    return folder / f"{_today()}-{dt.datetime.now(tz=dt.UTC):%H%M}-{name}.csv"
+def path_of(section: str) -> Path:
+    """The record of a section, which the next one replaces."""
+    return FOLDER / f"{section}.csv"
 
 
 def processor() -> str:
@@ -129,27 +119,22 @@ _SETTINGS = ("FASTNDCG_KERNELS", "NUMBA_DISABLE_JIT")
 def machine(note: str) -> list[Row]:
     """Return the machine, the date and the versions as rows of a record."""
     facts = {
-        "date": _today(),
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "processor": processor(),
         "cores": str(os.cpu_count()),
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
         "load": f"{os.getloadavg()[0]:.1f} processes at the end of the run",
         "python": platform.python_version(),
-        "command": " ".join(["python", "bench/run.py", *sys.argv[1:]]),
     }
     if note:
         facts["note"] = note
-    for name in _VERSIONS:
-        try:
-            facts[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            if name == "fastndcg":
-                import fastndcg
-
-                facts[name] = fastndcg.__version__
-    return [Row(MACHINE, name, note=value) for name, value in facts.items()]
+    return [Row(MACHINE, name, note=value) for name, value in (facts | versions()).items()]
 
 
-def _today() -> str:
-    return dt.datetime.now(tz=dt.UTC).date().isoformat()
+def versions() -> dict[str, str]:
+    found = {}
+    for name in ("fastndcg", "numba", "llvmlite", "numpy", "pyarrow", "polars", "duckdb"):
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

@@ -1,12 +1,12 @@
-"""Check the answers, measure everything that has a bar, print a table, and write a record.
+"""Check the answers, measure everything that has a bar, and print it, beside the record where there is one.
 
 Settings are those that users have. What runs many calls in a process is measured once more with kernels that are
-compiled and kept, and where that differs the notes say so.
+compiled and kept, and where that differs the notes say so. Other tools are compared in test_rivals.py.
 
-python bench/run.py                       everything; writes a record to bench/record/
-python bench/run.py --quick               small inputs, one minute, no record
-python bench/run.py --only kernels rivals --compare
-python bench/run.py --only cores           what has no bar is measured when it is named
+python bench/run.py                       everything that has a bar
+python bench/run.py --record              and store it in bench/record/, a file for each section
+python bench/run.py --quick               small inputs, one minute
+python bench/run.py --only kernels cores  these sections; what has no bar is measured when it is named
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that it runs as a script, from anywhere
 
-from bench import compare, record, tables
+from bench import record, tables
 from bench.record import Row
 
-# the module of each section; those of the record come first, and are measured where no section is named
+# the module of each section; those that are recorded come first, and are measured where no section is named
 SECTIONS = {
     "kernels": "workloads",
-    "rivals": "rivals",
     "start": "cold",
     "runs": "runs",
     "reading": "reading",
     "shuffled": "shuffled",
     "instructions": "instructions",
-    "evaluators": "evaluators",
     "engines": "engines",
     "cores": "cores",
 }
@@ -44,20 +42,19 @@ def rows_of(section: str, *, quick: bool) -> Iterator[Row]:
     yield from import_module(f"bench.{SECTIONS[section]}").rows(quick=quick)
 
 
-_TWICE = ("kernels", "rivals", "reading", "shuffled")
+_TWICE = ("kernels", "reading", "shuffled")
+_GROWTH = 1.02  # of instructions, which repeat to a millionth
 _ALIKE = 1.05  # times of two measurements that say the same
 
 
-def measure(sections: list[str], *, quick: bool) -> list[Row]:
+def measure(section: str, *, quick: bool) -> list[Row]:
     began, rows = time.perf_counter(), []
-    for section in sections:
-        for row in both(section, quick=quick):
-            rows.append(row)
-            seconds = time.perf_counter() - began
-            print(
-                f"{seconds:4.0f} s  {section}: {row.name} {tables.number(row.value)} {row.note}",
-                file=sys.stderr,
-            )
+    for row in both(section, quick=quick):
+        rows.append(row)
+        seconds = time.perf_counter() - began
+        print(
+            f"{seconds:4.0f} s  {section}: {row.name} {tables.number(row.value)} {row.note}", file=sys.stderr
+        )
     return rows
 
 
@@ -81,43 +78,52 @@ def both(section: str, *, quick: bool) -> Iterator[Row]:
             yield row
 
 
+def beside_record(rows: list[Row], earlier: list[Row]) -> tuple[str, list[str]]:
+    """A table of the values in the record and now; and the rows that take more instructions than they did."""
+    before = {
+        (row.name, row.baseline, row.unit): row.value for row in earlier if row.section != record.MACHINE
+    }
+    lines, grown = [], []
+    for row in rows:
+        now, then = row.value, before.get((row.name, row.baseline, row.unit))
+        if now is None or not then:
+            continue
+        lines.append((row.name, tables.number(then), tables.number(now), f"{(now / then - 1) * 100:+.1f}%"))
+        if row.section == "instructions" and now > then * _GROWTH:
+            grown.append(
+                f"{row.name}: {tables.number(now)} instructions a document, {tables.number(then)} before"
+            )
+    return tables.plain(("", "record", "now", "change"), lines), grown
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="bench/run.py"
     )
-    parser.add_argument("--quick", action="store_true", help="small inputs and few runs; keeps no record")
+    parser.add_argument("--quick", action="store_true", help="small inputs and few runs")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=RECORDED, metavar="SECTION",
-                        help=f"some of {', '.join(SECTIONS)}; keeps no record")  # fmt: skip
-    parser.add_argument(
-        "--compare", nargs="?", const="", metavar="RECORD", help="with the last record, or this one"
-    )
+                        help=f"some of {', '.join(SECTIONS)}")  # fmt: skip
+    parser.add_argument("--record", action="store_true", help="store the sections that have a record")
     parser.add_argument(
         "--note", default="", help="about the machine, kept in the record: what else was running"
     )
     options = parser.parse_args()
-    if options.quick and options.compare is not None:
-        parser.error(
-            "--quick measures other sizes than the records have, so they do not compare; "
-            "leave one of the two out"
-        )
+    if options.quick and options.record:
+        parser.error("--quick measures other sizes than the records have; leave out --quick or --record")
 
-    earlier_path = Path(options.compare) if options.compare else record.newest()
-    earlier = record.read(earlier_path) if options.compare is not None and earlier_path is not None else None
-    rows = measure(options.only, quick=options.quick)
-    everything = [*record.settings(), *rows, *record.machine(options.note)]
-    print(tables.plain(("section", *tables.HEAD), [(row.section, *tables.cells(row)) for row in rows]))
-    failed = [f"{row.name}: {row.note}" for row in rows if row.note.startswith("failed: ")]
-    if options.quick:
-        print("\nsmall inputs: Python's part of a call weighs more here, and bars are those of the full run")
-    elif options.only == RECORDED and not failed:
-        path = record.path_of_today()
-        record.write(everything, path)
-        print(f"\nrecorded in {path}; python -m bench.tables writes the READMEs' tables from it")
-    if earlier is not None and earlier_path is not None:
-        print(f"\nagainst {earlier_path.name}, then and now\n{compare.table(rows, earlier)}")
-        failed += compare.regressions(rows, earlier)
-    elif options.compare is not None:
-        print("\nno earlier record to compare with")
+    failed = []
+    for section in options.only:
+        rows, path = measure(section, quick=options.quick), record.path_of(section)
+        print(f"\n{section}\n{tables.plain(tables.HEAD, map(tables.cells, rows))}", flush=True)
+        wrong = [f"{row.name}: {row.note}" for row in rows if row.note.startswith("failed: ")]
+        if path.exists() and not options.quick:
+            table, grown = beside_record(rows, record.read(path))
+            print(f"\n{table}", flush=True)
+            failed += grown
+        if options.record and section in RECORDED and not wrong:
+            record.write([*record.settings(), *rows, *record.machine(options.note)], path)
+            print(f"\nstored in {path}; python -m scripts.pages makes the tables from it")
+        failed += wrong
     for line in failed:
         print(line, file=sys.stderr)
     return 1 if failed else 0

@@ -1,30 +1,23 @@
-"""Write the tables of the READMEs and of docs/ from a record, and format tables in Markdown and plain text.
-
-python -m bench.tables            # from the newest record
-python -m bench.tables RECORD
-"""
+"""Make the tables of README.md, of this folder and of docs/ from the records; scripts/pages.py writes them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from bench import record
-from bench.errors import BenchError
 from bench.record import MACHINE, Row
 
-ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {
     "kernels": "Scoring, one thread unless it says otherwise",
-    "rivals": "Rivals, one thread each, the same question on the same data",
     "start": "Cold start, small calls, memory",
     "runs": "The same job again and again, whole processes from an empty home",
     "reading": "From Parquet to a mean",
     "shuffled": "From Parquet to a mean, rows in any order",
     "instructions": "Instructions, counted by callgrind",
 }
-# the rivals in the main README; docs/performance.md has all of them
+# the tools in README.md; docs/performance.md has all of them
 SHOWN = (
     "scikit-learn ndcg_score",
     "pytrec_eval ndcg_cut_10",
@@ -62,7 +55,6 @@ def plain(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 HEAD = ("", "time", "against", "its time", "ratio", "bar", "moonshot", "")
-HEADS = {"rivals": ("", "our time", "asked for", "its time", "times as long", "bar", "moonshot", "")}
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -76,118 +68,68 @@ def cells(row: Row) -> tuple[str, ...]:
     return (row.name, number(mine, row.unit), row.baseline, number(base, row.unit), ratio, *goals, verdict)
 
 
-def losses(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows in which a bar is missed or another tool is faster."""
-    return [
-        row
-        for row in rows
-        if row.verdict == "missed" or (row.section == "rivals" and row.ratio is not None and row.ratio < 1)
-    ]
+# ---- other tools, from the record of pytest-benchmark ----
+
+
+def tools(shown: Collection[str] = ()) -> str:
+    """A table of these tools, or of all, and a sentence about the record."""
+    path = max(record.FOLDER.glob("*/*.json"), key=lambda path: path.name)
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    pairs: dict[str, dict[str, Any]] = {}
+    for each in stored["benchmarks"]:
+        pairs.setdefault(each["params"]["name"], {})[each["params"]["who"]] = each
+    lines = []
+    for name, pair in pairs.items():
+        facts = pair["theirs"]["extra_info"]
+        theirs, ours = (
+            pair[who]["stats"]["median"] / facts["documents"] * 1e9 for who in ("theirs", "fastndcg")
+        )
+        if name in (shown or pairs):
+            cells = (name, f"`{facts['measure']}`", number(theirs), number(ours), number(theirs / ours))
+            lines.append((theirs / ours, cells if shown else (*cells, facts["note"])))
+    lines.sort(reverse=True)
+    head = ("tool", "measure", "ns a document", "fastndcg", "slowdown", *(() if shown else ("",)))
+    machine, rounds = stored["machine_info"], min(each["stats"]["rounds"] for each in stored["benchmarks"])
+    about = (
+        f"{stored['datetime'][:10]}, {machine['processor']}, {machine['cores']} cores, load average {stored['load']}. Processor time of one "
+        f"thread, the median of at least {rounds} rounds. Record: `bench/{path.relative_to(record.FOLDER.parent).as_posix()}`."
+    )
+    return f"{markdown(head, [cells for _, cells in lines])}\n{about}\n"
+
+
+# ---- the sections of bench/run.py ----
 
 
 def fact(rows: Iterable[Row], name: str) -> str:
-    return next((row.note for row in rows if row.section == MACHINE and row.name == name), "unknown")
+    return next((row.note for row in rows if row.section == MACHINE and row.name == name), "")
 
 
-def sentence(rows: Sequence[Row], path: Path) -> str:
-    note, settings = fact(rows, "note"), fact(rows, "settings")
-    how = "" if settings == "unknown" else f"{settings[0].upper()}{settings[1:]}. "
+def sentence(section: str, rows: Sequence[Row]) -> str:
+    settings, note = fact(rows, "settings"), fact(rows, "note")
+    how = f"{settings[0].upper()}{settings[1:]}. " if settings else ""
     where = f"{fact(rows, 'date')}, {fact(rows, 'processor')}, {fact(rows, 'cores')} cores"
-    return f"{how}{where}{'' if note == 'unknown' else f'; {note}'}. Record: `bench/record/{path.name}`.\n"
+    return f"{how}{where}{f'; {note}' if note else ''}. Record: `bench/record/{section}.csv`.\n"
 
 
-def rivals_table(rows: Iterable[Row]) -> str:
-    """Return a table of the rivals that ran, slowest first."""
-    answered = sorted(
-        (row for row in rows if row.section == "rivals" and row.ratio is not None),
-        key=lambda row: -(row.ratio or 0),
-    )
-    return markdown(
-        ("tool", "asked for", "ns a document", "fastndcg", "times as long"),
-        [
-            (row.name, f"`{row.baseline}`", number(row.baseline_cpu), number(row.cpu), number(row.ratio))
-            for row in answered
-            if row.ratio is not None
-        ],
-    )
-
-
-def short_table(rows: Sequence[Row], path: Path) -> str:
-    """Return the table of the main README: the best-known rivals."""
-    return f"{rivals_table(row for row in rows if row.name in SHOWN)}\n{sentence(rows, path)}"
-
-
-def pages_tables(rows: Sequence[Row], path: Path) -> str:
-    """Return the tables of docs/performance.md: rivals, reading, starting, where the package is behind."""
-    parts = [sentence(rows, path), "## Other tools\n", rivals_table(rows)]
-    for section in ("reading", "shuffled", "runs", "start"):
-        title = "Starting, small calls, memory" if section == "start" else SECTIONS[section]
-        chosen = [cells(row) for row in rows if row.section == section]
-        if chosen:
-            parts += [f"## {title}\n", markdown(HEAD[:5], (cell[:5] for cell in chosen))]
-    return "\n".join([*parts, "## Where fastndcg is behind\n", list_of_losses(rows)])
-
-
-def list_of_losses(rows: Iterable[Row]) -> str:
-    behind = losses(rows)
-    if not behind:
-        return "Nowhere in this record.\n"
-    return (
-        "\n".join(
-            (
-                f"- {row.name}{f' (against {row.baseline})' if row.ratio is not None else ''}: "
-                f"{number(row.value)}{'x' if row.ratio is not None else f' {row.unit}'}, "
-                f"wanted {'at least' if row.wants == 'more' else 'at most'} {row.bar or 1:.3g}"
-            )
-            for row in behind
-        )
-        + "\n"
-    )
-
-
-def long_tables(rows: Sequence[Row], path: Path) -> str:
-    """Return the tables of the bench README: first the missed bars, then all measurements."""
-    parts = [sentence(rows, path), "### Where we lose\n", list_of_losses(rows)]
+def sections(shown: Collection[str] = (), columns: int = len(HEAD)) -> str:
+    """Tables of these sections, or of all, with so many columns; then the bars that are missed in any section."""
+    parts, missed = [], []
     for section, title in SECTIONS.items():
-        chosen = [cells(row) for row in rows if row.section == section]
-        if chosen:
-            parts += [f"### {title}\n", markdown(HEADS.get(section, HEAD), chosen)]
-    machine = [f"{row.name} {row.note}" for row in rows if row.section == MACHINE]
-    return "\n".join([*parts, "### Machine and versions\n", "; ".join(machine) + ".\n"])
+        path = record.path_of(section)
+        rows = record.read(path) if path.exists() else []
+        measured = [row for row in rows if row.section == section]
+        missed += [row for row in measured if row.verdict == "missed"]
+        if measured and section in (shown or SECTIONS):
+            table = markdown(HEAD[:columns], (cells(row)[:columns] for row in measured))
+            parts += [f"### {title}\n", sentence(section, rows), table]
+    return "\n".join([*parts, "### Where fastndcg is behind\n", list_of(missed)])
 
 
-GENERATED: dict[str, tuple[Path, Callable[[Sequence[Row], Path], str]]] = {
-    "rivals": (ROOT / "README.md", short_table),
-    "speed": (ROOT / "docs" / "performance.md", pages_tables),
-    "record": (ROOT / "bench" / "README.md", long_tables),
-}
-
-
-def insert(text: str, name: str, table: str, writer: str = "bench/tables.py") -> str:
-    """Return the text with the table between its two marks."""
-    begin, end = f"<!-- {name}: written by {writer} -->\n", f"<!-- end of {name} -->"
-    head, found, rest = text.partition(begin)
-    _, closed, tail = rest.partition(end)
-    if not found or not closed:
-        raise BenchError(
-            f"the text has no place for the table {name!r}; wanted the lines {begin.strip()} and {end}"
-        )
-    return f"{head}{begin}\n{table}\n{end}{tail}"
-
-
-def main(arguments: Sequence[str]) -> int:
-    path = Path(arguments[0]) if arguments else record.newest()
-    if path is None:
-        print("bench/record has no record; python bench/run.py makes one", file=sys.stderr)
-        return 1
-    rows = record.read(path)
-    for name, (target, table) in GENERATED.items():
-        target.write_text(
-            insert(target.read_text(encoding="utf-8"), name, table(rows, path)), encoding="utf-8"
-        )
-        print(f"{target.relative_to(ROOT)}: {name} from {path.name}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def list_of(missed: Iterable[Row]) -> str:
+    lines = (
+        f"- {row.name}{f' (against {row.baseline})' if row.ratio is not None else ''}: "
+        f"{number(row.value)}{'x' if row.ratio is not None else f' {row.unit}'}, "
+        f"expected {'at least' if row.wants == 'more' else 'at most'} {row.bar:.3g}"
+        for row in missed
+    )
+    return "\n".join(lines) or "Nowhere in these records."

@@ -302,5 +302,10 @@ def test_rivals(benchmark: Any, name: str, who: str, most: int) -> None:
         pytest.skip(f"{rival.package} is not installed: pip install -e '.[rivals]'")
     documents, calls = question(name, most)
     benchmark.group = f"{name}: {rival.measure}"
-    benchmark.extra_info |= {"documents": documents, "measure": rival.measure, "version": version, "note": rival.note}
+    benchmark.extra_info |= {
+        "documents": documents,
+        "measure": rival.measure,
+        "version": version,
+        "note": rival.note,
+    }
     benchmark(calls[who])

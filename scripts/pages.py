@@ -1,8 +1,8 @@
-"""Write the parts of pages in docs/ that are generated from the package, so that nothing is written twice.
+"""Write the parts of pages that are generated from the package and from the records of the benchmarks.
 
 python -m scripts.pages
 
-This writes the lists of `GENERATED` into docs/, where a page has
+This writes the lists of `GENERATED` where a page has
 
     <!-- parameters: written by scripts/pages.py -->
     <!-- end of parameters -->
@@ -25,7 +25,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import fastndcg as fn
-from bench.tables import insert, markdown
+from bench import tables
+from bench.tables import markdown
 from fastndcg.cli import app
 from fastndcg.measures import DEFINITIONS
 from fastndcg.measures import table as measure_table
@@ -250,6 +251,10 @@ GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "queries of conventions": ("docs/conventions.md", partial(words, QUERIES)),
     "weights of conventions": ("docs/conventions.md", partial(words, WEIGHTS)),
     "usual names": ("docs/files.md", usual_names),
+    "other tools": ("README.md", partial(tables.tools, tables.SHOWN)),
+    "all other tools": ("docs/performance.md", tables.tools),
+    "speed": ("docs/performance.md", partial(tables.sections, ("reading", "shuffled", "runs", "start"), 5)),
+    "record": ("bench/README.md", tables.sections),
 }
 WRITTEN: dict[str, Callable[[], str]] = {
     "commands": commands,
@@ -266,10 +271,15 @@ def built(page: str, source: str) -> str:
 
 
 def renewed(name: str) -> tuple[Path, str]:
-    """The page of a list of `GENERATED`, and its text with that list as the package has it now."""
-    path = ROOT / GENERATED[name][0]
-    made = f"{GENERATED[name][1]().strip()}\n"
-    return path, insert(path.read_text(encoding="utf-8"), name, made, "scripts/pages.py")
+    """The page of a list of `GENERATED`, and its text with that list as it is now, between its two marks."""
+    place, make = GENERATED[name]
+    text = (ROOT / place).read_text(encoding="utf-8")
+    begin, end = f"<!-- {name}: written by scripts/pages.py -->\n", f"<!-- end of {name} -->"
+    head, found, rest = text.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"{place} has no place for {name!r}; expected the lines {begin.strip()} and {end}")
+    return ROOT / place, f"{head}{begin}\n{make().strip()}\n\n{end}{tail}"
 
 
 # ---- what is loaded ----

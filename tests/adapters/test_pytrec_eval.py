@@ -6,7 +6,6 @@ import random
 import engines
 import pytest
 
-from bench import evaluators
 from fastndcg.adapters import pytrec_eval as ours
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError
 
@@ -185,10 +184,3 @@ def test_what_is_refused(qrels, measures, run, error, message):
     if error is InputError:
         with pytest.raises(InputError, match="relevance_level=0"):
             ours.RelevanceEvaluator(qrels, measures, relevance_level=0)
-
-
-@pytest.mark.parametrize("case", evaluators.CASES)
-def test_benchmark(case):
-    engines.need(case, extra="rivals" if case in ("pytrec_eval", "ir_measures") else "engines")
-    for row in evaluators.CASES[case](4):
-        assert evaluators.measure(row, 0.0).ratio is not None

@@ -6,7 +6,7 @@ import sys
 import oracle
 import pytest
 
-from bench import compare, record, reference, run, samples, tables, workloads
+from bench import instructions, record, reference, run, runs, samples, tables, test_rivals, workloads
 from bench.errors import WrongAnswerError
 from bench.record import Row
 
@@ -42,22 +42,26 @@ def test_record_is_read_as_it_was_written(tmp_path):
     record.write(rows, tmp_path / "a.csv")
     assert record.read(tmp_path / "a.csv") == rows
     assert [row.verdict for row in rows[:3]] == ["met", "missed", ""]
-    assert compare.regressions([COUNT._replace(cpu=40.7)], [COUNT]) == []
-    assert len(compare.regressions([COUNT._replace(cpu=44.0)], [COUNT])) == 1
+    for cpu, grown in ((40.7, []), (44.0, ["even: 44.0 instructions a document, 40.0 before"])):
+        table, found = run.beside_record([COUNT._replace(cpu=cpu)], rows)
+        assert found == grown and "40.0" in table
 
 
-@pytest.mark.parametrize("name", tables.GENERATED)
-def test_pages_have_the_tables_of_the_newest_record(name):
-    path = record.newest()
-    assert path is not None
-    target, table = tables.GENERATED[name]
-    text = target.read_text(encoding="utf-8")
-    assert tables.insert(text, name, table(record.read(path), path)) == text
+def test_records_have_what_is_measured():
+    def names(section):
+        return {row.name for row in record.read(record.path_of(section)) if row.section == section}
+
+    assert names("kernels") == {workload.name for workload in workloads.WORKLOADS}
+    assert names("runs") == {f"{name}, runs after the first" for name in runs.JOBS}
+    assert names("instructions") == set(instructions._CASES)
+    shown = tables.tools()
+    assert all(f"| {name} |" in shown for name in test_rivals.RIVALS)
+    assert shown.count("\n|") == len(test_rivals.RIVALS) + 1 and set(tables.SHOWN) < set(test_rivals.RIVALS)
 
 
 def test_every_section_is_a_module_and_the_command_names_it():
     for module in run.SECTIONS.values():
-        assert (ROOT / "bench" / f"{module}.py").exists() or (ROOT / "bench" / module).is_dir()
-    command = [sys.executable, "bench/run.py", "--quick", "--compare"]
+        assert (ROOT / "bench" / f"{module}.py").exists()
+    command = [sys.executable, "bench/run.py", "--quick", "--record"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "leave one of the two out" in done.stderr
+    assert done.returncode == 2 and "leave out --quick or --record" in done.stderr

@@ -208,7 +208,7 @@ def test_what_is_made_takes_its_places():
     assert pages.built(text, "docs/a.md") == f"a\n{pages.commands()}\nc\n"
     used = [
         name
-        for page in (ROOT / "docs").glob("*.md")
+        for page in (*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "bench" / "README.md")
         for name in re.findall(
             r"<!-- (.*): written (?:when the site is built|by scripts/pages.py) -->$",
             page.read_text(encoding="utf-8"),
