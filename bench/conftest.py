@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
+
+from pytest_benchmark.logger import PytestBenchmarkWarning
 
 from bench import record
 
@@ -16,8 +19,9 @@ FEATURES = ("sse4", "avx", "fma", "bmi", "amx", "neon", "asimd", "sve")
 
 def pytest_configure(config: Any) -> None:
     config.option.benchmark_storage = f"file://{record.FOLDER}"
-    # another machine than that of the record is worth a warning
-    config.addinivalue_line("filterwarnings", "default::pytest_benchmark.logger.PytestBenchmarkWarning")
+    config.option.benchmark_columns = config.option.benchmark_columns or ["min", "median", "rounds"]
+    # another machine or version than that of the record is worth a warning, and no more
+    warnings.filterwarnings("default", category=PytestBenchmarkWarning)
 
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
