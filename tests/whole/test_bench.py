@@ -70,15 +70,7 @@ def test_every_section_is_a_module_and_the_command_names_it():
 def test_a_run_of_pytest_benchmark_stands_beside_the_record():
     """Also on another machine than the record's, which is a warning."""
     pytest.importorskip("pytest_benchmark")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--collect-only",
-        "--benchmark-compare",
-        "bench/test_rivals.py",
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = ["-m", "pytest", "-q", "--collect-only", "bench/test_rivals.py", "--benchmark-compare"]
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "Comparing against benchmarks from" in done.stderr and "28 tests collected" in done.stdout
