@@ -319,7 +319,7 @@ VALUES = {
     "alpha": (0.5, 0, 1, 0.25, 0.3),
 }
 NEEDED = {"SDCG": ("max_rel",), "IPrec": ("recall",), "PFound": ("stop",)}  # parameters without a default
-OF_INTENTS = tuple(name for name, definition in DEFINITIONS.items() if definition.way == "intents")
+OF_INTENTS = tuple(name for name, definition in DEFINITIONS.items() if definition.method == "intents")
 OF_QUERIES = tuple(name for name in DEFINITIONS if name not in OF_INTENTS)  # measures of one grade a document
 
 

@@ -95,7 +95,7 @@ class Provider(providers.Provider):
         return True
 
     def qrel_inputs(self, measures: Iterable[Any]) -> list[str]:
-        of_intents = any(_as_ours(measure, self.ties).definition.way == "intents" for measure in measures)
+        of_intents = any(_as_ours(measure, self.ties).definition.method == "intents" for measure in measures)
         return ["query_id", "doc_id", "relevance", *(["iteration"] if of_intents else [])]
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> Evaluator:
@@ -237,7 +237,7 @@ def _kind(measure: Measure) -> str:
     """What a measure is computed from, as other providers of ir_measures do it."""
     if measure.name == "Judged":
         return "Judged"
-    return "intents" if measure.definition.way == "intents" else "grades"
+    return "intents" if measure.definition.method == "intents" else "grades"
 
 
 def _as_ours(measure: Any, ties: Ties) -> Measure:

@@ -110,7 +110,7 @@ def shares_that_differ(
     by_share: dict[Measure, list[Measure]] = {}
     for measure in measures if len(known) > 1 else ():
         parts, params = measure.definition, measure.params
-        is_blind = parts.ranking == "system" and parts.worth not in _KNOWING
+        is_blind = parts.ranking == "system" and parts.gain not in _KNOWING
         if is_blind and not params.get("judged_only") and params.get("unjudged") is None:
             by_share.setdefault(Judged(empty="skip") @ (measure.cutoff or _TOP), []).append(measure)
     cautions: list[str] = []

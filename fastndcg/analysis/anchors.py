@@ -232,7 +232,7 @@ def _check(measure: Measure, rankings: Rankings) -> None:
             f"{measure} has no anchors: whether a document counts depends on its score, which another order "
             f"has not. Ask for {measure(score_above=None)}"
         )
-    if definition.way == "intents" and definition.name != "nDCG_IA":
+    if definition.method == "intents" and definition.name != "nDCG_IA":
         raise MeasureError(
             f"{measure} has no known best order: which one is best for several intents together is as hard "
             "to find as the ideal ranking. Ask for nDCG_IA, or a measure of one grade for each document"

@@ -143,7 +143,7 @@ def _check(measure: Measure) -> None:
         raise MeasureError(
             f"{measure} looks at no ranking, so no rank adds anything to it. Explain nDCG, or another measure"
         )
-    if measure.definition.way == "intents":
+    if measure.definition.method == "intents":
         raise MeasureError(
             f"{measure} is of several intents, so that a document has no single gain. "
             "Explain a measure of one grade for each document, as nDCG"
@@ -211,7 +211,7 @@ class Explanation(_Shown):
         values, undefined = methods.defined_values((measure,), rankings, 1)
         self.value, self.is_empty = float(values[0, 0]), bool(undefined[0, 0])
         if measure.cutoff_column is not None:
-            measure @= int(methods.own_cutoffs(measure.cutoff_column, rankings)[0])
+            measure @= int(methods.cutoffs_of_queries(measure.cutoff_column, rankings)[0])
         self._cut = measure
         self._gains = gain_values.gains_of_documents(measure, rankings)
         if measure.params.get("ips") and rankings.propensity is not None:
@@ -219,7 +219,7 @@ class Explanation(_Shown):
         # documents by rank, dropped documents last, and the number of documents that are not dropped
         ties = str(measure.params.get("ties", "average"))
         turn = {"best": -1.0, "worst": 1.0}.get(ties, 0.0)
-        turn = -turn if measure.definition.over == "judged" else turn
+        turn = -turn if measure.definition.divisor == "judged" else turn
         dropped = np.zeros(rankings.n_docs, np.bool_)
         if measure.params.get("judged_only") and rankings.is_judged is not None:
             dropped = ~rankings.is_judged
@@ -246,7 +246,7 @@ class Explanation(_Shown):
     def _ideal_ranking(self) -> _Ideal:
         """The ideal ranking, down to its last gain; of no documents where the measure has none."""
         measure, rankings, order = self._cut, self._rankings, self._order[: self._n_ranked]
-        if measure.definition.over != "ideal" or self.is_empty:
+        if measure.definition.divisor != "ideal" or self.is_empty:
             return _Ideal([], _NO, _NO, _NO)
         ideal, cutoff = measure.params.get("ideal", "full"), measure.cutoff
         _, grades = ideals.judged_documents(rankings, measure)
@@ -256,13 +256,13 @@ class Explanation(_Shown):
         if ideal in ("scored", "returned"):
             grades = documents[: cutoff if ideal == "returned" else None]
             grades = grades[~np.isnan(grades)]
-        worth = gain_values.worth_of(measure)
+        function = gain_values.gain_function_of(measure)
         distinct, codes = np.unique(grades.astype(np.float64), return_inverse=True)
-        gain_of = np.array([gain_values.gain_of(worth, grade) for grade in distinct.tolist()], np.float64)
+        gain_of = np.array([gain_values.gain_of(function, grade) for grade in distinct.tolist()], np.float64)
         codes = codes[np.argsort(-gain_of[codes], kind="stable")]
         gains, grades = gain_of[codes], distinct[codes]
         if ideal == "full":  # documents of the best grade there is, which are no documents of the query
-            best = gain_values.top_of(worth)
+            best = gain_values.top_of(function)
             best = float(gains[0]) if math.isnan(best) else best
             shown = self._n_ranked if cutoff is None else cutoff
             of_best = distinct[gain_of == best]
@@ -297,7 +297,7 @@ class Explanation(_Shown):
             # the ideal of some depends on what was returned, so that DCG is cut and not nDCG
             over = float(methods.values((ideals.part_of(measure, IDCG),), self._rankings, 1)[0, 0])
             measure = ideals.part_of(measure)
-        elif measure.definition.worth == "scaled" and measure.cutoff is None:
+        elif measure.definition.gain == "scaled" and measure.cutoff is None:
             measure @= n
         cuts = [order[:end] for _, end in self._steps[:-1]]
         if sum(map(len, cuts)) > _MOST_CUT:
@@ -404,8 +404,8 @@ class Explanation(_Shown):
             grades, counts = np.unique(rankings.judged.relevance.astype(np.float64), return_counts=True)
             left = counts - np.array([np.count_nonzero(self._grades == grade) for grade in grades], np.int64)
             grades, left = grades[left > 0], left[left > 0]
-        worth = gain_values.worth_of(self.measure)
-        gains = np.array([gain_values.gain_of(worth, grade) for grade in grades.tolist()])
+        function = gain_values.gain_function_of(self.measure)
+        gains = np.array([gain_values.gain_of(function, grade) for grade in grades.tolist()])
         best = np.argsort(-gains, kind="stable")
         grades, gains, left = grades[best], gains[best], left[best]
         lists = [np.append(len(order) + place, order) for place in range(len(grades))]
@@ -431,7 +431,7 @@ class Explanation(_Shown):
         if 0 < counted < ranked:  # a group of ties that crosses the cutoff counts as a whole
             counted = int(np.searchsorted(self._tie, self._tie[counted - 1], "right"))
         # moving a document up that "gains" less can raise what counts judgments
-        either = self.measure.definition.worth in ("judgment", "unjudged")
+        either = self.measure.definition.gain in ("judgment", "unjudged")
         gains = self._gains[order]
         pairs = list[tuple[int, int]]()
         for rank in range(0 if self.is_empty else counted):

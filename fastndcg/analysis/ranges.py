@@ -205,12 +205,12 @@ def judgment_range(
     """
     asked = as_measures(measures)
     for measure in asked:
-        if measure.definition.over in ("judged", "residual"):
+        if measure.definition.divisor in ("judged", "residual"):
             raise MeasureError(
                 f"{measure} counts judgments and not grades: if all documents are judged, it has one value. "
                 "Ask for RBP, or another measure of what was found"
             )
-        if measure.definition.way == "intents":
+        if measure.definition.method == "intents":
             raise MeasureError(
                 f"{measure} is of several intents, of which an unjudged document has no grade. "
                 "Ask for a measure of one grade for each document, as nDCG or ERR"

@@ -202,7 +202,7 @@ def evaluate(
         from fastndcg.sources.trec import rankings_from_qrels_run
 
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
-        of_intents = any(measure.definition.way == "intents" for measure in asked)
+        of_intents = any(measure.definition.method == "intents" for measure in asked)
         rankings = rankings_from_qrels_run(rankings, run, of_both, intents=of_intents)
     elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.inputs import rankings_or_stream

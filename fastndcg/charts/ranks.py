@@ -30,7 +30,7 @@ from fastndcg.errors import InputError, InputTypeError, MeasureError, check_choi
 from fastndcg.measures import as_measures
 from fastndcg.measures.measure import hold_functions
 from fastndcg.scoring.discounts import discount_of, discount_table
-from fastndcg.scoring.gain_values import gain_of, worth_of
+from fastndcg.scoring.gain_values import gain_function_of, gain_of
 
 if TYPE_CHECKING:
     from fastndcg.analysis.explain import Explanation
@@ -102,10 +102,10 @@ def gains(measures: Any = "nDCG", grades: Iterable[float] = range(5)) -> Chart:
     asked, rows = as_measures(measures), []
     with hold_functions(asked):
         for measure in asked:
-            if measure.definition.way == "intents":
+            if measure.definition.method == "intents":
                 raise MeasureError(f"{measure} is of several intents and has no gain for a grade; take nDCG")
             for grade in grades:
-                gain = gain_of(worth_of(measure), float(grade))
+                gain = gain_of(gain_function_of(measure), float(grade))
                 if np.isfinite(gain):
                     rows.append({"system": str(measure), "grade": grade, "gain": gain})
     if not rows:

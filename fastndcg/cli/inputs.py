@@ -321,7 +321,7 @@ class Inputs:
                 "grades of its documents as a column of a Parquet file"
             )
         intents = self.roles.intents is not None or any(
-            measure.definition.way == "intents" for measure in measures
+            measure.definition.method == "intents" for measure in measures
         )
         each = read_qrels_runs(
             self.sources.qrels, new, self.roles, missing, intents=intents, threads=self._threads

@@ -139,7 +139,7 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
     judged = np.diff(offsets) > 0
     if convention.unjudged == "skip_irrelevant":
         known = convention.measure()
-        counts_all = known.definition.worth == "found" and known.rel is None
+        counts_all = known.definition.gain == "found" and known.rel is None
         gains = gain_values.gains_of_grades(NumRel if counts_all else known, grades) > 0
         judged = np.diff(offsets_from(gains)[offsets]) > 0
     left_out = ~(returned | judged)

@@ -1,4 +1,4 @@
-"""Every compiled function of the package: rank each query once, fold the ranking into all measures.
+"""Every compiled function of the package: rank each query once, compute all measures from the ranking.
 
 drivers      the two drivers, and the scoring of a batch of queries whose grades are levels
 real_grades  the scoring of queries whose grades have no levels
@@ -26,8 +26,8 @@ level, the discount of each rank, and rows. A row names a list, a discount, a cu
 
 A list holds the gain of each rank (`accumulation.gather`). For a measure that is not linear in the gains it
 holds the precision at each relevant document, or the probability to stop at each rank
-(`accumulation.fold_by_rank`). With averaged ties both are expectations. So every measure is a sum over ranks,
-and one pass gives the values at all cutoffs.
+(`accumulation.terms_by_rank`). With averaged ties both are expectations. So every measure is a sum over
+ranks, and one pass gives the values at all cutoffs.
 
 Each module is loaded twice: as `fastndcg.kernels` it is plain Python and imports no Numba, as
 `fastndcg.compiled` it is compiled.

@@ -23,13 +23,13 @@ from .tie_expectations import (
 from .workspace import Batch, Scratch, Work, reference
 
 
-class Fold(NamedTuple):
-    """How a list is filled, from which ranking, and where to."""
+class ListTask(NamedTuple):
+    """A list to fill: with which terms, from which ranking, and where to."""
 
-    fold: int
+    term: int
     ties: int
     condensed: bool  # unjudged documents are left out
-    relevant: float  # totals that the fold needs
+    relevant: float  # totals that the terms need
     nonrelevant: float
     ranked: int
     distinct: bool  # no documents are tied
@@ -43,16 +43,16 @@ class Fold(NamedTuple):
 
 
 @block
-def next_group(f: Fold, start: int) -> tuple[int, int]:
+def next_group(task: ListTask, start: int) -> tuple[int, int]:
     """Copy the gains of the tied group at `start`; returns how many documents count, and the next start."""
-    stop = start + f.sizes[start]
-    if stop == start + 1 and not f.condensed:
-        f.group[0] = f.gains[f.codes[start]]
+    stop = start + task.sizes[start]
+    if stop == start + 1 and not task.condensed:
+        task.group[0] = task.gains[task.codes[start]]
         return 1, stop
     size = 0
     for i in range(start, stop):
-        if not (f.condensed and f.codes[i] == f.unjudged):
-            f.group[size] = f.gains[f.codes[i]]
+        if not (task.condensed and task.codes[i] == task.unjudged):
+            task.group[size] = task.gains[task.codes[i]]
             size += 1
     return size, stop
 
@@ -78,24 +78,24 @@ def number_found(group: Array, size: int, floor: float) -> int:
 
 
 @block
-def gather(f: Fold, exact: bool) -> int:
+def gather(task: ListTask, exact: bool) -> int:
     """Write the gains by rank, ties resolved; returns how many ranks are filled."""
-    group, depth, out = f.group, f.out.shape[0], f.out
-    if f.distinct and not f.condensed:
-        filled = min(f.ranked, depth)
+    group, depth, out = task.group, task.out.shape[0], task.out
+    if task.distinct and not task.condensed:
+        filled = min(task.ranked, depth)
         for i in range(filled):
-            out[i] = f.gains[f.codes[i]]
+            out[i] = task.gains[task.codes[i]]
         return filled
     at = start = 0
-    while start < f.ranked and at < depth:
-        size, start = next_group(f, start)
+    while start < task.ranked and at < depth:
+        size, start = next_group(task, start)
         filled = min(size, depth - at)
-        if f.ties == schema.AVERAGE and size > 1:
+        if task.ties == schema.AVERAGE and size > 1:
             mean = average(group, size, exact)
             for i in range(filled):
                 out[at + i] = mean
         else:
-            arrange(f.ties, group, size)
+            arrange(task.ties, group, size)
             for i in range(filled):
                 out[at + i] = group[i]
         at += filled
@@ -103,15 +103,15 @@ def gather(f: Fold, exact: bool) -> int:
 
 
 @block
-def gather_sums(f: Fold) -> int:
+def gather_sums(task: ListTask) -> int:
     """As `gather`, but of the sums of gains so far. Gains are whole: the sum after a tied group is exact."""
-    group, depth, out = f.group, f.out.shape[0], f.out
+    group, depth, out = task.group, task.out.shape[0], task.out
     at = start = 0
     before = 0.0
-    while start < f.ranked and at < depth:
-        size, start = next_group(f, start)
+    while start < task.ranked and at < depth:
+        size, start = next_group(task, start)
         filled = min(size, depth - at)
-        if f.ties == schema.AVERAGE and size > 1:
+        if task.ties == schema.AVERAGE and size > 1:
             total = 0.0
             for i in range(size):
                 total += group[i]
@@ -119,7 +119,7 @@ def gather_sums(f: Fold) -> int:
                 out[at + i] = before + (i + 1) * total / size
             before += total
         else:
-            arrange(f.ties, group, size)
+            arrange(task.ties, group, size)
             for i in range(filled):
                 before += group[i]
                 out[at + i] = before
@@ -131,34 +131,34 @@ def gather_sums(f: Fold) -> int:
 
 
 @block
-def fold_distinct(f: Fold, parameter: float) -> int:
-    """As `fold_by_rank` by HITS or STOP without tied documents; no branch depends on the grades."""
-    added, filled = f.group, min(f.ranked, f.out.shape[0])
+def terms_of_distinct(task: ListTask, parameter: float) -> int:
+    """As `terms_by_rank` by HITS or STOP without tied documents; no branch depends on the grades."""
+    added, filled = task.group, min(task.ranked, task.out.shape[0])
     hits, going = 0.0, 1.0
-    if f.fold == schema.HITS:
+    if task.term == schema.HITS:
         for i in range(filled):
-            hit = 1.0 if f.gains[f.codes[i]] > 0.0 else 0.0
+            hit = 1.0 if task.gains[task.codes[i]] > 0.0 else 0.0
             hits += hit
             added[i] = hits * hit
     else:
         for i in range(filled):
-            stop = f.gains[f.codes[i]]
+            stop = task.gains[task.codes[i]]
             added[i] = going * stop
             going *= 1.0 - stop
-    if f.fold == schema.HITS or parameter == 0.0:
+    if task.term == schema.HITS or parameter == 0.0:
         for i in range(filled):  # a separate loop, which becomes vectors
             added[i] /= i + 1.0
     for i in range(filled):
-        f.out[i] = added[i]
+        task.out[i] = added[i]
     return filled
 
 
 @block
-def gain_below_best(f: Fold) -> float:
+def gain_below_best(task: ListTask) -> float:
     """The greatest gain of a list but for its best gain, and at least 0."""
     best = below = 0.0
-    for i in range(f.ranked):
-        gain = f.gains[f.codes[i]]
+    for i in range(task.ranked):
+        gain = task.gains[task.codes[i]]
         if gain > best:
             best, below = gain, best
         elif below < gain < best:
@@ -167,42 +167,42 @@ def gain_below_best(f: Fold) -> float:
 
 
 @block
-def fold_by_rank(f: Fold, parameter: float) -> int:
+def terms_by_rank(task: ListTask, parameter: float) -> int:
     """Fill a list by HITS, FIRST, REACHED or STOP; returns how many ranks were filled."""
-    fold, group, depth, out = f.fold, f.group, f.out.shape[0], f.out
-    of_best, by_rank = fold == schema.FIRST and parameter != 0.0, parameter == 0.0
-    floor = gain_below_best(f) if of_best else 0.0
+    term, group, depth, out = task.term, task.group, task.out.shape[0], task.out
+    of_best, by_rank = term == schema.FIRST and parameter != 0.0, parameter == 0.0
+    floor = gain_below_best(task) if of_best else 0.0
     at = start = 0
     hits = reached = 0.0
     going = 1.0  # probability that the user reads on, or that no relevant document was found
-    while start < f.ranked and at < depth:
-        size, start = next_group(f, start)
+    while start < task.ranked and at < depth:
+        size, start = next_group(task, start)
         filled, found = min(size, depth - at), number_found(group, size, floor)
         if found == 0:
             out[at : at + filled] = 0.0
-        elif f.ties != schema.AVERAGE or size == 1 or (found == size and fold != schema.STOP):
-            arrange(f.ties, group, size)
+        elif task.ties != schema.AVERAGE or size == 1 or (found == size and term != schema.STOP):
+            arrange(task.ties, group, size)
             for i in range(filled):
                 gain, rank = group[i], at + i + 1
                 out[at + i] = 0.0
-                if fold == schema.STOP:
+                if term == schema.STOP:
                     out[at + i] = going * gain / (rank if by_rank else 1)
                     going *= 1.0 - gain
-                elif gain > floor and fold == schema.HITS:
+                elif gain > floor and term == schema.HITS:
                     hits += 1.0
                     out[at + i] = hits / rank
                 elif gain > floor:
-                    out[at + i] = 1.0 / rank if fold == schema.FIRST else 1.0
+                    out[at + i] = 1.0 / rank if term == schema.FIRST else 1.0
                     return rank
-        elif fold == schema.HITS:
+        elif term == schema.HITS:
             for i in range(filled):
                 out[at + i] = found / size * (hits + 1.0 + i * ((found - 1) / (size - 1))) / (at + i + 1)
             hits += found
-        elif fold == schema.STOP:
+        elif term == schema.STOP:
             sort_falling(group, size)
-            stop_chances(group, found, size, filled, f.chances)
+            stop_chances(group, found, size, filled, task.chances)
             for i in range(filled):
-                out[at + i] = going * f.chances[3, i] / (at + i + 1 if by_rank else 1)
+                out[at + i] = going * task.chances[3, i] / (at + i + 1 if by_rank else 1)
             for i in range(found):
                 going *= 1.0 - group[i]
         else:
@@ -210,7 +210,7 @@ def fold_by_rank(f: Fold, parameter: float) -> int:
                 chance = going * found / (size - i)
                 going *= (size - i - found) / (size - i)
                 reached = reached + chance if going > 0.0 else 1.0
-                out[at + i] = chance / (at + i + 1) if fold == schema.FIRST else min(reached, 1.0)
+                out[at + i] = chance / (at + i + 1) if term == schema.FIRST else min(reached, 1.0)
                 if going == 0.0:
                     return at + i + 1
         at += filled
@@ -218,7 +218,7 @@ def fold_by_rank(f: Fold, parameter: float) -> int:
 
 
 @block
-def hits_wanted(recall: float, relevant: float) -> float:
+def hits_needed(recall: float, relevant: float) -> float:
     """How many relevant documents a recall takes, rounded as by trec_eval 9; a negative one as by 10."""
     exact = abs(recall) * relevant
     if recall >= 0.0:
@@ -228,48 +228,48 @@ def hits_wanted(recall: float, relevant: float) -> float:
 
 
 @block
-def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
+def single_value(task: ListTask, parameter: float, cutoff: float) -> float:
     """The value by PREFERENCE, INFERRED, INTERPOLATED or MEAN_OF_HITS; NaN if nothing is ranked.
 
     MEAN_OF_HITS is the mean precision at the relevant documents above the cutoff, whose number is uncertain
     only where a tied group lies across it.
     """
-    fold, group, chances, relevant = f.fold, f.group, f.chances, f.relevant
-    depth = int(min(1.0 * f.out.shape[0], cutoff))
+    term, group, chances, relevant = task.term, task.group, task.chances, task.relevant
+    depth = int(min(1.0 * task.out.shape[0], cutoff))
     at = start = mixed = 0
     hits = missed = pooled = value = 0.0
-    wanted = hits_wanted(parameter, relevant)
-    while start < f.ranked and at < depth:
-        size, start = next_group(f, start)
+    needed = hits_needed(parameter, relevant)
+    while start < task.ranked and at < depth:
+        size, start = next_group(task, start)
         filled, found = min(size, depth - at), number_found(group, size, 0.0)
-        if f.ties != schema.AVERAGE or size == 1 or found in (0, size):
-            arrange(f.ties, group, size)
+        if task.ties != schema.AVERAGE or size == 1 or found in (0, size):
+            arrange(task.ties, group, size)
             for i in range(filled):
                 gain, rank = group[i], at + i + 1
                 missed += gain == 0.0
                 pooled += gain == -1.0
                 if gain > 0.0:
                     above, hits = hits, hits + 1.0
-                    if fold == schema.PREFERENCE:
-                        value += preference(missed, 0.0, relevant, f.nonrelevant)
-                    elif fold == schema.INFERRED:
+                    if term == schema.PREFERENCE:
+                        value += preference(missed, 0.0, relevant, task.nonrelevant)
+                    elif term == schema.INFERRED:
                         value += inferred_precision(rank, above, above + missed, above + missed + pooled)
-                    elif fold == schema.MEAN_OF_HITS:
+                    elif term == schema.MEAN_OF_HITS:
                         value += hits / rank
-                    elif hits >= wanted:
+                    elif hits >= needed:
                         value = max(value, hits / rank)
         else:
             others = in_pool = 0
             for i in range(size):
                 others += group[i] == 0.0
                 in_pool += group[i] == -1.0
-            if fold == schema.PREFERENCE:
-                value += found * preference(missed, others, relevant, f.nonrelevant)
-            elif fold == schema.INFERRED:
+            if term == schema.PREFERENCE:
+                value += found * preference(missed, others, relevant, task.nonrelevant)
+            elif term == schema.INFERRED:
                 value += expected_inferred(
                     at, size, found, others, in_pool, hits, hits + missed, hits + missed + pooled, chances
                 )
-            elif fold == schema.MEAN_OF_HITS:
+            elif term == schema.MEAN_OF_HITS:
                 reward = later = 0.0  # sums over the places i of the group, from 0, of 1 / rank and i / rank
                 for i in range(filled):
                     reward += 1.0 / (at + i + 1)
@@ -282,7 +282,7 @@ def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
                 groups = chances[:, mixed]
                 groups[0], groups[1], groups[2], groups[3] = at, hits, size, found
                 mixed += 1
-                if hits + found >= wanted:
+                if hits + found >= needed:
                     value = max(value, (hits + found) / (at + size))
             hits += found
             missed += others
@@ -290,37 +290,40 @@ def fold_whole(f: Fold, parameter: float, cutoff: float) -> float:
         at += filled
     if at == 0:
         return np.nan
-    if fold == schema.MEAN_OF_HITS:
+    if term == schema.MEAN_OF_HITS:
         return value / hits if hits > 0.0 else 0.0
-    return expected_maximum(chances, mixed, wanted, value) if mixed > 0 else value
+    return expected_maximum(chances, mixed, needed, value) if mixed > 0 else value
 
 
 @block
-def fold_list(folds: Array | None, v: int, f: Fold) -> int:
-    """Fill a list by a fold after COUNT; returns how many ranks. Without such lists none is compiled."""
-    if folds is None:
+def fill_by_term(term_parameters: Array | None, v: int, task: ListTask) -> int:
+    """Fill a list of terms after COUNT; returns how many ranks. Without such lists none is compiled."""
+    if term_parameters is None:
         return 0
-    parameter, cutoff = folds[v, schema.PARAMETER], folds[v, schema.CUT_AT]
-    plain = f.distinct and not f.condensed
-    if f.fold in (schema.HITS, schema.STOP) and plain:
-        return fold_distinct(f, parameter)
-    if f.fold in (schema.HITS, schema.FIRST, schema.REACHED, schema.STOP):
-        return fold_by_rank(f, parameter)
-    if f.fold == schema.GRADED_PAIRS:
-        value = graded_share(f.ties, f.condensed, f.unjudged, f.ranked, f.gains, f.codes, f.sizes, f.chances)
-    elif f.fold == schema.PAIRS and plain and parameter == 0.0 and cutoff >= f.ranked:
-        value = share_of_distinct(f.ranked, f.gains, f.codes)
-    elif f.fold == schema.PAIRS:
-        empty = folds[v, schema.EMPTY]
+    parameter, cutoff = term_parameters[v, schema.PARAMETER], term_parameters[v, schema.CUT_AT]
+    plain = task.distinct and not task.condensed
+    if task.term in (schema.HITS, schema.STOP) and plain:
+        return terms_of_distinct(task, parameter)
+    if task.term in (schema.HITS, schema.FIRST, schema.REACHED, schema.STOP):
+        return terms_by_rank(task, parameter)
+    if task.term == schema.GRADED_PAIRS:
+        value = graded_share(
+            task.ties, task.condensed, task.unjudged, task.ranked, task.gains, task.codes, task.sizes,
+            task.chances,
+        )  # fmt: skip
+    elif task.term == schema.PAIRS and plain and parameter == 0.0 and cutoff >= task.ranked:
+        value = share_of_distinct(task.ranked, task.gains, task.codes)
+    elif task.term == schema.PAIRS:
+        empty = term_parameters[v, schema.EMPTY]
         value = share_of_pairs(
-            f.ties, f.condensed, f.unjudged, f.relevant, f.ranked, cutoff, parameter, empty, f.gains,
-            f.codes, f.sizes, f.chances,
+            task.ties, task.condensed, task.unjudged, task.relevant, task.ranked, cutoff, parameter, empty,
+            task.gains, task.codes, task.sizes, task.chances,
         )  # fmt: skip
     else:
-        value = fold_whole(f, parameter, cutoff)
+        value = single_value(task, parameter, cutoff)
     if np.isnan(value):
         return 0
-    f.out[0] = value
+    task.out[0] = value
     return 1
 
 
@@ -330,7 +333,7 @@ def fold_list(folds: Array | None, v: int, f: Fold) -> int:
 @block
 def is_linear(v: int, lists: Array) -> bool:
     """Whether a list has gains or counts of all documents. Such lists are made side by side."""
-    return lists[v, schema.FOLD] in (schema.GAIN, schema.COUNT) and lists[v, schema.CONDENSED] == 0
+    return lists[v, schema.TERM] in (schema.GAIN, schema.COUNT) and lists[v, schema.CONDENSED] == 0
 
 
 @block
@@ -338,7 +341,7 @@ def averages_exactly(v: int, lists: Array, exact: Array) -> bool:
     """Whether a list that is made side by side is also right for tied documents."""
     return (
         is_linear(v, lists)
-        and lists[v, schema.FOLD] == schema.GAIN
+        and lists[v, schema.TERM] == schema.GAIN
         and lists[v, schema.TIES] == schema.AVERAGE
         and exact[lists[v, schema.TABLE]]
     )
@@ -358,8 +361,8 @@ def fill_lists(
             continue
         row = lists[v]
         table, of_relevant, of_nonrelevant = row[schema.TABLE], row[schema.RELEVANT], row[schema.NONRELEVANT]
-        fold = Fold(
-            row[schema.FOLD],
+        filled = ListTask(
+            row[schema.TERM],
             row[schema.TIES],
             row[schema.CONDENSED] == 1,
             totals[of_relevant, lane] if of_relevant >= 0 else 0.0,
@@ -374,10 +377,10 @@ def fill_lists(
             scratch.chances,
             batch.lists[v][:, lane],
         )
-        f = reference(fold)
-        if f.fold == schema.GAIN:
-            lengths[v, lane] = gather(f, plan.exact[table])
-        elif f.fold == schema.COUNT:
-            lengths[v, lane] = gather_sums(f)
+        task = reference(filled)
+        if task.term == schema.GAIN:
+            lengths[v, lane] = gather(task, plan.exact[table])
+        elif task.term == schema.COUNT:
+            lengths[v, lane] = gather_sums(task)
         else:
-            lengths[v, lane] = fold_list(plan.folds, v, f)
+            lengths[v, lane] = fill_by_term(plan.term_parameters, v, task)

@@ -26,16 +26,16 @@ def area(groups: Array, n: int, limit: float, right: float, steps: bool) -> floa
     """
     total = above = 0.0
     for g in range(n):
-        found, others, room = groups[0, g], groups[1, g], limit - above
-        if room <= 0.0:
+        found, others, left = groups[0, g], groups[1, g], limit - above
+        if left <= 0.0:
             break
-        if right == 0.5 and room < others:
+        if right == 0.5 and left < others:
             if steps:  # each number of the others, from 0 to all, is equally likely to be above a document
-                total += found * (room * (room + 1.0) / 2.0) / (others + 1.0)
+                total += found * (left * (left + 1.0) / 2.0) / (others + 1.0)
             else:
-                total += found * room * room / (2.0 * others)
+                total += found * left * left / (2.0 * others)
         else:
-            total += found * max(room - (1.0 - right) * others, 0.0)
+            total += found * max(left - (1.0 - right) * others, 0.0)
         above += others
     return total
 

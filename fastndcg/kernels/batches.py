@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastndcg.kernels.schema import FOLD, GAIN, TABLE, Array, Documents, Plan
+from fastndcg.kernels.schema import GAIN, TABLE, TERM, Array, Documents, Plan
 
 from .accumulation import is_linear
 from .compile.decorators import block
@@ -13,7 +13,7 @@ from .ranking import COUNTING, MANY, bounded_by, keep_all
 from .vectors.ranking import average_side_by_side
 from .vectors.selection import bounds_of_top, greatest_by_bin, keep_few_from, keep_from_lanes
 from .vectors.sums import COUNTED, count_codes
-from .workspace import TOGETHER, Batch, Lanes, Ranked, Scratch, Work, vectors_of
+from .workspace import TOGETHER, Batch, Queries, Ranked, Scratch, Work, vectors_of
 
 FETCHED = 2048  # documents of the next queries that are fetched from memory while a batch is scored
 _DEEPEST = 24  # up to so many ranks, bins give good bounds of scores
@@ -25,14 +25,14 @@ def take_queries(
     first: int, last: int, documents: Documents, plan: Plan, scored: Array, judged: Array, batch: Batch,
     out: Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """Place the next queries in the lanes, and count their documents by level; those without a value get NaN
-    and no lane. Returns how many lanes are used, and the next query.
+    """Take the next queries into the batch, and count their documents by level; those without a value get NaN
+    and no place. Returns how many were taken, and the next query.
     """
-    lanes, totals = batch.lanes, batch.totals
+    queries, totals = batch.queries, batch.totals
     unjudged, levels, pool_offsets = plan.gains.shape[1] - 2, documents.levels, documents.pool_offsets
     has_pool = pool_offsets.shape[0] > 0
     lane = 0
-    while first < last and lane < lanes.queries.shape[0]:
+    while first < last and lane < queries.numbers.shape[0]:
         number = first
         first += 1
         start, stop = rows_of(number, documents)
@@ -55,8 +55,11 @@ def take_queries(
         if plan.skippable and no_level_gains(levels, scored, judged, lane, plan.promising, totals[:, lane]):
             out[:, number] = np.nan
             continue
-        lanes.queries[lane], lanes.starts[lane], lanes.stops[lane] = number, start, stop
-        lanes.has_documents[lane], lanes.all_kept[lane] = has_documents, n_unjudged > 0 and plan.condensing
+        queries.numbers[lane], queries.starts[lane], queries.stops[lane] = number, start, stop
+        queries.has_documents[lane], queries.all_kept[lane] = (
+            has_documents,
+            n_unjudged > 0 and plan.condensing,
+        )
         lane += 1
     return lane, first
 
@@ -110,7 +113,7 @@ def quarter_of_next(first: int, last: int, documents: Documents) -> tuple[int, i
 
 
 @block
-def keep_of_lanes(placed: int, depth: int, documents: Documents, lanes: Lanes, scratch: Scratch) -> None:
+def keep_documents(placed: int, depth: int, documents: Documents, queries: Queries, scratch: Scratch) -> None:
     """For each query, keep at least the documents of the first `depth` ranks and all tied with the last. Each
     step is done for all queries, so that the processor does not wait for the result of the step before.
     """
@@ -118,58 +121,60 @@ def keep_of_lanes(placed: int, depth: int, documents: Documents, lanes: Lanes, s
     kept_scores, kept_codes = scratch.scores, scratch.kept
     least, bounded, others = max(BINS, 3 * depth), False, False
     for lane in range(placed):
-        start, stop = lanes.starts[lane], lanes.stops[lane]
-        if depth > _DEEPEST or stop - start < least or lanes.all_kept[lane]:
-            lanes.all_kept[lane] = others = True
-            lanes.seen[lane] = start
+        start, stop = queries.starts[lane], queries.stops[lane]
+        if depth > _DEEPEST or stop - start < least or queries.all_kept[lane]:
+            queries.all_kept[lane] = others = True
+            queries.seen[lane] = start
         else:
             bounded = True
             others = others or stop - start > MANY
-            lanes.seen[lane] = start + bounded_by(stop - start)
-    for lane in range(placed, lanes.kept.shape[0]):
-        lanes.kept[lane], lanes.seen[lane] = 0, lanes.starts[lane]
+            queries.seen[lane] = start + bounded_by(stop - start)
+    for lane in range(placed, queries.kept.shape[0]):
+        queries.kept[lane], queries.seen[lane] = 0, queries.starts[lane]
     if bounded:
-        greatest_by_bin(scores, lanes.starts, lanes.seen, greatest)
+        greatest_by_bin(scores, queries.starts, queries.seen, greatest)
         bounds_of_top(greatest, max(depth, 1), bounds)
     if others:
         for lane in range(placed):
-            start, stop = lanes.starts[lane], lanes.stops[lane]
-            if lanes.all_kept[lane]:
-                lanes.kept[lane] = keep_all(
+            start, stop = queries.starts[lane], queries.stops[lane]
+            if queries.all_kept[lane]:
+                queries.kept[lane] = keep_all(
                     codes[start:stop], scores[start:stop], kept_scores[lane], kept_codes[lane]
                 )
             elif stop - start > MANY:
-                lanes.seen[lane] = start
-                lanes.kept[lane] = keep_few_from(
+                queries.seen[lane] = start
+                queries.kept[lane] = keep_few_from(
                     scores[start:stop], codes[start:stop], bounds[lane], kept_scores[lane], kept_codes[lane]
                 )
     if bounded:
-        keep_from_lanes(scores, codes, lanes.starts, lanes.seen, bounds, kept_scores, kept_codes, lanes.kept)
+        keep_from_lanes(
+            scores, codes, queries.starts, queries.seen, bounds, kept_scores, kept_codes, queries.kept
+        )
 
 
 @block
-def rows_to_rank(placed: int, first_wanted: int, lanes: Lanes, scored: Array) -> tuple[int, bool]:
+def rows_to_rank(placed: int, first_needed: int, queries: Queries, scored: Array) -> tuple[int, bool]:
     """The length up to which lists are ranked side by side, and whether no list is longer."""
     longest = longer = 0
     for lane in range(placed):
-        longest = max(longest, lanes.kept[lane])
-        longer += lanes.kept[lane] > LANES
+        longest = max(longest, queries.kept[lane])
+        longer += queries.kept[lane] > LANES
     if longest > 2 * LANES:
-        rows = rows_worth_sorting(placed, first_wanted, lanes.kept, lanes.steps, scored)
+        rows = rows_to_sort(placed, first_needed, queries.kept, queries.steps, scored)
     else:
         rows = LANES if 2 * longer <= SIDE_BY_SIDE else 2 * LANES
     return rows, longest <= rows
 
 
 @block
-def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array, scored: Array) -> int:
+def rows_to_sort(placed: int, first_needed: int, kept: Array, steps: Array, scored: Array) -> int:
     """The length of least cost, if lists up to it are sorted side by side and longer ones one by one."""
-    worth, least = 0, 0
+    best, least = 0, 0
     for lane in range(placed):
-        wanted = 0
-        for level in range(first_wanted, scored.shape[0] - COUNTED):
-            wanted += scored[level, lane]
-        compared = min(wanted, kept[lane]) * vectors_of(kept[lane])
+        needed = 0
+        for level in range(first_needed, scored.shape[0] - COUNTED):
+            needed += scored[level, lane]
+        compared = min(needed, kept[lane]) * vectors_of(kept[lane])
         steps[lane] = _COMPARED * min(compared, COUNTING * kept[lane])
         least += steps[lane]
     for candidate in range(placed):
@@ -183,18 +188,18 @@ def rows_worth_sorting(placed: int, first_wanted: int, kept: Array, steps: Array
                 if kept[lane] > rows:
                     cost += steps[lane]
             if cost < least:
-                worth, least = rows, cost
-    return worth
+                best, least = rows, cost
+    return best
 
 
 @block
 def lists_by_rank(rows: int, tied: bool, plan: Plan, batch: Batch) -> None:
     """Fill the lists of gains and counts of queries that were ranked side by side."""
-    kept, ranked, lists, lengths = batch.lanes.kept, batch.ranked, batch.lists, batch.lengths
+    kept, ranked, lists, lengths = batch.queries.kept, batch.ranked, batch.lists, batch.lengths
     for v in range(plan.lists.shape[0]):
         if is_linear(v, plan.lists):
             gains = plan.gains[plan.lists[v, TABLE]]
-            if plan.lists[v, FOLD] == GAIN:
+            if plan.lists[v, TERM] == GAIN:
                 gains_by_rank(gains, rows, tied, kept, ranked, lists[v], lengths[v])
             else:
                 counts_by_rank(gains, rows, kept, ranked.codes, lists[v], lengths[v])

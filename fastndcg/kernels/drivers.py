@@ -17,7 +17,7 @@ from fastndcg.kernels.schema import Array, Documents, Plan
 
 from .accumulation import averages_exactly, fill_lists, is_linear
 from .batches import (
-    keep_of_lanes,
+    keep_documents,
     lists_by_rank,
     quarter_of_next,
     rows_to_rank,
@@ -28,7 +28,7 @@ from .compile.decorators import IS_COMPILED, block, driver, prange, private, vec
 from .compile.llvm import SIDE_BY_SIDE, Code, Data, Value
 from .ranking import rank_documents
 from .real_grades import score_queries_of_values
-from .sums import fold_rows, ideals_of_levels, ideals_of_lists
+from .sums import ideals_of_levels, ideals_of_lists, sum_rows
 from .vectors.ranking import rank_side_by_side
 from .vectors.selection import fetch
 from .workspace import Batch, Scratch, Work, is_allocated, longest_list, memory_for, reference, release
@@ -40,16 +40,16 @@ _UNCOUNTED: Any = {} if private is None else private.UNCOUNTED
 @driver(**_UNCOUNTED)
 def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     """Score chunks of queries of about equal numbers of documents; writes `out` (n_rows, n_queries)."""
-    its_documents, its_plan = reference(documents), reference(plan)
+    documents_ref, plan_ref = reference(documents), reference(plan)
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest = longest_list(its_documents.offsets, first, last)
-        memory = memory_for(longest, True, 0, its_documents, its_plan)
+        longest = longest_list(documents_ref.offsets, first, last)
+        memory = memory_for(longest, True, 0, documents_ref, plan_ref)
         if not is_allocated(memory):
             release(memory)
             raise MemoryError(_LACKING)
         score_queries_of_levels(
-            first, last, its_documents, its_plan, memory.scratch, memory.work, memory.batch, out
+            first, last, documents_ref, plan_ref, memory.scratch, memory.work, memory.batch, out
         )
         release(memory)
 
@@ -57,17 +57,17 @@ def score_levels_serial(chunks: Array, documents: Documents, plan: Plan, out: Ar
 @driver(**_UNCOUNTED)
 def score_values_serial(chunks: Array, documents: Documents, plan: Plan, out: Array) -> None:
     """As `score_levels_serial`, for grades that are not coded."""
-    its_documents, its_plan = reference(documents), reference(plan)
+    documents_ref, plan_ref = reference(documents), reference(plan)
     for c in range(chunks.shape[0] - 1):
         first, last = chunks[c], chunks[c + 1]
-        longest = longest_list(its_documents.offsets, first, last)
-        pool = longest_list(its_documents.pool_offsets, first, last)
-        memory = memory_for(longest, False, pool, its_documents, its_plan)
+        longest = longest_list(documents_ref.offsets, first, last)
+        pool = longest_list(documents_ref.pool_offsets, first, last)
+        memory = memory_for(longest, False, pool, documents_ref, plan_ref)
         if not is_allocated(memory):
             release(memory)
             raise MemoryError(_LACKING)
         score_queries_of_values(
-            first, last, its_documents, its_plan, memory.scratch, memory.work, memory.batch, out
+            first, last, documents_ref, plan_ref, memory.scratch, memory.work, memory.batch, out
         )
         release(memory)
 
@@ -149,14 +149,14 @@ def score_queries_of_levels(
     out: Array,
 ) -> None:  # fmt: skip
     # fields are read once: each access copies the hundred words of a tuple, which LLVM has to remove again
-    lists, gains, lanes, ranked = plan.lists, plan.gains, batch.lanes, batch.ranked
+    lists, gains, queries, ranked = plan.lists, plan.gains, batch.queries, batch.ranked
     for side in range(2):  # ideals are filled for lanes without a query too
         for level in range(batch.counts.shape[1]):
             for lane in range(batch.counts.shape[2]):
                 batch.counts[side, level, lane] = 0
     unjudged, judged = gains.shape[1] - 2, batch.counts[1]
     scored = batch.counts[0] if documents.pool_offsets.shape[0] > 0 else judged
-    lanes_are_many = lanes.queries.shape[0] == SIDE_BY_SIDE
+    is_batch = queries.numbers.shape[0] == SIDE_BY_SIDE
     linear = averaged = True
     keeps_order = documents.scores.itemsize == 4  # of tied documents that are ranked side by side
     for v in range(lists.shape[0]):
@@ -167,15 +167,15 @@ def score_queries_of_levels(
         # fetched in parts: a processor that waits for some twenty cache lines accepts no more requests
         ahead, quarter = quarter_of_next(first, last, documents)
         fetch(documents.scores, ahead, ahead + quarter)
-        keep_of_lanes(placed, plan.depth, documents, lanes, scratch)
+        keep_documents(placed, plan.depth, documents, queries, scratch)
         fetch(documents.scores, ahead + quarter, ahead + 2 * quarter)
         rows, all_ranked = 0, False
-        if lanes_are_many:
-            rows, all_ranked = rows_to_rank(placed, plan.first_wanted, lanes, scored)
+        if is_batch:
+            rows, all_ranked = rows_to_rank(placed, plan.first_needed, queries, scored)
         tied_lanes = 0
         if rows > 0:
             tied_lanes = rank_side_by_side(
-                scratch.scores, scratch.kept, lanes.kept, placed, rows, unjudged + 1,
+                scratch.scores, scratch.kept, queries.kept, placed, rows, unjudged + 1,
                 ranked.keys, ranked.codes, ranked.same,
             )  # fmt: skip
             lists_by_rank(rows, tied_lanes != 0, plan, batch)
@@ -183,7 +183,7 @@ def score_queries_of_levels(
         tied = tied_lanes != 0
         all_made = all_ranked and (averaged or (linear and not tied))
         for lane in range(0 if all_made else placed):
-            kept, is_tied = lanes.kept[lane], tied_lanes >> lane & 1 == 1
+            kept, is_tied = queries.kept[lane], tied_lanes >> lane & 1 == 1
             is_ranked, made = rows > 0 and kept <= rows, schema.NONE_MADE
             if is_ranked:
                 made = schema.AVERAGED_MADE if is_tied else schema.ALL_MADE
@@ -200,4 +200,4 @@ def score_queries_of_levels(
         ideals_of_levels(scored, judged, plan, batch)
         fetch(documents.relevance, ahead, ahead + 4 * quarter)
         ideals_of_lists(placed, plan, batch, work.group)
-        fold_rows(placed, plan, batch, out)
+        sum_rows(placed, plan, batch, out)

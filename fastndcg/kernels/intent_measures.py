@@ -1,4 +1,4 @@
-"""Measures of several intents: rank the documents of a query once, fold each intent over its documents."""
+"""Measures of several intents: rank the documents of a query once, add up each intent over its documents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .intent_orders import (
     DEPTH,
     INTENT_CUTOFF,
     INTENT_DISCOUNT,
-    INTENT_FOLD,
+    INTENT_DIVISOR,
     INTENT_OUT,
-    INTENT_OVER,
     INTENT_TABLE,
+    INTENT_TERM,
     INTENT_TIES,
     MEAN_OF_INTENTS,
     OF_EACH_IDEAL,
@@ -38,10 +38,10 @@ from .vectors.sums import normalise
 
 @block
 def sum_of_intent(
-    intent: int, fold: int, averaged: bool, cutoff: int, worth: Array, discounts: Array, buckets: Buckets,
+    intent: int, term: int, averaged: bool, cutoff: int, gains: Array, discounts: Array, buckets: Buckets,
     work: IntentWork,
 ) -> float:  # fmt: skip
-    """Discounted sum of the worth of the ranks to one intent; expected over orders of ties if `averaged`."""
+    """Discounted sum of the gains of the ranks for one intent; expected over orders of ties if `averaged`."""
     at, stop = buckets.starts[intent], buckets.starts[intent + 1]
     group, chances = work.group, work.chances
     total, going = 0.0, 1.0
@@ -52,7 +52,7 @@ def sum_of_intent(
             break
         able = 0
         while at < stop and buckets.ranks[at] < first + size:
-            gain = worth[buckets.entries[at]]
+            gain = gains[buckets.entries[at]]
             if gain > 0.0:
                 group[able] = gain
                 able += 1
@@ -65,9 +65,9 @@ def sum_of_intent(
         if able == size and group[0] == group[size - 1]:  # then all orders give the same sum
             for i in range(filled):
                 total += going * group[i] * discounts[first + i]
-                if fold == STOP:
+                if term == STOP:
                     going *= 1.0 - group[i]
-        elif fold == GAIN:
+        elif term == GAIN:
             mean = 0.0
             for i in range(able):
                 mean += group[i]
@@ -85,37 +85,37 @@ def sum_of_intent(
 
 @block
 def total_of_intents(
-    fold: int, averaged: bool, over: int, cutoff: int, worth: Array, discounts: Array, buckets: Buckets,
+    term: int, averaged: bool, divisor: int, cutoff: int, gains: Array, discounts: Array, buckets: Buckets,
     work: IntentWork,
 ) -> float:  # fmt: skip
-    """Weighted total of the sums of the intents, each over its intent's ideal if `over` is OF_EACH_IDEAL."""
+    """Weighted total of the sums of the intents, each divided by its ideal for OF_EACH_IDEAL."""
     total = 0.0
     for t in range(work.weights.shape[0]):
         if work.active[t]:
-            gained = sum_of_intent(t, fold, averaged, cutoff, worth, discounts, buckets, work)
-            if over == OF_EACH_IDEAL:
+            gained = sum_of_intent(t, term, averaged, cutoff, gains, discounts, buckets, work)
+            if divisor == OF_EACH_IDEAL:
                 gained = normalise(gained, work.best[t]) if work.best[t] > 0.0 else 0.0
             total += work.weights[t] * gained
     return total
 
 
 @block
-def weigh_intents(row: Array, chances: Array, worth: Array, discounts: Array, work: IntentWork) -> float:
-    """Set `work.active` for intents with a judged document of worth, and their ideals where they are asked
+def weigh_intents(row: Array, chances: Array, gains: Array, discounts: Array, work: IntentWork) -> float:
+    """Set `work.active` for intents with a judged document that gains, and their ideals where they are asked
     for; returns the sum of their weights.
     """
     whole, judged, group = 0.0, work.judged, work.group
     for t in range(work.weights.shape[0]):
         n, active = 0, False
         for at in range(judged.starts[t], judged.starts[t + 1]):
-            group[n] = worth[judged.entries[at]]
+            group[n] = gains[judged.entries[at]]
             active = active or group[n] > 0.0
             n += 1
         work.active[t], work.best[t] = active, 0.0
         work.weights[t] = chances[t] if row[WEIGHED] == 1 and chances.shape[0] > 0 else 1.0
         if active:
             whole += work.weights[t]
-        if active and row[INTENT_OVER] == OF_EACH_IDEAL:
+        if active and row[INTENT_DIVISOR] == OF_EACH_IDEAL:
             sort_falling(group, n)
             work.best[t] = sum_discounted(group, min(n, row[INTENT_CUTOFF]), discounts)
     return whole
@@ -126,7 +126,7 @@ def score_rows(
     query: int, keys: Array, scored: IntentDocuments, pool: IntentDocuments, ordered: bool, chances: Array,
     plan: IntentRows, work: IntentWork, out: Array,
 ) -> None:  # fmt: skip
-    """Values of one query by every row; NaN where no document of the pool has a worth above 0."""
+    """Values of one query by every row; NaN where no document of the pool has a gain above 0."""
     first, n = scored.offsets[query], work.order.shape[0]
     pool_first, n_pool = pool.offsets[query], work.ideal_order.shape[0]
     for document in range(n_pool):
@@ -137,39 +137,41 @@ def score_rows(
     last = -1  # last row for which a greedy ideal was built
     for r in range(plan.rows.shape[0]):
         row = plan.rows[r]
-        table, fold, ties, cutoff = row[INTENT_TABLE], row[INTENT_FOLD], row[INTENT_TIES], row[INTENT_CUTOFF]
-        over, discounts = row[INTENT_OVER], plan.discounts[row[INTENT_DISCOUNT]]
-        worth, pool_worth = scored.worth[table], pool.worth[table]
-        whole = weigh_intents(row, chances, pool_worth, discounts, work)
+        table, term, ties, cutoff = row[INTENT_TABLE], row[INTENT_TERM], row[INTENT_TIES], row[INTENT_CUTOFF]
+        divisor, discounts = row[INTENT_DIVISOR], plan.discounts[row[INTENT_DISCOUNT]]
+        gains, pool_gains = scored.gains[table], pool.gains[table]
+        whole = weigh_intents(row, chances, pool_gains, discounts, work)
         if whole == 0.0:
             out[row[INTENT_OUT], query] = np.nan
             continue
         buckets = work.ranked
         if ties in (WORST, BEST):
-            arrange_ties(first, n, ties == BEST, scored, worth, work)
+            arrange_ties(first, n, ties == BEST, scored, gains, work)
             buckets = work.arranged
-        total = total_of_intents(fold, ties == AVERAGE, over, min(cutoff, n), worth, discounts, buckets, work)
+        total = total_of_intents(
+            term, ties == AVERAGE, divisor, min(cutoff, n), gains, discounts, buckets, work
+        )
         value = total * plan.scale[r]
-        if over in (MEAN_OF_INTENTS, OF_EACH_IDEAL):
+        if divisor in (MEAN_OF_INTENTS, OF_EACH_IDEAL):
             value = total / whole
-        elif over == OF_PERFECT:
+        elif divisor == OF_PERFECT:
             # the sum of an intent over documents that are all perfect for it
             length, perfect, going = n if cutoff == UNCUT else cutoff, 0.0, 1.0
             for i in range(length):
                 perfect += going * plan.perfect[r] * discounts[i]
-                if fold == STOP:
+                if term == STOP:
                     going *= 1.0 - plan.perfect[r]
             value = normalise(total, whole * perfect) if length > 0 else 0.0
-        elif over == OF_GREEDY:
+        elif divisor == OF_GREEDY:
             other = plan.rows[max(last, 0)]
-            alike = table == other[INTENT_TABLE] and fold == other[INTENT_FOLD]
+            alike = table == other[INTENT_TABLE] and term == other[INTENT_TERM]
             if last < 0 or not alike or row[WEIGHED] != other[WEIGHED]:
                 placed = greedy_order(
-                    pool_first, n_pool, row[DEPTH], fold == STOP, ordered, pool, pool_worth, work
+                    pool_first, n_pool, row[DEPTH], term == STOP, ordered, pool, pool_gains, work
                 )
                 bucket_entries(work.ideal_order, placed, pool_first, pool, work.greedy)
                 last = r
-            perfect = total_of_intents(fold, False, over, cutoff, pool_worth, discounts, work.greedy, work)
+            perfect = total_of_intents(term, False, divisor, cutoff, pool_gains, discounts, work.greedy, work)
             value = normalise(total, perfect)
         out[row[INTENT_OUT], query] = value
 

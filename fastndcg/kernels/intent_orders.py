@@ -11,28 +11,28 @@ from fastndcg.kernels.schema import Array
 from .compile.decorators import block
 from .sorting import sort_by_key_stably, sort_falling
 
-# columns of IntentRows.rows; a fold is GAIN, or STOP where each document lowers the worth of later ones to
+# columns of IntentRows.rows; a term is GAIN, or STOP where each document lowers the gains of later ones for
 # the same intent
-INTENT_TABLE, INTENT_FOLD, INTENT_TIES, INTENT_DISCOUNT = range(4)
-INTENT_CUTOFF, INTENT_OVER, INTENT_OUT, WEIGHED, DEPTH = range(4, 9)
+INTENT_TABLE, INTENT_TERM, INTENT_TIES, INTENT_DISCOUNT = range(4)
+INTENT_CUTOFF, INTENT_DIVISOR, INTENT_OUT, WEIGHED, DEPTH = range(4, 9)
 # how the sums of the intents become one value
 TOTAL_OF_INTENTS, MEAN_OF_INTENTS, OF_PERFECT, OF_GREEDY, OF_EACH_IDEAL = range(5)
 
 
 class IntentDocuments(NamedTuple):
-    """Documents of queries. Each has entries: its worth to some intents of the query, by rising intent."""
+    """Documents of queries. Each has entries: its gains for some intents of the query, by rising intent."""
 
     offsets: Array  # int64 (n_queries + 1,)
     entries: Array  # int64 (n_docs + 1,): entries of each document
     numbers: Array  # int64 (n_entries,): intent of each entry
-    worth: Array  # float64 (n_tables, n_entries)
+    gains: Array  # float64 (n_tables, n_entries)
 
 
 class IntentRows(NamedTuple):
     """Measures as tables."""
 
     rows: Array  # int64 (n_rows, 9): see the names of columns
-    perfect: Array  # float64 (n_rows,): worth of a document that is perfect for an intent
+    perfect: Array  # float64 (n_rows,): gain of a document that is perfect for an intent
     scale: Array  # float64 (n_rows,): factor of a total
     discounts: Array  # float64 (n_discounts, ranks)
 
@@ -62,11 +62,11 @@ class IntentWork(NamedTuple):
     judged: Buckets  # of the pool
     greedy: Buckets  # of `ideal_order`
     ideal_order: Array  # int64 (n_pool,): the greedy ideal
-    # documents of a kind are worth the same to every intent
+    # documents of a kind have equal gains for every intent
     kinds: Array  # int64 (2, n_pool): first document left and last document of each kind
     following: Array  # int64 (n_pool,): the next document of the kind; -1 for none
     weights: Array  # float64 (n_intents,)
-    active: Array  # bool (n_intents,): whether the intent has a judged document of worth above 0
+    active: Array  # bool (n_intents,): whether the intent has a judged document with a gain above 0
     best: Array  # float64 (n_intents,): sum of each intent's own ideal
     going: Array  # float64 (n_intents,): probability that the documents above have not satisfied each intent
     terms: Array  # float64 (n_intents,)
@@ -98,52 +98,51 @@ def bucket_entries(order: Array, n: int, first: int, documents: IntentDocuments,
 
 
 @block
-def next_worthy(entry: int, stop: int, worth: Array) -> int:
-    while entry < stop and worth[entry] == 0.0:
+def next_gaining(entry: int, stop: int, gains: Array) -> int:
+    while entry < stop and gains[entry] == 0.0:
         entry += 1
     return entry
 
 
 @block
-def compare_entries(one: int, other: int, documents: IntentDocuments, worth: Array) -> int:
-    """0 where two documents are worth the same to every intent; else -1 or 1, by comparing their entries."""
+def compare_entries(one: int, other: int, documents: IntentDocuments, gains: Array) -> int:
+    """0 where two documents have equal gains for every intent; else -1 or 1, by comparing their entries."""
     at, stop = documents.entries[one], documents.entries[one + 1]
     of_other, other_stop = documents.entries[other], documents.entries[other + 1]
     while True:
-        at, of_other = next_worthy(at, stop, worth), next_worthy(of_other, other_stop, worth)
+        at, of_other = next_gaining(at, stop, gains), next_gaining(of_other, other_stop, gains)
         if at == stop or of_other == other_stop:
             return int(at == stop) - int(of_other == other_stop)
         if documents.numbers[at] != documents.numbers[of_other]:
             return -1 if documents.numbers[at] < documents.numbers[of_other] else 1
-        if worth[at] != worth[of_other]:
-            return -1 if worth[at] > worth[of_other] else 1
+        if gains[at] != gains[of_other]:
+            return -1 if gains[at] > gains[of_other] else 1
         at += 1
         of_other += 1
 
 
 @block
 def greedy_order(
-    first: int, n: int, depth: int, decaying: bool, ordered: bool, documents: IntentDocuments, worth: Array,
+    first: int, n: int, depth: int, decaying: bool, ordered: bool, documents: IntentDocuments, gains: Array,
     work: IntentWork,
 ) -> int:  # fmt: skip
     """Fill `work.ideal_order` with the greedy ideal; returns how many documents gain something.
 
-    Each rank takes the document that gains most there, given the documents above. Documents of one kind,
-    worth the same to every intent, are interchangeable, so kinds are compared, not documents. Of equal gains
-    the first document wins where the documents are `ordered`, and otherwise the kind that `compare_entries`
-    puts first.
+    Each rank takes the document that gains most there, given the documents above. Documents of one kind have
+    equal gains for every intent, so kinds are compared, not documents. Of equal gains the first document wins
+    where the documents are `ordered`, and otherwise the kind that `compare_entries` puts first.
     """
     entries, numbers = documents.entries, documents.numbers
     kinds, following, going, terms = work.kinds, work.following, work.going, work.terms
     n_kinds = 0
     for document in range(n):
         stop = entries[first + document + 1]
-        if next_worthy(entries[first + document], stop, worth) == stop:
+        if next_gaining(entries[first + document], stop, gains) == stop:
             continue
         following[document] = -1
         kind = 0
         while kind < n_kinds:
-            if compare_entries(first + kinds[1, kind], first + document, documents, worth) == 0:
+            if compare_entries(first + kinds[1, kind], first + document, documents, gains) == 0:
                 break
             kind += 1
         if kind == n_kinds:
@@ -162,7 +161,7 @@ def greedy_order(
                 continue
             gain, n_terms = 0.0, 0
             for e in range(entries[first + document], entries[first + document + 1]):
-                terms[n_terms] = work.weights[numbers[e]] * going[numbers[e]] * worth[e]
+                terms[n_terms] = work.weights[numbers[e]] * going[numbers[e]] * gains[e]
                 n_terms += 1
             sort_falling(terms, n_terms)  # so that the same terms give the same gain to the last bit
             for i in range(n_terms):
@@ -173,7 +172,7 @@ def greedy_order(
                 if ordered:
                     better = document < other
                 else:
-                    better = compare_entries(first + document, first + other, documents, worth) < 0
+                    better = compare_entries(first + document, first + other, documents, gains) < 0
             if better:
                 best, most = kind, gain
         if best < 0:
@@ -184,7 +183,7 @@ def greedy_order(
         kinds[0, best] = following[document]
         if decaying:
             for e in range(entries[first + document], entries[first + document + 1]):
-                going[numbers[e]] *= 1.0 - worth[e]
+                going[numbers[e]] *= 1.0 - gains[e]
     return placed
 
 
@@ -205,11 +204,11 @@ def rank_by_key(keys: Array, work: IntentWork) -> None:
 
 @block
 def arrange_ties(
-    first: int, n: int, best: bool, documents: IntentDocuments, worth: Array, work: IntentWork
+    first: int, n: int, best: bool, documents: IntentDocuments, gains: Array, work: IntentWork
 ) -> None:
     """Fill `work.arranged` with the worst or best order of ties, for sums divided by each intent's ideal.
 
-    Documents of equal value that are not worth the same to each intent are ordered by their entries: sums are
+    Documents of equal value whose gains for the intents differ are ordered by their entries: sums are
     rounded at each addition, and their bits must not depend on the order of rows.
     """
     values, order, spare_values, spare = work.values, work.rearranged, work.spare_values, work.spare
@@ -220,7 +219,7 @@ def arrange_ties(
         for e in range(entries[document], entries[document + 1]):
             t = numbers[e]
             if work.active[t] and work.best[t] > 0.0:
-                values[rank] += work.weights[t] * worth[e] / work.best[t]
+                values[rank] += work.weights[t] * gains[e] / work.best[t]
         if best:
             values[rank] *= -1.0
     start = 0
@@ -232,14 +231,14 @@ def arrange_ties(
             end, alike = start + 1, True
             while end < stop and values[end] == values[start]:
                 one, other = first + order[start], first + order[end]
-                alike = alike and compare_entries(one, other, documents, worth) == 0
+                alike = alike and compare_entries(one, other, documents, gains) == 0
                 end += 1
             for t in range(0 if alike else n_intents):  # sorted by the first intent last, so it decides
                 for i in range(start, end):
                     values[i] = 0.0
                     for e in range(entries[first + order[i]], entries[first + order[i] + 1]):
                         if numbers[e] == n_intents - 1 - t:
-                            values[i] = -worth[e]
+                            values[i] = -gains[e]
                 sort_by_key_stably(values[start:end], order[start:end], spare_values, spare)
             start = end
     bucket_entries(order, n, first, documents, work.arranged)

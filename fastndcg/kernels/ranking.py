@@ -58,17 +58,17 @@ def rank_documents(
 ) -> bool:  # fmt: skip
     """Rank the kept documents: fill `work.codes` and `work.sizes`. Returns whether some may be tied.
 
-    Documents with codes below `plan.first_wanted` have gain 0 by every table and may be left out: their ranks
+    Documents with codes below `plan.first_needed` have gain 0 by every table and may be left out: their ranks
     hold the code `nothing`, as a group of one unless a document tied with them has a gain. `tied` says that
     ties are likely.
     """
     scores, codes, lowest = scratch.scores[lane], scratch.kept[lane], documents.lowest
     if kept > 2 * LANES:
-        wanted = find_from(codes[:kept], plan.first_wanted, work.wanted)
-        if wanted * vectors_of(kept) > COUNTING * kept:
+        needed = find_from(codes[:kept], plan.first_needed, work.needed)
+        if needed * vectors_of(kept) > COUNTING * kept:
             rank_by_sorting(kept, scores, codes, work)
             return True
-        return rank_many(kept, wanted, nothing, lowest, scores, codes, scratch.wanted, work)
+        return rank_many(kept, needed, nothing, lowest, scores, codes, scratch.needed, work)
     if tied or not rank_distinct(scores, codes, kept, lowest, work.codes):
         rank_tied(scores, codes, kept, lowest, work.codes, work.sizes)
         return True
@@ -81,14 +81,14 @@ def rank_documents(
 def rank_many(
     kept: int, found: int, nothing: int, lowest: Any, scores: Array, codes: Array, own: Array, work: Work
 ) -> bool:
-    """As `rank_documents`, for more than two vectors: compare documents of `work.wanted` with all others."""
+    """As `rank_documents`, for more than two vectors: compare documents of `work.needed` with all others."""
     blocks = vectors_of(kept)
     work.codes[:kept], work.sizes[:kept] = nothing, 1
     padding = blocks * LANES - kept
     scores[kept : kept + padding] = lowest
     firsts, sizes = work.firsts, work.ties
     for j in range(found):
-        own[j] = scores[work.wanted[j]]
+        own[j] = scores[work.needed[j]]
     counted = 0
     while found - counted > LANES:  # comparing two vectors of them with each document takes fewer steps
         count_among(scores[:kept], own[counted:], firsts[counted:], sizes[counted:])
@@ -103,13 +103,13 @@ def rank_many(
         tied += sizes[j] > 1
     if tied == 0:
         for j in range(found):
-            work.codes[firsts[j]] = codes[work.wanted[j]]
+            work.codes[firsts[j]] = codes[work.needed[j]]
         return False
     work.seen[:kept] = 0
     for j in range(found):
         first = firsts[j]
         seen = work.seen[first]
-        work.codes[first + seen] = codes[work.wanted[j]]
+        work.codes[first + seen] = codes[work.needed[j]]
         work.seen[first] = seen + 1
         work.sizes[first] = sizes[j]
     return True

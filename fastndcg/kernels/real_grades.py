@@ -14,7 +14,7 @@ from .compile.llvm import LANES, SIDE_BY_SIDE
 from .powers import gain_by
 from .ranking import is_bounded, keep_top, rank_documents
 from .sorting import sort_falling
-from .sums import fold_rows, ideals_of_lists
+from .sums import ideals_of_lists, sum_rows
 from .vectors.ranking import rank_distinct, rank_tied
 from .vectors.selection import bound_of_top, fetch, keep_values_from
 from .workspace import Batch, Scratch, Work
@@ -25,10 +25,10 @@ def score_queries_of_values(
     first: int, last: int, documents: Documents, plan: Plan, scratch: Scratch, work: Work, batch: Batch,
     out: Array,
 ) -> None:  # fmt: skip
-    gains, lanes, has_pool = scratch.gains, batch.lanes, documents.pool_offsets.shape[0] > 0
+    gains, queries, has_pool = scratch.gains, batch.queries, documents.pool_offsets.shape[0] > 0
     while first < last:
         lane, tied = 0, False
-        while first < last and lane < lanes.queries.shape[0]:
+        while first < last and lane < queries.numbers.shape[0]:
             number = first
             first += 1
             start, stop = rows_of(number, documents)
@@ -53,10 +53,14 @@ def score_queries_of_values(
             )
             tied = rank_documents(kept, tied, unjudged + 1, lane, documents, plan, scratch, work)
             fill_lists(kept, not tied, unjudged, schema.NONE_MADE, gains, plan, scratch, work, batch, lane)
-            lanes.queries[lane], lanes.has_documents[lane], lanes.kept[lane] = number, has_documents, kept
+            queries.numbers[lane], queries.has_documents[lane], queries.kept[lane] = (
+                number,
+                has_documents,
+                kept,
+            )
             lane += 1
         ideals_of_lists(lane, plan, batch, work.group)
-        fold_rows(lane, plan, batch, out)
+        sum_rows(lane, plan, batch, out)
 
 
 @block

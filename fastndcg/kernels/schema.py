@@ -10,7 +10,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 # columns of Plan.rows
-LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT, OVER, TOTAL = range(8)
+LIST, DISCOUNT, IDEAL, CUTOFF, UNDEFINED, OUT, DIVISOR, TOTAL = range(8)
 UNCUT = np.iinfo(np.int64).max
 AT_RELEVANT = -1  # cutoff at the number of relevant documents
 # conditions under which a row has no value
@@ -20,11 +20,12 @@ SKIPPABLE = (NO_IDEAL, NO_RELEVANT)
 AS_IS, BY_IDEAL, BY_CUTOFF, BY_RELEVANT, BY_FEWER, WEIGHTED = range(6)
 BY_FEWER_RETURNED, BY_BOTH, SCALED, RESIDUAL, LEFT, SHARE_LEFT, POOL_TOTAL, BY_RETURNED = range(6, 14)
 # columns of Plan.lists
-TABLE, TIES, CONDENSED, FOLD, RELEVANT, NONRELEVANT = range(6)
-# folds: how a list is filled; folds after COUNT are compiled only for plans that use them
+TABLE, TIES, CONDENSED, TERM, RELEVANT, NONRELEVANT = range(6)
+# terms: what each rank adds to a list; those after COUNT are compiled only for plans that use them
 GAIN, COUNT, REACHED, FIRST, HITS, STOP = range(6)
 PREFERENCE, INFERRED, INTERPOLATED, MEAN_OF_HITS, PAIRS, GRADED_PAIRS = range(6, 12)
-# columns of Plan.folds: a parameter, the cutoff of a list that holds one number, and the value without a pair
+# columns of Plan.term_parameters: a parameter, the cutoff of a list that holds one number, the value without
+# a pair
 PARAMETER, CUT_AT, EMPTY = range(3)
 OF_BEST = 1.0  # parameter of FIRST: only documents with the best gain of the list count
 NOT_BY_RANK = 1.0  # parameter of STOP: probabilities are not divided by the rank
@@ -55,8 +56,8 @@ class Plan(NamedTuple):
     thresholds: Array  # float64 (T,): grades below it gain nothing, where grades have no levels
     grades: Array  # float64 (L,): grade of each column of `gains`, for kind LOOKUP
     lists: Array  # int64 (n_lists, 6): TABLE, TIES, CONDENSED, FOLD, and the totals RELEVANT and NONRELEVANT
-    # float64 (n_lists, 3): PARAMETER, CUT_AT, EMPTY; None without folds after COUNT, so that none is compiled
-    folds: Any
+    # float64 (n_lists, 3): PARAMETER, CUT_AT, EMPTY; None without terms after COUNT, so that none is compiled
+    term_parameters: Any
     ideals: Array  # int64 (n_ideals, 6): TABLE, SOURCE, OF_LIST, IDEAL_CUTOFF, POOL, LEAVES_OUT
     totals: Array  # int64 (n_totals,): tables whose gains are added up over the judged documents
     discounts: Array  # float64 (D, ranks + 1)
@@ -66,7 +67,7 @@ class Plan(NamedTuple):
     depth: int  # ranks that the lists need
     ideal_depth: int  # ranks that the ideal lists need
     condensing: bool  # some list drops unjudged documents
-    first_wanted: int  # documents with lower codes gain nothing by any table and need no rank
+    first_needed: int  # documents with lower codes gain nothing by any table and need no rank
     # bool (2, L + 1): levels, and "unjudged", with a gain in an ideal of scored, and of judged documents
     promising: Array
     skippable: bool  # a query whose ideals gain nothing has no value by any row

@@ -86,7 +86,7 @@ def sum_discounted(gains: Array, length: int, discounts: Array) -> float:
 
 @block
 def divide(
-    over: int,
+    divisor: int,
     total: float,
     ideal: float,
     cutoff: int,
@@ -95,31 +95,31 @@ def divide(
     weight: float,
     tail: float,
 ) -> float:
-    """The value of a row from its `total`; `over` is the divisor, `tail` the first discount not shown."""
-    if over == schema.BY_IDEAL:
+    """The value of a row from its `total`; `divisor` is the divisor, `tail` the first discount not shown."""
+    if divisor == schema.BY_IDEAL:
         return normalise(total, ideal)
-    if over == schema.AS_IS:
+    if divisor == schema.AS_IS:
         return total
-    if over in (schema.SCALED, schema.RESIDUAL):
+    if divisor in (schema.SCALED, schema.RESIDUAL):
         return weight * total + tail
-    if over in (schema.LEFT, schema.SHARE_LEFT):
+    if divisor in (schema.LEFT, schema.SHARE_LEFT):
         total = shown - total
-    if over in (schema.LEFT, schema.POOL_TOTAL):
-        return relevant if over == schema.POOL_TOTAL else total
-    places = 1.0 * (shown if cutoff == schema.UNCUT or over >= schema.BY_FEWER_RETURNED else cutoff)
-    if over == schema.BY_RELEVANT:
+    if divisor in (schema.LEFT, schema.POOL_TOTAL):
+        return relevant if divisor == schema.POOL_TOTAL else total
+    places = 1.0 * (shown if cutoff == schema.UNCUT or divisor >= schema.BY_FEWER_RETURNED else cutoff)
+    if divisor == schema.BY_RELEVANT:
         places = relevant
-    elif over in (schema.BY_FEWER, schema.BY_FEWER_RETURNED):
+    elif divisor in (schema.BY_FEWER, schema.BY_FEWER_RETURNED):
         places = min(places, relevant)
-    elif over == schema.BY_BOTH:
+    elif divisor == schema.BY_BOTH:
         total, places = total * total, relevant * max(places, 1.0)
-    elif over == schema.WEIGHTED:
+    elif divisor == schema.WEIGHTED:
         total, places = (1.0 + weight) * total, weight * relevant + places
     return normalise(total, places)
 
 
 @block
-def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
+def sum_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
     """Write the values of all rows for the `placed` queries of a batch: sums up to cutoffs.
     Rows with the same list, discount and ideal continue the sums of the row before.
     """
@@ -130,7 +130,7 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
     for r in range(rows.shape[0]):
         row, before = rows[r], rows[max(r - 1, 0)]
         source, discount, ideal = row[schema.LIST], row[schema.DISCOUNT], row[schema.IDEAL]
-        over, cutoff, total = row[schema.OVER], row[schema.CUTOFF], row[schema.TOTAL]
+        divisor, cutoff, total = row[schema.DIVISOR], row[schema.CUTOFF], row[schema.TOTAL]
         anew = r == 0 or source != before[schema.LIST] or ideal != before[schema.IDEAL]
         anew = anew or discount != before[schema.DISCOUNT]
         if cutoff == schema.AT_RELEVANT:
@@ -156,23 +156,23 @@ def fold_rows(placed: int, plan: Plan, batch: Batch, out: Array) -> None:
                     placed, sides, lists[one], batch.lengths[one], ideals[other], batch.ideal_lengths[other],
                     discounts[discount], cutoffs, anew, stops, summed, sums, values,
                 )  # fmt: skip
-        if discount < 0 or source < 0 or over != schema.BY_IDEAL:
+        if discount < 0 or source < 0 or divisor != schema.BY_IDEAL:
             of_row = 0 if source >= 0 else 1
             for lane in range(placed):
                 relevant = totals[total, lane] if total >= 0 else 0.0
-                tail = discounts[discount, stops[0, lane]] if over == schema.RESIDUAL else 0.0
+                tail = discounts[discount, stops[0, lane]] if divisor == schema.RESIDUAL else 0.0
                 values[lane] = divide(
-                    over, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant,
+                    divisor, sums[of_row, lane], sums[1, lane], cutoffs[lane], stops[0, lane], relevant,
                     plan.weights[r], tail,
                 )  # fmt: skip
         undefined = row[schema.UNDEFINED]
         if undefined != schema.NEVER:
             for lane in range(placed):
                 if (
-                    not batch.lanes.has_documents[lane]
+                    not batch.queries.has_documents[lane]
                     or (undefined == schema.NO_RELEVANT and (total < 0 or totals[total, lane] == 0.0))
                     or (undefined == schema.NO_PAIR and stops[0, lane] == 0)
                 ):
                     values[lane] = np.nan
         for lane in range(placed):
-            out[row[schema.OUT], batch.lanes.queries[lane]] = values[lane]
+            out[row[schema.OUT], batch.queries.numbers[lane]] = values[lane]

@@ -156,9 +156,9 @@ def expected_inferred(
 
 @block
 def stays_below(
-    bound: float, wanted: float, before: float, hits: float, size: int, relevant: int, paths: Array
+    bound: float, needed: float, before: float, hits: float, size: int, relevant: int, paths: Array
 ) -> float:
-    """The probability that precision is below the bound at all ranks of a tied group with `wanted` hits."""
+    """The probability that precision is below the bound at all ranks of a tied group with `needed` hits."""
     paths[: relevant + 1] = 0.0
     paths[0] = 1.0
     most = 0  # most hits at this place with a precision below the bound; never falls from place to place
@@ -166,7 +166,7 @@ def stays_below(
         left = size - place + 1
         while most < min(place, relevant):
             found = hits + most + 1
-            if found >= wanted and found >= 1.0 and found / (before + place) >= bound:
+            if found >= needed and found >= 1.0 and found / (before + place) >= bound:
                 break
             most += 1
         # with fewer hits a path cannot reach `relevant` hits at the end
@@ -179,7 +179,7 @@ def stays_below(
 
 
 @allocating
-def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) -> float:
+def expected_maximum(groups: Array, n_groups: int, needed: float, floor: float) -> float:
     """Expected largest precision: every order reaches `floor`, and some orders of the tied groups reach more.
 
     Rows of `groups`: documents above the group, relevant ones above, size, relevant ones in the group. Groups
@@ -199,7 +199,7 @@ def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) 
             before, hits, size, relevant = groups[0, g], groups[1, g], int(groups[2, g]), int(groups[3, g])
             longest = max(longest, relevant)
             for h in range(1, relevant + 1):
-                for place in range(h, size - relevant + h + 1 if hits + h >= wanted else 0):
+                for place in range(h, size - relevant + h + 1 if hits + h >= needed else 0):
                     value = (hits + h) / (before + place)
                     if value <= floor:
                         break
@@ -207,7 +207,7 @@ def expected_maximum(groups: Array, n_groups: int, wanted: float, floor: float) 
                         steps += float(size) * relevant
                     else:
                         values[found], of_group[found] = value, g
-                        below[found] = stays_below(value, wanted, before, hits, size, relevant, paths)
+                        below[found] = stays_below(value, needed, before, hits, size, relevant, paths)
                     found += 1
     order = np.argsort(values)
     stays = np.ones(n_groups)

@@ -38,8 +38,8 @@ class Work(NamedTuple):
 
     codes: Array  # uint32: code of the document of each rank
     sizes: Array  # uint32: size of each tied group, at its first rank
-    # in rankings of more than 2 * LANES, where documents `wanted` need a rank:
-    wanted: Array  # uint32: their places among those kept
+    # in rankings of more than 2 * LANES, where documents `needed` need a rank:
+    needed: Array  # uint32: their places among those kept
     firsts: Array  # uint32: first rank of the tied group of each
     ties: Array  # uint32: size of that group
     seen: Array  # uint32: documents of a group placed so far, at its first rank
@@ -58,16 +58,16 @@ class Scratch(NamedTuple):
     bounds: Array  # (SIDE_BY_SIDE,): documents with this score or more are kept
     scores: Array  # (lanes, longest + 2 * LANES): scores of the documents kept for ranking
     kept: Array  # uint32: codes of these documents
-    wanted: Array  # scores of the documents that need a rank
+    needed: Array  # scores of the documents that need a rank
     gains: Array  # float64 (T, longest + 2): gain of each document, where grades have no levels
     values: Array  # float64: gains of a pool, where grades have no levels
-    chances: Array  # float64 (4, longest + 2) where there are folds: probabilities within one tied group
+    chances: Array  # float64 (4, longest + 2) where there are such terms: probabilities within one tied group
 
 
-class Lanes(NamedTuple):
+class Queries(NamedTuple):
     """The queries of a batch, one in each lane."""
 
-    queries: Array  # int64 (lanes,): number of each query
+    numbers: Array  # int64 (lanes,): number of each query
     starts: Array  # int64 (lanes,): first row of its documents
     stops: Array  # int64 (lanes,): the row after its last document
     seen: Array  # int64 (lanes,): the row after the documents that the next step reads; `starts` for none
@@ -100,7 +100,7 @@ class Sums(NamedTuple):
 class Batch(NamedTuple):
     """Queries side by side: counts, lists and ideals, and the sums of their rows."""
 
-    lanes: Lanes
+    queries: Queries
     # int64 (2, L + 2 + COUNTED, lanes): scored and judged documents of each level, where grades have levels
     counts: Array
     totals: Array  # float64 (n_totals, lanes): sums of gains over the judged documents
@@ -160,7 +160,7 @@ def memory_for(longest: int, coded: bool, pool: int, documents: Documents, plan:
             empty(size, dtype),
             empty((0 if coded else plan.gains.shape[0], longest + 2), np.float64),
             empty(0 if coded else size + pool, np.float64),
-            empty((4, 0 if plan.folds is None else longest + 2), np.float64),
+            empty((4, 0 if plan.term_parameters is None else longest + 2), np.float64),
         ),
         Work(
             empty(size, np.uint32),
@@ -175,7 +175,7 @@ def memory_for(longest: int, coded: bool, pool: int, documents: Documents, plan:
             empty(256, np.int64),
         ),
         Batch(
-            Lanes(
+            Queries(
                 empty(lanes, np.int64),
                 empty(lanes, np.int64),
                 empty(lanes, np.int64),

@@ -1,6 +1,6 @@
 """Measures as values: `nDCG(gain="exp2") @ 10` is immutable, hashable, and `parse(str(m)) == m`.
 
-A measure has a *definition* (the worth of a document, the discount of a rank, the divisor of the sum), values
+A measure has a *definition* (the gain of a document, the discount of a rank, the divisor of the sum), values
 of its parameters, and a cutoff. These modules compute no values: `plan` turns measures into tables, and
 `kernels` apply the tables to documents. The notation is that of ir_measures, `Name(parameter=value)@cutoff`.
 

@@ -99,7 +99,7 @@ _BLOCK = "tied documents together: each has the precision at the end of its grou
 TIES_OF_AP = TIES._replace(
     reader=choice("average", "input", "worst", "best", "block"),
     values=(*TIES.values, ("'block'", _BLOCK)),
-    changes={"block": {"way": "blocks"}},
+    changes={"block": {"method": "blocks"}},
 )
 TIES_OF_INTENTS = TIES._replace(reader=read_ties_of_intents, values=TIES.values[:2])
 IDEAL = _one_of(
@@ -113,8 +113,8 @@ IDEAL = _one_of(
         "judged_uncut": "all judged documents, whatever the cutoff",
         "judged_returned": "as many judged documents as were returned",
     },
-    judged_uncut={"way": "laid out"},
-    judged_returned={"way": "laid out"},
+    judged_uncut={"method": "built ideals"},
+    judged_returned={"method": "built ideals"},
 )
 EMPTY = Parameter(
     "empty",
@@ -137,7 +137,7 @@ FLOOR = _one_of(
         "zero": "0",
         "worst": "the DCG of the judged documents by rising gain, so that gains may be negative",
     },
-    worst={"way": "laid out"},
+    worst={"method": "built ideals"},
 )
 JUDGED_ONLY = Parameter("judged_only", False, read_flag, "drop unjudged documents before ranking")
 REL = Parameter(
@@ -174,11 +174,11 @@ PRECISIONS = _one_of(
         "k": "k, whatever is relevant; without a cutoff the documents returned",
         "none": "none: the mean of P@1, P@2, ... and P@k, which needs a cutoff",
     },
-    cutoff={"over": "capped"},
-    returned={"over": "fewer returned"},
-    hits={"over": "nothing", "fold": "mean of hits"},
-    k={"over": "cutoff"},
-    none={"over": "cutoff", "fold": "gain", "discount": "harmonic"},
+    cutoff={"divisor": "capped"},
+    returned={"divisor": "fewer returned"},
+    hits={"divisor": "nothing", "term": "mean of hits"},
+    k={"divisor": "cutoff"},
+    none={"divisor": "cutoff", "term": "gain", "discount": "harmonic"},
 )
 _read_precisions = PRECISIONS.reader
 PRECISIONS = PRECISIONS._replace(  # None and "min(n_relevant, k)" are older words
@@ -194,14 +194,14 @@ DOCUMENTS = _one_of(
         "returned": "k, but at most the documents returned",
         "n_relevant": "k, but at most all relevant documents",
     },
-    returned={"over": "returned"},
-    n_relevant={"over": "fewer"},
+    returned={"divisor": "returned"},
+    n_relevant={"divisor": "fewer"},
 )
 FOUND = _one_of(
     "denominator",
     "the divisor of the number of relevant documents found",
     {"n_relevant": "all relevant documents", "cutoff": "all relevant documents, but at most k"},
-    cutoff={"over": "capped"},
+    cutoff={"divisor": "capped"},
 )
 PERFECT = _one_of(
     "denominator",
@@ -218,14 +218,14 @@ OF = _one_of(
         "first": "the first relevant document",
         "best": "the first of those with the best grade of all returned, or of all above score_above",
     },
-    best={"worth": "best"},
+    best={"gain": "best"},
 )
 SCORE_ABOVE = Parameter(
     "score_above",
     None,
     number("a score", none=True),
     "documents found count only if their score is greater",
-    otherwise={"way": "above a score"},
+    otherwise={"method": "above a score"},
 )
 ROUNDING = _one_of(
     "rounding",
@@ -245,7 +245,7 @@ PAIRS = _one_of(
         "relevant": "a relevant document and one that is not",
         "graded": "two documents of different grades; all of them, without a cutoff",
     },
-    graded={"worth": "grade", "fold": "graded pairs", "cut": "none"},
+    graded={"gain": "grade", "term": "graded pairs", "cut": "none"},
 )
 MAX_FP = Parameter(
     "max_fp",
@@ -262,7 +262,7 @@ RELATIVE = Parameter(
     False,
     read_flag,
     "divide by the highest possible precision",
-    otherwise={"over": "fewer returned"},
+    otherwise={"divisor": "fewer returned"},
 )
 _SCALE = "a grade above 0 and up to 53", lambda grade: 0 < grade <= 53
 MAX_REL = Parameter("max_rel", 4.0, number(*_SCALE), "highest grade of the scale")
@@ -288,7 +288,7 @@ IPS = Parameter(
         ("True", "gains divided by propensities"),
         ("'snips'", "gains divided by propensities, and the value of the query by the sum of these gains"),
     ),
-    otherwise={"way": "propensities"},
+    otherwise={"method": "propensities"},
 )
 CLIP = Parameter(
     "clip",

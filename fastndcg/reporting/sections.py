@@ -222,7 +222,7 @@ def _measures(found: Found) -> list[Any]:
         blocks += [table_of(f"Parameters of {measure}", parameters)] if parameters else []
     discounted = [measure for measure in found.measures if discount_of(measure) != "none"]
     blocks += [picture_of(plot.discounts(discounted))] if discounted else []
-    gaining = [measure for measure in found.measures if measure.definition.way != "intents"]
+    gaining = [measure for measure in found.measures if measure.definition.method != "intents"]
     distinct = (each._distinct_grades[:_RANKS].tolist() for each in found.rankings.values())
     grades = sorted({*chain.from_iterable(distinct)})
     return blocks + (_or_message(lambda: [picture_of(plot.gains(gaining, grades))]) if gaining else [])

@@ -39,11 +39,11 @@ class Harmonic:
 def discount_table(discount: str | float | Numbers | Function | Power | Harmonic, ranks: int) -> Float64:
     """Discounts of the ranks 1, 2, 3, ..., (ranks,)."""
     if isinstance(discount, Function):
-        return freeze([ask_for_number(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
+        return freeze([call_function(discount, rank, "rank") for rank in range(1, ranks + 1)], np.float64)
     return _known_discounts(discount, ranks)
 
 
-def ask_for_number(function: Function, argument: float, of: str) -> float:
+def call_function(function: Function, argument: float, of: str) -> float:
     answer = function.ask(argument)
     try:
         return float(answer)
@@ -92,7 +92,7 @@ def ranks_discounted(measure: Measure, longest: int) -> int:
         return longest
     params = measure.params
     has_perfect = params.get("ideal") == "full" or params.get("denominator") == "perfect"
-    has_perfect = has_perfect or measure.definition.worth == "scaled"
+    has_perfect = has_perfect or measure.definition.gain == "scaled"
     return measure.cutoff if has_perfect else min(measure.cutoff, longest)
 
 
@@ -116,24 +116,24 @@ def check_discount(measure: Measure, longest: int) -> None:
         )
 
 
-def ranks_shown(measure: Measure) -> int:
+def kernel_cutoff(measure: Measure) -> int:
     """The measure's cutoff in the form that kernels take."""
     return schema.UNCUT if measure.cutoff is None else min(measure.cutoff, schema.UNCUT - 1)
 
 
-def fold_numbers(measure: Measure) -> tuple[float, float, float]:
-    """A row of `Plan.folds`."""
-    fold, params, parameter, cut_at, empty = measure.definition.fold, measure.params, 0.0, math.inf, 0.0
-    if fold == "interpolated":
+def term_parameters(measure: Measure) -> tuple[float, float, float]:
+    """A row of `Plan.term_parameters`."""
+    term, params, parameter, cut_at, empty = measure.definition.term, measure.params, 0.0, math.inf, 0.0
+    if term == "interpolated":
         parameter = params["recall"] if params["rounding"] == "up" else -params["recall"]
-    elif fold == "first" and params.get("of") == "best":
+    elif term == "first" and params.get("of") == "best":
         parameter = schema.OF_BEST
-    elif fold == "stop" and measure.definition.discount != "none":
+    elif term == "stop" and measure.definition.discount != "none":
         parameter = schema.NOT_BY_RANK
-    elif fold == "mean of hits":
-        cut_at = float(ranks_shown(measure))
-    elif fold == "pairs":
-        parameter, cut_at = float(params["max_fp"] or 0), float(ranks_shown(measure))
+    elif term == "mean of hits":
+        cut_at = float(kernel_cutoff(measure))
+    elif term == "pairs":
+        parameter, cut_at = float(params["max_fp"] or 0), float(kernel_cutoff(measure))
         empty = math.nan if isinstance(params["empty"], str) else params["empty"]
     return parameter, cut_at, empty
 
@@ -147,5 +147,5 @@ def discount_of(measure: Measure) -> Any:
     return params["discount"] if kind == "parameter" else "none"
 
 
-def is_beyond(measure: Measure) -> bool:
+def exceeds_int64(measure: Measure) -> bool:
     return measure.cutoff is not None and measure.cutoff >= schema.UNCUT

@@ -1,4 +1,4 @@
-"""The worth of a document by its grade: gains of grades, and the grades for which a measure has none."""
+"""Gain functions: gains of grades, and the grades for which a measure has none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels import schema
 from fastndcg.kernels.powers import exp2, gain_by
 from fastndcg.measures.validation import Function, GradeGains, Numbers
-from fastndcg.scoring.discounts import ask_for_number, discount_table, is_beyond, ranks_discounted
+from fastndcg.scoring.discounts import call_function, discount_table, exceeds_int64, ranks_discounted
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
@@ -26,8 +26,8 @@ _SORTED = 10_000  # more grades are hashed, not sorted: sorting ten million took
 EXACT = 2**53  # whole numbers up to here are exact in float64
 
 
-class Worth(NamedTuple):
-    """The key of a gain table.
+class GainFunction(NamedTuple):
+    """How grades become gains: the key of a gain table.
 
     Besides gains of measures there are "relevant" (1 from the grade `rel` on), "nonrelevant" (1 below it),
     "judgment" (1 for relevant, 0 for nonrelevant, -1 for unjudged in the pool, -2 for outside the pool),
@@ -42,25 +42,25 @@ class Worth(NamedTuple):
     top: float = 0.0
 
 
-def worth_of(measure: Measure) -> Worth:
-    kind, params = measure.definition.worth, measure.params
+def gain_function_of(measure: Measure) -> GainFunction:
+    kind, params = measure.definition.gain, measure.params
     rel, unjudged = params.get("rel"), params.get("unjudged")
-    if kind == "gain":
+    if kind == "parameter":
         gain = params["gain"]
-        return Worth(gain, 1.0 if gain == "binary" and rel is None else rel, unjudged)
+        return GainFunction(gain, 1.0 if gain == "binary" and rel is None else rel, unjudged)
     if kind == "grade":
-        return Worth("linear", None, unjudged)
+        return GainFunction("linear", None, unjudged)
     if kind == "found":
-        return Worth("relevant", math.inf if rel is None else rel, unjudged)
+        return GainFunction("relevant", math.inf if rel is None else rel, unjudged)
     if kind == "unjudged":
-        return Worth("unjudged", math.inf)
+        return GainFunction("unjudged", math.inf)
     if kind == "stop":
         if params["stop"] != "exp2":
-            return Worth(params["stop"], None, unjudged)
-        return Worth("stop", None, unjudged, 0.0, params["max_rel"])
+            return GainFunction(params["stop"], None, unjudged)
+        return GainFunction("stop", None, unjudged, 0.0, params["max_rel"])
     if kind == "scaled":
-        return Worth("scaled", None, unjudged, params["min_rel"], params["max_rel"])
-    return Worth(kind, rel, unjudged)
+        return GainFunction("scaled", None, unjudged, params["min_rel"], params["max_rel"])
+    return GainFunction(kind, rel, unjudged)
 
 
 def code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -76,31 +76,33 @@ def code_grades(grades: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray
 def gains_of_grades(measure: Measure, grades: npt.NDArray[Any]) -> Float64:
     """Gain of each grade; a function is called once for each distinct grade."""
     distinct, places = code_grades(grades)
-    worth = worth_of(measure)
-    gains: Float64 = np.array([gain_of(worth, grade) for grade in distinct.tolist()], np.float64)[places]
+    function = gain_function_of(measure)
+    gains: Float64 = np.array([gain_of(function, grade) for grade in distinct.tolist()], np.float64)[places]
     return gains
 
 
 def gains_of_documents(measure: Measure, rankings: Rankings) -> Float64:
     """Gain of each scored document, (n_docs,)."""
     judged = slice(None) if rankings.is_judged is None else rankings.is_judged
-    gains = np.full(rankings.n_docs, gain_of_unjudged(worth_of(measure)))
+    gains = np.full(rankings.n_docs, gain_of_unjudged(gain_function_of(measure)))
     gains[judged] = gains_of_grades(measure, rankings.relevance[judged])
     return gains
 
 
-def gain_of_unjudged(worth: Worth) -> float:
-    if worth.unjudged is not None:
-        return gain_of(worth, worth.unjudged)
-    return {"unjudged": 1.0, "judgment": -2.0}.get(worth.gain, 0.0) if isinstance(worth.gain, str) else 0.0
+def gain_of_unjudged(function: GainFunction) -> float:
+    if function.unjudged is not None:
+        return gain_of(function, function.unjudged)
+    return (
+        {"unjudged": 1.0, "judgment": -2.0}.get(function.gain, 0.0) if isinstance(function.gain, str) else 0.0
+    )
 
 
 ONES = ("binary", "relevant", "unjudged")
 
 
-def gain_of(worth: Worth, grade: float) -> float:
+def gain_of(function: GainFunction, grade: float) -> float:
     """Gain of one grade; NaN where the measure has none for it."""
-    gain, rel, _, bottom, top = worth
+    gain, rel, _, bottom, top = function
     if gain == "judgment":
         return 1.0 if grade >= rel else 0.0 if grade >= 0 else -1.0  # type: ignore[operator]
     if gain == "nonrelevant":
@@ -127,7 +129,7 @@ def gain_of(worth: Worth, grade: float) -> float:
         if place < len(gain.gains) and gain.gains[place][0] == grade:
             return gain.gains[place][1]
         return float(grade) if gain.overrides or grade == 0 else math.nan
-    return ask_for_number(gain, int(grade) if grade == int(grade) else grade, "grade")  # type: ignore[arg-type]
+    return call_function(gain, int(grade) if grade == int(grade) else grade, "grade")  # type: ignore[arg-type]
 
 
 class NoGainError(Exception):
@@ -144,33 +146,37 @@ class NoGainError(Exception):
         return InputError(f"{self.what}{at}{self.why}")
 
 
-def check_gains(measure: Measure, worth: Worth, occurring: tuple[float, ...], longest: int) -> None:
+def check_gains(measure: Measure, function: GainFunction, occurring: tuple[float, ...], longest: int) -> None:
     """Raise `NoGainError` for a grade without a gain, and `InputError` for sums that would overflow."""
     most: tuple[float, float] = 0.0, 0
-    for grade in (*occurring, *(() if worth.unjudged is None else (worth.unjudged,))):
-        gain = gain_of(worth, grade)
+    for grade in (*occurring, *(() if function.unjudged is None else (function.unjudged,))):
+        gain = gain_of(function, grade)
         shown = int(grade) if grade == int(grade) else grade
         what = why = ""
         if math.isnan(gain):
             listed = (
-                f"the grades 0 to {len(worth.gain) - 1}" if isinstance(worth.gain, Numbers) else worth.gain
+                f"the grades 0 to {len(function.gain) - 1}"
+                if isinstance(function.gain, Numbers)
+                else function.gain
             )
             what = f"{measure} has no gain for grade {shown}, which occurs"
             why = f"; it has one for {listed}. Give a gain for each grade that occurs."
-        elif math.isinf(gain) or (worth.gain == "linear" and abs(gain) > EXACT):
+        elif math.isinf(gain) or (function.gain == "linear" and abs(gain) > EXACT):
             what = f"grade {shown}"
             why = (
                 f" has no exact gain in {measure}: beyond 2**53 float64 skips whole numbers. "
                 "Use smaller grades, or give gain= a mapping."
             )
-        elif worth.gain == "stop" and gain > 1:
-            why = f": the highest of its scale is {worth.top:g}. Name the scale, as in ERR(max_rel={shown})."
-        elif measure.definition.worth == "stop" and not 0 <= gain <= 1:
+        elif function.gain == "stop" and gain > 1:
+            why = (
+                f": the highest of its scale is {function.top:g}. Name the scale, as in ERR(max_rel={shown})."
+            )
+        elif measure.definition.gain == "stop" and not 0 <= gain <= 1:
             why = (
                 f": the probability to stop would be {gain:g}. Give one from 0 to 1 for each grade, as in "
                 f"{measure.name}(stop={{0: 0, 1: 0.2, 2: 0.7}})."
             )
-        elif gain < 0 and measure.definition.over == "ideal" and measure.params.get("floor") != "worst":
+        elif gain < 0 and measure.definition.divisor == "ideal" and measure.params.get("floor") != "worst":
             what = f"{measure} is not defined for the gain {gain:g} of grade {shown}, which occurs"
             why = ". Map it to 0 or more, as in nDCG(rel=1), drop those rows, or take nDCG(floor='worst')."
         if why:
@@ -205,7 +211,7 @@ def check(measure: Measure, rankings: Rankings) -> None:
     check_complete(measure)
     try:
         distinct = tuple(rankings._distinct_grades.tolist())
-        check_gains(measure, worth_of(measure), distinct, rankings._longest)
+        check_gains(measure, gain_function_of(measure), distinct, rankings._longest)
     except NoGainError as error:
         raise error.in_rankings(rankings) from None
 
@@ -247,14 +253,14 @@ def check_complete(measure: Measure) -> None:
         )
     if "recall" in params and params["recall"] is None:
         raise MeasureError(f"{measure} needs a recall level, as in {measure.name}@0.1")
-    if measure.definition.worth == "scaled" and (
+    if measure.definition.gain == "scaled" and (
         params["max_rel"] is None or params["max_rel"] <= params["min_rel"]
     ):
         raise MeasureError(
             f"{measure} needs max_rel=, the highest grade of its scale, "
             f"above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
         )
-    if measure.definition.over == "weighted" and is_beyond(measure):
+    if measure.definition.divisor == "weighted" and exceeds_int64(measure):
         raise MeasureError(f"{measure} divides by its cutoff; wanted one of at most {schema.UNCUT - 1}")
     if params.get("pairs") == "graded" and (
         params["rel"] != 1 or params["max_fp"] is not None or measure.is_cut
@@ -272,7 +278,7 @@ def check_complete(measure: Measure) -> None:
 
 def check_best_known(measure: Measure) -> None:
     """Raise for a measure that is not best where relevant documents are first: AUC of the first ranks."""
-    if measure.definition.fold == "pairs" and measure.is_cut:
+    if measure.definition.term == "pairs" and measure.is_cut:
         at = measure.cutoff or measure.cutoff_column
         raise MeasureError(
             f"{measure} has no known worst or best order: a relevant document that leaves the first {at} "
@@ -283,18 +289,19 @@ def check_best_known(measure: Measure) -> None:
 # ---- a gain as a table ----
 
 
-def gain_row(worth: Worth, grades: Float64, distinct: tuple[float, ...] | None) -> Float64:
+def gain_row(function: GainFunction, grades: Float64, distinct: tuple[float, ...] | None) -> Float64:
     """Gain of each grade, and of an unjudged document; 0 for levels between the grades that occur."""
     occurring = None if distinct is None else set(distinct)
     row = [
-        gain_of(worth, grade) if occurring is None or grade in occurring else 0.0 for grade in grades.tolist()
+        gain_of(function, grade) if occurring is None or grade in occurring else 0.0
+        for grade in grades.tolist()
     ]
-    return np.array([*row, gain_of_unjudged(worth), 0.0])
+    return np.array([*row, gain_of_unjudged(function), 0.0])
 
 
-def top_of(worth: Worth) -> float:
+def top_of(function: GainFunction) -> float:
     """The greatest gain of the measure's scale; NaN if it has no scale and each query's best gain counts."""
-    gain = worth.gain
+    gain = function.gain
     if gain in ONES or gain == "scaled":
         return 1.0
     scale: Sequence[float] = ()
@@ -302,16 +309,16 @@ def top_of(worth: Worth) -> float:
         scale = range(len(gain))
     elif isinstance(gain, GradeGains) and not gain.overrides:
         scale = [grade for grade, _ in gain.gains]
-    return max((gain_of(worth, grade) for grade in scale), default=math.nan)
+    return max((gain_of(function, grade) for grade in scale), default=math.nan)
 
 
 _KINDS = {"linear": schema.LINEAR, "exp2": schema.EXP2} | dict.fromkeys(ONES, schema.ONE)
 
 
-def kind_of(worth: Worth) -> int:
-    return _KINDS.get(worth.gain, schema.LOOKUP) if isinstance(worth.gain, str) else schema.LOOKUP
+def kind_of(function: GainFunction) -> int:
+    return _KINDS.get(function.gain, schema.LOOKUP) if isinstance(function.gain, str) else schema.LOOKUP
 
 
-def threshold_of(worth: Worth) -> float:
+def threshold_of(function: GainFunction) -> float:
     # tables with a gain for each grade contain the threshold
-    return -math.inf if worth.rel is None or kind_of(worth) == schema.LOOKUP else worth.rel
+    return -math.inf if function.rel is None or kind_of(function) == schema.LOOKUP else function.rel

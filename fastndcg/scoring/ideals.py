@@ -61,7 +61,7 @@ def _best(
     dcg = part_of(measure)(ties="input", judged_only=False, unjudged=None)
     if measure.ideal == "judged_uncut":
         dcg = DCG(**dcg.params)
-    best: Float64 = launch.score((dcg,), _lay_out(rankings, measure, offsets, grades, turn), threads)[0]
+    best: Float64 = launch.score((dcg,), _build_ideal(rankings, measure, offsets, grades, turn), threads)[0]
     best[np.isnan(best)] = 0.0
     return best
 
@@ -72,7 +72,7 @@ def part_of(measure: Measure, kind: Measure = DCG) -> Measure:
     return kind(**same) if measure.cutoff is None else kind(**same) @ measure.cutoff
 
 
-def _lay_out(
+def _build_ideal(
     rankings: Rankings, measure: Measure, offsets: Int64, grades: npt.NDArray[Any], turn: int = -1
 ) -> Rankings:
     """The ideal ranking of each query: judged documents by falling gain, with scores that fall by rank."""

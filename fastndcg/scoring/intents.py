@@ -1,4 +1,4 @@
-"""Measures of several intents: builds their tables, and runs the driver that folds them.
+"""Measures of several intents: builds their tables, and runs their driver.
 
 For one intent the value of a ranking is a sum over ranks, as for other measures. A measure adds up or
 averages these sums over the intents of the query that have a relevant document, as ndeval does. It divides by
@@ -30,17 +30,24 @@ from fastndcg.scoring.discounts import (
     MOST_PERFECT,
     check_discount,
     discount_table,
+    kernel_cutoff,
     ranks_discounted,
-    ranks_shown,
 )
-from fastndcg.scoring.gain_values import Worth, check_complete, check_sum, code_grades, gain_of, worth_of
+from fastndcg.scoring.gain_values import (
+    GainFunction,
+    check_complete,
+    check_sum,
+    code_grades,
+    gain_function_of,
+    gain_of,
+)
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.tables.intents import IntentGrades
 
-_PART = 20_000  # entries that are worth another thread
+_PART = 20_000  # entries that are gain another thread
 _OVER = {"greedy": kernels.OF_GREEDY, "each ideal": kernels.OF_EACH_IDEAL}
 
 
@@ -76,7 +83,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 def _score(
     measures: tuple[Measure, ...], rankings: Rankings, condensed: bool, threads: int | None
 ) -> Float64:
-    worths = list(dict.fromkeys(_worth(measure) for measure in measures))
+    functions = list(dict.fromkeys(_gain_function(measure) for measure in measures))
     scored, keys = _scored_documents(rankings, condensed)
     pool_offsets, judged_intents, ordered = pool(rankings)
     sides = [scored] if judged_intents is scored[1] else [scored, (pool_offsets, judged_intents)]
@@ -86,10 +93,10 @@ def _score(
     occurring = np.unique(np.concatenate([distinct for distinct, _ in coded])).tolist()
     for measure in measures:
         _check(measure, longest, terms, occurring)
-    both = [_documents(*side, *codes, worths) for side, codes in zip(sides, coded, strict=True)]
+    both = [_documents(*side, *codes, functions) for side, codes in zip(sides, coded, strict=True)]
     documents, judged = both[0], both[-1]
     chances = map(read_only, rankings.intent_probabilities or (np.empty(0, np.int64), np.empty(0)))
-    table = _rows(measures, worths, longest)
+    table = _rows(measures, functions, longest)
     out = np.empty((len(measures), rankings.n_queries))
     rest = (keys, documents, judged, ordered, *chances, table, out)
 
@@ -161,47 +168,47 @@ def _documents(
     intents: IntentGrades,
     distinct: npt.NDArray[Any],
     places: npt.NDArray[Any],
-    worths: list[tuple[Worth, float]],
+    functions: list[tuple[GainFunction, float]],
 ) -> IntentDocuments:
-    """Documents with their entries of worth above 0, which are a small part of a matrix of grades."""
+    """Documents with their entries of gain above 0, which are a small part of a matrix of grades."""
     table = np.array(
-        [[gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in worths]
-    ).reshape(len(worths), len(distinct))
+        [[gain_of(gain, grade) * scale for grade in distinct.tolist()] for gain, scale in functions]
+    ).reshape(len(functions), len(distinct))
     numbers, entries = intents.numbers, intents.offsets
     kept = (table != 0).any(axis=0)[places]
     if not kept.all():
         places, numbers = places[kept], numbers[kept]
         entries = offsets_from(kept)[entries]
-    worth = np.ascontiguousarray(table[:, places])
-    return IntentDocuments(offsets, *map(read_only, (entries, numbers, worth)))
+    gains = np.ascontiguousarray(table[:, places])
+    return IntentDocuments(offsets, *map(read_only, (entries, numbers, gains)))
 
 
 # ---- tables ----
 
 
-def _worth(measure: Measure) -> tuple[Worth, float]:
-    """The worth of a grade to an intent (its gain, or the probability to satisfy it), and a factor."""
-    kind, params = measure.definition.worth, measure.params
+def _gain_function(measure: Measure) -> tuple[GainFunction, float]:
+    """The gain of a grade to an intent (its gain, or the probability to satisfy it), and a factor."""
+    kind, params = measure.definition.gain, measure.params
     if kind == "novel":
-        return Worth("relevant", measure.rel), measure.alpha or 1.0
+        return GainFunction("relevant", measure.rel), measure.alpha or 1.0
     if kind == "first of intent":
-        return Worth("relevant", measure.rel), 1.0
+        return GainFunction("relevant", measure.rel), 1.0
     if kind == "intent stop":
         if params["max_rel"] is None:
-            return Worth("relevant", measure.rel), 0.5
-        return Worth("stop", None, None, 0.0, measure.max_rel), 1.0
-    return worth_of(measure), 1.0
+            return GainFunction("relevant", measure.rel), 0.5
+        return GainFunction("stop", None, None, 0.0, measure.max_rel), 1.0
+    return gain_function_of(measure), 1.0
 
 
 def _check(measure: Measure, longest: int, terms: int, occurring: list[float]) -> None:
     """Raise for grades for which the measure has no gain or is not defined."""
-    worth, _ = _worth(measure)
+    function, _ = _gain_function(measure)
     for grade in occurring:
-        gain = gain_of(worth, grade)
-        if worth.gain == "stop" and gain > 1:
+        gain = gain_of(function, grade)
+        if function.gain == "stop" and gain > 1:
             raise InputError(
                 f"{measure} is not defined for grade {grade:g} of an intent: "
-                f"the highest of its scale is {worth.top:g}. "
+                f"the highest of its scale is {function.top:g}. "
                 f"Name the scale, as in {measure.name}(max_rel={grade:g})."
             )
         if not (gain >= 0 and math.isfinite(gain)):
@@ -212,48 +219,50 @@ def _check(measure: Measure, longest: int, terms: int, occurring: list[float]) -
         check_sum(measure, gain, f"grade {grade:g} of an intent", longest, terms)
 
 
-def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], longest: int) -> IntentRows:
+def _rows(
+    measures: tuple[Measure, ...], functions: list[tuple[GainFunction, float]], longest: int
+) -> IntentRows:
     discounts: list[Any] = []
     rows, perfect, scale = [], [], []
     ranks = longest
     for out, measure in enumerate(measures):
         definition, params = measure.definition, measure.params
-        over = _OVER.get(definition.over, kernels.MEAN_OF_INTENTS)
-        if definition.over == "perfect" and params["denominator"] == "perfect":
-            over = kernels.OF_PERFECT
+        divisor = _OVER.get(definition.divisor, kernels.MEAN_OF_INTENTS)
+        if definition.divisor == "perfect" and params["denominator"] == "perfect":
+            divisor = kernels.OF_PERFECT
             if measure.cutoff is not None and measure.cutoff > MOST_PERFECT:
                 raise MeasureError(
                     f"{measure} is divided by the sum over {measure.cutoff} perfect documents; "
                     f"wanted a cutoff of at most {MOST_PERFECT}"
                 )
             ranks = max(ranks, measure.cutoff or 0)
-        elif definition.worth == "novel" and over == kernels.MEAN_OF_INTENTS:
-            over = kernels.TOTAL_OF_INTENTS
+        elif definition.gain == "novel" and divisor == kernels.MEAN_OF_INTENTS:
+            divisor = kernels.TOTAL_OF_INTENTS
         check_discount(measure, longest)
         discount = params.get("discount", definition.discount)
         if discount not in discounts:
             discounts.append(discount)
-        worth, factor = _worth(measure)
-        decaying = definition.fold == "stop" and params.get("alpha") != 0
-        best = gain_of(worth, worth.top) if worth.gain == "stop" else factor
+        function, factor = _gain_function(measure)
+        decaying = definition.term == "stop" and params.get("alpha") != 0
+        best = gain_of(function, function.top) if function.gain == "stop" else factor
         rows.append(
             (
-                worths.index((worth, factor)),
+                functions.index((function, factor)),
                 STOP if decaying else GAIN,
                 plan.ties_of(measure),
                 discounts.index(discount),
-                ranks_shown(measure),
-                over,
+                kernel_cutoff(measure),
+                divisor,
                 out,
-                int(definition.worth in ("intent stop", "gain")),
+                int(definition.gain in ("intent stop", "parameter")),
                 0,
             )
         )
         perfect.append(best)
-        scale.append(1.0 / factor if over == kernels.TOTAL_OF_INTENTS else 1.0)
+        scale.append(1.0 / factor if divisor == kernels.TOTAL_OF_INTENTS else 1.0)
     table = np.array(rows, np.int64)
     for row in table:  # one greedy ideal serves all cutoffs, so it is as deep as the greatest cutoff
-        alike = (table[:, : kernels.INTENT_FOLD + 1] == row[: kernels.INTENT_FOLD + 1]).all(axis=1)
+        alike = (table[:, : kernels.INTENT_TERM + 1] == row[: kernels.INTENT_TERM + 1]).all(axis=1)
         alike &= table[:, kernels.WEIGHED] == row[kernels.WEIGHED]
         row[kernels.DEPTH] = table[alike, kernels.INTENT_CUTOFF].max()
     table_of_discounts = np.zeros((len(discounts), ranks))
@@ -264,7 +273,7 @@ def _rows(measures: tuple[Measure, ...], worths: list[tuple[Worth, float]], long
             with_it = [measure for measure in measures if measure.params.get("discount") == discount]
             width = max(ranks_discounted(measure, longest) for measure in with_it)
         table_of_discounts[place, :width] = discount_table(discount, width)
-    order = np.lexsort((table[:, kernels.WEIGHED], table[:, kernels.INTENT_FOLD], table[:, 0]))
+    order = np.lexsort((table[:, kernels.WEIGHED], table[:, kernels.INTENT_TERM], table[:, 0]))
     return IntentRows(
         read_only(table[order]),
         read_only(np.array(perfect)[order]),

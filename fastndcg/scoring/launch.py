@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
     from fastndcg.scoring.plan import Coding
 
-_WORTH_THREADS = 100_000  # with fewer documents, starting threads costs more than it saves
-_TOLD = 1 << 25  # documents between two reports of progress, where no array has to be cast
+_LEAST_FOR_THREADS = 100_000  # with fewer documents, starting threads costs more than it saves
+_DOCUMENTS_OF_REPORT = 1 << 25  # documents between two reports of progress, where no array has to be cast
 
-_SHARES = 8  # runs of chunks for each Python thread, so that threads finish at about the same time
+_RUNS_OF_THREAD = 8  # runs of chunks for each Python thread, so that threads finish at about the same time
 # documents that a chunk should have where threads want more chunks. Each costs 2 microseconds and has to fill
 # batches of 16 queries: 100,000 documents in 120 chunks, for 16 threads, took twice the instructions of one
 _LEAST = 1 << 13
 
 # documents, times measures, for each Python thread. On 16 cores a million were faster on one thread than on
 # two, and ten million on 8 than on 16
-_OF_PYTHON_THREAD = 1 << 20
+_WORK_OF_PYTHON_THREAD = 1 << 20
 
 _one_at_a_time = threading.Lock()
 
@@ -75,8 +75,8 @@ def score(
     out = np.empty((len(measures), rankings.n_queries))
     name = _DRIVERS[coding.levels]
     whole = _size(tables, coding, rankings, 0, rankings.n_queries)
-    wanted = 1 if threads is None and rankings.n_docs < _WORTH_THREADS else threads_of(threads)
-    with Task("Scoring") if rankings.n_docs >= _WORTH_THREADS else nullcontext() as task:
+    wanted = 1 if threads is None and rankings.n_docs < _LEAST_FOR_THREADS else threads_of(threads)
+    with Task("Scoring") if rankings.n_docs >= _LEAST_FOR_THREADS else nullcontext() as task:
         for first, last in _runs(rankings, coding, wanted, sizes):
             documents = _documents(rankings, coding, first, last)
             arguments = (_chunks(rankings, first, last, wanted, sizes), documents, tables, out)
@@ -101,7 +101,7 @@ def _size(tables: Plan, coding: Coding, rankings: Rankings, first: int, last: in
     queries, documents = last - first, int(rankings.offsets[last] - rankings.offsets[first])
     ranked = min(tables.depth * queries, documents)
     by_loops = ranked > (1024 if coding.levels else 256) * queries  # longer lists are sorted one by one
-    of_rank = ((3 if coding.levels else 15) + 30 * by_loops) * (1 if tables.folds is None else 2)
+    of_rank = ((3 if coding.levels else 15) + 30 * by_loops) * (1 if tables.term_parameters is None else 2)
     return (documents + 40 * queries + of_rank * ranked) * (3 + len(tables.rows)) / 4
 
 
@@ -125,7 +125,7 @@ def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Ite
     grades_fit = rankings.relevance.dtype == wanted == pool.dtype
     scores_fit = rankings.scores.dtype in _COMPARED
     if grades_fit and scores_fit and not (coding.levels and rankings.is_judged is not None):
-        together = _TOLD
+        together = _DOCUMENTS_OF_REPORT
     else:
         together = threads * (sizes.cast if coding.levels and scores_fit else sizes.cast_wide)
     if rankings.n_docs <= together:
@@ -140,7 +140,7 @@ def _chunks(rankings: Rankings, first: int, last: int, threads: int, sizes: Size
     offsets, size = rankings.offsets, sizes.chunk if rankings._longest <= HELD else sizes.chunk_of_long
     base = int(offsets[first])
     documents = int(offsets[last]) - base
-    of_threads = min(_SHARES * (threads - 1), threads * -(-documents // (_LEAST * threads)))
+    of_threads = min(_RUNS_OF_THREAD * (threads - 1), threads * -(-documents // (_LEAST * threads)))
     n_chunks = min(last - first, max(documents // size, of_threads))
     # bounds are integers, so that the search does not convert the offsets; a chunk may be without queries
     bounds = [base + documents * chunk // n_chunks for chunk in range(1, n_chunks)]
@@ -236,8 +236,8 @@ def _run_parallel(
             _run_on_numba_threads(serial, threads, chunks, *arguments)
         else:
             n_docs = int(documents.offsets[chunks[-1]] - documents.offsets[chunks[0]])
-            worth = max(1, n_docs * len(out) // _OF_PYTHON_THREAD)
-            _run_on_python_threads(serial, min(threads, worth), chunks, *arguments)
+            busy = max(1, n_docs * len(out) // _WORK_OF_PYTHON_THREAD)
+            _run_on_python_threads(serial, min(threads, busy), chunks, *arguments)
     finally:
         _one_at_a_time.release()
 
@@ -261,7 +261,7 @@ def _run_on_numba_threads(serial: Any, threads: int, *arguments: Any) -> None:
 
 def _run_on_python_threads(serial: Any, threads: int, chunks: npt.NDArray[np.int64], *arguments: Any) -> None:
     n_chunks = len(chunks) - 1
-    ends = np.unique(np.linspace(0, n_chunks, min(n_chunks, threads * _SHARES) + 1).astype(np.int64))
+    ends = np.unique(np.linspace(0, n_chunks, min(n_chunks, threads * _RUNS_OF_THREAD) + 1).astype(np.int64))
     shares = [chunks[first : last + 1] for first, last in pairwise(ends)]
     for _ in in_threads(lambda share: serial(share, *arguments), shares, threads):
         pass

@@ -1,4 +1,4 @@
-"""From measures and rankings to values, in the way that the declaration of each measure names."""
+"""From measures and rankings to values, by the method that the declaration of each measure names."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     Raises as `fastndcg.evaluate` does.
     """
     if any(measure.cutoff_column is not None for measure in measures):
-        return _of_own_cutoffs(measures, rankings, threads)
-    ways = [measure.definition.way for measure in measures]
+        return _values_at_own_cutoffs(measures, rankings, threads)
+    methods = [measure.definition.method for measure in measures]
     out = np.empty((0, rankings.n_queries))
-    for way in dict.fromkeys(ways):
-        rows = [row for row, other in enumerate(ways) if other == way]
-        by_way = (
-            _WAYS.get(way) or import_module(f"fastndcg.scoring.{_MODULES.get(way, 'weighted_sums')}").values
+    for method in dict.fromkeys(methods):
+        rows = [row for row, other in enumerate(methods) if other == method]
+        compute = (
+            _METHODS.get(method)
+            or import_module(f"fastndcg.scoring.{_MODULES.get(method, 'weighted_sums')}").values
         )
-        found = by_way(tuple(measures[row] for row in rows), rankings, threads)
+        found = compute(tuple(measures[row] for row in rows), rankings, threads)
         if len(rows) == len(measures):
             return found
         out = out if len(out) else np.empty((len(measures), rankings.n_queries))
@@ -48,7 +49,7 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
 _TOGETHER = 16  # cutoffs of a column that are evaluated together
 
 
-def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
+def _values_at_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: int | None) -> Float64:
     """Values of measures, some of which have a cutoff for each query.
 
     They are computed at every cutoff that occurs, for all queries; then each query takes the value at its own
@@ -61,7 +62,7 @@ def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: 
             if column is None:
                 out[rows] = values(tuple(measures[row] for row in rows), rankings, threads)
                 continue
-            own = own_cutoffs(column, rankings)
+            own = cutoffs_of_queries(column, rankings)
             distinct = np.unique(own).tolist()
             for first in range(0, len(distinct), _TOGETHER):
                 some = distinct[first : first + _TOGETHER]
@@ -73,7 +74,7 @@ def _of_own_cutoffs(measures: tuple[Measure, ...], rankings: Rankings, threads: 
     return out
 
 
-def own_cutoffs(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
+def cutoffs_of_queries(column: str, rankings: Rankings) -> npt.NDArray[np.int64]:
     """Each query's cutoff, from a kept column. Raises `ColumnError` if missing, `InputError` if invalid."""
     kept = rankings.queries.column_names
     if column not in kept:
@@ -153,6 +154,6 @@ def _with_pooled(measures: tuple[Measure, ...], rankings: Rankings, threads: int
     return out
 
 
-_WAYS: dict[str, Callable[..., Float64]] = {"kernels": launch.score, "pooled": _with_pooled}
+_METHODS: dict[str, Callable[..., Float64]] = {"kernels": launch.score, "pooled": _with_pooled}
 # modules that are imported on first use; the other ways are those of `weighted_sums`
-_MODULES = {"laid out": "ideals", "intents": "intents"}
+_MODULES = {"built ideals": "ideals", "intents": "intents"}

@@ -22,10 +22,10 @@ from fastndcg.scoring.discounts import (
     check_discount,
     discount_of,
     discount_table,
-    fold_numbers,
-    is_beyond,
+    exceeds_int64,
+    kernel_cutoff,
     ranks_discounted,
-    ranks_shown,
+    term_parameters,
 )
 from fastndcg.scoring.gain_values import (
     EXACT,
@@ -33,11 +33,11 @@ from fastndcg.scoring.gain_values import (
     NoGainError,
     check_complete,
     check_gains,
+    gain_function_of,
     gain_row,
     kind_of,
     threshold_of,
     top_of,
-    worth_of,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
         if highest - lowest < _LEVELS:
             coding = Coding(True, lowest, highest - lowest + 1)
     distinct: tuple[float, ...] | None = None
-    if needs.every_grade or (needs.every_uncoded_grade and not coding.levels):
+    if needs.every_grade or (needs.every_real_grade and not coding.levels):
         distinct = tuple(rankings._distinct_grades.tolist())
     occurring = (grades.lowest, grades.highest) if distinct is None else distinct
     longest = rankings._longest
@@ -84,30 +84,30 @@ def build(measures: tuple[Measure, ...], rankings: Rankings) -> tuple[Plan, Codi
     # the next power of two, so that rankings of similar length share tables
     longest = 1 << max(check.longest - 1, 15).bit_length()
     make_tables = _tables.__wrapped__ if asks else _tables
-    return make_tables(measures, coding, distinct, longest, check.functions), coding
+    return make_tables(measures, coding, distinct, longest, check.widths), coding
 
 
 class _Needs(NamedTuple):
     """What measures need to know of the grades."""
 
     every_grade: bool  # that occurs, not only the least and the greatest
-    every_uncoded_grade: bool
+    every_real_grade: bool
     assumed: bool  # unjudged documents have a grade, so that they are in ideals too
 
 
 @lru_cache(maxsize=128)
 def _needs(measures: tuple[Measure, ...]) -> _Needs:
-    worths = [worth_of(measure) for measure in measures]
+    functions = [gain_function_of(measure) for measure in measures]
     return _Needs(
-        not all(isinstance(worth.gain, str) for worth in worths),
-        any(kind_of(worth) == schema.LOOKUP for worth in worths),
-        any(worth.unjudged is not None for worth in worths),
+        not all(isinstance(function.gain, str) for function in functions),
+        any(kind_of(function) == schema.LOOKUP for function in functions),
+        any(function.unjudged is not None for function in functions),
     )
 
 
 class _Checked(NamedTuple):
     longest: int  # documents of the longest list or ideal
-    functions: tuple[tuple[Function, int], ...]  # discounts, and for how many ranks each is needed
+    widths: tuple[tuple[Function, int], ...]  # discounts, and for how many ranks each is needed
 
 
 @lru_cache(maxsize=128)
@@ -118,13 +118,13 @@ def _check(
 
     `assumed` is the length where unjudged documents have a grade.
     """
-    most, functions = 1, dict[Function, int]()
+    most, widths = 1, dict[Function, int]()
     for measure in measures:
         check_complete(measure)
     for measure in measures:
-        worth = worth_of(measure)
-        check_gains(measure, worth, occurring, longest)
-        ranks = longest if worth.unjudged is None else assumed
+        function = gain_function_of(measure)
+        check_gains(measure, function, occurring, longest)
+        ranks = longest if function.unjudged is None else assumed
         needed = ranks_discounted(measure, ranks)
         if needed > max(ranks, MOST_PERFECT):
             raise MeasureError(
@@ -135,8 +135,8 @@ def _check(
         if isinstance(discount := measure.params.get("discount"), Numbers | Function):
             check_discount(measure, ranks)
             if isinstance(discount, Function):
-                functions[discount] = max(needed, functions.get(discount, 0))
-    return _Checked(most, tuple(functions.items()))
+                widths[discount] = max(needed, widths.get(discount, 0))
+    return _Checked(most, tuple(widths.items()))
 
 
 def _ranks_assumed(rankings: Rankings) -> int:
@@ -158,10 +158,10 @@ _SOURCE = _numbers_of("judged", "scored", "returned")
 _TIES = _numbers_of("average", "input", "worst", "best")
 _UNDEFINED = _numbers_of("never", "no documents", "no ideal", "no relevant", "no pair")
 _RANK_BY_RANK = _numbers_of("gain", "first", "hits", "stop")
-FOLD = _RANK_BY_RANK | _numbers_of(  # the lists of these hold the sum so far
+TERM = _RANK_BY_RANK | _numbers_of(  # the lists of these hold the sum so far
     *("count", "reached", "preference", "inferred", "interpolated", "mean of hits", "pairs", "graded pairs")
 )
-OVER = {
+DIVISOR = {
     "nothing": schema.AS_IS,
     "ideal": schema.BY_IDEAL,
     "cutoff": schema.BY_CUTOFF,
@@ -181,23 +181,23 @@ OVER = {
 
 def ties_of(measure: Measure) -> int:
     ties = measure.params["ties"]
-    if measure.definition.over == "judged":  # it counts unjudged documents: the best order has the fewest
+    if measure.definition.divisor == "judged":  # it counts unjudged documents: the best order has the fewest
         ties = {"best": "worst", "worst": "best"}.get(ties, ties)
     return _TIES[ties]
 
 
-def _over_and_weight(measure: Measure) -> tuple[int, float]:
+def _divisor_and_weight(measure: Measure) -> tuple[int, float]:
     """The divisor of a measure, and the number in `Plan.weights`."""
-    over, params = measure.definition.over, measure.params
+    divisor, params = measure.definition.divisor, measure.params
     # kernels hold cutoffs as int64: beyond it what divides by the cutoff is multiplied by 1 / cutoff
-    if over == "cutoff" and is_beyond(measure):
+    if divisor == "cutoff" and exceeds_int64(measure):
         return schema.SCALED, 1.0 / float(measure.cutoff)  # type: ignore[arg-type]
-    if measure.definition.worth == "found" and measure.rel is None:
-        over = "left"
-    elif over == "capped":
-        over = "relevant" if measure.cutoff is None else "fewer"
+    if measure.definition.gain == "found" and measure.rel is None:
+        divisor = "left"
+    elif divisor == "capped":
+        divisor = "relevant" if measure.cutoff is None else "fewer"
     weight = float(params["beta"]) ** 2 if "beta" in params else 1.0 - float(params.get("p", 1.0))
-    return OVER[over], weight
+    return DIVISOR[divisor], weight
 
 
 # ---- tables ----
@@ -213,12 +213,12 @@ class _Keys(list[Any]):
 
 
 class _List(NamedTuple):
-    """A row of `Plan.lists`, and one of `Plan.folds`."""
+    """A row of `Plan.lists`, and one of `Plan.term_parameters`."""
 
     table: int
     ties: int
     condensed: int
-    fold: int
+    term: int
     relevant: int  # totals that the fold needs, or -1
     nonrelevant: int
     parameter: float
@@ -239,7 +239,7 @@ class _Ideal(NamedTuple):
 class _Entries(NamedTuple):
     """The tables that rows of a plan refer to by number; equal tables are shared."""
 
-    worths: _Keys
+    functions: _Keys
     lists: _Keys
     ideals: _Keys
     discounts: _Keys
@@ -247,29 +247,29 @@ class _Entries(NamedTuple):
 
     def row_of(self, out: int, measure: Measure) -> tuple[int, ...]:
         """The row of a plan for a measure whose values go to row `out` of the result."""
-        definition, params, fold = measure.definition, measure.params, measure.definition.fold
-        worth = worth_of(measure)
+        definition, params, term = measure.definition, measure.params, measure.definition.term
+        function = gain_function_of(measure)
         total = nonrelevant = ranking = ideal = -1
         if (
             definition.undefined == "no relevant"
             or definition.ranking == "none"
-            or definition.over in ("fewer", "fewer returned")
-            or fold == "pairs"
+            or definition.divisor in ("fewer", "fewer returned")
+            or term == "pairs"
         ):
-            total = self.totals.index_of(self.worths.index_of(worth._replace(gain="relevant")))
-        if fold == "preference":
-            nonrelevant = self.totals.index_of(self.worths.index_of(worth._replace(gain="nonrelevant")))
-        table = self.worths.index_of(worth)
-        cutoff = schema.AT_RELEVANT if definition.cut == "relevant" else ranks_shown(measure)
+            total = self.totals.index_of(self.functions.index_of(function._replace(gain="relevant")))
+        if term == "preference":
+            nonrelevant = self.totals.index_of(self.functions.index_of(function._replace(gain="nonrelevant")))
+        table = self.functions.index_of(function)
+        cutoff = schema.AT_RELEVANT if definition.cut == "relevant" else kernel_cutoff(measure)
         if definition.ranking != "none":
-            needs = (total, nonrelevant) if fold in ("preference", "interpolated", "pairs") else (-1, -1)
+            needs = (total, nonrelevant) if term in ("preference", "interpolated", "pairs") else (-1, -1)
             condensed = int(params.get("judged_only", False))
-            how = (table, ties_of(measure), condensed, FOLD[fold], *needs, *fold_numbers(measure))
+            how = (table, ties_of(measure), condensed, TERM[term], *needs, *term_parameters(measure))
             ranking = self.lists.index_of(_List(*how))
         else:
             cutoff = 1
-        if definition.over == "ideal" or definition.ranking == "ideal":
-            full = definition.worth == "scaled" or params["ideal"] == "full"
+        if definition.divisor == "ideal" or definition.ranking == "ideal":
+            full = definition.gain == "scaled" or params["ideal"] == "full"
             source, pool = schema.FULL if full else _SOURCE[params["ideal"]], -1
             if source == schema.RETURNED and not measure.is_cut:
                 source = schema.SCORED
@@ -278,12 +278,12 @@ class _Entries(NamedTuple):
             of_list = -1 if source == schema.JUDGED else ranking
             shown = cutoff if source in (schema.RETURNED, schema.FULL) else schema.UNCUT
             ideal = self.ideals.index_of(_Ideal(table, source, of_list, shown, pool))
-        discount = self.discounts.index_of(discount_of(measure)) if fold in _RANK_BY_RANK else -1
+        discount = self.discounts.index_of(discount_of(measure)) if term in _RANK_BY_RANK else -1
         ranked = ranking if definition.ranking == "system" else -1
         undefined = _UNDEFINED[definition.undefined]
         if (params.get("max_fp") or 0.0) >= 1.0:  # relevant documents alone have a value too
             undefined = schema.NO_RELEVANT
-        return ranked, discount, ideal, cutoff, undefined, out, _over_and_weight(measure)[0], total
+        return ranked, discount, ideal, cutoff, undefined, out, _divisor_and_weight(measure)[0], total
 
 
 @lru_cache(maxsize=128)
@@ -292,63 +292,64 @@ def _tables(
     coding: Coding,
     distinct: tuple[float, ...] | None,
     longest: int,
-    functions: tuple[tuple[Function, int], ...],
+    widths: tuple[tuple[Function, int], ...],
 ) -> Plan:
     """Tables for lists of up to `longest` documents; functions are called only for ranks that are needed."""
-    worths, lists, ideals, discounts, totals = entries = _Entries(*(_Keys() for _ in range(5)))
+    functions, lists, ideals, discounts, totals = entries = _Entries(*(_Keys() for _ in range(5)))
     weighted = sorted(
-        (entries.row_of(out, measure), _over_and_weight(measure)[1]) for out, measure in enumerate(measures)
+        (entries.row_of(out, measure), _divisor_and_weight(measure)[1])
+        for out, measure in enumerate(measures)
     )
     rows = [row for row, _ in weighted]
     # ranks that a row needs, of rankings and of ideals
     depth = min(max(schema.UNCUT if row[3] == schema.AT_RELEVANT else row[3] for row in rows), longest)
-    if any(row.fold == schema.FIRST and row.parameter == schema.OF_BEST for row in lists):
+    if any(row.term == schema.FIRST and row.parameter == schema.OF_BEST for row in lists):
         depth = longest
     full = [each.cutoff for each in ideals if each.source == schema.FULL and each.cutoff != schema.UNCUT]
     ideal_depth = max(depth, *(min(cutoff, 1 << 40) for cutoff in full), 0)
     table_of_discounts = np.zeros((max(len(discounts), 1), ideal_depth + 1))
     for place, discount in enumerate(discounts):
         # a residual needs the discount of the rank after the last
-        width = dict(functions).get(discount, ideal_depth + isinstance(discount, Power))
+        width = dict(widths).get(discount, ideal_depth + isinstance(discount, Power))
         table_of_discounts[place, :width] = discount_table(discount, width)
     grades = np.array(distinct or (), np.float64)
     if coding.levels:
         grades = np.arange(coding.lowest, coding.lowest + coding.n_levels, dtype=np.float64)
-    gains = np.array([gain_row(worth, grades, distinct) for worth in worths])
+    gains = np.array([gain_row(function, grades, distinct) for function in functions])
     finite = float(np.abs(gains).max(initial=0.0)) * max(longest, 1) < EXACT
     exact = finite & (gains == np.floor(gains)).all(axis=1)
     if not coding.levels:
-        exact &= [worth.gain in (*ONES, "judgment", "nonrelevant") for worth in worths]
+        exact &= [function.gain in (*ONES, "judgment", "nonrelevant") for function in functions]
     condensing = any(row.condensed for row in lists)
     # ideals that leave out unjudged documents; levels, and "unjudged", with a gain in ideals of scored and of
     # judged documents
     leaves_out, promising = [], np.zeros((2, gains.shape[1] - 1), np.bool_)
     for table, source, of_list, *_ in ideals:
         leaves_out.append(
-            bool(lists[of_list].condensed) if source == schema.SCORED else worths[table].unjudged is None
+            bool(lists[of_list].condensed) if source == schema.SCORED else functions[table].unjudged is None
         )
         if source in (schema.SCORED, schema.JUDGED):
             counted = gains[table, :-1] > 0
             counted[-1] &= not leaves_out[-1]
             promising[int(source == schema.JUDGED)] |= counted
-    first_wanted, worthy = 0, (gains != 0).any(axis=0)
+    first_needed, gaining = 0, (gains != 0).any(axis=0)
     if coding.levels and all(row.ties != schema.INPUT for row in lists):
-        first_wanted = int(np.argmax(worthy)) if worthy.any() else len(worthy)
+        first_needed = int(np.argmax(gaining)) if gaining.any() else len(gaining)
         # where a list drops unjudged documents, they need a rank
-        first_wanted = min(first_wanted, len(worthy) - 2) if condensing else first_wanted
-    folds = [row[6:] for row in lists] if any(row.fold > schema.COUNT for row in lists) else None
+        first_needed = min(first_needed, len(gaining) - 2) if condensing else first_needed
+    term_parameters = [row[6:] for row in lists] if any(row.term > schema.COUNT for row in lists) else None
     return Plan(
         gains=freeze(gains, np.float64),
         falling=freeze(np.argsort(-gains, axis=1, kind="stable"), np.int64),
         earning=freeze(np.where((gains >= 0).all(axis=1), (gains > 0).sum(axis=1), gains.shape[1]), np.int64),
         exact=freeze(exact, np.bool_),
-        assumed=freeze([worth.unjudged is not None for worth in worths], np.bool_),
-        top=freeze([top_of(worth) for worth in worths], np.float64),
-        kinds=freeze([kind_of(worth) for worth in worths], np.int64),
-        thresholds=freeze([threshold_of(worth) for worth in worths], np.float64),
+        assumed=freeze([function.unjudged is not None for function in functions], np.bool_),
+        top=freeze([top_of(function) for function in functions], np.float64),
+        kinds=freeze([kind_of(function) for function in functions], np.int64),
+        thresholds=freeze([threshold_of(function) for function in functions], np.float64),
         grades=freeze(grades, np.float64),
         lists=freeze(np.reshape([row[:6] for row in lists], (len(lists), 6)), np.int64),
-        folds=None if folds is None else freeze(folds, np.float64),
+        term_parameters=None if term_parameters is None else freeze(term_parameters, np.float64),
         ideals=freeze(
             np.reshape(
                 [(*each, leaves) for each, leaves in zip(ideals, leaves_out, strict=True)], (len(ideals), 6)
@@ -362,7 +363,7 @@ def _tables(
         depth=depth,
         ideal_depth=ideal_depth,
         condensing=condensing,
-        first_wanted=first_wanted,
+        first_needed=first_needed,
         promising=freeze(promising, np.bool_),
         skippable=all(row[4] in schema.SKIPPABLE for row in rows)
         and all(each.source in (schema.JUDGED, schema.SCORED) for each in ideals),

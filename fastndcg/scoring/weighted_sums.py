@@ -39,17 +39,17 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     for row, measure in enumerate(measures):
         params = measure.params
         key = (
-            gain_values.worth_of(measure),
+            gain_values.gain_function_of(measure),
             measure.judged_only,
             params.get("clip"),
             params.get("score_above"),
         )
         alike.setdefault(key, []).append(row)
     for rows in alike.values():
-        weighed = weigh(measures[rows[0]], rankings)
-        sums = launch.score(tuple(plain_of(measures[row]) for row in rows), weighed, threads)
+        weighted = weighted_rankings(measures[rows[0]], rankings)
+        sums = launch.score(tuple(plain_measure(measures[row]) for row in rows), weighted, threads)
         for row, summed in zip(rows, sums, strict=True):
-            divisor = divisor_of(measures[row], rankings, weighed, threads)
+            divisor = divisor_of(measures[row], rankings, weighted, threads)
             out[row] = summed
             if divisor is not None:
                 some = divisor > 0
@@ -57,37 +57,37 @@ def values(measures: tuple[Measure, ...], rankings: Rankings, threads: int | Non
     return out
 
 
-def plain_of(measure: Measure) -> Measure:
-    """The measure of rankings that `weigh` has made, whose value is that of the measure times its divisor."""
-    if measure.definition.way == "blocks":
+def plain_measure(measure: Measure) -> Measure:
+    """The measure whose value for `weighted_rankings` is that of the measure times its divisor."""
+    if measure.definition.method == "blocks":
         return CG(ties="input", empty="nan")
-    if measure.definition.way == "above a score":
+    if measure.definition.method == "above a score":
         return measure(rel=_LEAST, unjudged=None, score_above=None)
     linear: dict[str, Any] = {"gain": "linear", "rel": None, "unjudged": None, "empty": "nan"}
     return measure(**linear, ips=False, clip=0)
 
 
 def divisor_of(
-    measure: Measure, rankings: Rankings, weighed: Rankings, threads: int | None = None
+    measure: Measure, rankings: Rankings, weighted: Rankings, threads: int | None = None
 ) -> Float64 | None:
-    """What the value of `plain_of` is divided by, (n_queries,), or None."""
+    """What the value of `plain_measure` is divided by, (n_queries,), or None."""
     divisor: Measure
-    if measure.definition.way == "blocks":
-        divisor, weighed = NumRel(rel=measure.rel, unjudged=measure.unjudged), rankings
+    if measure.definition.method == "blocks":
+        divisor, weighted = NumRel(rel=measure.rel, unjudged=measure.unjudged), rankings
     elif measure.params.get("ips") == "snips":
         divisor = CG(empty="nan")
     else:
         return None
-    found: Float64 = launch.score((divisor,), weighed, threads)[0]
+    found: Float64 = launch.score((divisor,), weighted, threads)[0]
     return found
 
 
-def weigh(measure: Measure, rankings: Rankings) -> Rankings:
-    """The same rankings with grades that `plain_of` adds up."""
+def weighted_rankings(measure: Measure, rankings: Rankings) -> Rankings:
+    """The same rankings with grades that `plain_measure` adds up."""
     judged = None
-    if measure.definition.way == "blocks":
+    if measure.definition.method == "blocks":
         return Rankings._from_offsets(rankings.offsets, _precisions(measure, rankings), rankings.scores)
-    if measure.definition.way == "propensities":
+    if measure.definition.method == "propensities":
         gains = _weighted_gains(measure, rankings)
     else:
         gain_values.check_complete(measure)
@@ -99,13 +99,13 @@ def weigh(measure: Measure, rankings: Rankings) -> Rankings:
         offsets, grades = ideals.judged_documents(rankings, measure)
         judged = offsets, gain_values.gains_of_grades(measure, grades)
     is_judged = rankings.is_judged if measure.judged_only else None
-    weighed = Rankings._from_offsets(
+    weighted = Rankings._from_offsets(
         rankings.offsets, gains, rankings.scores, is_judged=is_judged, judged=judged
     )
-    if measure.definition.way == "propensities" and (pool := rankings.judged) is not None:
+    if measure.definition.method == "propensities" and (pool := rankings.judged) is not None:
         # which queries have judged documents: the grades of the pool are not used
-        return weighed._with(judged=pool._replace(relevance=np.zeros(len(pool.relevance))))
-    return weighed
+        return weighted._with(judged=pool._replace(relevance=np.zeros(len(pool.relevance))))
+    return weighted
 
 
 def _weighted_gains(measure: Measure, rankings: Rankings) -> Float64:

@@ -26,7 +26,7 @@ METHODS = ("percentile", "bca")
 
 EXACT = 20  # values whose signs are all tried: a million ways
 _SUMS = 1 << 14  # resamples of a thread that are computed together, so that their sums stay in a cache
-_WORTH_THREADS = 1 << 20  # additions below which starting threads costs more than it saves
+_LEAST_FOR_THREADS = 1 << 20  # additions below which starting threads costs more than it saves
 _MOST = 1 << 31  # values that a random number of 32 bits can name
 
 
@@ -201,7 +201,7 @@ def _run(kernel: str, values: Int64, work: float, resamples: int, seed: int, thr
     """Run a kernel for each resample, several in a call; `work` is the additions of one resample."""
     name, found = f"resampling.{kernel}", np.empty(resamples, np.int64)
     if threads is None:
-        threads = dispatch.cores() if work * resamples >= _WORTH_THREADS else 1
+        threads = dispatch.cores() if work * resamples >= _LEAST_FOR_THREADS else 1
     # equally many for each thread: of 100,000 resamples in runs of _SUMS, one of four threads got a third
     runs_of_each = -(-resamples // (_SUMS * threads))
     size = -(-resamples // (runs_of_each * threads))

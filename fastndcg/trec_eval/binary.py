@@ -109,10 +109,10 @@ def bin_g(ranked: Ranked) -> Float64:
     return ratio(ranked.total(ranked.hit_query, values), ranked.relevant)
 
 
-def utility(ranked: Ranked, worth: Sequence[float]) -> Float64:
+def utility(ranked: Ranked, weights: Sequence[float]) -> Float64:
     hits, returned, relevant = ranked.found, ranked.returned, ranked.relevant
-    total: Float64 = worth[0] * hits + worth[1] * (returned - hits) + worth[2] * (relevant - hits)
-    return total + worth[3] * (ranked.collection + hits - returned - relevant)
+    total: Float64 = weights[0] * hits + weights[1] * (returned - hits) + weights[2] * (relevant - hits)
+    return total + weights[3] * (ranked.collection + hits - returned - relevant)
 
 
 def set_f(ranked: Ranked, beta: Sequence[float]) -> Float64:

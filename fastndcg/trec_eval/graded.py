@@ -48,9 +48,9 @@ def _gains_of_documents(ranked: Ranked, named: Gains) -> Gained:
             gains[int(grade) - UNJUDGED] = gain
     levels, of_grade = np.unique(-gains, return_inverse=True)  # faster than to sort pairs
     of_pool = ranked.pool - UNJUDGED
-    worth = gains[of_pool] > 0
-    keys = np.sort(ranked.pool_query[worth] * len(levels) + of_grade[of_pool[worth]])
-    sizes = np.bincount(ranked.pool_query[worth], minlength=ranked.n_queries)
+    gaining = gains[of_pool] > 0
+    keys = np.sort(ranked.pool_query[gaining] * len(levels) + of_grade[of_pool[gaining]])
+    sizes = np.bincount(ranked.pool_query[gaining], minlength=ranked.n_queries)
     query = np.repeat(np.arange(ranked.n_queries), sizes)
     ideal = -levels[keys - query * len(levels)]
     return Gained(gains[ranked.grades - UNJUDGED], ideal, query, offsets_from(sizes))

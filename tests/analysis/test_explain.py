@@ -361,7 +361,7 @@ def test_ids_of_every_kind():
     assert fn.explain(lists([1], query_ids=[7]), "RR", "7").value == 1.0
 
 
-@pytest.mark.parametrize("name", [*NO_RANKING, *(n for n, d in DEFINITIONS.items() if d.way == "intents")])
+@pytest.mark.parametrize("name", [*NO_RANKING, *(n for n, d in DEFINITIONS.items() if d.method == "intents")])
 def test_measures_that_cannot_be_explained(name):
     with pytest.raises(fn.MeasureError, match="Explain"):
         fn.explain(lists([1, 0], intents=[[1], [0]]), getattr(fn, name), 0)

@@ -6,7 +6,7 @@ import strategies as ours
 
 import fastndcg as fn
 
-ALL = [name for name in ours.OF_QUERIES if fn.parse(name).definition.over not in ("judged", "residual")]
+ALL = [name for name in ours.OF_QUERIES if fn.parse(name).definition.divisor not in ("judged", "residual")]
 
 
 def judged_as(table, grade):

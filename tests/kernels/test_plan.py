@@ -13,8 +13,8 @@ from fastndcg.scoring.discounts import (
     check_discount,
     discount_of,
     discount_table,
+    kernel_cutoff,
     ranks_discounted,
-    ranks_shown,
 )
 
 
@@ -53,7 +53,7 @@ def test_gains_are_of_levels_then_of_no_judgment_then_of_no_document():
 
 
 def test_compiled_code_takes_all_plans_as_one_type():
-    """`dispatch.kind_of` tells plans apart by `folds` alone."""
+    """`dispatch.kind_of` tells plans apart by `term_parameters` alone."""
     import numba
 
     from fastndcg.measures import DEFINITIONS
@@ -63,13 +63,13 @@ def test_compiled_code_takes_all_plans_as_one_type():
     types = set()
     for name, definition in DEFINITIONS.items():
         measure = as_measures(complete.get(name, name))[0]
-        if measure.definition.way != "kernels":
+        if measure.definition.method != "kernels":
             continue
         cut = [measure, measure @ 1] if definition.cut == "rank" and not measure.is_cut else [measure]
         for asked in ([measure], cut, [*cut, "nDCG@1", "DCG(gain='exp2')"]):
             for grades, dtype in (((0, 1, 3), "int64"), ((0, 0), "uint8"), ((0.5,), "float32")):
                 made, _ = built(asked, grades, dtype)
-                types.add((made.folds is None, numba.typeof(made)))
+                types.add((made.term_parameters is None, numba.typeof(made)))
     assert len(types) == len({has_no_folds for has_no_folds, _ in types}) == 2
 
 
@@ -157,8 +157,8 @@ def measure_of(notation):
 )
 def test_the_gain_of_a_grade(measure, gains):
     grades = np.array([-1, 0, 1, 2.5])
-    worth = gain_values.worth_of(measure_of(measure))
-    assert [gain_values.gain_of(worth, grade) for grade in grades.tolist()] == pytest.approx(
+    function = gain_values.gain_function_of(measure_of(measure))
+    assert [gain_values.gain_of(function, grade) for grade in grades.tolist()] == pytest.approx(
         gains, nan_ok=True
     )
     assert gain_values.gains_of_grades(measure_of(measure), grades).tolist() == pytest.approx(
@@ -259,7 +259,7 @@ def test_discounts_that_are_too_few_or_no_numbers_are_refused():
 )
 def test_ranks_that_are_discounted_and_shown(notation, ranks, shown):
     assert ranks_discounted(measure_of(notation), 7) == ranks
-    assert ranks_shown(measure_of(notation)) == shown
+    assert kernel_cutoff(measure_of(notation)) == shown
 
 
 def test_the_best_order_of_judged_documents_is_the_worst_for_their_share():

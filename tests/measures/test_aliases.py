@@ -243,7 +243,7 @@ def run_ok(*arguments):
 
 @pytest.mark.parametrize("aliases", rounds(), ids=lambda each: each[0])
 def test_compare_explain_and_report_take_each_alias(graded, tmp_path, undrawn, aliases):
-    shown = [alias for alias in aliases if fn.parse(alias).definition.way != "intents"]
+    shown = [alias for alias in aliases if fn.parse(alias).definition.method != "intents"]
     named = [part for alias in shown for part in ("-m", alias)]
     systems = [graded, "--score", "score", "--score", "rerank"]
     for kind in ("table", "json", "csv", "markdown", "latex"):

@@ -180,8 +180,8 @@ def test_values_have_one_name():
     ):
         assert fn.parse(str(measure)) == measure
     assert fn.AP(denominator="hits")(denominator="n_relevant") == fn.AP
-    assert fn.AP(denominator="hits").definition.fold == "mean of hits"
-    assert fn.AP(denominator="hits")(denominator="n_relevant").definition.fold == "hits"
+    assert fn.AP(denominator="hits").definition.term == "mean of hits"
+    assert fn.AP(denominator="hits")(denominator="n_relevant").definition.term == "hits"
 
 
 @pytest.mark.pure

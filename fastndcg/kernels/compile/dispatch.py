@@ -207,7 +207,7 @@ def kind_of(argument: Any) -> Any:
         flags = argument.flags.num
         return argument.dtype, argument.ndim, flags & (0x501 if flags & 1 else 0x502)
     if isinstance(argument, Plan):
-        return Plan, argument.folds is None  # its arrays are of the same types in all plans
+        return Plan, argument.term_parameters is None  # its arrays are of the same types in all plans
     if isinstance(argument, tuple):
         return type(argument), *map(kind_of, argument)
     return type(argument)

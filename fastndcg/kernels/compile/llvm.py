@@ -251,14 +251,14 @@ class Code:
         end = n - lanes
         return end, self.places(lanes, bits) >= (n // lanes * lanes - end).to(bits)
 
-    def room(self, kind: Any, n: int = 1) -> Data:
+    def allocate(self, kind: Any, n: int = 1) -> Data:
         """Memory for values of an LLVM type, until the function returns."""
         with self.builder.goto_entry_block():
             return Data(self, self.builder.alloca(kind, self.number(n).raw if n > 1 else None), kind)
 
     def variable(self, value: Value | float) -> Data:
         first = self.number(value)
-        variable = self.room(first.raw.type)
+        variable = self.allocate(first.raw.type)
         variable.value = first
         return variable
 

@@ -107,9 +107,9 @@ def plain_bounds_of_top(greatest: Array, depth: int, bounds: Array) -> None:
 
 @vectors(plain_bounds_of_top)
 def bounds_of_top(code: Code, greatest: Data, depth: Value, bounds: Data) -> None:
-    first_rows = code.room(ir.VectorType(greatest.element, SIDE_BY_SIDE), BINS)
+    first_rows = code.allocate(ir.VectorType(greatest.element, SIDE_BY_SIDE), BINS)
 
-    def sort_bins(wanted: int) -> None:
+    def sort_bins(needed: int) -> None:
         rows: list[Value] = []
         for first in range(0, BINS, SIDE_BY_SIDE):
             own = [greatest.load(lane * BINS + first, SIDE_BY_SIDE) for lane in range(SIDE_BY_SIDE)]
@@ -117,7 +117,7 @@ def bounds_of_top(code: Code, greatest: Data, depth: Value, bounds: Data) -> Non
         for i, j in sorting_steps(0, BINS):
             above = rows[i] > rows[j]
             rows[i], rows[j] = where(above, rows[i], rows[j]), where(above, rows[j], rows[i])
-        for place in range(wanted):
+        for place in range(needed):
             first_rows[place] = rows[place]
 
     # LLVM removes the steps that the wanted rows do not depend on
@@ -241,7 +241,7 @@ def _where_some_are(
     """A loop over the vectors before `stop` whose mask has a lane that is set. A branch for each vector would
     be mispredicted at most vectors that have documents to keep.
     """
-    offsets, some = code.room(ir.IntType(64), _LOOKED_AT), code.variable(0)
+    offsets, some = code.allocate(ir.IntType(64), _LOOKED_AT), code.variable(0)
     with code.steps(0, stop, _LOOKED_AT * lanes) as first:
         some.value = 0
         last = first + _LOOKED_AT * lanes
@@ -340,10 +340,10 @@ def plain_find_from(codes: Array, least: int, rows: Array) -> int:
 
 @vectors(plain_find_from)
 def find_from(code: Code, codes: Data, least: Value, rows: Data) -> Value:
-    wanted = least.to(codes.bits).splat(LANES)
+    needed = least.to(codes.bits).splat(LANES)
     columns = [_Column(None, rows)]
     return _keep(
-        code, codes.shape[0], LANES, lambda at: codes.load(at, LANES).reaches(wanted), columns, halves=False
+        code, codes.shape[0], LANES, lambda at: codes.load(at, LANES).reaches(needed), columns, halves=False
     )
 
 

@@ -131,9 +131,9 @@ def _add_ranks(code: Code, sides: list[_Side], discounts: Data, start: Value, en
     with code.steps(start, end) as rank:
         discount, here = (value.splat(SIDE_BY_SIDE) for value in (discounts[rank], rank))
         for side in sides:
-            is_wanted = (here >= side.first) & (here < side.stop)
+            is_needed = (here >= side.first) & (here < side.stop)
             more = side.sums.value + side.gains.row(rank) * discount
-            side.sums.value = where(is_wanted, more, side.sums.value)
+            side.sums.value = where(is_needed, more, side.sums.value)
 
 
 def plain_sum_row(
