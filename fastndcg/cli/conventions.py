@@ -15,7 +15,7 @@ from fastndcg.cli.inputs import Columns, Inputs, find_sources
 from fastndcg.cli.output import Format, Rows, refuse, write, write_data
 from fastndcg.common.exports import without_nan
 from fastndcg.common.markup import markdown_table
-from fastndcg.common.table import Table, in_columns, terminal_width, wrapped
+from fastndcg.common.table import Table, fit, terminal_width, wrapped
 from fastndcg.convention.differences import compare_conventions, describe, explain_conventions
 from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import InputError, about, suggest
@@ -165,7 +165,7 @@ def _write_table(table: pa.Table | Table, format: Format) -> None:
     if is_markdown:
         text = markdown_table(texts, left)
     else:
-        text = in_columns(texts, 1, {kept[place] for place in left}, width)
+        text = fit(texts, 1, (), width, left={kept[place] for place in left})
     refused: dict[str, list[str]] = {}
     for row in rows:
         if row.get("refused"):

@@ -22,7 +22,6 @@ from fastndcg.errors import visible
 
 _NARROW = 40  # columns that a text needs beside its name
 _ROWS = 40  # rows that are shown of a longer table
-_DROPS_OF_GROUPS = (("empty",), ("queries",))
 _LONGEST = 60  # characters of a text that is no name of a measure
 
 
@@ -44,10 +43,9 @@ class Table(AsFrame):
     fr             1  0.500000  0.000000
     """
 
-    def __init__(self, table: pa.Table, keys: int = 1, pages: Sequence[Sequence[str]] | None = None) -> None:
+    def __init__(self, table: pa.Table, keys: int = 1) -> None:
         self._arrow = table
-        self._keys = keys  # columns at the left that stand on every page
-        self._pages = pages  # the columns of each measure, which is the name of the first of them
+        self._keys = keys  # columns at the left that every page repeats
 
     def to_arrow(self) -> pa.Table:
         """The table as a `pyarrow.Table`."""
@@ -71,29 +69,15 @@ class Table(AsFrame):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._arrow, self._keys, self._pages)
+        return type(self), (self._arrow, self._keys)
 
     def text(self, width: int = 0, see: str = "to_arrow()") -> str:
-        """The table as text of at most `width` characters a line; 0 means no limit. A last line names columns
-        for which there is no room, and `see` as what shows them.
+        """The table as text of at most `width` characters a line; 0 means no limit. `see` is what a last line
+        names that shows the rows and columns for which there is no room.
         """
-        texts, left = self._texts(), self._left()
         hidden = len(self) - _ROWS
         notes = [f"... and {hidden:,} more rows; {see} has all"] if hidden > 0 else []
-        if self._pages is None or not width or width_of(texts) <= width:
-            return "\n".join([in_columns(texts, self._keys, left, width), *notes])
-        blocks, gone = zip(*(self._of_measure(texts, page, width) for page in self._pages), strict=True)
-        names = list(dict.fromkeys(name for each in gone for name in each))
-        return "\n".join(["\n\n".join(blocks), *notes, *left_out(names, width, see)])
-
-    def _of_measure(self, texts: Texts, page: Sequence[str], width: int) -> tuple[str, list[str]]:
-        """The columns of one measure under its name, and which are left out."""
-        keys, measure = texts[0][: self._keys], page[0]
-        _, *rows = _only(texts, [*keys, *page])
-        header = [*keys, "mean", *(name.removeprefix(f"{measure}_") for name in page[1:])]
-        n_names = len([name for name in keys if name not in ("queries", "small")])
-        text, gone = fitted([header, *rows], n_names, _DROPS_OF_GROUPS, width)
-        return f"{measure}\n{text}", gone
+        return "\n".join([fit(self._texts(), self._keys, (), width, see, self._left()), *notes])
 
     def _left(self) -> set[str]:
         """Columns that start at the left."""
@@ -205,38 +189,67 @@ def width_of(rows: Texts) -> int:
     return sum(max(map(len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
 
 
-def fit(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int, see: str = "to_arrow()") -> str:
+def fit(
+    rows: Texts,
+    keys: int,
+    drops: Sequence[Collection[str]],
+    width: int,
+    see: str = "to_arrow()",
+    left: Collection[str] | None = None,
+) -> str:
     """`fitted`, with a last line that names what is left out, and `see`, which shows it."""
-    text, gone = fitted(rows, left, drops, width)
+    text, gone = fitted(rows, keys, drops, width, left)
     return "\n".join([text, *left_out(gone, width, see)])
 
 
-def fitted(rows: Texts, left: int, drops: Sequence[Collection[str]], width: int) -> tuple[str, list[str]]:
+def fitted(
+    rows: Texts,
+    keys: int,
+    drops: Sequence[Collection[str]],
+    width: int,
+    left: Collection[str] | None = None,
+) -> tuple[str, list[str]]:
     """Rows of texts as a table of at most `width` characters a line, and the names of columns it leaves out.
 
-    The first `left` columns are names. Where there is no room, columns of `drops` are left out in this order;
-    then each row has its names on a line, with the mark whose column has no name, and a line for each number.
+    The first `keys` columns are names, which start at the left as those called `left` do. Where there is no
+    room, columns of `drops` are left out in this order. If there are none to leave out, further columns
+    follow as further tables. Where no table fits, each row has its names on a line, with the mark whose
+    column has no name, and a line for each other column.
     """
-    rows = _visible_rows(rows)
-    at_left, gone = rows[0][:left], list[str]()
-    for names in drops if width else ():
-        if width_of(rows) <= width:
+    rows, gone = [[visible(text) for text in row] for row in rows], list[str]()
+    names, marked = rows[0], set(map(visible, left or ()))
+    shown = list(range(len(names)))
+    for dropped in drops if width else ():
+        if width_of(_only(rows, shown)) <= width:
             break
-        gone += [name for name in rows[0] if name in names]
-        kept = [place for place, name in enumerate(rows[0]) if name not in names]
-        rows = [[row[place] for place in kept] for row in rows]
-    left = sum(name in rows[0] for name in at_left)
-    if not width or width_of(rows) <= width:
-        return text_table(rows, left), gone
-    header, *others = rows
-    size = max((len(name) for name in header[left:] if 2 * len(name) <= width), default=0)
+        gone += [names[place] for place in shown if names[place] in dropped]
+        shown = [place for place in shown if names[place] not in dropped]
+    pages = [shown]
+    if width and not drops and width_of(rows) > width:
+        pages = []
+        for place in shown[keys:]:
+            if pages and width_of(_only(rows, [*pages[-1], place])) <= width:
+                pages[-1].append(place)
+            else:
+                pages.append([*shown[:keys], place])
+    if not width or all(width_of(_only(rows, page)) <= width for page in pages):
+        at_left = [
+            {i for i, place in enumerate(page) if place < keys or names[place] in marked} for page in pages
+        ]
+        tables = (text_table(_only(rows, page), left) for page, left in zip(pages, at_left, strict=True))
+        return "\n\n".join(tables), gone
+    size = max(
+        (len(names[place]) for place in shown if keys <= place and 2 * len(names[place]) <= width), default=0
+    )
     lines = []
-    for row in others:
-        numbers = list(zip(header[left:], row[left:], strict=True))
-        named = [text for text in [*row[:left], *(text for name, text in numbers if not name)] if text]
-        line = "  ".join(named)
-        lines += [line] if len(line) <= width else named
-        lines += [f"  {name:<{size}}  {text}" for name, text in numbers if name and text]
+    for row in rows[1:]:
+        named = [row[place] for place in shown if row[place] and (place < keys or not names[place])]
+        lines += ["  ".join(named)] if len("  ".join(named)) <= width else named
+        for place in shown:
+            if place >= keys and names[place] and row[place]:
+                line = f"  {names[place]:<{size}}  {row[place]}"
+                fits = len(line) <= width
+                lines += [line] if fits else [f"  {names[place]}", wrapped(f"    {row[place]}", width, 4)]
     return "\n".join(lines), gone
 
 
@@ -245,38 +258,6 @@ def left_out(names: Sequence[str], width: int, see: str = "to_arrow()") -> list[
     them = "it" if len(names) == 1 else "them"
     said = f"Left out: {', '.join(names)}; {see} or a wider terminal shows {them}."
     return [wrapped(said, width)] if names else []
-
-
-def _visible_rows(rows: Texts) -> Texts:
-    return [[visible(text) for text in row] for row in rows]
-
-
-def in_columns(rows: Texts, keys: int, left: Collection[str], width: int) -> str:
-    """Rows of texts on several pages, the columns in `left` left-aligned; as entries if none fits."""
-    rows, left = _visible_rows(rows), set(map(visible, left))
-    pages = _pages(rows, keys, width)
-    if not width or 2 * len(left) <= len(rows[0]) or all(width_of(page) <= width for page in pages):
-        places = [{place for place, name in enumerate(page[0]) if name in left} for page in pages]
-        return "\n\n".join(map(text_table, pages, places))
-    named = []
-    for row in rows[1:]:
-        numbers = zip(rows[0][keys:], row[keys:], strict=True)
-        named.append(("  ".join(row[:keys]), "; ".join(f"{name} {text}" for name, text in numbers if text)))
-    return entries(named, width)
-
-
-def _pages(rows: Texts, keys: int, width: int) -> list[Texts]:
-    """Columns side by side as far as they fit; others follow as further tables with the `keys` columns."""
-    if not width or width_of(rows) <= width:
-        return [rows]
-    names = rows[0][:keys]
-    found: list[list[str]] = []
-    for name in rows[0][keys:]:
-        if found and width_of(_only(rows, [*names, *found[-1], name])) <= width:
-            found[-1].append(name)
-        else:
-            found.append([name])
-    return [_only(rows, [*names, *page]) for page in found] or [rows]
 
 
 def entries(rows: Sequence[tuple[str, str]], width: int) -> str:
@@ -300,14 +281,14 @@ def wrapped(text: str, width: int, indent: int = 2) -> str:
     )
 
 
-def _only(rows: Texts, names: Sequence[str]) -> Texts:
-    places = [rows[0].index(name) for name in names]
+def _only(rows: Texts, places: Sequence[int]) -> Texts:
     return [[row[place] for place in places] for row in rows]
 
 
 def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
     """Rows of texts in columns; the first `left` columns, or those at these places, are left-aligned."""
-    rows, at_left = _visible_rows(rows), range(left) if isinstance(left, int) else left
+    rows = [[visible(text) for text in row] for row in rows]
+    at_left = range(left) if isinstance(left, int) else left
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

@@ -268,7 +268,6 @@ class Scores(Signed):
             raise ColumnError(f"no column is named to group by; kept were: {', '.join(kept)}")
         distinct, codes, n = numbered_groups([self.queries[name] for name in names], self.n_queries)
         sizes = np.bincount(codes, minlength=n)
-        pages = []
         table: dict[str, Any] = dict(zip(names, distinct, strict=True))
         table["queries"] = pa.array(sizes)
         if confidence is not None:
@@ -288,9 +287,7 @@ class Scores(Signed):
                         "rename it, or spell the measure otherwise"
                     )
             table |= of_measure
-            pages.append(list(of_measure))
-        keys = len(table) - sum(map(len, pages))
-        return Table(pa.table(table), keys, pages)
+        return Table(pa.table(table), len(names) + 1 + (confidence is not None))
 
     def worst(self, measure: object, n: int = 20) -> Table:
         """The queries with the lowest values of a measure, lowest first; queries of equal value keep their

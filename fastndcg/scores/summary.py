@@ -65,7 +65,7 @@ class Summary(Table):
         self.rows, self.signatures = rows, signatures or {}
         self._labels = [name for name in self._NAMES if all(name in row for row in rows)]
         self._numbers = [name for name in self._NUMBERS if all(name in row for row in rows)]
-        self._keys, self._pages = len(self._labels), None
+        self._keys = len(self._labels)
 
     @cached_property
     def _arrow(self) -> pa.Table:
