@@ -13,8 +13,7 @@ notation     the parser of the notation
 aliases      names that people and other tools use for measures
 declarations
              what a declaration of a tool says
-tools        how each established tool computes its measures, as data, in four tables:
-tools_of_evaluation, tools_of_training, tools_of_search, tools_of_recommendation
+tools        how each established tool computes its measures, as data
 conventions  each tool's measures, by name: `conventions`
 """
 

@@ -57,7 +57,7 @@ _SEQUENCE = "a sequence", "the gains of the grades 0, 1, 2, ..."
 _OF_GRADE = "a function", "of the grade; it is called once for each grade"
 _PROBABILITY = number("a probability: a number from 0 to 1", is_share)
 
-GAIN = _one_of("gain", "the gain of a grade", GAINS)
+GAIN = _one_of("gain", "the gain of a grade", {word: gain.meaning for word, gain in GAINS.items()})
 GAIN = GAIN._replace(
     reader=of_grade(GAINS), values=(*GAIN.values, _SEQUENCE, ("a mapping", "grade -> gain"), _OF_GRADE)
 )
@@ -75,7 +75,11 @@ STOP_OF_SCALE = Parameter(
     ),
 )
 STOP = STOP_OF_SCALE._replace(default="linear", reader=of_grade(STOPS[1:]), values=STOP_OF_SCALE.values[1:])
-DISCOUNT = _one_of("discount", "the weight of a gain at a rank", DISCOUNTS)
+DISCOUNT = _one_of(
+    "discount",
+    "the weight of a gain at a rank",
+    {word: discount.meaning for word, discount in DISCOUNTS.items()},
+)
 DISCOUNT = DISCOUNT._replace(
     reader=read_discount,
     values=(

@@ -1,7 +1,6 @@
 """How each established tool computes each of its measures, as data: `DECLARED`.
 
-The declarations stand in four tables: `tools_of_evaluation`, `tools_of_training`, `tools_of_search`,
-`tools_of_recommendation`. To add a measure that a tool has:
+To add a measure that a tool has:
 
 1. Add a row to `others` of the tool's `Rule`, as in `has("AP", "map@k", denominator="cutoff", empty=1.0)`:
    our name, the tool's, and parameters that are not at our defaults.
@@ -14,14 +13,589 @@ The declarations stand in four tables: `tools_of_evaluation`, `tools_of_training
 
 from __future__ import annotations
 
-from fastndcg.errors import ConventionError, InputTypeError, suggest
-from fastndcg.measures.declarations import Rule
-from fastndcg.measures.tools_of_evaluation import EVALUATION, PAPERS
-from fastndcg.measures.tools_of_recommendation import RECOMMENDATION, SPARK
-from fastndcg.measures.tools_of_search import SEARCH
-from fastndcg.measures.tools_of_training import TRAINING
+from typing import Any
 
-DECLARED: tuple[Rule, ...] = (*EVALUATION, *TRAINING, SPARK, *SEARCH, *RECOMMENDATION, *PAPERS)
+from fastndcg.errors import ConventionError, InputTypeError, suggest
+from fastndcg.measures.declarations import Rounding, Rule, has, have
+
+# ---- declarations that several tools share ----
+
+_TREC_CAVEATS = (
+    "documents with equal scores are ordered by falling document id, and the run's rank column is ignored",
+    (
+        "trec_eval casts differences of gains to int, so it misorders gains that differ by less than 1 "
+        "(-m ndcg.1=0.9,2=0.3); not reproduced"
+    ),
+)
+_SKLEARN = Rule(
+    "sklearn", ideal="scored", ties="average", weights="weighted",
+    tool="scikit-learn 1.9.1", source="sklearn/metrics/_ranking.py ndcg_score",
+    caveats=(
+        "its gain is linear, not 2^grade - 1",
+        "it raises an error for rows of one document and for negative grades",
+        "in 1.9.1, unsigned scores such as np.uint8 wrap around and give wrong values; cast them to float",
+    ),
+    others=(
+        has("DCG", "dcg_score"), has("AP", "average_precision_score", cut=False, ties="block"),
+        has("AUC", "roc_auc_score", empty="nan", caveats=("of each query, and NaN for one class of grades",)),
+    ),
+)  # fmt: skip
+_TREC_EVAL = Rule(
+    "trec_eval", ties="docid_desc", rel=0, rounding=Rounding(4, "printed"),
+    tool="trec_eval 10.0", source="m_ndcg.c, m_ndcg_cut.c, form_res_rels.c",
+    others=(
+        has("AP", "map, map_cut"),
+        *have("P P, R recall, RR recip_rank, Success success, Rprec Rprec, Bpref bpref, infAP infAP"),
+        has("IPrec", "iprec_at_recall", rounding="nearest"),
+        *have("SetP set_P, SetR set_recall, SetF set_F, SetAP set_map, NumRel num_rel, NumRet num_ret"),
+    ),
+    caveats=(
+        *_TREC_CAVEATS,
+        ("10.0 without -c ends with exit code 4 if the run lacks a judged query; "
+        "here such queries are left out")),
+)  # fmt: skip
+_TREC_EVAL_9 = _TREC_EVAL.replace(
+    name="trec_eval9", score_dtype="float32", IPrec={"rounding": "up"}, tool="trec_eval 9.0.8",
+    caveats=(*_TREC_CAVEATS, "scores are float32: 1.0000000002 and 1.0000000001 are tied"),
+)  # fmt: skip
+_PYTREC_EVAL = _TREC_EVAL_9.replace(
+    name="pytrec_eval",
+    rounding=None,
+    tool="pytrec_eval-terrier 0.5.11",
+    source="pytrec_eval, trec_eval 9.0.8 inside",
+)
+_RANX = Rule(
+    "ranx", ties="numba_argsort", rel=1, missing="value",
+    tool="ranx 0.3.21", source="ranx/metrics/ndcg.py, ranx/data_structures/common.py",
+    caveats=(
+        ("with more than 15 documents, Numba's unstable quicksort decides the order of ties, "
+        "which depends on the order of the rows"),
+        ("it raises an error for a query without returned documents, unless make_comparable=True, "
+        "which counts it as 0"),
+        "grades below 1, including fractions, are dropped",
+    ),
+    others=(
+        *have("AP map, P precision, R recall, RR mrr, F f1, Success hit_rate, Rprec r-precision"),
+        has("NumRet", "hits", rel=1),
+    ),
+)  # fmt: skip
+_ABOVE_HALF = 0.5000000000000001  # the smallest grade above 0.5
+_LIGHTGBM = Rule(
+    "lightgbm", gain="exp2", ideal="scored", ties="input", empty=1.0, weights="lightgbm",
+    tool="LightGBM 4.7.0", source="src/metric/dcg_calculator.cpp, rank_metric.hpp",
+    caveats=(
+        "queries without a relevant document count as 1",
+        "with query weights such a query adds 1, not its weight, so the mean can exceed 1",
+        "tied documents keep the order of the rows, although LightGBM's issue tracker says otherwise",
+        "label_gain: conventions['lightgbm'].replace(gain=[0, 1, 3, 7])",
+    ),
+    others=(has("AP", "map@k", rel=_ABOVE_HALF, empty=1.0, denominator="cutoff", weights="weighted"),),
+)  # fmt: skip
+_XGBOOST = _LIGHTGBM.replace(
+    name="xgboost", score_dtype="float32", weights="xgboost", default_cutoff=32,
+    tool="XGBoost 3.2.0", source="src/metric/rank_metric.cc EvalNDCG, src/common/ranking_utils.h",
+    caveats=(
+        "ndcg without @ is silently cut at 32",
+        ("queries without a relevant document count as 1; with group weights such a query adds 1, "
+        "not its weight"),
+        "ndcg_exp_gain=false: conventions['xgboost'].replace(gain='linear')",
+    ),
+    others=(
+        has("AP", "map@k", empty=1.0, denominator="cutoff", weights="weighted"),
+        has("P", "pre@k", denominator="returned", weights="weighted"),
+        has("AUC", "auc", cut=False, pairs="graded", ties="average", grades="distinct", shortest=3,
+            weights="ignored", default_cutoff=None,
+            caveats=("with groups, each pair of rows counts: of equal labels the first should be higher",)),
+    ),
+)  # fmt: skip
+_UNWEIGHTED: dict[str, Any] = {
+    "weights": "ignored",
+    "caveats": ("weights of queries change nothing, also with use_weights=true",),
+}
+_CATBOOST = Rule(
+    "catboost", ideal="scored", ties="worst", empty=1.0, weights="weighted",
+    tool="CatBoost 1.2.10", source="catboost/libs/metrics/dcg.cpp, doc_comparator.h",
+    caveats=("type=Base, denominator=LogPosition are its defaults", "targets are float32",
+        "tied documents are ordered by rising target"),
+    others=(
+        has("AP", "MAP:top", rel=_ABOVE_HALF, denominator="cutoff", **_UNWEIGHTED),
+        has("R", "RecallAt:top", rel=_ABOVE_HALF, empty=1.0, **_UNWEIGHTED),
+        has("RR", "MRR:top", rel=_ABOVE_HALF),
+        has("P", "PrecisionAt:top", rel=_ABOVE_HALF, denominator="returned", **_UNWEIGHTED),
+        has(
+            "AUC", "QueryAUC:type=Ranking", cut=False, pairs="graded", ties="average",
+            weights="ignored",
+            caveats=("type=Classic, the default, has this value for targets 0 and 1",),
+            ),
+        has("ERR", "ERR:top", stop="linear"), *have("PFound PFound:top, DCG DCG:top"),
+    ),
+)  # fmt: skip
+_TF_RANKING = Rule(
+    "tf_ranking", gain="exp2", ideal="scored", ties="average", score_dtype="float32", weights="tf_ranking",
+    tolerance=1e-6,
+    tool="TF-Ranking 0.5.5", source="python/metrics_impl.py NDCGMetric",
+    others=(
+        has("P", "PrecisionMetric", denominator="returned"),
+        *have("R RecallMetric, AP MeanAveragePrecisionMetric, RR MRRMetric, Success HitsMetric"),
+    ),
+    caveats=(
+        "it shuffles tied documents without a seed; this is the exact expected value over the shuffles",
+        "weights of queries are reproduced; weights of documents, which multiply gains, are not",
+    ),
+)  # fmt: skip
+_ABOVE_0 = "a document with a score of 0 or less is never relevant, so logits give values that are too low"
+_RECSYS = Rule(
+    "recsys", gain="binary", ties="input", missing="value",
+    tool=(
+        "RePlay, RecPack, Cornac, implicit, RecBole, recommenders, sentence-transformers and pyvespa agree "
+        "on it"
+    ),
+    source="Tamm, Damdinov and Vasilev, arXiv 2206.12858",
+    caveats=("they differ in ties and in the users that they leave out; each also has its own convention",),
+)  # fmt: skip
+
+# ---- by tool ----
+
+DECLARED: tuple[Rule, ...] = (
+    # libraries of evaluation
+    _SKLEARN,
+    _SKLEARN.replace(
+        name="sklearn_ranking", of=None, source="sklearn/metrics/_ranking.py label_ranking_loss", caveats=(),
+        others=(
+            has("AUC", "1 - label_ranking_loss", ties="worst", empty=1.0),
+            has("AP", "label_ranking_average_precision_score", cut=False, ties="block", empty=1.0),
+        ),
+    ),
+    _TREC_EVAL,
+    _TREC_EVAL.replace(
+        name="trec_eval_c", missing="value", tool="trec_eval 10.0 -c",
+        caveats=(*_TREC_CAVEATS, "-c: a judged query that the run lacks counts as 0"),
+    ),
+    _TREC_EVAL_9,
+    _PYTREC_EVAL,
+    Rule(
+        "gdeval", gain="exp2", ties="docid_desc", empty="skip", rel=0, rounding=Rounding(5, "printed"),
+        tool="gdeval.pl of the TREC Web track", source="gdeval.pl, as shipped with ir_measures 0.4.3",
+        caveats=("queries without a relevant document are left out",
+            "grades above 4 and query ids that are not numbers end the program"),
+        others=(has("ERR", "err", unjudged="skip_irrelevant"),),
+    ),
+    _PYTREC_EVAL.replace(
+        name="ir_measures", missing="value", tool="ir_measures 0.4.3",
+        source="ir_measures/providers/pytrec_eval_provider.py",
+        others=(
+            *(own for own in _PYTREC_EVAL.others if own.measure not in ("NumRel", "NumRet", "RR")),
+            has("RR", "RR", cut=False), has("RR", "RR@k", cut=True, ties="docid_asc", score_dtype=None),
+            has("ERR", "ERR", rounding=Rounding(5, "stored"), score_dtype=None),
+            has("Judged", "Judged", ties="docid_asc", score_dtype=None, pool="listed"),
+            has(
+                "AUC", "Accuracy", ties="docid_asc", score_dtype=None, empty="skip", missing="skip",
+                caveats=("it ends with an error where all returned documents are relevant",),
+            ),
+        ),
+        caveats=(
+            "nDCG goes to pytrec_eval; a judged query that the run lacks counts as 0",
+            ("nDCG(dcg='exp-log2') goes to gdeval.pl, whose values, rounded to 5 decimals, are averaged: "
+            "conventions['gdeval']"),
+        ),
+    ),
+    _PYTREC_EVAL.replace(
+        name="beir", tool="BEIR, read", source="beir/retrieval/evaluation.py, custom_metrics.py",
+        others=(
+            *have("AP map, P P, R recall"),
+            has("RR", "mrr", ties="input", missing="value", score_dtype=None),
+        ),
+        caveats=("means are printed with 5 decimals",
+            "documents whose id is that of the query are dropped from the run first (ignore_identical_ids)"),
+    ),
+    _PYTREC_EVAL.replace(
+        name="mteb", tool="MTEB, read", source="mteb/_evaluators/retrieval_metrics.py",
+        others=(
+            *have("AP map, P precision, R recall, Success hit_rate"), has("RR", "mrr", score_dtype=None),
+        ),
+        caveats=("means are printed with 5 decimals",),
+    ),
+    _PYTREC_EVAL.replace(
+        name="mteb_cap", of=None, tool="MTEB and BEIR, read", source="mteb/_evaluators/retrieval_metrics.py",
+        others=(has("R", "R_cap", empty="skip", denominator="cutoff", score_dtype=None),),
+        caveats=("recall divided by the most that k documents could reach",),
+    ),
+    _PYTREC_EVAL.replace(
+        name="flagembedding", tool="FlagEmbedding, read", source="FlagEmbedding/abc/evaluation/utils.py",
+        others=(
+            *have("AP map, P precision, R recall"),
+            has("RR", "mrr", ties="input", missing="value", score_dtype=None),
+        ),
+        caveats=("means are printed with 5 decimals",),
+    ),
+    Rule(
+        "elinor", of=None, ties="docid_asc", tool="elinor 0.4, read", source="src/metrics",
+        others=(
+            *have(
+                "AP ap, P precision, R recall, RR rr, "
+                "F f1, Success success, Rprec r_precision, Bpref bpref"
+            ),
+        ),
+        caveats=("ties are ordered by rising document id, the opposite of trec_eval",
+            "its bpref is 0/0 where no document was judged to be not relevant"),
+    ),
+    Rule(
+        "trectools", of=None, ties="docid_desc", unjudged="value",
+        tool="trectools, read", source="trectools/trec_eval.py",
+        others=(
+            has("AP", "get_map", default_cutoff=1000),
+            *have("P get_precision, RR get_reciprocal_rank, Rprec get_rprec, Bpref get_bpref"),
+            has("RBP", "get_rbp", ties="average", default_cutoff=1000),
+        ),
+        caveats=("the mean is over the queries of the run, judged or not",
+            "with trec_eval=False the ranks of the run decide: ties='input'"),
+    ),
+    Rule(
+        "kaggle", of=None, ties="input", missing="value", tool="MAP@k of Kaggle's contests, read",
+        source="ml_metrics/average_precision.py mapk",
+        others=(has("AP", "mapk", denominator="cutoff", default_cutoff=10),),
+    ),
+    Rule(
+        "evidently", of=None, ties="unspecified", missing="value", tool="Evidently 0.7, read",
+        source="src/evidently/legacy/metrics/recsys",
+        others=(
+            has("P", "PrecisionTopK", denominator="returned"),
+            *have("R RecallTopK, RR MRRK, Success HitRateK"),
+            has("AP", "MAPK", caveats=("right only where rows are sorted by rank, as here",)),
+        ),
+        caveats=("no_feedback_users=False leaves out users without a positive",),
+    ),
+    Rule(
+        "llama_index", of=None, ties="input", missing="value", tool="LlamaIndex, read",
+        source="llama_index/core/evaluation/retrieval/metrics.py",
+        others=have("Success hit_rate, RR mrr, P precision, R recall, AP ap", cut=False),
+        caveats=("all retrieved documents count; there is no cutoff", "empty lists raise an error"),
+    ),
+    Rule(
+        "ragas", of=None, ties="input", missing="value", tool="Ragas 0.4, read",
+        source="src/ragas/metrics/_context_precision.py, _context_recall.py",
+        others=(
+            has("AP", "context_precision", cut=False, denominator="hits"),
+            *have("P id_based_context_precision, R id_based_context_recall", cut=False, empty="nan"),
+        ),
+        caveats=("it adds 1e-10 to the number of relevant documents found",),
+    ),
+    Rule(
+        "mlflow", gain="binary", ideal="judged_returned", ties="input", missing="value", tool="MLflow 3.17",
+        source="mlflow/metrics/metric_definitions.py",
+        others=(has("P", "precision_at_k", denominator="returned"), has("R", "recall_at_k")),
+        caveats=("nDCG and recall are 1 where nothing is relevant and nothing was returned",),
+    ),
+    _RANX,
+    _RANX.replace(name="ranx_burges", others=(), gain="exp2", source="ranx/metrics/ndcg.py ndcg_burges"),
+    # boosters, neural rankers and Spark
+    _LIGHTGBM,
+    _XGBOOST,
+    _XGBOOST.replace(name="xgboost-", empty=0.0,
+        caveats=("ndcg@n- : queries without a relevant document count as 0", *_XGBOOST.caveats[::2]),
+        AP={"empty": 0.0}),
+    _CATBOOST,
+    _CATBOOST.replace(
+        name="catboost_exp", others=(), gain="exp2", caveats=("type=Exp", *_CATBOOST.caveats[1:])
+    ),
+    _CATBOOST.replace(
+        name="catboost_position", others=(), discount="reciprocal",
+        caveats=("denominator=Position", *_CATBOOST.caveats[1:])),
+    _CATBOOST.replace(
+        name="catboost_exp_position", others=(), gain="exp2", discount="reciprocal",
+        caveats=("type=Exp, denominator=Position", *_CATBOOST.caveats[1:])
+    ),
+    _TF_RANKING,
+    _TF_RANKING.replace(
+        name="keras_rs", tool="Keras RS, read", source="keras_rs/src/metrics",
+        others=tuple(own for own in _TF_RANKING.others if own.measure != "Success"),
+    ),
+    _TF_RANKING.replace(
+        name="rax", others=(), ties="input", weights="ignored", tool="Rax 0.4.0",
+        source="rax/_src/metrics.py ndcg_metric",
+        caveats=(
+            ("it multiplies gains by weights of documents; weights that are equal within a query "
+            "have no effect"), "with key= it shuffles ties"),
+    ),
+    _SKLEARN.replace(
+        name="torchmetrics", others=(
+            has(
+                "AP", "RetrievalMAP", denominator="hits", score_above=0, ties="unspecified",
+                caveats=(_ABOVE_0, "divided by the relevant documents on the first k ranks, not by all"),
+            ),
+            has("P", "RetrievalPrecision", score_above=0, ties="unspecified", caveats=(_ABOVE_0,)),
+            has("R", "RetrievalRecall", score_above=0, ties="input_to_16", caveats=(_ABOVE_0,)),
+            has("RR", "RetrievalMRR", score_above=0, ties="unspecified", caveats=(_ABOVE_0,)),
+            has("Success", "RetrievalHitRate", ties="input_to_16"), has("AUC", "RetrievalAUROC", cut=False),
+            has("AUC", "RetrievalAUROC(top_k)", cut=True, ties="unspecified"),
+            has("Rprec", "RetrievalRPrecision", ties="input_to_16"),
+        ), score_dtype="float32", weights="ignored", tolerance=1e-6,
+        tool="torchmetrics 1.9.0",
+        source="torchmetrics/functional/retrieval/ndcg.py, torchmetrics/retrieval/ndcg.py",
+        caveats=("its sums are float32", "the functional form takes a matrix for a single query"),
+    ),
+    Rule(
+        "ignite", gain="exp2", ideal="scored", ties="input", empty="skip", rel=1, score_dtype="float32",
+        tolerance=1e-6,
+        tool="pytorch-ignite 0.5.5", source="ignite/metrics/rec_sys/ndcg.py",
+        caveats=("grades below relevance_threshold=1 gain nothing",
+            "queries without a relevant document are left out (ignore_zero_hits=True)"),
+    ),
+    Rule(
+        "allrank", gain="exp2", ideal="scored", ties="input_to_16", empty=1.0, score_dtype="float32",
+        tolerance=1e-6,
+        tool="allRank 1.4.3", source="allrank/models/metrics.py ndcg",
+        caveats=("in longer lists torch.sort does not define the order of ties, so ties there are refused",),
+    ),
+    Rule(
+        "ranklib", gain="exp2", ideal="scored", ties="input",
+        tool="RankLib 2.10.2", source="ciir/umass/edu/metric/NDCGScorer.java",
+        caveats=(("with -qrel the ideal ranking holds all judged documents: "
+            "conventions['ranklib'].replace(ideal='judged')"),),
+    ),
+    _RECSYS.replace(
+        name="spark", tool="Spark 4.3.0", source="mllib/evaluation/RankingMetrics.scala ndcgAt",
+        others=(
+            *have("P precisionAt, R recallAt", cut=True), has("AP", "meanAveragePrecision", cut=False),
+            has("AP", "meanAveragePrecisionAt", cut=True, denominator="cutoff"),
+        ),
+        caveats=("binary: PySpark silently drops a column of relevance",
+            "the discount has a natural logarithm; the base cancels in the ratio"),
+    ),
+    # search engines
+    Rule(
+        "elasticsearch", gain="exp2", ideal="judged_returned", ties="input", missing="value",
+        unjudged="value",
+        tool="Elasticsearch, read", source="index/rankeval/DiscountedCumulativeGain.java",
+        others=(
+            has("P", "precision", denominator="returned"), *have("R recall, RR mean_reciprocal_rank"),
+            has("ERR", "expected_reciprocal_rank",
+                caveats=("max_rel is its maximum_relevance, which it has no default for",)),
+        ),
+        caveats=(
+            ("the ideal ranking has as many documents as were returned, so a short list is compared with "
+            "a short ideal"),
+            "unknown_doc_rating is not reproduced: it adds gain that the ideal ranking does not have",
+        ),
+    ),
+    Rule(
+        "opensearch", gain="exp2", ties="input", rounding=Rounding(2, "stored"), tolerance=1e-9,
+        tool="OpenSearch search-relevance, read", source="metrics/calculator/Evaluation.java",
+        others=(has("P", "Precision@k", denominator="returned"), has("AP", "MAP@k")),
+        caveats=("values are stored with 2 decimals", "queries without results store nothing"),
+    ),
+    Rule(
+        "quepid", gain="exp2", ideal="judged_uncut", ties="input", missing="value",
+        tool="Quepid nDCG@10, read", source="db/scorers/ndcg@10.js",
+        others=(
+            has("P", "P@10", denominator="returned"), has("AP", "AP@10", empty="nan"), has("RR", "RR@10"),
+            has("ERR", "ERR@10", caveats=("max_rel is the highest grade of its scale",)),
+        ),
+        caveats=(("the ideal ranking has no cutoff, so a perfect list stays below 1 if more than k documents "
+            "are rated"),),
+    ),
+    Rule(
+        "quepid_cut", gain="exp2", ties="input", missing="value", tool="Quepid NDCG_CUT@10, read",
+        source="db/scorers/ndcg_cut@10.js"
+    ),
+    Rule(
+        "rre", of=None, ties="input", missing="value",
+        tool="Rated Ranking Evaluator, read",
+        source="rre-core/src/main/java/io/sease/rre/core/domain/metrics",
+        others=(
+            has("P", "P@k", denominator="returned", rounding=Rounding(2, "stored")),
+            *have("R Recall, AP AP"),
+        ),
+        caveats=("a query without relevant documents and without hits has the precision 1, here 0",
+            ("its RR@k is of the hit with the greatest gain among the first k, "
+            "RR(of='best') of the greatest of the whole list")),
+    ),
+    # recommenders
+    Rule(
+        "rectools", gain="binary", ideal="full", ties="input", missing="value", unjudged="skip_irrelevant",
+        tool="RecTools 0.19.0", source="rectools/metrics/ranking.py NDCG",
+        others=(
+            has("P", "Precision", unjudged="skip_irrelevant"),
+            *have("R Recall, F F1Beta, Success HitRate, AP MAP, RR MRR", empty="skip"),
+            has(
+                "AUC", "PartialAUC(k=10)", cut=False, max_fp=10,
+                caveats=("insufficient_handling='ignore'; another k is replace(AUC={'max_fp': k})",),
+            ),
+        ),
+        caveats=("the ideal ranking has k relevant items even for users who have fewer",
+            "users without relevant items are left out"),
+    ),
+    _RECSYS.replace(
+        name="rectools_achievable", empty="skip", tool="RecTools 0.19.0",
+        source="rectools/metrics/ranking.py NDCG(divide_by_achievable=True)",
+        others=(
+            has("P", "Precision(r_precision=True)", denominator="n_relevant", unjudged="skip_irrelevant"),
+            has("AP", "MAP(divide_by_k=True)", empty="skip", denominator="k"),
+        ),
+        caveats=("users without relevant items are left out",),
+    ),
+    _RECSYS,
+    _RECSYS.replace(
+        name="replay", ties="item_desc", empty="skip", tool="RePlay 0.22.0", source="replay/metrics/ndcg.py",
+        others=(
+            has("P", "Precision", unjudged="skip_irrelevant"),
+            *have("R Recall, Success HitRate", empty="skip"),
+            has("AP", "MAP", empty="skip", denominator="cutoff"), has("RR", "MRR", empty="skip"),
+            has("AUC", "RocAuc", cut=True, only_relevant=1.0, unjudged="skip_irrelevant"),
+        ),
+        caveats=(
+            ("for pandas, Polars and Spark input, ties are ordered by falling item id; "
+            "a dict of lists keeps its order"),
+            "users without relevant items have no ground truth and are left out",
+        ),
+    ),
+    _RECSYS.replace(
+        name="recpack", ties="unspecified", empty="skip", tool="RecPack 0.3.6",
+        source="recpack/metrics/dcg.py NDCGK",
+        others=(
+            has("P", "PrecisionK", unjudged="skip_irrelevant"),
+            *have("R RecallK, RR ReciprocalRankK", empty="skip"),
+            has("NumRet", "HitK", rel=1, unjudged="skip_irrelevant"),
+        ),
+        caveats=("the order of ties in sparse scores is not defined, so such data is refused",
+            "users without ground truth are left out"),
+    ),
+    _RECSYS.replace(
+        name="cornac", empty="skip", tool="Cornac 2.2.1", source="cornac/metrics/ranking.py NDCG",
+        others=(
+            has("P", "Precision", unjudged="skip_irrelevant"),
+            *have("R Recall, F FMeasure, Success HitRatio", empty="skip"),
+            has("RR", "MRR", cut=False, empty="skip"),
+            has("AP", "MAP", cut=False, empty="skip", ties="block"),
+            has("AUC", "AUC", empty="skip", ties="worst"),
+        ),
+        caveats=("its evaluator leaves out users without positive items",),
+    ),
+    _RECSYS.replace(
+        name="implicit", empty="skip", tool="implicit 0.7.3", source="implicit/evaluation.pyx ndcg_at_k",
+        others=(
+            has("P", "precision_at_k", denominator="n_relevant", weights="min(n_relevant, k)"),
+            has("AP", "mean_average_precision_at_k", empty="skip", denominator="cutoff"),
+        ),
+        caveats=("recommended lists are taken in their order", "users without test items are left out"),
+    ),
+    _RECSYS.replace(
+        name="recbole", ties="unspecified", empty="skip", score_dtype="float32", tool="RecBole 1.2.1",
+        source="recbole/evaluator/metrics.py NDCG",
+        others=(
+            has("P", "precision", unjudged="skip_irrelevant"),
+            *have("R recall, Success hit, RR mrr", empty="skip"),
+            has("AP", "map", empty="skip", denominator="cutoff"),
+            has(
+                "AUC", "gauc", cut=False, ties="average", weights="n_relevant",
+                empty="skip", caveats=("its decimals, 4 by default, are not cut here",),
+            ),
+        ),
+        caveats=("torch.topk does not define the order of ties, so such data is refused",),
+    ),
+    _RECSYS.replace(
+        name="recommenders", empty="skip", tool="recommenders 1.2.1",
+        source="recommenders/evaluation/python_evaluation.py ndcg_at_k",
+        others=(
+            has("P", "precision_at_k", unjudged="skip_irrelevant", missing="skip"),
+            *have("R recall_at_k, AP map", empty="skip", missing="skip"),
+        ),
+        caveats=("score_type='binary'; users of the ground truth without predictions count as 0",),
+    ),
+    _RECSYS.replace(
+        name="recommenders_at_k", of=None, tool="recommenders 1.2.1",
+        source="recommenders/evaluation/python_evaluation.py map_at_k",
+        others=(has("AP", "map_at_k", empty="skip", missing="skip", denominator="cutoff"),),
+        caveats=("the other of its two functions of average precision: conventions['recommenders']",),
+    ),
+    _RECSYS.replace(
+        name="recpack_calibrated", of=None, ties="unspecified", tool="RecPack 0.3.6",
+        source="recpack/metrics/recall.py CalibratedRecallK",
+        others=(has("R", "CalibratedRecallK", empty="skip", denominator="cutoff"),), caveats=(),
+    ),
+    _RECSYS.replace(
+        name="merlin", of=None, ties="average", tool="NVIDIA Merlin Models, read",
+        source="merlin/models/tf/metrics/topk.py",
+        others=(
+            has("P", "precision_at"), *have("R recall_at, AP map_at", denominator="cutoff"),
+            has("RR", "mrr_at"),
+        ),
+        caveats=("it shuffles ties without a seed; this is the exact expected value",),
+    ),
+    _RECSYS.replace(
+        name="torchrec", of=None, tool="TorchRec, read", source="torchrec/metrics/recall_session.py",
+        others=(
+            has("R", "recall_session", weights="n_relevant",
+                caveats=("one share over all sessions: hits over relevant documents",)),
+            has("AUC", "gauc", cut=False, ties="unspecified", empty="skip", missing="skip", pool="scored",
+                caveats=("groups whose scores are all equal are left out, and refused here as other ties",)),
+        ),
+        caveats=(),
+    ),
+    _RECSYS.replace(
+        name="sentence_transformers", ties="docid_asc", empty="skip",
+        tool="sentence-transformers 6.2.0",
+        source="sentence_transformer/evaluation/information_retrieval.py compute_metrics",
+        others=(
+            has("Success", "accuracy@k", empty="skip"), has("P", "precision@k", unjudged="skip_irrelevant"),
+            has("R", "recall@k", empty="skip"), has("RR", "mrr@k", empty="skip", default_cutoff=10),
+            has("AP", "map@k", empty="skip", denominator="cutoff", default_cutoff=100),
+        ),
+        caveats=("ties are ordered by rising corpus id, the opposite of trec_eval",
+            "queries without relevant documents are dropped"),
+    ),
+    _RECSYS.replace(
+        name="pyvespa", empty="skip", tool="pyvespa 1.2.9", source="vespa/evaluation/_base.py",
+        others=(
+            has("Success", "accuracy@k", empty="skip"), has("P", "precision@k", unjudged="skip_irrelevant"),
+            *have("R recall@k, RR mrr@k", empty="skip"),
+            has("AP", "map@k", empty="skip", denominator="cutoff"),
+        ),
+        caveats=("grades are ignored even if they are given", "hits keep the order of the server"),
+    ),
+    Rule(
+        "elliot", gain="exp2", rel=1, ties="input", empty="skip",
+        tool="Elliot, read", source="elliot/evaluation/metrics/accuracy/ndcg/ndcg.py",
+        others=(
+            has("P", "Precision", unjudged="skip_irrelevant"),
+            *have("R Recall, F F1, Success HR, RR MRR", empty="skip"),
+            has("AP", "MAP", cut=True, empty="skip", denominator="none"),
+        ),
+        caveats=(("threshold 1: gain 2^(grade - threshold + 1) - 1; for another threshold t give a mapping "
+            "as gain, and rel=t"),),
+    ),
+    Rule(
+        "lenskit", discount="jarvelin", ties="input", empty="skip", missing="value",
+        tool="LensKit 2025.8.1", source="lenskit/metrics/ranking/_dcg.py NDCG(gain=...)",
+        others=(
+            has("P", "Precision", denominator="returned", empty="skip", missing="skip"),
+            has("R", "Recall", denominator="cutoff", empty="skip", missing="skip"),
+            *have("Success Hit, RR RecipRank", empty="skip", missing="skip"),
+            has("AP", "AveragePrecision", denominator="returned", empty="skip", missing="skip"),
+            has("RBP", "RBP", p=0.85, unjudged="skip_irrelevant", missing="skip"),
+        ),
+        caveats=("ranks 1 and 2 are both undiscounted",
+            "LogRankWeight(offset=1) gives log2: conventions['lenskit'].replace(discount='log2')"),
+    ),
+    Rule(
+        "lenskit_binary", gain="binary", discount="jarvelin", ties="input", empty="skip", missing="value",
+        tool="LensKit 2025.8.1", source="lenskit/metrics/ranking/_dcg.py NDCG()",
+        caveats=(("every test item is relevant, whatever its grade; here only items of grade 1 and above "
+            "are"),),
+    ),
+    # papers
+    Rule(
+        "jarvelin2002", discount="jarvelin", ties="input", empty="skip",
+        tool="Järvelin and Kekäläinen, TOIS 20(4), 2002", source="doi.org/10.1145/582415.582418",
+        caveats=("the base is 2, so only ranks 1 and 2 are not discounted",
+            "the paper also averages nDCG over the ranks 1 to k"),
+    ),
+    Rule(
+        "burges2005", gain="exp2", ideal="scored", ties="input", empty="skip",
+        tool="Burges et al., ICML 2005", source="doi.org/10.1145/1102351.1102363",
+        caveats=("the discount is 1/log(1 + rank); the base cancels in the ratio",),
+    ),
+)  # fmt: skip
 
 REFUSED = {
     "sklearn_ignore_ties": (

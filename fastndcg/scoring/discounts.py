@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import numpy as np
 from fastndcg.common.arrays import Float64, freeze
 from fastndcg.errors import MeasureError
 from fastndcg.kernels import schema
-from fastndcg.measures.validation import Function, Numbers
+from fastndcg.measures.validation import DISCOUNTS, Function, Numbers
 
 if TYPE_CHECKING:
     from fastndcg.measures import Measure
@@ -54,15 +53,6 @@ def call_function(function: Function, argument: float, of: str) -> float:
         ) from None
 
 
-_WEIGHTS: dict[str, Callable[[Any], Any]] = {
-    "none": np.ones_like,
-    "log2": lambda rank: 1 / np.log2(rank + 1),
-    "jarvelin": lambda rank: 1 / np.maximum(np.log2(np.maximum(rank, 2)), 1),
-    "reciprocal": lambda rank: 1 / rank,
-    "ln": lambda rank: 1 / np.log(rank + np.exp(np.longdouble(1))),
-}
-
-
 @lru_cache(maxsize=64)
 def _known_discounts(discount: str | float | Numbers | Power | Harmonic, ranks: int) -> Float64:
     """As `discount_table`. Extended precision is rounded once, so all processors have equal bits."""
@@ -70,7 +60,8 @@ def _known_discounts(discount: str | float | Numbers | Power | Harmonic, ranks: 
         return freeze([*discount[:ranks], *([0.0] * (ranks - len(discount)))], np.float64)
     rank = np.arange(1, ranks + 1, dtype=np.longdouble)
     if isinstance(discount, str):
-        return freeze(_WEIGHTS[discount](rank), np.float64)
+        weights = np.ones_like(rank) if discount == "none" else DISCOUNTS[discount].value(rank)
+        return freeze(weights, np.float64)
     if isinstance(discount, Power):
         return freeze(np.longdouble(discount.base) ** (rank - 1), np.float64)
     if isinstance(discount, Harmonic):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.kernels import schema
 from fastndcg.kernels.powers import exp2, gain_by
-from fastndcg.measures.validation import Function, GradeGains, Numbers
+from fastndcg.measures.validation import GAINS, Function, GradeGains, Numbers
 from fastndcg.scoring.discounts import call_function, discount_table, exceeds_int64, ranks_discounted
 
 if TYPE_CHECKING:
@@ -118,10 +118,8 @@ def gain_of(function: GainFunction, grade: float) -> float:
     if gain == "scaled":
         half = 1.0 if math.isfinite(top - bottom) else 0.5  # scales that are wider than float64
         return (half * min(max(grade, bottom), top) - half * bottom) / (half * top - half * bottom)
-    if gain == "linear":
-        return float(grade)
-    if gain == "exp2":
-        return float(gain_by(schema.EXP2, grade)) if grade <= 53 else math.inf
+    if gain in GAINS:
+        return float(GAINS[gain].value(grade))
     if isinstance(gain, Numbers):
         return gain[int(grade)] if grade == int(grade) and 0 <= grade < len(gain) else math.nan
     if isinstance(gain, GradeGains):
