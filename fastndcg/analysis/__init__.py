@@ -2,8 +2,7 @@
 
 compare          `compare`: which of several systems is better, and how sure that is
 alignment        scores of several systems, matched by query
-contrasts        the numbers of each measure and pair of systems
-comparison       `Comparison`: these numbers, ranks, gates, and tables in text, HTML, Markdown and LaTeX
+comparison       `Comparison`: numbers of each measure and pair of systems, ranks, gates, and printed tables
 anchors          `anchors`: what the order of the returned documents could have made of a measure
 explain          `explain`: where the value of a query comes from, rank by rank
 ranges           `tie_range`, `judgment_range`: how far ties and unjudged documents could move a measure

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fastndcg.api.evaluate import evaluate
-from fastndcg.common.arrow_types import array_of, combine, decode, is_text
+from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import (
     InputError,
     InputTypeError,
@@ -27,6 +26,7 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept
 from fastndcg.scoring import methods
+from fastndcg.sources.joins import alike
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Flags, Float64, Int64
@@ -129,6 +129,12 @@ def shares_that_differ(
     return cautions
 
 
+def highest_grade(scores: Scores) -> float | None:
+    """The highest grade of the judgments, if they are at hand and any document is relevant."""
+    grades = getattr(scores._rankings, "_grades", None)
+    return None if grades is None or not grades.highest > 0 else float(grades.highest)
+
+
 def _values_of(scores: Scores, measures: Sequence[Measure]) -> tuple[Float64, Flags]:
     """The values of some measures, and whether each value enters the mean."""
     rows = [scores.measures.index(measure) for measure in measures]
@@ -148,25 +154,33 @@ def unmatched_samples(scored: dict[str, Scores], measures: Sequence[Measure], cl
     return MatchedSamples(samples, {})
 
 
-def unique_ids(name: str, scores: Scores, known: pa.Array | None) -> pa.Array:
-    """Unique ids of a system's queries; `known` are those of another system, already checked."""
-    column = decode(scores.queries[0])
-    if pa.types.is_integer(column.type) and column.type != pa.uint64():
-        column = column.cast(pa.int64())
-    elif is_text(column.type):
-        column = column.cast(pa.large_string())
-    ids = combine(column)
-    if known is not None and ids.equals(known):
-        return known
-    if pa.types.is_integer(ids.type) and not ids.null_count:
-        numbers = array_of(ids)
-        if (numbers[1:] > numbers[:-1]).all():
-            return ids
-    if pc.count_distinct(ids, mode="all").as_py() < len(ids):
-        counts = pc.value_counts(ids)
-        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        raise InputError(f'"{name}" has query {twice[0].as_py()!r} more than once; give each query one row')
-    return ids
+def find_rows(columns: Mapping[str, pa.ChunkedArray]) -> tuple[pa.Array, dict[str, Int64]]:
+    """All ids in order of first appearance, and the row of each in every column, -1 where it is absent. The
+    number 7 and the text "7" are one id. Raises `InputError` for an id that a column has more than once.
+    """
+    first, *others = ids = alike(*columns.values())
+    same = all(each.equals(first) for each in others)
+    encoded = (first if same else pa.concat_arrays(ids)).dictionary_encode(null_encoding="encode")
+    every, codes = encoded.dictionary, array_of(encoded.indices)
+    rows, start = {}, 0
+    for name, own in zip(columns, ids, strict=True):
+        rows[name] = np.full(len(every), -1)
+        of_own = codes[start : start + len(own)]
+        rows[name][of_own] = np.arange(len(own))
+        if np.count_nonzero(rows[name] >= 0) < len(own):
+            row = int(np.argmax(rows[name][of_own] > np.arange(len(own))))
+            query = columns[name][row].as_py()
+            raise InputError(f'"{name}" has query {query!r} more than once; give each query one row')
+        start += 0 if same else len(own)
+    return as_texts(every), rows
+
+
+def as_texts(ids: pa.Array) -> pa.Array:
+    """Ids as people read them: bytes as text where they are that."""
+    try:
+        return ids.cast(pa.large_string()) if pa.types.is_large_binary(ids.type) else ids
+    except pa.ArrowInvalid:
+        return ids
 
 
 def match_queries(
@@ -176,62 +190,40 @@ def match_queries(
     is_number = isinstance(missing, int | float) and not isinstance(missing, bool) and math.isfinite(missing)
     if not is_number and missing not in ("refuse", "drop"):
         raise InputError(f'missing={missing!r} is not known; expected "refuse", "drop" or a finite number')
-    ids: dict[str, pa.Array] = {}
-    for name, scores in scored.items():
-        ids[name] = unique_ids(name, scores, next(iter(ids.values()), None))
-    first = next(iter(ids))
-    filled = next((name for name, own in ids.items() if len(own)), first)
-    ids = {name: own if len(own) else ids[filled][:0] for name, own in ids.items()}
-    every = ids[first]
-    for name, own in ids.items():
-        if own.type != every.type:
-            raise InputTypeError(
-                f'query ids are {every.type} in "{filled}" and {own.type} in "{name}", which never match; '
-                "cast one of them"
-            )
-        if not own.equals(every):
-            new = own.filter(pc.is_null(pc.index_in(own, every)))
-            every = pa.concat_arrays([every, new]) if len(new) else every
-    places = {name: places_in(every, own) for name, own in ids.items()}
-    absent = {name: every.filter(pa.array(place < 0)) for name, place in places.items() if (place < 0).any()}
+    every, rows = find_rows({name: scores.queries[0] for name, scores in scored.items()})
+    absent = {name: every.filter(pa.array(own < 0)) for name, own in rows.items() if (own < 0).any()}
     if absent and missing == "refuse":
         raise InputError(
             f'{missing_text(absent)} Pass missing="drop", or the value that they count, as in missing=0.0.'
         )
     if missing == "drop":
-        rows = np.flatnonzero(np.logical_and.reduce([place >= 0 for place in places.values()]))
-        places = {name: place[rows] for name, place in places.items()}
-    weight, queries, clusters = _common_weight(scored, places), _common_queries(scored, places), None
+        shared = np.logical_and.reduce([own >= 0 for own in rows.values()])
+        rows = {name: own[shared] for name, own in rows.items()}
+    weight, queries, clusters = _common_weight(scored, rows), _common_queries(scored, rows), None
+    first = next(iter(scored))
     if isinstance(cluster, str):
         clusters = _clusters(cluster, queries)
     elif cluster is not None:
-        clusters = _clusters(cluster, scored[first].queries)[places[first]]
-        if (places[first] < 0).any():
+        clusters = _clusters(cluster, scored[first].queries)[rows[first]]
+        if (rows[first] < 0).any():
             raise InputError(
                 f'cluster is an array for the queries of "{first}", which lacks some; name a column instead'
             )
     samples = {}
     for name, scores in scored.items():
         values, counts = _values_of(scores, measures)
-        place = places[name]
-        if len(place) != values.shape[1] or not np.array_equal(place, np.arange(len(place))):
-            there = place >= 0
-            own, enter = values[:, place[there]], counts[:, place[there]]
-            values, counts = own, enter
-            if not there.all():
-                values = np.full((len(own), len(place)), missing, np.float64)
-                counts = np.ones(values.shape, np.bool_)
-                values[:, there], counts[:, there] = own, enter
+        if not _is_identity(own := rows[name], scores.n_queries):
+            present = own >= 0
+            filled = np.full((len(values), len(own)), missing if is_number else 0.0)
+            enters = np.ones(filled.shape, np.bool_)
+            filled[:, present], enters[:, present] = values[:, own[present]], counts[:, own[present]]
+            values, counts = filled, enters
         samples[name] = Sample(values, counts, weight, clusters, queries)
     return MatchedSamples(samples, absent)
 
 
-def places_in(every: pa.Array, own: pa.Array) -> Int64:
-    """The position of each id among the system's ids; -1 where the system lacks the id."""
-    if own.equals(every):
-        return np.arange(len(every))
-    found: Int64 = array_of(pc.index_in(every, own), -1).astype(np.int64)
-    return found
+def _is_identity(rows: Int64, n: int) -> bool:
+    return len(rows) == n and np.array_equal(rows, np.arange(n))
 
 
 def missing_text(absent: Mapping[str, pa.Array]) -> str:
@@ -242,7 +234,7 @@ def missing_text(absent: Mapping[str, pa.Array]) -> str:
     return " ".join(notes)
 
 
-def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float64 | None:
+def _common_weight(scored: dict[str, Scores], rows: dict[str, Int64]) -> Float64 | None:
     """Weights of the matched queries. Raises `InputError` if systems have different weights."""
     weights = {name: scores._weight for name, scores in scored.items() if scores._weight is not None}
     if not weights:
@@ -251,14 +243,13 @@ def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float
     if len(weights) < len(scored):
         without = next(name for name in scored if name not in weights)
         raise InputError(f'"{first}" has weights and "{without}" has none; give all systems the same')
-    common = np.full(len(places[first]), np.nan)
+    common = np.full(len(rows[first]), np.nan)
     for name, weight in weights.items():
-        place = places[name]
-        own = np.where(place >= 0, weight[place] if len(weight) else np.nan, np.nan)
-        differ = (place >= 0) & ~np.isnan(common) & (own != common)
+        own = np.append(weight, np.nan)[rows[name]]  # NaN where the system lacks the query
+        differ = ~np.isnan(own) & ~np.isnan(common) & (own != common)
         if differ.any():
             row = int(np.argmax(differ))
-            query = scored[name].queries[0][int(place[row])].as_py()
+            query = scored[name].queries[0][int(rows[name][row])].as_py()
             raise InputError(
                 f'query {query!r} weighs {own[row]:g} in "{name}" and {common[row]:g} in "{first}"; '
                 "give all systems the same weights"
@@ -267,31 +258,33 @@ def _common_weight(scored: dict[str, Scores], places: dict[str, Int64]) -> Float
     return common
 
 
-def _common_queries(scored: dict[str, Scores], places: dict[str, Int64]) -> pa.Table:
+def _common_queries(scored: dict[str, Scores], rows: dict[str, Int64]) -> pa.Table:
     """A row for each matched query, from the first system that has the query; kept columns that the first
     system lacks come from any system that has all queries.
     """
-    left = np.ones(len(next(iter(places.values()))), np.bool_)
+    # the first system that has each query
+    source = np.argmax(np.stack([own >= 0 for own in rows.values()]), axis=0)
+    ids = next(iter(scored.values())).queries.column_names[0]  # other systems may use another name
     tables: list[pa.Table] = []
     order: list[Int64] = []
-    ids = next(iter(scored.values())).queries.column_names[0]  # other systems may use another name
-    for name, scores in scored.items():
-        chosen = np.flatnonzero(left & (places[name] >= 0))
-        rows, left[chosen] = places[name][chosen], False
+    for place, (name, scores) in enumerate(scored.items()):
+        chosen = np.flatnonzero(source == place)
         if len(chosen) or not tables:
-            queries = scores.queries.rename_columns([ids, *scores.queries.column_names[1:]])
-            is_whole = len(rows) == scores.n_queries and np.array_equal(rows, np.arange(len(rows)))
-            tables.append(queries if is_whole else queries.take(pa.array(rows)))
+            queries, own = scores.queries, rows[name][chosen]
+            queries = queries.rename_columns([ids, *queries.column_names[1:]])
+            tables.append(queries if _is_identity(own, len(queries)) else queries.take(pa.array(own)))
             order.append(chosen)
     tables = [table for table in tables if len(table)] or tables
     common = tables[0]
+    if len({pa.types.is_integer(table.schema.types[0]) for table in tables}) > 1:
+        tables = [table.set_column(0, ids, table[0].cast(pa.large_string())) for table in tables]
     if len(tables) > 1:
         joined = pa.concat_tables(tables, promote_options="permissive")
         common = joined.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
     for name, scores in scored.items():
-        for column in scores.queries.column_names[1:] if (places[name] >= 0).all() else ():
+        for column in scores.queries.column_names[1:] if (rows[name] >= 0).all() else ():
             if column not in common.column_names:
-                common = common.append_column(column, scores.queries[column].take(pa.array(places[name])))
+                common = common.append_column(column, scores.queries[column].take(pa.array(rows[name])))
     return common
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from fastndcg.analysis.alignment import (
     common_measures,
+    highest_grade,
     match_queries,
     scores_of,
     shares_that_differ,
     unmatched_samples,
 )
 from fastndcg.analysis.anchors import anchors as anchors_of
-from fastndcg.analysis.comparison import Comparison
-from fastndcg.analysis.contrasts import Options
+from fastndcg.analysis.comparison import Comparison, Options
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import FastndcgError, InputError, InputTypeError, check_choice, check_system
 from fastndcg.measures import as_measures
@@ -160,6 +160,12 @@ def compare(
         found = match_queries(scored, asked, cluster, missing)
     else:
         found = unmatched_samples(scored, asked, cluster)
+        highest = {name: grade for name, each in scored.items() if (grade := highest_grade(each)) is not None}
+        if len({*highest.values()}) > 1:
+            listed = ", ".join(f"{grade:g} in {name}" for name, grade in highest.items())
+            open_questions.append(
+                f"The highest grade is {listed}: means of grades on two scales cannot be compared."
+            )
     compared = Comparison(asked, found, options)
     compared.cautions += [*open_questions, *shares_that_differ(scored, asked, baseline)]
     for name, given in systems.items() if anchors else ():

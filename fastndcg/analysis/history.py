@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fastndcg.analysis.alignment import places_in, unique_ids
+from fastndcg.analysis.alignment import find_rows, highest_grade
 from fastndcg.common.arrow_types import array_of, combine
 from fastndcg.common.files import whole_file
 from fastndcg.common.table import Table, quoted
@@ -28,7 +28,7 @@ from fastndcg.statistics.intervals import check_confidence
 from fastndcg.statistics.significance import Spread
 
 if TYPE_CHECKING:
-    from fastndcg.common.arrays import Float64, Int64
+    from fastndcg.common.arrays import Float64
     from fastndcg.typing import Chart
 
 _KEY = b"fastndcg.history"  # metadata of a file: its time, name and means, as JSON
@@ -73,44 +73,37 @@ class _Run(NamedTuple):
         except (pa.ArrowException, OSError, ValueError, TypeError) as error:
             raise SourceError(f"{path} cannot be read as a file of a history: {error}") from None
 
-    def read(self, measure: str | None = None) -> pa.Table:
-        """All columns, or those of a measure."""
+    def read(self, columns: list[str] | None = None) -> pa.Table:
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(self.path) as file:
-            names = file.schema_arrow.names
-            return file.read(None if measure is None else [*names[: -len(self.means)], measure])
+            return file.read(columns)
 
     def sample(self, measure: str) -> _Sample:
-        table = self.read(measure)
+        """The queries that enter the mean of a measure."""
+        table = self.read(["query_id", "weight", measure])  # a name that a file lacks is left out
         table = table.filter(table[measure].is_valid())
         weight = array_of(table["weight"]) if "weight" in table.column_names else None
-        return _Sample(combine(table["query_id"]), array_of(table[measure]), weight)
+        values = array_of(table[measure])
+        errors = Moments.of(values, weight).error(weighted=weight is not None)
+        spread = Spread(len(values), self.means[measure], math.nan, *errors)  # as in `Scores.summary`
+        return _Sample(combine(table["query_id"]), values, weight, spread)
 
 
 class _Sample(NamedTuple):
-    """The values that enter a mean."""
-
     ids: pa.Array
     values: Float64
     weight: Float64 | None
+    spread: Spread  # of the mean that was stored
 
-    def spread(self, mean: float) -> Spread:
-        """The mean that was stored, with the error of `Scores.summary`."""
-        errors = Moments.of(self.values, self.weight).error(weighted=self.weight is not None)
-        return Spread(len(self.values), mean, math.nan, *errors)
-
-    def places_of(self, other: _Sample) -> Int64 | None:
-        """The position here of each query of `other`; None if it has other queries or weights."""
-        places = places_in(other.ids, self.ids)
-        if len(self.ids) != len(places) or (places < 0).any():
+    def paired(self, other: _Sample) -> Spread | None:
+        """The spread of differences by query from `other`; None if it has other queries or weights."""
+        every, rows = find_rows({"before": other.ids, "now": self.ids})
+        if not len(every) == len(other.ids) == len(self.ids):
             return None
-        weight = None if self.weight is None else self.weight[places]
-        return places if np.array_equal(weight, other.weight) else None  # type: ignore[arg-type]
-
-    def paired(self, other: _Sample, places: Int64) -> Spread:
-        """The spread of differences by query from `other`."""
-        values = self.values[places]
+        values, weight = self.values[rows["now"]], None if self.weight is None else self.weight[rows["now"]]
+        if not np.array_equal(weight, other.weight):  # type: ignore[arg-type]
+            return None
         size = float(np.abs([values, other.values]).max(initial=0.0))
         return Spread.of(differences_of(values, other.values), other.weight, size=size)
 
@@ -173,7 +166,7 @@ class History:
         if not scores.n_queries:
             raise InputError("scores has no queries, so there is no mean to add")
         when, name = _time_of(at), str(name)
-        table, means, highest = _table_of(scores), scores.mean(), _highest_grade(scores)
+        table, means, highest = _table_of(scores), scores.mean(), highest_grade(scores)
         before = [run for run in self._runs() if run.at <= when and run.highest is not None]
         text = when.replace(tzinfo=None).isoformat().replace(":", "")  # Windows has no colons in names
         file = Path(self.path, f"{text}Z{'_' if name else ''}{quote(name, safe='')}.parquet")
@@ -324,10 +317,10 @@ def _table_of(scores: Scores) -> pa.Table:
     """The id of each query as text, its weight if any, and its value of each measure: null where it does not
     enter the mean.
     """
-    ids = unique_ids("scores", scores, None)
+    ids, _ = find_rows({"scores": scores.queries[0]})
     try:
         texts = ids.cast(pa.large_string())
-    except pa.ArrowException:  # a type that Arrow has no texts for
+    except pa.ArrowInvalid:  # bytes that are no text
         texts = pa.array(map(str, ids.to_pylist()), pa.large_string())
     columns = {"query_id": texts}
     if scores._weight is not None:
@@ -341,12 +334,6 @@ def _table_of(scores: Scores) -> pa.Table:
 def _columns(table: pa.Table) -> list[pa.ChunkedArray]:
     """The columns of a table of values with null for NaN, which does not equal itself."""
     return [table[0], *(pc.if_else(pc.is_nan(column), None, column) for column in table.columns[1:])]
-
-
-def _highest_grade(scores: Scores) -> float | None:
-    """The highest grade of the judgments, if they are at hand and any document is relevant."""
-    grades = getattr(scores._rankings, "_grades", None)
-    return None if grades is None or not grades.highest > 0 else float(grades.highest)
 
 
 def _differences(before: str, after: str, *, same_queries: bool) -> str | None:
@@ -367,30 +354,27 @@ def _differences(before: str, after: str, *, same_queries: bool) -> str | None:
 
 def _rows_of(measure: str, runs: list[_Run], confidence: float) -> Iterator[dict[str, Any]]:
     """The rows of one series."""
-    reference = before = None
+    before: tuple[_Sample, _Run] | None = None
     tests = 0
     for run in runs:
         sample = run.sample(measure)
-        spread = sample.spread(run.means[measure])
-        row = {"at": run.at, "name": run.name, "measure": measure, "queries": spread.n, "sure": False}
-        row |= {"mean": spread.mean, **spread.interval(confidence)._asdict()}
+        mean = sample.spread.mean
+        row = {"at": run.at, "name": run.name, "measure": measure, "queries": sample.spread.n, "sure": False}
+        row |= {"mean": mean, **sample.spread.interval(confidence)._asdict()}
         if before is not None:
-            same = sample.places_of(before[0]) is not None
+            same = sample.paired(before[0]) is not None
             signatures = (each.signatures.get(measure, "") for each in (before[1], run))
             row["differs"] = _differences(*signatures, same_queries=same)
-        before = sample, run
-        if reference is None or row.get("differs") is not None:
-            reference, tests = (sample, spread), 0
+        if before is None or row["differs"] is not None:
+            reference, tests = sample, 0
         else:
             tests += 1
-            places = sample.places_of(reference[0])
-            if places is None:
-                found = Spread.independent(spread, reference[1])
-            else:
-                found = sample.paired(reference[0], places)
-            change = found._replace(mean=float(differences_of(spread.mean, reference[1].mean)))
+            paired = sample.paired(reference)
+            change = Spread.independent(sample.spread, reference.spread) if paired is None else paired
+            change = change._replace(mean=float(differences_of(mean, reference.spread.mean)))
             ends = change.interval(confidence)
             strict = change.interval(1 - (1 - confidence) * 6 / (math.pi * tests) ** 2)
             row |= {"change": change.mean, "change_low": ends.low, "change_high": ends.high}
-            row |= {"paired": places is not None, "sure": strict.low > 0 or strict.high < 0}
+            row |= {"paired": paired is not None, "sure": strict.low > 0 or strict.high < 0}
+        before = sample, run
         yield row

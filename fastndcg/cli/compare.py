@@ -124,7 +124,7 @@ def compare(
       fastndcg compare new.parquet --no-worse-than baseline.parquet --margin 0.005 --update
     """
     from fastndcg.analysis.compare import compare
-    from fastndcg.analysis.contrasts import COLUMNS
+    from fastndcg.analysis.comparison import COLUMNS
 
     options.check_confidence(statistics.confidence)
     gated = gates.no_worse_than is not None or bool(gates.fail_under)

@@ -222,13 +222,27 @@ def test_ids_of_several_kinds():
         (pa.array(["x", "y"]), pa.array(["y", "x"], pa.large_string())),
         (pa.array(["x", "y"]).dictionary_encode(), pa.array(["y", "x"])),
         (pa.array([1, 2], pa.int32()), pa.array([2, 1])),
+        (pa.array([1, 2], pa.uint64()), pa.array([2, 1])),
+        (pa.array(["1", "2"]), pa.array([2, 1])),  # as results that were stored as CSV or JSON Lines
     ):
         found = fn.compare({"a": scores_of(a, query_ids=one), "b": scores_of(b[::-1], query_ids=other)})
         assert found.rows[0]["difference"] == pytest.approx(0.2)
-    with pytest.raises(fn.InputTypeError, match='query ids are large_string in "a" and int64 in "b"'):
-        fn.compare({"a": scores_of(a, query_ids=["1", "2"]), "b": scores_of(b)})
+    mixed = {"a": scores_of(a, query_ids=["1", "2"]), "b": scores_of(b, query_ids=[2, 3])}
+    filled = fn.compare(mixed, missing=0.0).differences("nDCG@1")
+    assert filled.select(["query_id", "difference"]).to_pydict() == {
+        "query_id": ["1", "2", "3"],
+        "difference": pytest.approx([-0.1, 0.2, 0.3]),
+    }
     with pytest.raises(fn.InputError, match="\"a\" has query 'x' more than once"):
         fn.compare({"a": scores_of(a, query_ids=["x", "x"]), "b": scores_of(b)})
+
+
+def test_independent_samples_with_two_scales_of_grades_are_cautioned():
+    one, other = (fn.Rankings.from_lists([[0, top], [top, 0], [1, 0]]) for top in (2, 4))
+    found = fn.compare({"a": one, "b": other}, "nDCG@1", paired=False)
+    assert any("The highest grade is 2 in a, 4 in b" in caution for caution in found.cautions)
+    alike = fn.compare({"a": one, "b": one}, "nDCG@1", paired=False)
+    assert not any("highest grade" in caution for caution in alike.cautions)
 
 
 def test_weights_have_to_agree():
