@@ -40,7 +40,7 @@ from dask.dataframe import from_delayed
 from fastndcg.adapters import shuffle
 from fastndcg.adapters.engines import Engine
 from fastndcg.common.arrow_types import is_text
-from fastndcg.sources.frames import source_of
+from fastndcg.tables.frames import frame_of
 
 if TYPE_CHECKING:
     from dask.dataframe import DataFrame
@@ -66,7 +66,7 @@ class Dask(Engine["DataFrame"]):
         ]
         sample = df[objects].head(1, npartitions=-1, compute=True) if objects else meta
         kinds = [
-            source_of(sample if name in objects else meta).table([name]).schema.field(0).type
+            frame_of(sample if name in objects else meta).table([name]).schema.field(0).type
             for name in meta.columns
         ]
         return pa.schema(list(zip(map(str, meta.columns), kinds, strict=True)))
@@ -132,7 +132,7 @@ def _has_unknown(dtype: Any) -> bool:
 
 def _of_partition(frame: pd.DataFrame, names: list[str], function: Make) -> list[pa.Table]:
     # without rows, the types of columns of objects, such as lists, are unknown
-    return list(function([source_of(frame).table(names)] if len(frame) else []))
+    return list(function([frame_of(frame).table(names)] if len(frame) else []))
 
 
 def _listed(function: Make, part: Any) -> list[pa.Table]:

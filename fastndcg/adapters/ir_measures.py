@@ -27,12 +27,12 @@ from fastndcg.common.arrays import offsets_from
 from fastndcg.errors import FastndcgError, InputTypeError, MeasureError
 from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import trec
-from fastndcg.sources.joins import join
+from fastndcg.tables.joins import join
 from fastndcg.tables.roles import Roles
+from fastndcg.tables.shapes import given_side
 
 if TYPE_CHECKING:
-    from fastndcg.sources.sides import Side
+    from fastndcg.tables.sides import Side
     from fastndcg.typing import TieOrder, Ties
 
 _COLUMNS = Roles("query_id", "relevance", "score", doc_id="doc_id", intents="iteration")
@@ -148,7 +148,7 @@ class Evaluator(providers.Evaluator):
         for judged, measures, kind in self._parts:
             rankings = self._ranked(judged, run) if isinstance(judged, _Pools) else None
             if rankings is None:
-                given = given or trec.given_side("run", run, "score", _COLUMNS)
+                given = given or given_side("run", run, "score", _COLUMNS)
                 rankings = self._joined(judged, given, kind)
             returned = np.flatnonzero(np.diff(rankings.offsets))
             queries = rankings.query_ids.take(returned).to_pylist()
@@ -163,7 +163,7 @@ class Evaluator(providers.Evaluator):
             with np.errstate(over="ignore"):
                 given = given._replace(values=given.values.astype(np.float32))
         order: TieOrder = "docid_desc" if kind == "grades" else "docid_asc"
-        return join(judged, given, "zero", order, "refuse")
+        return Rankings._of(**join(judged, given, "zero", order, "refuse"))
 
     def _ranked(self, pools: _Pools, run: Any) -> Rankings | None:
         """Rankings of dictionaries without their ids: to look up a document takes half of what it takes to
@@ -227,7 +227,7 @@ def _pools(qrels: Any) -> _Pools | None:
 
 
 def _side_of(qrels: Any, kind: str) -> Side:
-    judged = trec.given_side("qrels", qrels, "relevance", _COLUMNS, intents=kind == "intents")
+    judged = given_side("qrels", qrels, "relevance", _COLUMNS, intents=kind == "intents")
     if kind == "Judged":  # ir_measures' own provider counts documents of negative grades too
         judged = judged._replace(values=np.maximum(judged.values, 0))
     return judged

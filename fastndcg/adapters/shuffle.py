@@ -26,9 +26,9 @@ from fastndcg.adapters import aggregates, worker
 from fastndcg.common.arrow_types import array_of, decode
 from fastndcg.errors import InputError
 from fastndcg.kernels.compile import dispatch
-from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table
 from fastndcg.sources.regrouping import parts_of
 from fastndcg.statistics import quartiles
+from fastndcg.tables.arrow import checked_ids, grouped_rows, plain_table
 from fastndcg.tables.grouping import Grouped
 from fastndcg.tables.locations import shown
 

@@ -26,7 +26,8 @@ from fastndcg.convention.evaluation import resolve_all
 from fastndcg.errors import ColumnError, FastndcgError, InputError, MeasureError
 from fastndcg.measures import Measure, Measures, as_measures
 from fastndcg.measures.conventions import Convention, as_convention
-from fastndcg.sources.arrow import checked_ids, grouped_rows, plain_table, rankings_from_table
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.tables.arrow import checked_ids, fields_of_table, grouped_rows, plain_table
 from fastndcg.tables.locations import shown
 from fastndcg.tables.roles import Columns, Roles, check_column, find_columns
 from fastndcg.typing import RoleKeywords
@@ -156,7 +157,7 @@ def score(task: Task, table: pa.Table, grouped: Grouped | None = None) -> Scores
             table, grouped = table.take(_sorted_rows(task, table)), None
         if grouped is None and not task.lists:
             grouped = grouped_rows(table, task.columns)
-        rankings = rankings_from_table(table, task.columns, grouped=grouped)
+        rankings = Rankings._of(**fields_of_table(table, task.columns, grouped=grouped))
         compute = scores_of_orders if task.anchors else scoring_by(task.convention)
         return compute(task.measures, rankings, 1)
 
@@ -261,6 +262,6 @@ def values_of_lists(
         columns["query"] = queries
     roles = Columns(None if queries is None else "query", "relevance", "score", nan=nan)
     with without_rows():
-        rankings = rankings_from_table(pa.table(columns), roles)
+        rankings = Rankings._of(**fields_of_table(pa.table(columns), roles))
         values: Float64 = scoring_by(None)((measure,), rankings, 1).values[0]
         return values

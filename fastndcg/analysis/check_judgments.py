@@ -18,17 +18,19 @@ from fastndcg.common.arrow_types import array_of, combine, plain, whole_ids
 from fastndcg.common.table import Table, name_of
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.measures import Judged
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import are_ranks, are_swapped
 from fastndcg.sources.formats import format_of_name
-from fastndcg.sources.frames import is_table
 from fastndcg.sources.inputs import read_columns
-from fastndcg.sources.joins import alike, join
-from fastndcg.sources.sides import plain_ids, rows_of
-from fastndcg.sources.trec import given_side, has_columns
+from fastndcg.sources.trec import side_of_any
+from fastndcg.tables.frames import is_table
+from fastndcg.tables.joins import alike, join
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
+from fastndcg.tables.shapes import has_columns
+from fastndcg.tables.sides import plain_ids, rows_of
 
 if TYPE_CHECKING:
-    from fastndcg.sources.sides import Side
+    from fastndcg.tables.sides import Side
     from fastndcg.typing import JoinKeywords
 
 HOLDS, CAUTION, FAILS = "holds", "caution", "fails"
@@ -63,8 +65,8 @@ def check_judgments(
     Parameters
     ----------
     qrels, run
-        As `Rankings.from_qrels_run` takes them; several runs are a mapping of names to runs. `qrels` may have
-        a document twice, which is one of the checks.
+        Paths, tables or dicts, as `evaluate` takes them; several runs are a mapping of names to runs. `qrels`
+        may have a document twice, which is one of the checks.
     corpus, optional
         The ids of all documents: a table or file with a column of a usual name, such as doc_id, docno or _id;
         a text file with an id a line; or ids as an array, a list, a set or the keys of a dict.
@@ -113,16 +115,16 @@ def check_judgments(
     named = replace(Roles.of(roles, "check_judgments", OF_ONE_TABLE), nan="last")
     of_qrels = named.keeping(slices)
     try:
-        judged = given_side("qrels", qrels, "relevance", of_qrels.keeping([text or _TEXT]))
+        judged = side_of_any("qrels", qrels, "relevance", of_qrels.keeping([text or _TEXT]))
     except ColumnError:
         if text is not None:
             raise
-        judged = given_side("qrels", qrels, "relevance", of_qrels)
+        judged = side_of_any("qrels", qrels, "relevance", of_qrels)
     if judged.query_name in slices:
         raise InputError(f'by names "{judged.query_name}", the column of query ids; name columns of slices')
     if not len(judged.codes):
         raise InputError("qrels has no judgments, so there is nothing to check; give at least one")
-    runs = {name: given_side("run", each, "score", named) for name, each in _named_runs(run).items()}
+    runs = {name: side_of_any("run", each, "score", named) for name, each in _named_runs(run).items()}
     pairs = _Pairs(judged)
     rows = [*_of_judgments(pairs, corpus), *_of_queries(pairs, text or _TEXT), *_scales(judged, slices)]
     for name, scored in runs.items():
@@ -347,7 +349,7 @@ def _of_run(judged: Side, run: Side, by: list[str], cutoffs: Sequence[int], leas
     both = rows_of(pairs.once, np.flatnonzero(~np.isin(pairs.once.codes, unjudged)))
     if not len(both.codes):
         return
-    rankings = join(judged, both, "skip", "docid_desc", "last")
+    rankings = Rankings._of(**join(judged, both, "skip", "docid_desc", "last"))
     scores = evaluate(rankings, [Judged @ cutoff for cutoff in cutoffs])
     ranks = runs_of(1, rankings.lengths)
     slices: list[tuple[str | None, Any]] = [(None, slice(None)), *_slices(rankings.queries, by)]

@@ -13,10 +13,10 @@ from fastndcg.common.arrow_types import array_of, places_of
 from fastndcg.common.table import Table
 from fastndcg.errors import InputError, InputTypeError, check_whole, warn
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.joins import alike, duplicate, sample, with_ranked_nan
-from fastndcg.sources.sides import Side
-from fastndcg.sources.trec import given_side
+from fastndcg.sources.trec import side_of_any
+from fastndcg.tables.joins import alike, duplicate, sample, with_ranked_nan
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
+from fastndcg.tables.sides import Side
 
 if TYPE_CHECKING:
     from fastndcg.typing import JoinKeywords
@@ -29,13 +29,13 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
     Parameters
     ----------
     runs : mapping of names to runs
-        Each run is anything that `Rankings.from_qrels_run` takes as one, such as a file, a table or a dict,
-        or `Rankings` with document ids. Numbers in one run match their text in another.
+        Each run is a path, a table or a dict, as `evaluate` takes it, or `Rankings` with document ids.
+        Numbers in one run match their text in another.
     depth : int
         Number of documents to take from each run and query. Documents with equal scores are ordered by
         falling id, as in `read_trec`.
     qrels : optional
-        The judgments so far, as `Rankings.from_qrels_run` takes them.
+        The judgments so far: a path, a table or a dict.
     query, doc_id, relevance, score, rank, weight, keep, nan, ascending, unjudged, grades, types
         Columns and how to read them, as in `Rankings.from_qrels_run`.
 
@@ -79,7 +79,7 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
     named = Roles.of(roles, "pool", OF_ONE_TABLE)
     sides = [_side_of(name, run, named) for name, run in _named(runs).items()]
     if qrels is not None:
-        judgments = given_side("qrels", qrels, "relevance", named)
+        judgments = side_of_any("qrels", qrels, "relevance", named)
         sides.append((judgments, judgments.values >= 0))
     queries, of_query = _numbered([side.queries for side, _ in sides])
     documents, of_document = _numbered([side.docs for side, _ in sides])
@@ -134,7 +134,7 @@ def _side_of(name: str, run: Any, roles: Roles) -> tuple[Side, Flags]:
     """The rows of a run, the highest score the best, and which of them it has judgments of."""
     label = f'run "{name}"'
     if not isinstance(run, Rankings):
-        side = with_ranked_nan(given_side(label, run, "score", roles), roles.nan)
+        side = with_ranked_nan(side_of_any(label, run, "score", roles), roles.nan)
         return side, np.zeros(len(side.codes), np.bool_)
     if run.doc_ids is None:
         raise InputError(

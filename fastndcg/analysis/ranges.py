@@ -14,8 +14,8 @@ from fastndcg.common.arrays import offsets_from, offsets_of, read_only, runs_of
 from fastndcg.common.table import Table, digits
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import Measure, as_measures
-from fastndcg.rankings.rankings import JudgedPool
 from fastndcg.scores.scores import Scores
+from fastndcg.tables.checks import JudgedPool
 
 if TYPE_CHECKING:
     import numpy.typing as npt

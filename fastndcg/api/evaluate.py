@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fastndcg.convention.evaluation import ConventionScores
     from fastndcg.measures import Measure, MeasureLike
     from fastndcg.measures.conventions import Convention
-    from fastndcg.rankings.value import Grades
     from fastndcg.scores.scores import Scores
+    from fastndcg.tables.checks import Grades
     from fastndcg.typing import (
         Columns,
         ColumnsAndIds,
@@ -110,8 +110,7 @@ def evaluate(
         Parquet, CSV, JSON Lines or Feather files; those that would need more than 1 GiB are read a part at a
         time.
     qrels, run : dicts, tables or paths
-        Judgments and a run in place of rankings, see `Rankings.from_qrels_run`. A run in a file is read a
-        part at a time if to join it at once would need more than 1 GiB.
+        Judgments and a run in place of rankings, see `Rankings.from_qrels_run` and `read_qrels_run`.
     measures : one or several of Measure, notation ("nDCG@10"), or ir_measures object
     cutoff : int or str, optional
         Cutoff of the measures that are given without one and can have one. The name of a kept column of whole
@@ -199,11 +198,11 @@ def evaluate(
         rule = rule_of(convention)
         resolved = resolve_all(asked, rule)
     if run is not None:
-        from fastndcg.sources.trec import rankings_from_qrels_run
+        from fastndcg.sources.trec import rankings_of_both
 
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
         of_intents = any(measure.definition.method == "intents" for measure in asked)
-        rankings = rankings_from_qrels_run(rankings, run, of_both, intents=of_intents)
+        rankings = rankings_of_both(rankings, run, of_both, intents=of_intents)
     elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.inputs import rankings_or_stream
 

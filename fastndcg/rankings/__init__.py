@@ -1,7 +1,6 @@
 """What is evaluated.
 
 rankings       `Rankings` and its constructors
-value          what it holds: columns, views, facts, slices
 sanity_checks  warnings of data that look wrong
 """
 

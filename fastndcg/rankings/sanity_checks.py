@@ -17,9 +17,11 @@ from fastndcg.errors import count_of, warn
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Array
     from fastndcg.measures import Measure
-    from fastndcg.rankings.value import Grades, Value
+    from fastndcg.tables.checks import Grades
+    from fastndcg.tables.roles import Columns
+    from fastndcg.tables.sides import Side
 
-V = TypeVar("V", bound="Value")
+V = TypeVar("V", bound=Any)  # rankings
 _FEWEST = 20  # queries
 _FIRST = 1 << 16  # documents
 _MOST_LEVELS = 10  # whole numbers from 0 to this are taken for grades
@@ -44,6 +46,29 @@ class Names(NamedTuple):
         if not self.are_columns:
             return f"; if that is not meant, check the {what}"
         return f"; if that is not meant, name the column of {what} by {argument}="
+
+
+def names_of_table(columns: Columns) -> Names:
+    is_ordered = columns.ascending or columns.rank is not None
+    named = f'column "{columns.relevance}"', f'column "{columns.score}"'
+    return Names(*named, columns.score, is_ordered, are_columns=True)
+
+
+def names_of_sides(qrels: Side, run: Side) -> Names:
+    grades, scores = (
+        f'column "{side.column}" of {side.name}' if side.column else f"the {what} of {side.name}"
+        for side, what in ((qrels, "grade"), (run, "score"))
+    )
+    both = bool(qrels.column and run.column)
+    return Names(grades, scores, run.column, run.is_ordered, are_columns=both, are_joined=True)
+
+
+def ranks_of(run: Side) -> tuple[Array, Array]:
+    """Scores and where queries begin, in the order in which they were given, by which ranks are known: the
+    join puts rows in order of their scores.
+    """
+    changes = np.flatnonzero(np.diff(run.codes)) + 1
+    return run.values, np.concatenate([[0], changes, [len(run.codes)]])
 
 
 class Oddities:

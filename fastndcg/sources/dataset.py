@@ -23,17 +23,17 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import is_list
 from fastndcg.common.progress import Progress, Task
 from fastndcg.errors import ColumnError, InputTypeError, SourceError
-from fastndcg.rankings.sanity_checks import Names, warn_of_oddities
-from fastndcg.sources.arrow import rankings_from_table
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.rankings.sanity_checks import names_of_table, warn_of_oddities
 from fastndcg.sources.open_file import naming, reading
 from fastndcg.sources.prefetch import Reader, decoded_ahead
 from fastndcg.sources.schemas import common_type, permissive_type
+from fastndcg.tables.arrow import fields_of_table
 from fastndcg.tables.roles import Columns, Roles, check_column, find_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.open_file import Format
     from fastndcg.sources.paths import File, Stamp
     from fastndcg.typing import Path as PathLike
@@ -163,13 +163,8 @@ class Opened:
         """Rankings of all rows. Raises as `read_parquet` does."""
         table = self.table(self.columns.names, progress=progress)
         with naming(self.paths), Task("Finding the rows of each query", progress=progress is None):
-            rankings = rankings_from_table(
-                table,
-                self.columns,
-                to_decode=self.encoded,
-                numbers=self.first_row,
-            )
-        return warn_of_oddities(rankings, names_for(self.columns))
+            fields = fields_of_table(table, self.columns, to_decode=self.encoded, numbers=self.first_row)
+        return warn_of_oddities(Rankings._of(**fields), names_of_table(self.columns))
 
 
 # what to do about rows that are gone once they are read
@@ -307,10 +302,3 @@ def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> 
                 yield joined.slice(start, most)
             del joined
             n_rows, n_bytes = sum(map(len, held)), sum(each.nbytes for each in held)
-
-
-def names_for(columns: Columns) -> Names:
-    """How warnings of oddities call these columns."""
-    is_ordered = columns.ascending or columns.rank is not None
-    named = f'column "{columns.relevance}"', f'column "{columns.score}"'
-    return Names(*named, columns.score, is_ordered, are_columns=True)

@@ -11,10 +11,11 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import decode, plain
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import InputTypeError, SourceError
+from fastndcg.sources.batches import GivenTable
 from fastndcg.sources.dataset import OfText, Opened
 from fastndcg.sources.formats import LOOK, TABLE, TABLES, check_alike, format_of, format_of_name
-from fastndcg.sources.frames import source_of
 from fastndcg.sources.parquet import PARQUET
+from fastndcg.tables.frames import frame_of
 from fastndcg.tables.roles import check_column, normalised
 
 if TYPE_CHECKING:
@@ -59,9 +60,9 @@ def open_tables(
 
 
 def open_any(data: Any, threads: int | None = None, *, named: bool = False) -> Opened:
-    """Open a path, several of them, or a table. Raises as `open_tables` and `source_of` do."""
+    """Open a path, several of them, or a table. Raises as `open_tables` and `frame_of` do."""
     if not is_path(data):
-        return source_of(data)
+        return GivenTable(frame=frame_of(data))
     return open_tables(list(data) if isinstance(data, list | tuple) else [data], threads, named=named)
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Unpack
 import pyarrow as pa
 
 from fastndcg.common.threads import check_threads
+from fastndcg.sources.batches import stream_of
 from fastndcg.sources.csv import CSV
-from fastndcg.sources.frames import stream_of
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.scanning import FileStream, threads_ahead
 from fastndcg.tables.roles import Roles, with_roles

@@ -16,10 +16,10 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import array_of, column_of, combine, has_wide_codes, is_list
 from fastndcg.common.hashes import UInt64, keys_of, mix
 from fastndcg.errors import InputError, SourceError
-from fastndcg.sources.arrow import grouped_rows, several_rows_of_lists
 from fastndcg.sources.dataset import ANEW
 from fastndcg.sources.open_file import naming
 from fastndcg.sources.streams import NotGroupedError
+from fastndcg.tables.arrow import grouped_rows, several_rows_of_lists
 from fastndcg.tables.grouping import runs_of
 
 if TYPE_CHECKING:

@@ -14,20 +14,19 @@ from fastndcg.common.progress import Progress, advance
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import InputError, InputTypeError
 from fastndcg.kernels.compile import dispatch
-from fastndcg.rankings.sanity_checks import Oddities
-from fastndcg.sources.arrow import checked_ids, copied, grouped_rows, plain_table, rankings_from_table
-from fastndcg.sources.dataset import names_for
+from fastndcg.rankings.rankings import Rankings
+from fastndcg.rankings.sanity_checks import Oddities, names_of_table
 from fastndcg.sources.open_file import naming
 from fastndcg.sources.prefetch import decoded_ahead
 from fastndcg.sources.regrouping import Groups, Spill
 from fastndcg.sources.streams import NotGroupedError, RankingsStream, bytes_of
+from fastndcg.tables.arrow import checked_ids, copied, fields_of_table, grouped_rows, plain_table
 from fastndcg.tables.grouping import Grouped
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from fastndcg.common.arrays import Int64
-    from fastndcg.rankings.rankings import Rankings
     from fastndcg.sources.dataset import Opened
 
 _LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
@@ -102,7 +101,7 @@ class FileStream(RankingsStream):
             return
         self._look()
         self._tell(0)
-        oddities = Oddities(names_for(self.columns))
+        oddities = Oddities(names_of_table(self.columns))
         with closing(self._rows()) as tables:
             whole = self._whole_lists(tables) if self._is_lists else self._whole_tables(tables)
             yield from map(oddities.add, starmap(self._rankings, whole))
@@ -199,7 +198,7 @@ class FileStream(RankingsStream):
     def _regroup(self) -> Generator[tuple[Rankings, Int64], None, None]:
         """All rankings and the first row of each query, in the order of the queries' hashes."""
         self._tell(0)
-        oddities = Oddities(names_for(self.columns))
+        oddities = Oddities(names_of_table(self.columns))
         with closing(self._rows()) as tables:
             held, are_all = self._hold(tables)
             if are_all:
@@ -322,13 +321,10 @@ class FileStream(RankingsStream):
     ) -> Rankings:
         numbers = numbers + self._opened.first_row
         with naming(self._opened.paths), dispatch.part_of(self.n_rows, len(table)):
-            return rankings_from_table(
-                table,
-                self.columns,
-                to_decode=self._opened.encoded,
-                numbers=numbers,
-                grouped=grouped,
+            fields = fields_of_table(
+                table, self.columns, to_decode=self._opened.encoded, numbers=numbers, grouped=grouped
             )
+        return Rankings._of(**fields)
 
     def _tell(self, done: int) -> None:
         if callable(self._progress):

@@ -8,51 +8,49 @@ not part of `judged`; its `is_judged` is False and its `relevance` negative, whi
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from fastndcg.common.arrays import negate
 from fastndcg.common.threads import check_threads
-from fastndcg.errors import ColumnError, InputTypeError, SourceError, check_choice
-from fastndcg.rankings.sanity_checks import Names, warn_of_oddities
+from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError, check_choice
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.dataset import OfText
 from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_side
-from fastndcg.sources.frames import is_table, source_of
-from fastndcg.sources.joins import join
-from fastndcg.sources.nested_sides import (
-    WANTED,
-    queries_of_json,
-    side_of_dict,
-    side_of_tuples,
-    text_of_file,
-)
-from fastndcg.sources.open_file import path_of, read_once, report_progress
-from fastndcg.sources.sides import (
+from fastndcg.sources.open_file import path_of, read_once, report_progress, unpacked
+from fastndcg.sources.text_lines import INTENTS, QRELS, RANKED, RUN, read_lines
+from fastndcg.tables.joins import check_options
+from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
+from fastndcg.tables.shapes import given_side, side_of_dict
+from fastndcg.tables.sides import (
     Role,
     Side,
     Taken,
+    by_document,
     find_columns,
     in_order,
     refuse_columns,
     table_side,
-    text_side,
 )
-from fastndcg.tables.roles import OF_ONE_TABLE, Roles, fitting, with_roles_of_both
+from fastndcg.tables.values import whole
 from fastndcg.typing import Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
-    from fastndcg.rankings.rankings import Rankings
     from fastndcg.typing import JoinKeywords
 
-_MOST_COLUMNS = 1000  # of a dict of columns
+_BLANK = re.compile(r"\s*")
+WANTED = "one JSON object: query -> document -> number, or query -> list of documents"
 
 
 def read_trec(
@@ -136,7 +134,7 @@ def read_trec(
             judged = text_side(qrels, "relevance", threads, intents=intents)
             scored = text_side(run, "score", threads, Roles(ascending=ascending))
         scored = scored._replace(values=scored.values.astype(dtype, copy=False))
-        return _examined(judged, scored, missing, ties, nan)
+        return Rankings._from_sides(judged, scored, missing, ties, nan)
 
 
 @with_roles_of_both
@@ -227,7 +225,7 @@ def read_qrels_runs(
     """
     check_options(missing, ties)
     check_threads(threads)
-    roles = with_intents(roles, intents)
+    roles = roles.with_intents(intents)
     judged, of_judged = None, None
     for run in runs:
         with _naming_what_fits(run):
@@ -235,27 +233,21 @@ def read_qrels_runs(
                 if judged is None:
                     judged, of_judged = file_side(qrels, "relevance", roles, threads, intents=bool(intents))
                 scored, of_scored = file_side(run, "score", roles, threads)
-            rankings = _examined(judged, scored, missing, ties, roles.nan)
+            rankings = Rankings._from_sides(judged, scored, missing, ties, roles.nan)
         yield rankings, of_judged, of_scored
 
 
-def rankings_from_qrels_run(
-    qrels: Any,
-    run: Any,
-    roles: Roles,
-    missing: Missing = "zero",
-    ties: TieOrder = "docid_desc",
-    intents: bool | str = False,
-) -> Rankings:
-    """What `Rankings.from_qrels_run` does.
+def rankings_of_both(qrels: Any, run: Any, roles: Roles, *, intents: bool = False) -> Rankings:
+    """What `read_qrels_run` or `Rankings.from_qrels_run` returns: each may be a path, or in memory."""
+    judged = side_of_any("qrels", qrels, "relevance", roles, intents=intents)
+    return Rankings._from_sides(judged, side_of_any("run", run, "score", roles), nan=roles.nan)
 
-    >>> rankings_from_qrels_run({"q1": {"a": 1, "b": 0}}, {"q1": {"b": 0.5, "c": 0.1}}, Roles()).is_judged
-    array([ True, False])
-    """
-    check_options(missing, ties)
-    roles = with_intents(roles, intents)
-    judged = given_side("qrels", qrels, "relevance", roles, intents=bool(intents))
-    return _examined(judged, given_side("run", run, "score", roles), missing, ties, roles.nan)
+
+def side_of_any(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
+    """Judgments or a run, in memory or as a path."""
+    if isinstance(data, str | os.PathLike):
+        return file_side(data, role, roles, None, intents=intents)[0]
+    return given_side(name, data, role, roles, intents=intents)
 
 
 @contextmanager
@@ -268,20 +260,6 @@ def _naming_what_fits(run: PathLike) -> Iterator[None]:
             f"{run} and its judgments take more memory than there is. Join them once in a tool that works on "
             "disk, store the grades as a column of a Parquet file, and give that to scan_parquet."
         ) from None
-
-
-def check_options(missing: str, ties: str) -> None:
-    check_choice("missing", missing, get_args(Missing))
-    check_choice("ties", ties, get_args(TieOrder))
-
-
-def with_intents(roles: Roles, intents: bool | str) -> Roles:
-    """The same roles, with the column of intents where one is named."""
-    if not isinstance(intents, bool | str):
-        raise InputTypeError(
-            f"intents={intents!r} is a {type(intents).__name__}; wanted True, False or the name of a column"
-        )
-    return replace(roles, intents=intents) if isinstance(intents, str) else roles
 
 
 def file_side(
@@ -314,56 +292,96 @@ def file_side(
     return side, found.taken(role)
 
 
-def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
-    """Judgments or a run in memory, or their path. Raises as `Rankings.from_qrels_run` does."""
-    if isinstance(data, str | os.PathLike):
-        return file_side(data, role, roles, None, intents=intents)[0]
-    if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
-        data = data.to_dict()  # ranx's Qrels and Run
-    if isinstance(data, Mapping) and not has_columns(data):
-        refuse_columns(name, role, roles, "a dict")
-        return side_of_dict(name, data.items(), role, roles, intents=intents)
-    if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
-        refuse_columns(name, role, roles, "no table")
-        return in_order(side_of_tuples(name, data, role, intents=intents), role, roles)
+# ---- TREC files and runs of MS MARCO ----
+
+
+def text_side(
+    path: PathLike, role: Role, threads: int | None, roles: Roles | None = None, *, intents: bool = False
+) -> Side:
+    """Judgments or a run of a TREC file, or, with `roles`, a run of MS MARCO: the lowest rank is the best."""
+    form = RUN if role == "score" else INTENTS if intents else QRELS
+    name = path_of(path, "run" if role == "score" else "qrels")
+    if roles is not None:
+        of = "a run" if role == "score" else "a qrels file"
+        refuse_columns(name, role, roles, f"{of} whose fields have no names")
+    lines = read_lines(name, form, or_ranked=roles is not None and role == "score", threads=threads)
+    if not len(lines.values):
+        what = "documents" if role == "score" else "judgments"
+        raise SourceError(f"{name} has no {what}; wanted at least one: {form.wanted}")
+
+    def place(row: int) -> str:
+        return f"{name}, line {lines.line_of(row)}"
+
+    values, tag = (lines.values, lines.last[5:6]) if role == "score" else (whole(lines.values), [])
+    side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, "".join(tag))
+    side = by_rank(side) if lines.form is RANKED else side
+    side = side if roles is None else in_order(side, role, roles)
+    return by_document(side, lines.intents) if intents else side
+
+
+def by_rank(side: Side) -> Side:
+    """A side whose values are ranks, of which the lowest is the best."""
+    values = side.values
+    with np.errstate(invalid="ignore"):
+        is_rank = (values >= 0) & (values == np.floor(values)) & (values < 1 << 53)
+    if not is_rank.all():
+        row = int(np.argmin(is_rank))
+        found = f"{side.place(row)}: the rank is {values[row]:g}"
+        raise SourceError(f"{found}; wanted a whole number, 1 for the best: {RANKED.wanted}")
+    return side._replace(values=negate(values), is_ordered=True)
+
+
+# ---- JSON, a query at a time ----
+
+
+def text_of_file(name: str) -> str:
+    with unpacked(name) as stream:
+        try:
+            return bytes(stream.read()).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{name} cannot be read: {error}; wanted text in UTF-8") from None
+
+
+def queries_of_json(name: str, text: str) -> Iterator[tuple[str, Any]]:
+    """The queries of a file, each with its documents, one at a time: dicts of all take much more memory."""
+    decoder = json.JSONDecoder(object_pairs_hook=partial(_once, name))
+    queries: set[str] = set()
     try:
-        source = source_of(data)
-    except InputTypeError:
-        raise InputTypeError(
-            f"{name} is a {type(data).__name__}; wanted a dict of dicts or of lists, a DataFrame, an Arrow "
-            f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
-        ) from None
-    found = find_columns(name, list(source.names), role, roles, intents=intents)
-    return table_side(name, source.table(found.names), found, role)
+        at = _blank(text, _blank(text, 0) + 1)
+        mark = text[at] if text[at] == "}" else ","
+        while mark == ",":
+            query, at = decoder.raw_decode(text, at)
+            at = _blank(text, at)
+            if not isinstance(query, str) or text[at] != ":":
+                raise ValueError(f"no query and its documents before character {at:,}")
+            documents, at = decoder.raw_decode(text, _blank(text, at + 1))
+            if query in queries:
+                raise _twice(name, "query", query)
+            queries.add(query)
+            yield query, documents
+            at = _blank(text, at)
+            mark, at = text[at], _blank(text, at + 1)
+        if mark != "}" or (queries and at < len(text)):
+            raise ValueError(f"more than one object before character {at:,}")
+    except FastndcgError:
+        raise
+    except (ValueError, IndexError, RecursionError) as error:
+        reason = "it ends too early" if isinstance(error, IndexError) else str(error)
+        raise SourceError(f"{name} cannot be read: {reason}; wanted {WANTED}") from None
 
 
-def has_columns(data: Mapping[Any, Any]) -> bool:
-    """Whether a dict has columns, of which some are the ids, and not an entry for each query."""
-    names = list(data) if len(data) <= _MOST_COLUMNS else []
-    return all(fitting(names, role) for role in ("query", "doc_id")) and not any(
-        isinstance(column, Mapping) for column in data.values()
-    )
+def _blank(text: str, at: int) -> int:
+    """Where the next token begins."""
+    return _BLANK.match(text, at).end()  # type: ignore[union-attr] # it always matches
 
 
-def _examined(qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN) -> Rankings:
-    """The rankings of both sides. Warns if they look wrong."""
-    rankings = join(qrels, run, missing, ties, nan, must_meet=True)
-    return warn_of_oddities(rankings, names_of_both(qrels, run), ranks_of(run))
+def _once(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _twice(name, "document", next(key for key in keys if keys.count(key) > 1))
+    return found
 
 
-def ranks_of(run: Side) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Scores and where queries begin, in the order in which they were given, by which ranks are known: the
-    join puts rows in order of their scores.
-    """
-    changes = np.flatnonzero(np.diff(run.codes)) + 1
-    return run.values, np.concatenate([[0], changes, [len(run.codes)]])
-
-
-def names_of_both(qrels: Side, run: Side) -> Names:
-    """How warnings of oddities call the grades and scores of both sides."""
-    grades, scores = (
-        f'column "{side.column}" of {side.name}' if side.column else f"the {what} of {side.name}"
-        for side, what in ((qrels, "grade"), (run, "score"))
-    )
-    both = bool(qrels.column and run.column)
-    return Names(grades, scores, run.column, run.is_ordered, are_columns=both, are_joined=True)
+def _twice(name: str, of: str, key: str) -> InputError:
+    return InputError(f'{name}: {of} "{key}" is there twice; drop one of the two')

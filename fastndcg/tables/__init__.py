@@ -1,6 +1,11 @@
 """What a user hands in, in memory, as checked columns.
 
 roles      roles of columns: named by the caller, or found by their usual names
+frames     tables of any library as Arrow tables
+arrow      Arrow tables, long or of lists, as columns
+shapes     judgments and runs of any shape: dicts, lists, tuples, tables
+sides, joins
+           one side, the judgments or the run; the join of both
 layouts    groups, ids of rows, matrices and lists as flat columns
 values     Arrow columns of numbers, flags and ids as arrays
 checks     columns, cast to the arrays that `Rankings` holds and checked, each once

@@ -51,6 +51,14 @@ class JudgedPool(NamedTuple):
     relevance: Array
 
 
+class Grades(NamedTuple):
+    """Facts about all grades that kernels need: grades of scored documents and of the pool."""
+
+    lowest: float
+    highest: float
+    whole: bool  # every grade is an integer
+
+
 def cast_columns(
     offsets: npt.ArrayLike,
     relevance: npt.ArrayLike,

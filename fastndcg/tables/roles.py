@@ -138,6 +138,15 @@ class Roles:
         kept = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
         return replace(self, keep=(*kept, *names)) if names else self
 
+    def with_intents(self, intents: bool | str) -> Roles:
+        """The same roles, with the column of intents where one is named."""
+        if not isinstance(intents, bool | str):
+            raise InputTypeError(
+                f"intents={intents!r} is a {type(intents).__name__}; "
+                "expected True, False or the name of a column"
+            )
+        return replace(self, intents=intents) if isinstance(intents, str) else self
+
 
 @dataclass(frozen=True)
 class Columns(Roles):
@@ -218,6 +227,7 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 OF_ONE_TABLE = ("is_judged", "intents", "propensity")  # roles that judgments and a run have no columns for
+OF_TEXT = ("types",)  # options of files of text
 
 
 def with_roles(
@@ -238,9 +248,9 @@ def with_roles(
     return function
 
 
-def with_roles_of_both(function: Function) -> Function:
+def with_roles_of_both(function: Function, without: Collection[str] = ()) -> Function:
     """As `with_roles`, of a function that takes judgments and a run."""
-    return with_roles(function, without=OF_ONE_TABLE)
+    return with_roles(function, without=(*OF_ONE_TABLE, *without))
 
 
 def find_columns(

@@ -13,13 +13,15 @@ import pyarrow.compute as pc
 from fastndcg.common.arrays import Flags, Int64, offsets_from, offsets_of, runs_of
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, SourceError
-from fastndcg.sources import sides
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
 from fastndcg.sources.formats import TABLE, TREC, format_of_side
-from fastndcg.sources.joins import join
 from fastndcg.sources.open_file import path_of, read_once, report_progress
-from fastndcg.sources.sides import Side, name_of, text_side
 from fastndcg.sources.text_lines import INTENTS, read_lines
+from fastndcg.sources.trec import text_side
+from fastndcg.tables import sides
+from fastndcg.tables.joins import join
+from fastndcg.tables.sides import Side, name_of
 from fastndcg.tables.values import whole
 from fastndcg.trec_eval.ranking import OUTSIDE, UNJUDGED, Form, Ranked, Release, rows_of
 
@@ -96,7 +98,7 @@ def read(
     if release == 9:
         with np.errstate(over="ignore"):
             scored = scored._replace(values=scored.values.astype(np.float32))
-    rankings = join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse")
+    rankings = Rankings._of(**join(judged, scored, "zero" if complete else "skip", "docid_desc", "refuse"))
     names = rankings.query_ids.cast(pa.large_binary())
     order = array_of(pc.sort_indices(names)).astype(np.int64)
     is_returned = np.diff(rankings.offsets)[order] > 0

@@ -18,7 +18,7 @@ from fastndcg.trec_eval.inputs import Run, read
 from fastndcg.trec_eval.notation import Asked, read_names
 
 if TYPE_CHECKING:
-    from fastndcg.sources.sides import Side
+    from fastndcg.tables.sides import Side
     from fastndcg.trec_eval.definitions import Declared
     from fastndcg.trec_eval.ranking import Form, Ranked, Release
     from fastndcg.typing import Path as PathLike

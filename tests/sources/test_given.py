@@ -299,7 +299,6 @@ PIPED = {
     "read_trec, qrels": (["qrels"], lambda path, other: fn.read_trec(path, other("run"))),
     "read_qrels_run, run": (["run", "csv", "parquet", "nested"], lambda path, other: fn.read_qrels_run(other("qrels"), path)),
     "read_qrels_run, qrels": (["qrels", "csv", "jsonl"], lambda path, other: fn.read_qrels_run(path, other("run"))),
-    "from_qrels_run": (["run", "csv"], lambda path, other: fn.Rankings.from_qrels_run(other("qrels"), path)),
 }  # fmt: skip
 
 

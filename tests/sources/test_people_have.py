@@ -19,6 +19,8 @@ import pytest
 from commands import run
 
 import fastndcg as fn
+from fastndcg.sources.trec import rankings_of_both
+from fastndcg.tables.roles import Roles
 
 MEASURES = ["nDCG@10", "AP", "RR", "P@3"]
 RANDOM = np.random.default_rng(11)
@@ -269,7 +271,7 @@ def test_sets_and_lists_of_a_run():
 
 
 def test_many_queries_of_json_are_read_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastndcg.sources.nested_sides._AT_ONCE", 7)
+    monkeypatch.setattr("fastndcg.tables.shapes._AT_ONCE", 7)
     assert mean_of(tmp_path, "path", JUDGMENTS["indented JSON"], RUNS["ranked lists"], 0) == wanted()
     with pytest.raises(fn.InputTypeError, match="document ids of mixed or unknown types: int64 and string"):
         fn.evaluate({"a": list(range(9)), "b": ["x"]}, {"a": [1]}, "nDCG")
@@ -658,13 +660,13 @@ def test_judgments_of_another_scale_are_mapped_in_any_format(tmp_path):
     run = {"1": {"b": 0.5, "a": 0.25}}
     for qrels in (tmp_path / "qrels", tmp_path / "qrels.json", {"1": {"a": 1, "b": 2}}, table):
         for grades in ({1: 2, 2: 4}, {"1": 2, "2": 4}):
-            mapped = fn.Rankings.from_qrels_run(qrels, run, grades=grades)
+            mapped = rankings_of_both(qrels, run, Roles(grades=grades))
             assert mapped.relevance.tolist() == [4, 2] == mapped.judged.relevance.tolist()[::-1]
             assert mapped.relevance.dtype.kind == "i"
-        half = fn.Rankings.from_qrels_run(qrels, run, grades={1: 0.5, 2: 1})
+        half = rankings_of_both(qrels, run, Roles(grades={1: 0.5, 2: 1}))
         assert half.relevance.tolist() == [1.0, 0.5]
     said = r"qrels, line 2: the grade is 2, for which grades= has no grade; it has one for 0, 1"
     with pytest.raises(fn.InputError, match=said):
-        fn.Rankings.from_qrels_run(tmp_path / "qrels", run, grades={0: 0, 1: 2})
+        fn.evaluate(tmp_path / "qrels", run, "RR", grades={0: 0, 1: 2})
     with pytest.raises(fn.ColumnError, match=r"grades= is of a column, and qrels has intents"):
         fn.Rankings.from_qrels_run({"1": {"a": {"0": 1}}}, run, grades={1: 2}, intents=True)

@@ -20,8 +20,9 @@ from pyarrow import fs
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import formats, joins, open_file, paths, sides, text_lines
-from fastndcg.sources.trec import read_qrels_run, read_trec
+from fastndcg.sources import formats, open_file, paths, text_lines
+from fastndcg.sources.trec import read_qrels_run, read_trec, text_side
+from fastndcg.tables import joins, sides
 
 # most pairs of this file are of few lines, and share fewer queries than what anybody means to evaluate
 pytestmark = [
@@ -138,7 +139,7 @@ def test_lines(both, case):
     if case == "negative grades":
         values = fn.evaluate(rankings, ["nDCG@2", "nDCG(judged_only=True)@1"]).values[:, 0]
         assert values.tolist() == pytest.approx([1 / np.log2(3), 1.0])
-    assert sides.text_side(both(qrels, run)[1], "score", 1).tag == run.splitlines()[-1].split(" ")[5]
+    assert text_side(both(qrels, run)[1], "score", 1).tag == run.splitlines()[-1].split(" ")[5]
 
 
 NUMBERS = ["0", "-0", "1", "+1.5", "-2.5", ".5", "5.", "1e3", "1E-3", "1.5e+05", "inf", "-inf", "+inf", "-Infinity", "1e400", "1e-400",
@@ -335,7 +336,7 @@ def test_a_join_is_what_dicts_make_of_it(data):
             Rankings.from_qrels_run(*tables, ties=ties)
         return
     both = [sides.side_of(name, *table.columns[:2], table[2].to_numpy()) for name, table in zip(("qrels", "run"), tables, strict=True)]  # fmt: skip
-    rankings = joins.join(*both, "zero", ties, "refuse")
+    rankings = Rankings._of(**joins.join(*both, "zero", ties, "refuse"))
     for place, (judged, returned) in enumerate(of_query.values()):
         if ties != "input":
             returned.sort(key=lambda row: row[0].encode() if isinstance(row[0], str) else row[0], reverse=ties == "docid_desc")  # fmt: skip
@@ -899,7 +900,7 @@ def test_ids_that_are_not_utf8(both):
         ({"q": ["a", "a"]}, {"q": ["a"]}, InputError, 'document "a" of query "q" is there twice'),
         ({"q": {"a": "1"}}, {}, InputTypeError, r"qrels holds values that are not numbers, beginning with '1'"),
         ({"q": {"a": 1}}, 5, InputTypeError, "run is a int; wanted a dict of dicts"),
-        ({"q": {"a": 1}}, "run.txt", SourceError, "run.txt does not exist"),
+        ({"q": {"a": 1}}, "run.txt", InputTypeError, r"run is the path run.txt; .* read_qrels_run"),
         (
             {"q": {"a": 1}},
             [("q", "a", 1)],
@@ -1026,7 +1027,7 @@ def test_a_run_that_memory_is_too_small_for_is_an_error_that_says_what_is_possib
 
     with pytest.raises(AttributeError, match="scan_qrels_run: join the run .* give that to scan_parquet"):
         fn.scan_qrels_run  # noqa: B018
-    monkeypatch.setattr("fastndcg.sources.trec.join", ends)
+    monkeypatch.setattr("fastndcg.tables.joins.join", ends)
     for read in (fn.read_trec, fn.read_qrels_run):
         with pytest.raises(SourceError, match=r"take more memory than there is.* scan_parquet"):
             read(*both())

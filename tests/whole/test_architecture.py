@@ -98,7 +98,7 @@ def test_scoring_arrays_imports_little():
         *SLOW,
     }
     unwanted |= {
-        f"fastndcg.{part}" for part in ("scores", "convention", "statistics", "sources.arrow", "files")
+        f"fastndcg.{part}" for part in ("scores", "convention", "statistics", "tables.arrow", "files")
     }
     assert not unwanted & loaded
 
@@ -200,9 +200,7 @@ def test_the_map_of_a_package_is_its_modules(package):
 
 UPWARD = {
     "fastndcg.plot",
-    "fastndcg.sources.trec",
-    "fastndcg.sources.frames",
-}  # from `rankings` and results: each goes
+}  # from results: it goes
 
 
 def targets_of(name):

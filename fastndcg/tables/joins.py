@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +11,12 @@ import pyarrow as pa
 from fastndcg.common.arrays import Array, Flags, Int64, falling_keys, offsets_of, read_only
 from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.common.hashes import keys_of
-from fastndcg.errors import InputError, count_of, warn
+from fastndcg.errors import InputError, check_choice, count_of, warn
 from fastndcg.kernels.compile import dispatch
-from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.sides import Side, check_values, name_of, plain_ids
+from fastndcg.tables.checks import cast_columns
 from fastndcg.tables.locations import shown
-
-if TYPE_CHECKING:
-    from fastndcg.typing import Missing, NaN, TieOrder
+from fastndcg.tables.sides import Side, check_values, name_of, plain_ids
+from fastndcg.typing import Missing, NaN, TieOrder
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, and far from any small multiple of 2**64
 # share of queries with a judged document below which ids are probably written differently
@@ -28,8 +26,8 @@ _SAMPLE = 3  # ids that a message names
 
 def join(
     qrels: Side, run: Side, missing: Missing, ties: TieOrder, nan: NaN, *, must_meet: bool = False
-) -> Rankings:
-    """Rankings of the queries of `qrels`, with the grade of each document of `run`.
+) -> dict[str, Any]:
+    """The fields of `Rankings` of the queries of `qrels`, with the grade of each document of `run`.
 
     Raises where they have no query in common, and with `must_meet` where their queries have no document in
     common; warns where they have few.
@@ -44,10 +42,15 @@ def join(
     if missing == "skip":
         qrels, new = _of_queries(qrels, returned)
         codes = new[codes]
-    rankings = _join_rows(qrels, run, codes[run.codes], ties)
+    fields = _join_rows(qrels, run, codes[run.codes], ties)
     if must_meet:
-        _check_documents(qrels, run.name, rankings)
-    return rankings
+        _check_documents(qrels, run.name, fields)
+    return fields
+
+
+def check_options(missing: str, ties: str) -> None:
+    check_choice("missing", missing, get_args(Missing))
+    check_choice("ties", ties, get_args(TieOrder))
 
 
 def with_ranked_nan(run: Side, nan: NaN) -> Side:
@@ -58,8 +61,8 @@ def with_ranked_nan(run: Side, nan: NaN) -> Side:
     return run
 
 
-def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> Rankings:
-    """Rankings of the queries of `qrels`; `run_codes` says for each row of `run` which one it is of."""
+def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> dict[str, Any]:
+    """Fields of the queries of `qrels`; `run_codes` says for each row of `run` which one it is of."""
     n = len(qrels.queries)
     judged_docs, run_docs = alike(qrels.docs, run.docs)
     found, twice = _judged_rows(qrels.codes.astype(np.int64, copy=False), judged_docs, run_codes, run_docs, n)
@@ -84,7 +87,7 @@ def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> Rank
             "intents": qrels.intents.take(found),
             "judged_intents": qrels.intents.take(judged_rows[pool_kept]),
         }
-    return Rankings._from_offsets(
+    fields = cast_columns(
         offsets,
         relevance,
         run.values if in_place else run.values[rows],
@@ -94,11 +97,9 @@ def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> Rank
         queries=qrels.kept,
         weight=qrels.weight,
         **intents,
-    )._with(
-        _query_name=qrels.query_name,
-        _first_row=None,
-        doc_ids=run.docs if in_place else run.docs.take(column_of(rows)),
     )
+    docs = run.docs if in_place else run.docs.take(column_of(rows))
+    return fields | {"_query_name": qrels.query_name, "_first_row": None, "doc_ids": docs}
 
 
 Twin = tuple[int, int, int]  # a query, and two rows that are the same document of it, in order
@@ -276,21 +277,20 @@ def _common_queries(qrels: Side, run: Side, codes: Array, missing: Missing) -> I
     return common
 
 
-def _check_documents(qrels: Side, run: str, rankings: Rankings) -> None:
+def _check_documents(qrels: Side, run: str, fields: dict[str, Any]) -> None:
     """Refuse sides whose queries have no document in common, and warn if hardly any has one."""
-    met = rankings.relevance < 0  # unjudged documents of the pool
-    met = met if rankings.is_judged is None else met | rankings.is_judged
-    has_met = np.diff(np.append(0, np.cumsum(met))[rankings.offsets]) > 0
-    returned = np.flatnonzero(rankings.lengths)
+    offsets, is_judged = fields["offsets"], fields["is_judged"]
+    met = is_judged | (fields["relevance"] < 0)  # also unjudged documents of the pool
+    has_met = np.diff(np.append(0, np.cumsum(met))[offsets]) > 0
+    returned = np.flatnonzero(np.diff(offsets))
     lacking = returned[~has_met[returned]]
     found = len(returned) - len(lacking)
     if not len(lacking) or found >= max(1, _LEAST_FOUND * len(returned)):
         return
     query = int(lacking[0])
-    start, end = map(int, rankings.offsets[query : query + 2])
     there = sample(qrels.docs.take(column_of(np.flatnonzero(qrels.codes == query))))
-    here = sample(rankings.doc_ids[start:end])  # type: ignore[index]
-    of = f"documents of query {shown(rankings.query_ids[query])}"
+    here = sample(fields["doc_ids"][int(offsets[query]) : int(offsets[query + 1])])
+    of = f"documents of query {shown(qrels.queries[query])}"
     if not found:
         raise _nothing_in_common(qrels, run, "document", f"{of} are {there}", here)
     warn(

@@ -1,11 +1,9 @@
-"""Sides from JSON objects, dicts and named tuples."""
+"""Judgments and runs in memory, of any shape, as sides of a join: dicts, lists, named tuples, tables."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Set
-from functools import partial
+import os
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,77 +11,29 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import has_offsets, whole_ids
 from fastndcg.errors import (
-    FastndcgError,
     InputError,
     InputTypeError,
-    SourceError,
     count_of,
 )
-from fastndcg.sources.open_file import unpacked
-from fastndcg.sources.sides import Role, Side, by_document, in_order, side_of
+from fastndcg.tables.frames import frame_of, is_table
+from fastndcg.tables.roles import fitting
+from fastndcg.tables.sides import (
+    Role,
+    Side,
+    by_document,
+    find_columns,
+    in_order,
+    refuse_columns,
+    side_of,
+    table_side,
+)
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Array
     from fastndcg.tables.roles import Roles
 
+_MOST_COLUMNS = 1000  # of a dict of columns
 _AT_ONCE = 1 << 18  # documents of dicts that become arrays together
-
-_BLANK = re.compile(r"\s*")
-
-WANTED = "one JSON object: query -> document -> number, or query -> list of documents"
-
-
-def text_of_file(name: str) -> str:
-    with unpacked(name) as stream:
-        try:
-            return bytes(stream.read()).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise SourceError(f"{name} cannot be read: {error}; wanted text in UTF-8") from None
-
-
-def queries_of_json(name: str, text: str) -> Iterator[tuple[str, Any]]:
-    """The queries of a file, each with its documents, one at a time: dicts of all take much more memory."""
-    decoder = json.JSONDecoder(object_pairs_hook=partial(_once, name))
-    queries: set[str] = set()
-    try:
-        at = _blank(text, _blank(text, 0) + 1)
-        mark = text[at] if text[at] == "}" else ","
-        while mark == ",":
-            query, at = decoder.raw_decode(text, at)
-            at = _blank(text, at)
-            if not isinstance(query, str) or text[at] != ":":
-                raise ValueError(f"no query and its documents before character {at:,}")
-            documents, at = decoder.raw_decode(text, _blank(text, at + 1))
-            if query in queries:
-                raise _twice(name, "query", query)
-            queries.add(query)
-            yield query, documents
-            at = _blank(text, at)
-            mark, at = text[at], _blank(text, at + 1)
-        if mark != "}" or (queries and at < len(text)):
-            raise ValueError(f"more than one object before character {at:,}")
-    except FastndcgError:
-        raise
-    except (ValueError, IndexError, RecursionError) as error:
-        reason = "it ends too early" if isinstance(error, IndexError) else str(error)
-        raise SourceError(f"{name} cannot be read: {reason}; wanted {WANTED}") from None
-
-
-def _blank(text: str, at: int) -> int:
-    """Where the next token begins."""
-    return _BLANK.match(text, at).end()  # type: ignore[union-attr] # it always matches
-
-
-def _once(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _twice(name, "document", next(key for key in keys if keys.count(key) > 1))
-    return found
-
-
-def _twice(name: str, of: str, key: str) -> InputError:
-    return InputError(f'{name}: {of} "{key}" is there twice; drop one of the two')
 
 
 def side_of_dict(
@@ -214,3 +164,37 @@ def _numbers(name: str, values: list[Any]) -> Array:
             "wanted a number for each document"
         )
     return array
+
+
+def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
+    """Judgments or a run in memory. Raises as `Rankings.from_qrels_run` does."""
+    if isinstance(data, str | os.PathLike):
+        raise InputTypeError(
+            f"{name} is the path {os.fspath(data)}; read judgments and a run from files by "
+            "read_qrels_run(qrels, run), or give paths to evaluate(qrels, run, measures)"
+        )
+    if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
+        data = data.to_dict()  # ranx's Qrels and Run
+    if isinstance(data, Mapping) and not has_columns(data):
+        refuse_columns(name, role, roles, "a dict")
+        return side_of_dict(name, data.items(), role, roles, intents=intents)
+    if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
+        refuse_columns(name, role, roles, "no table")
+        return in_order(side_of_tuples(name, data, role, intents=intents), role, roles)
+    try:
+        source = frame_of(data)
+    except InputTypeError:
+        raise InputTypeError(
+            f"{name} is a {type(data).__name__}; wanted a dict of dicts or of lists, a DataFrame, an Arrow "
+            f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
+        ) from None
+    found = find_columns(name, list(source.names), role, roles, intents=intents)
+    return table_side(name, source.table(found.names), found, role)
+
+
+def has_columns(data: Mapping[Any, Any]) -> bool:
+    """Whether a dict has columns, of which some are the ids, and not an entry for each query."""
+    names = list(data) if len(data) <= _MOST_COLUMNS else []
+    return all(fitting(names, role) for role in ("query", "doc_id")) and not any(
+        isinstance(column, Mapping) for column in data.values()
+    )

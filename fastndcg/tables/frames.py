@@ -1,6 +1,4 @@
-"""Tables of any library, in memory or made batch by batch, to Arrow tables of the named columns, and to
-`Rankings`.
-"""
+"""Tables of any library, in memory or made batch by batch, as Arrow tables of the named columns."""
 
 from __future__ import annotations
 
@@ -8,89 +6,39 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import column_of, is_list, plain
+from fastndcg.common.arrow_types import column_of, is_list
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
-from fastndcg.sources.dataset import ANEW, Opened, in_tables
-from fastndcg.sources.open_file import Format
+from fastndcg.tables.roles import Columns, Roles, find_columns
 from fastndcg.tables.values import first_line
 
-if TYPE_CHECKING:
-    from fastndcg.sources.prefetch import Reader
-    from fastndcg.tables.roles import Columns
+_ROWS = 1 << 18  # of a batch that DuckDB makes
 
 
-_ROWS = 1 << 18  # of a table of a stream: small batches are put together
-_TEXT, _LIST = 20, 200  # bytes that a value is thought to take until some are seen
+@dataclass(frozen=True)
+class Frame:
+    """A table of any library, of which no column is converted yet."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class GivenTable(Opened):
-    """A table that a caller gives, of which no column is converted yet."""
-
-    format: Format = Format("a table")  # noqa: RUF009 - a tuple
-    given_names: Sequence[str]
-    find_type: Callable[[str], pa.DataType]
+    names: Sequence[str]
+    type_of: Callable[[str], pa.DataType]
     open: Callable[[list[str]], Iterable[pa.Table]]  # the named columns, in one table or more
     hint: str = ""  # the end of the message about a missing column
-    is_stream: bool = False
-    can_be_read_again: bool = True
+    is_lazy: bool = False  # another program makes its rows, each time they are read
 
-    @property
-    def is_small(self) -> bool:  # type: ignore[override]
-        return not self.is_stream
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.given_names)
-
-    def type_of(self, name: str) -> pa.DataType:
-        return self.find_type(name)
-
-    def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
-        if self.is_stream:  # as they are read; types of what is in memory are those of converted columns
-            types = {name: plain(pa.chunked_array([], self.type_of(name))).type for name in columns.names}
-        return replace(self, columns=columns, types=dict(types or {}))
-
-    def explain(self, error: ColumnError) -> ColumnError:
-        return ColumnError(f"{error}{self.hint}")
-
-    def table(self, names: Sequence[str], *_: object, **__: object) -> pa.Table:
+    def table(self, names: Sequence[str]) -> pa.Table:
+        """The named columns."""
         return pa.concat_tables(self.open(list(names)))
 
-    def size(self) -> tuple[int, float]:
-        return 0, float(sum(map(_width, self.types.values())))
-
-    def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
-        tables = (
-            pa.table([self._plain(table, name) for name in names], names=list(names))
-            for table in self.open(list(names))
-            if len(table)  # others may have columns of no type
-        )
-        yield iter([in_tables(tables, _ROWS, most * sum(_width(self.types[name]) for name in names))])
-
-    def _plain(self, table: pa.Table, name: str) -> pa.ChunkedArray:
-        """A column of a part of the table, in the type that all parts have."""
-        column, wanted = plain(table[name]), self.types[name]
-        if pa.types.is_dictionary(wanted) and column.type == wanted.value_type:  # of which a value was null
-            column = column.dictionary_encode().cast(wanted)
-        if column.type != wanted:
-            raise InputTypeError(
-                f'column "{name}" is {wanted} in the first rows and {column.type} in later ones; '
-                "wanted one type. Cast it"
-            )
-        return column
-
-
-def _width(kind: pa.DataType) -> int:
-    try:
-        return int(kind.byte_width)
-    except ValueError:
-        return _LIST if is_list(kind) else _TEXT
+    def choose(self, roles: Roles) -> Columns:
+        """The columns for these roles. Raises as `find_columns` does."""
+        try:
+            return find_columns(self.names, roles, is_list=lambda name: is_list(self.type_of(name)))
+        except ColumnError as error:
+            raise ColumnError(f"{error}{self.hint}") from None
 
 
 def is_table(data: Any) -> bool:
@@ -104,14 +52,13 @@ def is_table(data: Any) -> bool:
     )
 
 
-def source_of(data: Any) -> GivenTable:
+def frame_of(data: Any) -> Frame:
     """A table of any library; in one of pandas NaN stays NaN, where pyarrow would take it for null.
 
     Raises `InputTypeError` for what is none.
 
-    >>> from fastndcg.tables.roles import Roles
-    >>> source_of({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}).choose(Roles()).read().offsets
-    array([0, 2, 3])
+    >>> frame_of({"label": [[1, 0], [2]], "score": [[0.5, 0.1], [0.9]]}).names
+    ['label', 'score']
     """
     pandas, dataset, polars, duckdb = map(sys.modules.get, ("pandas", "pyarrow.dataset", "polars", "duckdb"))
     if isinstance(data, pa.Table):
@@ -141,68 +88,15 @@ def source_of(data: Any) -> GivenTable:
     return _of_schema(reader.schema, partial(_tables, reader))
 
 
-def stream_of(data: Any) -> GivenTable:
-    """A table that is read batch by batch: one of any library, a reader, an iterator of tables, or a function
-    that opens any of these anew.
-
-    Raises `InputTypeError` for what is none, and `InputError` for an iterator that has none.
-    """
-    is_function = callable(data) and not is_table(data)
-    opened: list[Any] = []  # the last one
-
-    def make() -> GivenTable:
-        given = data() if is_function else data
-        if isinstance(given, Iterator) and any(given is each for each in opened):
-            raise InputError(
-                f"data is a {_type_name(given)}, which can be read once, and its rows have been read; {ANEW}"
-            )
-        opened[:] = [given]
-        is_parts = isinstance(given, Iterator | list | tuple) and not is_table(given)
-        return _of_parts(iter(given)) if is_parts else source_of(given)
-
-    first = make()
-    waiting = [first]
-
-    def tables(names: list[str]) -> Iterable[pa.Table]:
-        source = waiting.pop() if waiting else make()
-        if missing := [name for name in names if name not in source.names]:
-            raise InputError(
-                f'data has no column "{missing[0]}" any more, which it had when it was opened first'
-            )
-        return source.open(names)
-
-    is_once = not is_function and isinstance(data, Iterator)
-    return replace(first, open=tables, is_stream=True, can_be_read_again=not is_once)
+def _of_schema(schema: pa.Schema, tables: Callable[[list[str]], Iterable[pa.Table]]) -> Frame:
+    return Frame(schema.names, lambda name: schema.field(name).type, tables)
 
 
-def _of_parts(parts: Iterator[Any]) -> GivenTable:
-    """Tables one after the other, of any library, with the columns of the first."""
-    start = next(parts, None)
-    if start is None:
-        raise InputError("data has no table, so it has no columns; give one without rows at least")
-    first = source_of(start)
-
-    def tables(names: list[str]) -> Iterator[pa.Table]:
-        yield from first.open(names)
-        for part in parts:
-            source = source_of(part)
-            if missing := [name for name in names if name not in source.names]:
-                raise InputError(f'a later table of data has no column "{missing[0]}", which the first has')
-            yield from source.open(names)
-
-    # by the thread that iterates: what Python makes may belong to it, as a connection of SQLite does
-    return replace(first, open=tables, decoders=0)
-
-
-def _of_schema(schema: pa.Schema, tables: Callable[[list[str]], Iterable[pa.Table]]) -> GivenTable:
-    return GivenTable(given_names=schema.names, find_type=lambda name: schema.field(name).type, open=tables)
-
-
-def _of_query(schema: pa.Schema, ask: Callable[[list[str]], Any]) -> GivenTable:
+def _of_query(schema: pa.Schema, ask: Callable[[list[str]], Any]) -> Frame:
     """What another program computes, each time it is asked for columns."""
     return replace(
         _of_schema(schema, lambda names: _tables(_reader(_readable(lambda: ask(names))), names)),
-        is_stream=True,
+        is_lazy=True,
     )
 
 
@@ -231,7 +125,7 @@ def _reader(data: Any) -> pa.RecordBatchReader:
             return pa.RecordBatchReader.from_batches(batch.schema, [batch])
     except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputTypeError(
-            f"data is a {_type_name(data)} that is not a table: {first_line(error)}"
+            f"data is a {type_name(data)} that is not a table: {first_line(error)}"
         ) from None
     step = "Name its path to read_parquet" if isinstance(data, str) else "Convert it to one of them"
     if callable(data) or isinstance(data, Iterator):
@@ -241,12 +135,12 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     elif callable(getattr(data, "compute", None)):
         step = "Call .compute() first"
     raise InputTypeError(
-        f"data is a {_type_name(data)}; wanted a table: anything with __arrow_c_stream__ (pyarrow, Polars, "
+        f"data is a {type_name(data)}; wanted a table: anything with __arrow_c_stream__ (pyarrow, Polars, "
         f"DuckDB), a pandas DataFrame, or a mapping of column names to arrays. {step}."
     )
 
 
-def _of_columns(names: list[Any], get: Callable[[str], Any], hint: str = "") -> GivenTable:
+def _of_columns(names: list[Any], get: Callable[[str], Any], hint: str = "") -> Frame:
     def table(wanted: list[str]) -> pa.Table:
         arrays = [_column(name, get(name)) for name in wanted]
         for name, array in zip(wanted, arrays, strict=True):
@@ -257,12 +151,7 @@ def _of_columns(names: list[Any], get: Callable[[str], Any], hint: str = "") -> 
                 )
         return pa.table(arrays, names=wanted)
 
-    return GivenTable(
-        given_names=names,
-        find_type=lambda name: _column(name, get(name)).type,
-        open=lambda wanted: [table(wanted)],
-        hint=hint,
-    )
+    return Frame(names, lambda name: _column(name, get(name)).type, lambda wanted: [table(wanted)], hint)
 
 
 def _of_pandas(series: Any) -> Any:
@@ -298,7 +187,7 @@ def _readable(read: Callable[[], Any]) -> Any:
         raise InputError(f"data could not be read: {first_line(error)}. Check its source") from None
 
 
-def _type_name(data: object) -> str:
+def type_name(data: object) -> str:
     kind = type(data)
     return (
         kind.__name__

@@ -1,4 +1,4 @@
-"""Arrow tables to `Rankings`, in long form (a row for each document) or as lists (a row for each query)."""
+"""Arrow tables to the fields of `Rankings`: a row for each document, or lists in a row for each query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 from fastndcg.common.arrays import Array, Int64, combine_flags, offsets_from
 from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, is_number, plain
 from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
-from fastndcg.rankings.rankings import Rankings
 from fastndcg.tables.checks import checked_columns, checked_propensity
 from fastndcg.tables.grouping import Grouped, changes_of, group_rows, take
 from fastndcg.tables.intents import intent_grades
@@ -34,16 +33,16 @@ if TYPE_CHECKING:
 Read = tuple[Blame, dict[str, pa.ChunkedArray], dict[str, Any]]
 
 
-def rankings_from_table(
+def fields_of_table(
     table: pa.Table,
     columns: Columns,
     *,
     to_decode: Collection[str] = (),
     numbers: int | Int64 = 0,
     grouped: Grouped | None = None,
-) -> Rankings:
-    """Rankings from columns of a table; `to_decode` names kept dictionaries that are to come out as plain
-    values.
+) -> dict[str, Any]:
+    """The fields of `Rankings` from columns of a table; `to_decode` names kept dictionaries that come out as
+    plain values.
 
     Where the table is a part of something larger, `numbers` has the number that each of its rows has there,
     for messages and for ids that are row numbers: an array, or that of the first row. `grouped` spares
@@ -64,18 +63,17 @@ def rankings_from_table(
         grouped = group_rows(ids) if grouped is None else grouped
         blame, kept, fields = _from_long(table, columns, ids, grouped, numbers)
     kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
-    checked = checked_columns(
+    return checked_columns(
         blame=blame._replace(names=(f'column "{names[0]}"', f'column "{names[1]}"')),
         nan=columns.nan,
         query_name="query_id" if columns.query is None else columns.query,
         queries=pa.table(kept) if kept else None,
         **fields,
     )
-    return Rankings._of(**checked)
 
 
 def grouped_rows(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> Grouped:
-    """Rows of a table in long form by query, ids as plain values; raises as `rankings_from_table` does for
+    """Rows of a table in long form by query, ids as plain values; raises as `fields_of_table` does for
     ids.
 
     >>> from fastndcg.tables.roles import Columns
@@ -105,7 +103,7 @@ def copied(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> pa.ChunkedArray:
-    """Query ids of a table's rows; raises as `rankings_from_table` does."""
+    """Query ids of a table's rows; raises as `fields_of_table` does."""
     name = columns.query
     if name is None:
         raise ColumnError(

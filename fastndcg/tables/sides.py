@@ -1,4 +1,4 @@
-"""A side of a join, the judgments or the run, a row for each document: from TREC files and from tables."""
+"""A side of a join, the judgments or the run: a row for each document."""
 
 from __future__ import annotations
 
@@ -24,11 +24,8 @@ from fastndcg.errors import (
     FastndcgError,
     InputError,
     InputTypeError,
-    SourceError,
 )
-from fastndcg.sources.arrow import columns_of_queries
-from fastndcg.sources.open_file import path_of
-from fastndcg.sources.text_lines import INTENTS, QRELS, RANKED, RUN, read_lines
+from fastndcg.tables.arrow import columns_of_queries
 from fastndcg.tables.grouping import group_rows
 from fastndcg.tables.intents import IntentGrades
 from fastndcg.tables.locations import BY_ROW, Blame, shown
@@ -47,7 +44,6 @@ from fastndcg.tables.values import grades_in, integers_if_written_so, nulls_in, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fastndcg.typing import Path as PathLike
 
 Role = Literal["relevance", "score"]
 
@@ -190,45 +186,6 @@ def plain_ids(ids: Any) -> pa.Array:
     if not pa.types.is_integer(ids.type):
         ids = ids.cast(pa.large_binary() if is_binary(ids.type) else pa.large_string())
     return combine(ids)
-
-
-# ---- TREC files and runs of MS MARCO ----
-
-
-def text_side(
-    path: PathLike, role: Role, threads: int | None, roles: Roles | None = None, *, intents: bool = False
-) -> Side:
-    """Judgments or a run of a TREC file, or, with `roles`, a run of MS MARCO: the lowest rank is the best."""
-    form = RUN if role == "score" else INTENTS if intents else QRELS
-    name = path_of(path, "run" if role == "score" else "qrels")
-    if roles is not None:
-        of = "a run" if role == "score" else "a qrels file"
-        refuse_columns(name, role, roles, f"{of} whose fields have no names")
-    lines = read_lines(name, form, or_ranked=roles is not None and role == "score", threads=threads)
-    if not len(lines.values):
-        what = "documents" if role == "score" else "judgments"
-        raise SourceError(f"{name} has no {what}; wanted at least one: {form.wanted}")
-
-    def place(row: int) -> str:
-        return f"{name}, line {lines.line_of(row)}"
-
-    values, tag = (lines.values, lines.last[5:6]) if role == "score" else (whole(lines.values), [])
-    side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, "".join(tag))
-    side = by_rank(side) if lines.form is RANKED else side
-    side = side if roles is None else in_order(side, role, roles)
-    return by_document(side, lines.intents) if intents else side
-
-
-def by_rank(side: Side) -> Side:
-    """A side whose values are ranks, of which the lowest is the best."""
-    values = side.values
-    with np.errstate(invalid="ignore"):
-        is_rank = (values >= 0) & (values == np.floor(values)) & (values < 1 << 53)
-    if not is_rank.all():
-        row = int(np.argmin(is_rank))
-        found = f"{side.place(row)}: the rank is {values[row]:g}"
-        raise SourceError(f"{found}; wanted a whole number, 1 for the best: {RANKED.wanted}")
-    return side._replace(values=negate(values), is_ordered=True)
 
 
 # ---- tables ----
