@@ -15,7 +15,6 @@ lists its modules:
     measures    a measure as a value: definitions, parameters, notation; what other tools call it, as data
     statistics  sums, intervals, tests of significance, resampling: arrays in, numbers out
     charts      pictures: rows in, a chart out
-    plot        the charts under their public name
     tables      what a user hands in, in memory, as checked columns: roles, types, grouping
     rankings    what is evaluated: `Rankings` and its constructors
     scores      what comes out: `Scores`, values by query, means, summaries, slices, storage, signatures
@@ -24,6 +23,7 @@ lists its modules:
     convention  the value of another tool, and what makes two tools differ
     api         `evaluate`, `ndcg`, `ndcg_score`, `dcg_score`, `compile_kernels`
     analysis    `compare`, `explain`, `anchors`, ranges, clicks, judgments, `History`
+    plot        the plots of all layers under their public names
     reporting   the page of `report`
     trec_eval   what trec_eval prints, byte for byte
     adapters    Spark, Dask, Ray, boosters, evaluation libraries; nothing imports them

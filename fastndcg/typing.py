@@ -147,5 +147,12 @@ class IrMeasure(Protocol):
 
 # ---- results ----
 
+
+class Result(Protocol):
+    """A result whose numbers are a table: Scores, Comparison, Anchors, Ranges or Explanation."""
+
+    def to_arrow(self) -> Any: ...
+
+
 # an altair.Chart, or several side by side; `Any`, since Altair is imported only when a plot is made
 Chart: TypeAlias = Any

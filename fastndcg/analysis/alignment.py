@@ -26,7 +26,7 @@ from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import check_kept
 from fastndcg.scoring import methods
-from fastndcg.sources.joins import alike
+from fastndcg.tables.joins import alike
 
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Flags, Float64, Int64

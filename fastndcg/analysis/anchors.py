@@ -107,9 +107,9 @@ class Anchors(OfOrders, AsFrame):
 
     def plot(self) -> Chart:
         """Plot the means of each measure. See `fastndcg.plot.anchors`. It needs the extra `plot`."""
-        from fastndcg import plot
+        from fastndcg.analysis import plots
 
-        return plot.anchors(self)
+        return plots.anchors(self)
 
     def __repr__(self) -> str:
         return self.summary().under(f"Anchors of {count_of(len(self), 'query')}")

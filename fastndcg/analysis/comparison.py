@@ -28,9 +28,9 @@ from fastndcg.statistics.significance import CORRECTIONS, Spread, direction, hol
 
 if TYPE_CHECKING:
     from fastndcg.analysis.anchors import Anchors
+    from fastndcg.analysis.plots import ComparisonPlots
     from fastndcg.common.arrays import Array, Flags, Float64, Int64
     from fastndcg.measures import Measure
-    from fastndcg.plot import ComparisonPlots
 
 KEYS = ("measure", "system", "baseline")
 COLUMNS = {
@@ -221,7 +221,7 @@ class Comparison(AsFrame):
     @property
     def plot(self) -> ComparisonPlots:
         """Pictures: `comparison.plot.differences("nDCG@10")`. It needs the extra `plot`."""
-        from fastndcg.plot import ComparisonPlots
+        from fastndcg.analysis.plots import ComparisonPlots
 
         return ComparisonPlots(self)
 

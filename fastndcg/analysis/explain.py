@@ -475,9 +475,9 @@ class Explanation(_Shown):
 
     def plot(self, ranks: int = 50, unit: Literal["share", "gain"] = "share") -> Chart:
         """Plot the contribution of each rank, beside the ideal. See `fastndcg.plot.contributions`."""
-        from fastndcg import plot
+        from fastndcg.analysis import plots
 
-        return plot.contributions(self, ranks, unit)
+        return plots.contributions(self, ranks, unit)
 
     def heading(self) -> str:
         said = f"{self.measure} of query {quoted(self.query)} is {digits(self.value)}"

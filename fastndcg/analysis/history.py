@@ -286,9 +286,9 @@ class History:
         threshold: float | None = None,
     ) -> Chart:
         """Plot a measure by date. See `table` and `fastndcg.plot.over_time`. It needs the extra `plot`."""
-        from fastndcg import plot
+        from fastndcg.charts.series import over_time
 
-        return plot.over_time(self.table(measure, name=name, confidence=confidence), threshold)
+        return over_time(self.table(measure, name=name, confidence=confidence), threshold)
 
 
 def _time_of(at: datetime | date | str | None) -> datetime:

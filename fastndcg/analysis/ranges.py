@@ -74,9 +74,9 @@ class Ranges(OfOrders):
         """Plot the three means of each measure, and over ties that of the order of the data. See
         `fastndcg.plot.ties`. It needs the extra `plot`.
         """
-        from fastndcg import plot
+        from fastndcg.analysis import plots
 
-        return plot.ties(self)
+        return plots.ties(self)
 
     def __repr__(self) -> str:
         width = max(len(str(measure)) for measure in self.measures)

@@ -1,6 +1,6 @@
-"""Charts: rows in, an Altair chart out. They are public as `fastndcg.plot`.
+"""Charts: rows in, an Altair chart out. They know no other part of the package.
 
-means, queries, ranks
-       a function for each chart
-theme  what all charts share: colours, axes, text, curves, bars, intervals; alone imports Altair
+theme   colours, texts and limits of size of all charts; alone imports Altair
+marks   lines, intervals and bars, each from a list of rows
+series  `history` and `over_time`: measures by round of training and by date
 """

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastndcg.charts.theme import tables
 from fastndcg.common.table import name_of, shorten
 from fastndcg.reporting.drawing import drawn
 
@@ -107,6 +106,24 @@ def picture_of(chart: Chart) -> Picture:
         for place, rows in enumerate(found, 1)
     ]
     return Picture(title, spec["description"], spec, shown)
+
+
+def tables(chart: Chart) -> list[list[dict[str, Any]]]:
+    """Return the data of a chart: the rows of each of its tables."""
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    datasets, found = spec.get("datasets", {}), []
+
+    def visit(node: dict[str, Any]) -> None:
+        given = node.get("data", {})
+        rows = given.get("values") or datasets.get(given.get("name"))
+        if rows and rows not in found:
+            found.append(rows)
+        for child in ("layer", "hconcat", "vconcat"):
+            for each in node.get(child, ()):
+                visit(each)
+
+    visit(spec)
+    return found
 
 
 def draw(blocks: Iterable[Any]) -> list[Picture]:

@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from fastndcg.analysis.compare import compare
 from fastndcg.api.evaluate import evaluate
-from fastndcg.charts.means import CUTOFFS
-from fastndcg.charts.theme import by_name, check_rankings
+from fastndcg.charts.theme import by_name
 from fastndcg.errors import InputError, about, check_system
 from fastndcg.measures import Measure, as_measures
 from fastndcg.reporting.blocks import LONGEST
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.slices import column_names
+
+CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
 
 if TYPE_CHECKING:
     from fastndcg.analysis.comparison import Comparison
@@ -68,10 +69,10 @@ def find(
     threads: int | None,
 ) -> Found:
     """The results that sections show."""
-    rankings = by_name(systems, "rankings", LONGEST)
+    rankings = by_name(systems, "Rankings, as read_parquet returns them", "n_docs", LONGEST)
     names = dict(zip(map(str, systems) if isinstance(systems, Mapping) else rankings, rankings, strict=True))
     for name, each in zip(names, rankings.values(), strict=True):
-        if not check_rankings(name, each).n_queries:
+        if not each.n_queries:
             raise InputError(f'"{name}" has no queries, so that there is nothing to report')
     if baseline is not None:
         check_system(baseline, names, f'baseline="{baseline}"')

@@ -133,7 +133,7 @@ def history_page(
     what `History.table` and `report` raise.
     """
     jinja = check_extra()
-    from fastndcg.charts.ranks import first_sure, over_time
+    from fastndcg.charts.series import first_sure, over_time
     from fastndcg.reporting.blocks import Section, draw, picture_of, table_of
 
     check_writable(path)

@@ -16,7 +16,6 @@ from fastndcg.analysis.anchors import anchors
 from fastndcg.analysis.comparison import RANKS
 from fastndcg.analysis.explain import explain
 from fastndcg.analysis.ranges import tie_range
-from fastndcg.charts.ranks import grade_counts
 from fastndcg.errors import InputError, MeasureError, count_of
 from fastndcg.measures import Measure, table
 from fastndcg.measures.conventions import conventions
@@ -95,15 +94,7 @@ def _evaluated_section(found: Found) -> list[Any]:
     if all(each.is_judged is None for each in found.rankings.values()):
         unknown = "The data do not say which documents were judged, so every document counts as judged."
         blocks.append(unknown)
-    counts = {name: grade_counts(each) for name, each in found.rankings.items()}
-    same = len(set(map(tuple, counts.values()))) == 1
-    grades = [
-        {"system": name, "grade": grade, "documents": count}
-        for name, of_system in list(counts.items())[: 1 if same else None]
-        for grade, count in of_system
-    ]
-    for_all = ", the same for all systems" if same and len(counts) > 1 else ""
-    return [*blocks, picture_of(plot.grades(grades, f"judged documents of each grade{for_all}"))]
+    return [*blocks, *_or_message(lambda: [picture_of(plot.grades(found.rankings))])]
 
 
 def _summary(found: Found) -> list[Any]:

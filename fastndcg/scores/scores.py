@@ -35,7 +35,7 @@ from fastndcg.statistics.intervals import SMALL, check_confidence
 from fastndcg.statistics.resampling import METHODS, bootstrap_interval, check_resamples
 
 if TYPE_CHECKING:
-    from fastndcg.plot import ScoresPlots
+    from fastndcg.scores.plots import ScoresPlots
 
 
 class Scores(Signed):
@@ -373,7 +373,7 @@ class Scores(Signed):
     @property
     def plot(self) -> ScoresPlots:
         """Pictures: `scores.plot.distribution("nDCG@10")`. It needs the extra `plot`."""
-        from fastndcg.plot import ScoresPlots
+        from fastndcg.scores.plots import ScoresPlots
 
         return ScoresPlots(self)
 

@@ -14,7 +14,7 @@ from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
 from fastndcg import plot
-from fastndcg.charts.ranks import grade_counts
+from fastndcg.analysis.plots import grade_counts
 from fastndcg.reporting import drawing, facts
 from fastndcg.reporting.page import check_extra
 from fastndcg.reporting.sections import sections_of

@@ -94,7 +94,7 @@ def test_groups_ascend_by_value_wherever_they_are_shown(values, ascending):
         pytest.importorskip("scipy")
         compared = fn.compare({"a": scores, "b": scores}).slices("slice")
         assert str([key for (key,) in compared]) == str(ascending)
-        texts = plot.slices(scores, "RR", "slice").to_dict()["layer"][1]["layer"][1]["encoding"]["y"]["sort"]
+        texts = plot.slices(scores, "RR", "slice").to_dict()["layer"][1]["encoding"]["y"]["sort"]
         assert texts == [row[0] for row in by._texts()[1:]]
 
 

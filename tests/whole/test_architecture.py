@@ -198,15 +198,10 @@ def test_the_map_of_a_package_is_its_modules(package):
 # ---- layers, which import-linter checks: see pyproject.toml ----
 
 
-UPWARD = {
-    "fastndcg.plot",
-}  # from results: it goes
-
-
 def targets_of(name):
     """Modules of the package that a module imports, anywhere in its lines; not the package itself."""
     found = {target for target in imported(MODULES[name]) if target.split(".")[0] == "fastndcg"}
-    return found - {name, "fastndcg"} - (UPWARD if not name.startswith("fastndcg.sources") else set())
+    return found - {name, "fastndcg"}
 
 
 def test_files_are_in_no_circle():
