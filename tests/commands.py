@@ -1,11 +1,16 @@
 """The command line and programs as tests run them: in this process, or in one of their own."""
 
+import csv
+import io
+import json
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import fastndcg
@@ -14,11 +19,26 @@ from fastndcg.cli import app
 ROOT = Path(fastndcg.__file__).parent.parent
 
 
-def run(*words, **options):
-    """The command line in this process; what it does not foresee is raised here."""
-    return CliRunner().invoke(
-        app, [str(word) for word in words], prog_name="fastndcg", catch_exceptions=False, **options
-    )
+def run(line, *words, **options):
+    """A command line in this process, of which the first text is split as a shell does, backslashes apart; what it does not foresee is raised here."""
+    split = shlex.shlex(line, posix=True, punctuation_chars=False)
+    split.whitespace_split, split.commenters, split.escape = True, "", ""
+    given = [*split, *map(str, words)]
+    return CliRunner().invoke(app, given, prog_name="fastndcg", catch_exceptions=False, **options)
+
+
+def facts(line, *words, code=0):
+    """What a command prints as JSON."""
+    result = run(line, *words, "--format", "json")
+    assert result.exit_code == code, result.stderr
+    return json.loads(result.stdout, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
+
+
+def rows(line, *words):
+    """What a command prints as CSV."""
+    result = run(line, *words, "--format", "csv")
+    assert result.exit_code == 0, result.stderr
+    return list(csv.DictReader(io.StringIO(result.stdout, newline="")))
 
 
 def command(*words):

@@ -7,28 +7,46 @@ import pyarrow.parquet as pq
 import pytest
 from commands import only_line, run
 
+LABELS, SCORES = [3, 0, 2, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4]
+IDS = [7, 7, 7, 8, 8, 9, 9]
+PLAIN = pa.table({"qid": IDS, "label": LABELS, "score": SCORES})
+FEW = [f"q-{row // 6}" for row in range(60)]
+TABLES = {
+    **dict.fromkeys(("p", "b"), PLAIN.append_column("country", pa.array([f"c{each}" for each in IDS]))),
+    "e": pa.table({"qid": FEW, "label": [row % 4 for row in range(60)], "bm25": [row % 5 for row in range(60)]}),
+    "short": PLAIN[:5],
+    "no_rows": PLAIN[:0],
+    "no_label": PLAIN.drop_columns("label"),
+    "two": PLAIN.append_column("prediction", pa.array(SCORES)),
+    "null_label": PLAIN.set_column(1, "label", pa.array([None, *LABELS[1:]])),
+    "null_id": PLAIN.set_column(0, "qid", pa.array([None, *IDS[1:]])),
+    "nan": PLAIN.set_column(2, "score", pa.array([float("nan"), *SCORES[1:]])),
+    "negative": PLAIN.set_column(1, "label", pa.array([-1, *LABELS[1:]])),
+    "texts": PLAIN.set_column(2, "score", pa.array(["a"] * 7)),
+    "ranked": PLAIN.append_column("place", pa.array([1, 2, 3, 1, 2, 1, 2])),
+}  # fmt: skip
 FILES = {
     "c.csv": "qid,label,score\n1,1,0.5\n", "ids": "1\n", "empty": " \n\n", "latin": "é".encode("latin-1"), "file": "no folder",
     "q": "301 0 A 1\n302 0 A 1\n", "r": "301 Q0 C 1 2.5 me\n302 Q0 A 1 0.5 me\n", "short": "301 Q0 C 1 2.5\n", "t": "1 qid:3 1:0.5\n",
+    "nothing.parquet": "", "text.parquet": "qid,label,score\n1,0,2\n", "good.csv": "qid,nDCG@5\n1,0.5\n2,0.25\n",
+    "bad.csv": "qid,nDCG@5\n1,0.5\n2,high\n", "bad.jsonl": '{"qid": 1, "nDCG@5": 0.5}\n{"qid": 2,', "bad.feather": "no Feather",
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("refused")
-    ids, n = [7, 7, 7, 8, 8, 9, 9], 60
-    table = {"qid": ids, "label": [3, 0, 2, 0, 1, 0, 0], "score": [0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.4]}
-    for name in ("p", "b"):
-        pq.write_table(
-            pa.table(table | {"country": [f"c{each}" for each in ids]}), folder / f"{name}.parquet"
-        )
-    table = {"qid": [f"q-{row // 6}" for row in range(n)], "label": [row % 4 for row in range(n)]}
-    pq.write_table(pa.table(table | {"bm25": [row % 5 for row in range(n)]}), folder / "e.parquet")
+    for name, table in TABLES.items():
+        pq.write_table(table, folder / f"{name}.parquet")
     for name, text in FILES.items():
         (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    (folder / "cut.parquet").write_bytes((folder / "p.parquet").read_bytes()[:-20])
+    (folder / "link").symlink_to("r")
+    (folder / "bare").mkdir()
     return folder
 
 
+PAIR = "compare p.parquet b.parquet"
 REFUSED = [
     # names of columns
     (3, "score p.parquet --query nowhere", "nowhere"),
@@ -41,6 +59,17 @@ REFUSED = [
     (2, "score p.parquet --by mean", "results have a column mean of their own"),
     (2, "score p.parquet --score score --score label", "; `fastndcg compare` takes several"),
     (2, "report p.parquet --score score --score score --out p.html", "--score: score is given 2 times; give each column once"),
+    (3, "score ranked.parquet --rank place --score score", "--score score and --rank place are given"),
+    # tables
+    *(
+        (3, f"score {name} --out out.parquet", said)
+        for name, said in (
+            ("absent.parquet", "absent.parquet"), ("nothing.parquet", "nothing.parquet"), ("text.parquet", "text.parquet"),
+            ("cut.parquet", "cut.parquet"), ("bare", "bare"), ("no_rows.parquet", "no_rows.parquet"), ("no_label.parquet", "relevance"),
+            ("two.parquet", "--score"), ("null_label.parquet", '"label" has 1 null'), ("null_id.parquet", '"qid" has 1 null'),
+            ("nan.parquet", "pass --nan"), ("negative.parquet", "-1"), ("texts.parquet", "score"),
+        )
+    ),
     # measures and numbers
     (3, "score p.parquet -m 'DCG(discount=[1, 0.5])@3'", "discount"),
     (2, "score p.parquet -m nDGC@10", 'Did you mean "nDCG"?'),
@@ -101,6 +130,56 @@ REFUSED = [
     (3, "compare p.parquet b.parquet --no-worse-than p --queries empty", "--queries: empty holds no ids; give one a line"),
     (3, "compare p.parquet b.parquet --no-worse-than p --queries latin", "--queries: latin is not UTF-8 text"),
     (3, "compare p.parquet b.parquet --no-worse-than p --queries nowhere", "--queries: nowhere cannot be read"),
+    # systems
+    (2, "compare p.parquet", "one system is given"),
+    (2, "compare", "nothing to score"),
+    (2, "compare p.parquet p.parquet", "p.parquet is given 2 times; give each file once"),
+    (2, "compare --qrels q r ./r", "./r is r, which is given too; give each file once"),
+    (2, "score --qrels q r link", "link is r, which is given too; give each file once"),
+    (3, "compare p.parquet short.parquet", '"short" lacks 1 query that others have: 9. Pass --missing drop'),
+    (2, "compare --qrels x", "give runs too, as PATH or --run"),
+    *(
+        (code, f"{PAIR} {options}", said)
+        for code, options, said in (
+            (2, "--run x", "--qrels and --run go together"),
+            (2, "--margin 0.1", "--margin has no meaning without --no-worse-than"),
+            (2, "--queries ids", "--queries has no meaning without --no-worse-than"),
+            (3, "--no-worse-than bb", 'Did you mean "b"?'),
+            (3, "--baseline bb", 'Did you mean "b"?'),
+            (2, "--no-worse-than p --margin -1", "-1 is not a loss to accept"),
+            (2, "--no-worse-than p --baseline b", "differ; name one system"),
+            (2, "--confidence 95", "--confidence 95.0 is not between 0 and 1"),
+            (3, "--missing zero", "--missing zero is not known"),
+            (3, "--by nowhere", "nowhere"),
+            (2, "--by system", "results have a column system of their own"),
+            (3, "--by label", "label"),
+            (3, "--cluster nowhere", "nowhere"),
+            (2, "--score a --score b", "--score is repeatable for one PATH"),
+            (2, "--test tukey", "'tukey' is not one of 't', 'randomisation', 'permutation'"),
+            (3, "--test randomisation --unpaired", "--test randomisation and --unpaired do not go together"),
+            (2, "--format csv --movers 3", "--movers is a table of its own"),
+            (2, "--fail-under nDCG@5", "wanted MEASURE=NUMBER"),
+            (2, "--format junit", "--format junit has a test for each gate; give one"),
+            (2, "--format junit --ranks --no-worse-than p", "--ranks is a table"),
+            (2, "--format github --movers 3", "--movers is a table of its own"),
+            (2, "--format latex --by country", "--format latex is a table of means without slices"),
+            (2, "--format csv --by country --ranks", "--format csv is one table"),
+            (2, "--update", "--update writes the file of --baseline; name it"),
+            (2, "--update --baseline p", "--update writes the file of --baseline; name it"),
+            (2, "--force --baseline p", "--force has no meaning without --update"),
+            (2, "--update --baseline e.parquet --score score", "holds no results of `fastndcg score --out`"),
+        )
+    ),
+    (2, "compare two.parquet --score score --score score", "score is given 2 times"),
+    (3, "compare two.parquet --score score --score predictoin", 'Did you mean "prediction"?'),
+    (3, "compare bad.csv good.csv", 'row 3 (the header is row 1): column "nDCG@5" has "high"'),
+    (3, "compare bad.jsonl good.csv", "Check that it is a JSON Lines file"),
+    (3, "compare bad.feather good.csv", "Check that it is a Feather file"),
+    (2, "history show -H kept p.parquet", "`fastndcg history add`"),
+    (2, "history add p.parquet b.parquet -H kept --name both", "--name is for one system"),
+    (2, "history add p.parquet -H kept --fail-under RR=1", "--fail-under has no meaning with add"),
+    (3, "history show -H kept", "has no values yet"),
+    (3, "history show -H p.parquet", "is a file, and a history is a folder"),
     # files
     (3, "score --qrels q --run short", "short, line 1: 5 fields"),
     (3, "score --qrels q --run absent", "absent does not exist. Check the path."),
@@ -136,8 +215,9 @@ REFUSED = [
 @pytest.mark.parametrize(("code", "words", "said"), REFUSED, ids=[case[1] for case in REFUSED])
 def test_refused(code, words, said, folder, monkeypatch):
     monkeypatch.chdir(folder)
-    before = {path: path.read_bytes() for path in folder.iterdir()}
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     result = run(*shlex.split(words))
     assert (result.exit_code, result.stdout) == (code, ""), result.stderr
-    assert said in only_line(result.stderr)
-    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    line = only_line(result.stderr)
+    assert said in line and "Traceback" not in line
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
