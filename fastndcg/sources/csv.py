@@ -42,9 +42,11 @@ class Header(NamedTuple):
 
 
 def is_number(text: str | bytes) -> bool:
+    """Whether pyarrow parses a number. Python's `float` takes 1_0, and more than ASCII."""
+    text = text.decode(errors="replace") if isinstance(text, bytes) else text
     try:
-        float(text)
-    except ValueError:
+        pa.scalar(text.strip(" \t")).cast(pa.float64())
+    except pa.ArrowInvalid:
         return False
     return True
 

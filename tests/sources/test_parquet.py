@@ -494,7 +494,7 @@ def judged_in_a_child(paths):
         try:
             fuzz.limit_memory(2 << 30)
             for path in paths:
-                if (said := fuzz.judge_parquet(path)) not in (fuzz.READ, fuzz.REFUSED):
+                if (said := fuzz.verdict(fuzz.FORMATS["parquet"], path)) not in (fuzz.READ, fuzz.REFUSED):
                     os.write(writer, f"{path.name}: {said}\n".encode())
         finally:
             os._exit(0)
