@@ -16,13 +16,14 @@ from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import Array, Flags, Int64, arrow_column, runs_of
 from fastndcg.common.arrow_types import array_of, combine, plain, whole_ids
 from fastndcg.common.table import Table, name_of
-from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
+from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError, check_whole
 from fastndcg.measures import Judged
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.rankings.sanity_checks import are_ranks, are_swapped
 from fastndcg.sources.formats import format_of_name
 from fastndcg.sources.inputs import read_columns
 from fastndcg.sources.trec import side_of_any
+from fastndcg.statistics.intervals import check_size
 from fastndcg.tables.frames import is_table
 from fastndcg.tables.joins import alike, join
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, find_column, normalised, with_roles_of_both
@@ -56,7 +57,7 @@ def check_judgments(
     *,
     text: str | None = None,
     by: str | Sequence[str] = (),
-    cutoffs: Sequence[int] = (5, 10, 20),
+    cutoffs: int | Sequence[int] = (5, 10, 20),
     least_judged: float = 0.0,
     **roles: Unpack[JoinKeywords],
 ) -> Table:
@@ -73,7 +74,7 @@ def check_judgments(
     text, by : columns of the judgments, optional
         The text of each query (default: the column `query_text`, if there is one); columns with one value for
         each query, whose values are slices with their own scales and shares.
-    cutoffs, least_judged : whole numbers; float
+    cutoffs, least_judged : one or several whole numbers; float
         Ranks at which to report the share of judged documents; a share below this fails.
     query, doc_id, relevance, score, rank, keep, weight, nan, ascending, unjudged, grades, types
         Columns, and how they are read, as `Rankings.from_qrels_run` takes them. NaN scores are never refused.
@@ -111,7 +112,10 @@ def check_judgments(
     [('queries without a relevant document', 'q2'), ('judged documents that the corpus lacks', 'c')]
     """
     slices = [by] if isinstance(by, str) else list(by)
-    _check_numbers(cutoffs, least_judged)
+    listed: Any = cutoffs if isinstance(cutoffs, Collection) and not isinstance(cutoffs, str) else [cutoffs]
+    ranks = [check_whole("cutoffs", each, 1) for each in listed]
+    if check_size("least_judged", least_judged, "a share", 0.8) > 1:
+        raise InputError(f"least_judged={least_judged!r} is not a share; expected a number from 0 to 1")
     named = replace(Roles.of(roles, "check_judgments", OF_ONE_TABLE), nan="last")
     of_qrels = named.keeping(slices)
     try:
@@ -128,22 +132,9 @@ def check_judgments(
     pairs = _Pairs(judged)
     rows = [*_of_judgments(pairs, corpus), *_of_queries(pairs, text or _TEXT), *_scales(judged, slices)]
     for name, scored in runs.items():
-        found = _of_run(pairs.once, scored, slices, cutoffs, least_judged)
+        found = _of_run(pairs.once, scored, slices, ranks, least_judged)
         rows += [row | {"system": None if name is None else str(name)} for row in found]
     return Table(pa.Table.from_pylist(rows, _COLUMNS), 3)
-
-
-def _check_numbers(cutoffs: Any, least_judged: Any) -> None:
-    are_listed = isinstance(cutoffs, Collection) and not isinstance(cutoffs, str)
-    if not are_listed or not all(
-        isinstance(each, int | np.integer) and not isinstance(each, bool) and each > 0 for each in cutoffs
-    ):
-        raise InputError(
-            f"cutoffs={cutoffs!r} are no ranks; expected whole numbers from 1, as in (5, 10, 20)"
-        )
-    is_number = isinstance(least_judged, int | float) and not isinstance(least_judged, bool)
-    if not is_number or not 0 <= least_judged <= 1:
-        raise InputError(f"least_judged={least_judged!r} is no share; expected a number from 0 to 1")
 
 
 def _named_runs(run: Any) -> Mapping[Any, Any]:

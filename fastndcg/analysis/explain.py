@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
@@ -20,12 +20,8 @@ from fastndcg.common.table import (
     Table,
     digits,
     fit,
-    fitted,
-    left_out,
     quoted,
     terminal_width,
-    text_table,
-    width_of,
     wrapped,
 )
 from fastndcg.errors import InputError, InputTypeError, MeasureError, about, count_of, visible
@@ -74,7 +70,7 @@ def explain(
     Parameters
     ----------
     rankings : Rankings, or a mapping of names to Rankings
-        Several systems are explained side by side.
+        Several systems are explained one after the other.
     measure : Measure, notation, or ir_measures object
     query : id
         An id of `rankings.query_ids`.
@@ -159,41 +155,7 @@ class _Ideal(NamedTuple):
     discounted: Float64
 
 
-class _Shown(AsFrame):
-    """What explanations of one and of several systems show alike."""
-
-    if TYPE_CHECKING:
-
-        def heading(self) -> str: ...
-        def notes(self, whole: bool = True, see: str = "to_arrow() has") -> list[str]: ...
-        def _texts(self, whole: bool) -> list[list[str]]: ...
-        def _fitted(self, texts: list[list[str]], width: int, see: str) -> list[str]: ...
-
-    def text(self, whole: bool = False, see: str = "to_arrow()", markdown: bool = False) -> str:
-        """The heading, the table and its notes. Where systems do not fit side by side, each has a table.
-
-        `whole` shows all rows, and not those down to the cutoff, at most 30; `see` is what the text names
-        that shows columns for which a terminal has no room; `markdown` makes a table in Markdown, in place of
-        one that fits the terminal.
-        """
-        texts, width = self._texts(whole), 0 if markdown else terminal_width()
-        notes = self.notes(whole, "to_arrow() has" if see == "to_arrow()" else "--all shows")
-        if markdown:
-            shown = ["", *([markdown_table(texts, ())] if texts else []), ""]
-        else:
-            shown = self._fitted(texts, width, see) if texts else []
-        return "\n".join([self.heading(), *shown, *(wrapped(note, width) for note in notes)])
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        texts = self._texts(whole=False)
-        notes = "".join(f"<p>{html_text(note)}</p>" for note in self.notes(whole=False))
-        return f"<p>{html_text(self.heading())}</p>{html_table(texts, 0) if texts else ''}{notes}"
-
-
-class Explanation(_Shown):
+class Explanation(AsFrame):
     """The result of `explain`: one query, document by document.
 
     Attributes
@@ -315,25 +277,16 @@ class Explanation(_Shown):
             cumulative[end - 1] = before = value
         return contribution, cumulative
 
-    def _values(
-        self, measure: Measure, lists: Iterable[Int64], scores: Array, more: Float64 = _NO
-    ) -> Float64:
-        """The value of each list of rows, 0 where it has none, with the first of these scores.
-
-        Rows beyond the documents have the grades `more`.
-        """
+    def _values(self, measure: Measure, lists: Iterable[Int64], scores: Array) -> Float64:
+        """The value of each list of rows, 0 where it has none, with the first of these scores."""
         rankings, lists, values = self._rankings, iter(lists), [_NO]
-        relevance, is_judged, propensity = rankings.relevance, rankings.is_judged, rankings.propensity
-        if len(more):
-            relevance = np.append(relevance.astype(np.float64), more)
-            is_judged = None if is_judged is None else np.append(is_judged, np.ones(len(more), np.bool_))
-            propensity = None if propensity is None else np.append(propensity, np.ones(len(more)))
+        is_judged, propensity = rankings.is_judged, rankings.propensity
         _, pool = ideals.pool(rankings)
         while some := list(islice(lists, max(_TOGETHER // (len(scores) + len(pool) + 1), 1))):
             rows = np.concatenate(some)
             several = Rankings._from_offsets(
                 offsets_from(np.array([len(each) for each in some])),
-                relevance[rows],
+                rankings.relevance[rows],
                 np.concatenate([scores[: len(each)] for each in some]),
                 is_judged=None if is_judged is None else is_judged[rows],
                 judged=(np.arange(len(some) + 1) * len(pool), np.tile(pool, len(some))),
@@ -395,10 +348,8 @@ class Explanation(_Shown):
     def missed(self) -> Table:
         """Judged documents that were not returned, as a table of `grade`, `gain` and number of `documents`,
         best first.
-
-        `at_top` is how much the value would rise if one of these documents were ranked first.
         """
-        rankings, order = self._rankings, self._order
+        rankings = self._rankings
         grades, left = _NO, np.empty(0, np.int64)
         if rankings.judged is not None:
             grades, counts = np.unique(rankings.judged.relevance.astype(np.float64), return_counts=True)
@@ -407,15 +358,10 @@ class Explanation(_Shown):
         function = gain_values.gain_function_of(self.measure)
         gains = np.array([gain_values.gain_of(function, grade) for grade in grades.tolist()])
         best = np.argsort(-gains, kind="stable")
-        grades, gains, left = grades[best], gains[best], left[best]
-        lists = [np.append(len(order) + place, order) for place in range(len(grades))]
-        _, code = np.unique(rankings.scores[order], return_inverse=True)
-        scores = np.append(rankings.n_docs, code)
         columns = {
-            "grade": pa.array(grades),
-            "gain": pa.array(gains, pa.float64()),
-            "documents": pa.array(left, pa.int64()),
-            "at_top": pa.array(self._values(self._cut, lists, scores, grades) - self.value),
+            "grade": pa.array(grades[best]),
+            "gain": pa.array(gains[best], pa.float64()),
+            "documents": pa.array(left[best], pa.int64()),
         }
         return Table(pa.table(columns))
 
@@ -479,6 +425,28 @@ class Explanation(_Shown):
 
         return plots.contributions(self, ranks, unit)
 
+    def text(self, whole: bool = False, see: str = "to_arrow()", markdown: bool = False) -> str:
+        """The heading, the table and its notes.
+
+        `whole` shows all rows, and not those down to the cutoff, at most 30; `see` is what the text names
+        that shows columns for which a terminal has no room; `markdown` makes a table in Markdown, in place of
+        one that fits the terminal.
+        """
+        texts, width = self._texts(whole), 0 if markdown else terminal_width()
+        shown = []
+        if texts:
+            shown = ["", markdown_table(texts, ()), ""] if markdown else [fit(texts, 0, _DROPS, width, see)]
+        notes = self.notes(whole, "to_arrow() has" if see == "to_arrow()" else "--all shows")
+        return "\n".join([wrapped(self.heading(), width), *shown, *(wrapped(note, width) for note in notes)])
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        texts = self._texts(whole=False)
+        notes = "".join(f"<p>{html_text(note)}</p>" for note in self.notes(whole=False))
+        return f"<p>{html_text(self.heading())}</p>{html_table(texts, 0) if texts else ''}{notes}"
+
     def heading(self) -> str:
         said = f"{self.measure} of query {quoted(self.query)} is {digits(self.value)}"
         if self.is_empty:
@@ -537,15 +505,9 @@ class Explanation(_Shown):
         texts = [shown, *([_text(name, value) for name, value in row.items()] for row in rows)]
         return texts if rows else []
 
-    def _fitted(self, texts: list[list[str]], width: int, see: str) -> list[str]:
-        return [fit(texts, 0, _DROPS, width, see)]
 
-
-class Explanations(_Shown, dict[str, Explanation]):
+class Explanations(dict[str, Explanation], AsFrame):
     """Explanations of one query for several systems, by the names of the systems."""
-
-    def __init__(self, explanations: Mapping[str, Explanation]) -> None:
-        super().__init__(explanations)
 
     def to_arrow(self) -> pa.Table:
         """The tables of all systems, one after the other; the first column is the `system`."""
@@ -555,45 +517,17 @@ class Explanations(_Shown, dict[str, Explanation]):
         )
         return pa.concat_tables(named, promote_options="permissive")
 
-    def heading(self) -> str:
-        first, *_ = self.values()
-        values = ", ".join(f"{digits(each.value)} ({visible(system)})" for system, each in self.items())
-        return f"{first.measure} of query {quoted(first.query)}: {values}"
+    def text(self, whole: bool = False, see: str = "to_arrow()", markdown: bool = False) -> str:
+        """The `Explanation.text` of each system below its name."""
+        return "\n\n".join(
+            f"{visible(name)}\n{each.text(whole, see, markdown)}" for name, each in self.items()
+        )
 
-    def _tables(self, n: int) -> dict[str, list[list[str]]]:
-        """For each system the document id, grade, contribution and cumulative value of n ranks."""
-        tables = {}
-        for name, each in self.items():
-            table = each.to_arrow().slice(0, n).select(["doc_id", "grade", "contribution", "cumulative"])
-            shown = [column for column in table.column_names if table[column].null_count < len(table)]
-            rows = [[_text(column, row[column]) for column in shown] for row in table.to_pylist()]
-            tables[name] = [shown, *rows, *[[""] * len(shown)] * (n - len(rows))]
-        return tables
+    def __repr__(self) -> str:
+        return self.text()
 
-    def _texts(self, whole: bool) -> list[list[str]]:
-        """Systems side by side."""
-        n = max(each._n_shown(whole) for each in self.values())
-        tables = self._tables(n)
-        header = ["rank", *(f"{name} {column}" for name, rows in tables.items() for column in rows[0])]
-        ranks = range(1, n + 1)
-        rows = [[str(rank), *chain.from_iterable(rows[rank] for rows in tables.values())] for rank in ranks]
-        return [header, *rows] if rows else []
-
-    def notes(self, whole: bool = True, see: str = "to_arrow() has") -> list[str]:
-        """Notes of each system about documents that are not shown."""
-        n = max(each._n_shown(whole) for each in self.values())
-        return [f"{visible(name)}: {note}" for name, each in self.items() for note in each._not_shown(n, see)]
-
-    def _fitted(self, texts: list[list[str]], width: int, see: str) -> list[str]:
-        if not width or width_of(texts) <= width:
-            return [text_table(texts, left=0)]
-        blocks, gone = [], list[str]()
-        for system, rows in self._tables(len(texts) - 1).items():
-            ranked = [["rank", *rows[0]], *([str(rank), *row] for rank, row in enumerate(rows[1:], 1))]
-            table, left = fitted(ranked, 0, _DROPS, width)
-            blocks.append(f"{visible(system)}\n{table}\n")
-            gone += [name for name in left if name not in gone]
-        return [*blocks, *left_out(gone, width, see)]
+    def _repr_html_(self) -> str:
+        return "".join(f"<h4>{html_text(name)}</h4>{each._repr_html_()}" for name, each in self.items())
 
 
 def _text(name: str, value: object) -> str:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrays import Flags, Int64, falling_keys, runs_of
+from fastndcg.analysis.alignment import as_texts
+from fastndcg.common.arrays import Int64, falling_keys, runs_of
 from fastndcg.common.arrow_types import array_of, places_of
 from fastndcg.common.table import Table
 from fastndcg.errors import InputError, InputTypeError, check_whole, warn
-from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.trec import side_of_any
 from fastndcg.tables.joins import alike, duplicate, sample, with_ranked_nan
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
-from fastndcg.tables.sides import Side
 
 if TYPE_CHECKING:
+    from fastndcg.tables.sides import Side
     from fastndcg.typing import JoinKeywords
 
 
@@ -29,8 +29,8 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
     Parameters
     ----------
     runs : mapping of names to runs
-        Each run is a path, a table or a dict, as `evaluate` takes it, or `Rankings` with document ids.
-        Numbers in one run match their text in another.
+        Each run is a path, a table or a dict, as `evaluate` takes it. Numbers in one run match their text in
+        another.
     depth : int
         Number of documents to take from each run and query. Documents with equal scores are ordered by
         falling id, as in `read_trec`.
@@ -44,8 +44,8 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
     Table
         A row for each query and document; queries in order of first appearance, documents of a query by best
         rank, then by id. Columns: query; document; best_rank, the lowest rank in any run, from 1; systems, a
-        list of the names of the runs that return the document up to `depth`; judged, whether `qrels`, or
-        one of the `Rankings`, has its grade. A negative grade does not count as a judgment.
+        list of the names of the runs that return the document up to `depth`; judged, whether `qrels` has its
+        grade. A negative grade does not count as a judgment.
 
     Warns
     -----
@@ -55,8 +55,8 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
     Raises
     ------
     InputError, InputTypeError, ColumnError, SourceError
-        No runs, or not a mapping; a depth below 1; a query id or a document twice in one run; `Rankings`
-        without document ids; input that `Rankings.from_qrels_run` refuses.
+        No runs, or not a mapping; a depth below 1; a document twice in one run; input that
+        `Rankings.from_qrels_run` refuses.
 
     See Also
     --------
@@ -77,39 +77,42 @@ def pool(runs: Mapping[str, Any], depth: int = 20, qrels: Any = None, **roles: U
     """
     depth = check_whole("depth", depth, 1)
     named = Roles.of(roles, "pool", OF_ONE_TABLE)
-    sides = [_side_of(name, run, named) for name, run in _named(runs).items()]
+    sides = [
+        with_ranked_nan(side_of_any(f'run "{name}"', run, "score", named), named.nan)
+        for name, run in _named(runs).items()
+    ]
     if qrels is not None:
-        judgments = side_of_any("qrels", qrels, "relevance", named)
-        sides.append((judgments, judgments.values >= 0))
-    queries, of_query = _numbered([side.queries for side, _ in sides])
-    documents, of_document = _numbered([side.docs for side, _ in sides])
+        sides.append(side_of_any("qrels", qrels, "relevance", named))
+    queries, of_query = _numbered([side.queries for side in sides])
+    documents, of_document = _numbered([side.docs for side in sides])
     if qrels is not None:
         _warn_if_nothing_in_common(
-            judgments.name, {"query": (queries, of_query), "document": (documents, of_document)}
+            sides[-1].name, {"query": (queries, of_query), "document": (documents, of_document)}
         )
     places = places_of(documents)
-    returned, known = [], []
-    for number, (side, is_judged) in enumerate(sides):
+    returned, known = [], np.empty(0, np.int64)
+    for number, side in enumerate(sides):
         query, document = of_query[number][side.codes], places[of_document[number]]
         pairs = query * len(documents) + document  # rise with the query, then with the document
-        known.append(pairs[is_judged])
-        if number < len(runs):
-            _check_once(side, of_query[number], pairs)
-            order = np.lexsort((-document, falling_keys(side.values), query))
-            lengths = np.diff(np.flatnonzero(np.diff(query[order], prepend=-1, append=-1)))
-            ranks = runs_of(1, lengths)
-            chosen = order[ranks <= depth]
-            returned.append((np.full(len(chosen), number), pairs[chosen], ranks[ranks <= depth]))
+        if number == len(runs):
+            known = pairs[side.values >= 0]
+            break
+        _check_once(side, pairs)
+        order = np.lexsort((-document, falling_keys(side.values), query))
+        lengths = np.diff(np.flatnonzero(np.diff(query[order], prepend=-1, append=-1)))
+        ranks = runs_of(1, lengths)
+        chosen = order[ranks <= depth]
+        returned.append((np.full(len(chosen), number), pairs[chosen], ranks[ranks <= depth]))
     systems, pairs, ranks = (np.concatenate(column) for column in zip(*returned, strict=True))
     order = np.lexsort((systems, pairs))
     pairs, starts = np.unique(pairs[order], return_index=True)
     best = np.minimum.reduceat(ranks[order], starts) if len(starts) else starts
-    judged = np.isin(pairs, np.concatenate(known))
+    judged = np.isin(pairs, known)
     query, document = np.divmod(pairs, max(len(documents), 1))
     names = pa.array(map(str, runs), pa.string()).take(pa.array(systems[order]))
     columns = {
-        "query": _shown(queries.take(pa.array(query))),
-        "document": _shown(documents.take(pa.array(np.argsort(places)[document]))),
+        "query": as_texts(queries.take(pa.array(query))),
+        "document": as_texts(documents.take(pa.array(np.argsort(places)[document]))),
         "best_rank": pa.array(best),
         "systems": pa.LargeListArray.from_arrays(pa.array(np.append(starts, len(order)), pa.int64()), names),
         "judged": pa.array(judged),
@@ -130,22 +133,6 @@ def _named(runs: Any) -> Mapping[str, Any]:
     return runs
 
 
-def _side_of(name: str, run: Any, roles: Roles) -> tuple[Side, Flags]:
-    """The rows of a run, the highest score the best, and which of them it has judgments of."""
-    label = f'run "{name}"'
-    if not isinstance(run, Rankings):
-        side = with_ranked_nan(side_of_any(label, run, "score", roles), roles.nan)
-        return side, np.zeros(len(side.codes), np.bool_)
-    if run.doc_ids is None:
-        raise InputError(
-            f"{label} has no document ids, by which documents are matched; "
-            "read it with doc_id=, or give the run itself"
-        )
-    codes = np.repeat(np.arange(run.n_queries), run.lengths)
-    is_judged = np.ones(len(codes), np.bool_) if run.is_judged is None else run.is_judged
-    return Side(label, run.query_ids, codes, run.doc_ids, run.scores, lambda _: label), is_judged
-
-
 def _numbered(columns: list[Any]) -> tuple[pa.Array, list[Int64]]:
     """The distinct ids of several columns in order of first appearance, and their numbers in each column."""
     ids = alike(*columns)
@@ -154,10 +141,8 @@ def _numbered(columns: list[Any]) -> tuple[pa.Array, list[Int64]]:
     return found.dictionary, np.split(codes, np.cumsum([len(each) for each in ids])[:-1])
 
 
-def _check_once(side: Side, queries: Int64, pairs: Int64) -> None:
-    """Raise for a query id, or a document of a query, that a run has twice."""
-    if len(np.unique(queries)) < len(queries):
-        raise InputError(f"{side.name} has a query id twice; give each query its own")
+def _check_once(side: Side, pairs: Int64) -> None:
+    """Raise for a document of a query that a run has twice."""
     ordered = np.sort(pairs)
     if (ordered[1:] == ordered[:-1]).any():
         _, first, number = np.unique(pairs, return_index=True, return_inverse=True)
@@ -170,17 +155,9 @@ def _warn_if_nothing_in_common(qrels: str, ids: Mapping[str, tuple[pa.Array, lis
     for noun, (distinct, (*of_runs, judged)) in ids.items():
         n_returned = 1 + max(each.max(initial=-1) for each in of_runs)  # numbered by first appearance
         if n_returned and len(judged) and judged.min() >= n_returned:
-            theirs, ours = _shown(distinct[n_returned:]), _shown(distinct[:n_returned])
+            theirs, ours = as_texts(distinct[n_returned:]), as_texts(distinct[:n_returned])
             warn(
                 f"{qrels} and the runs have no {noun} in common: {sample(theirs)} there, "
                 f"{sample(ours)} here. If that is not meant, compare how ids are written."
             )
             return
-
-
-def _shown(ids: pa.Array) -> pa.Array:
-    """Ids as people read them: bytes as text where they are that."""
-    try:
-        return ids.cast(pa.large_string()) if pa.types.is_large_binary(ids.type) else ids
-    except pa.ArrowInvalid:
-        return ids

@@ -44,8 +44,8 @@ def explain(
 
     Each document has its gain, discount and contribution, beside the ideal. A rank contributes the value of
     the ranking cut below it minus that of the ranking cut above it. Tied documents share what they add
-    together. Several systems are shown side by side. The table ends at the cutoff; --all shows all documents,
-    as JSON and CSV do.
+    together. Several systems follow one another. The table ends at the cutoff; --all shows all documents, as
+    JSON and CSV do.
 
     \b
     Examples:

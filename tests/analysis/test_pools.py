@@ -27,22 +27,10 @@ grades = st.dictionaries(
 )
 
 
-def rankings_of(run, judged):
-    pairs = [(query, document) for query in run for document in run[query]]
-    return fn.Rankings.from_groups(
-        [len(run[query]) for query in run],
-        np.ones(len(pairs), np.int64),
-        np.array([run[query][document] for query, document in pairs], np.float64),
-        is_judged=np.array([pair in judged for pair in pairs], np.bool_),
-        doc_ids=np.array([document for _, document in pairs], dtype="U1"),
-        query_ids=np.array(list(run), dtype="U1"),
-    )
-
-
 @settings(deadline=None, max_examples=80)
-@given(runs=runs, qrels=grades, depth=st.integers(1, 5), as_rankings=st.sets(st.sampled_from("xyz")))
+@given(runs=runs, qrels=grades, depth=st.integers(1, 5))
 @pytest.mark.filterwarnings("ignore:.*in common:fastndcg.FastndcgWarning")
-def test_pool_is_the_union_of_the_first(runs, qrels, depth, as_rankings):
+def test_pool_is_the_union_of_the_first(runs, qrels, depth):
     expected = {}
     for name, run in runs.items():
         for query, documents in run.items():
@@ -51,8 +39,7 @@ def test_pool_is_the_union_of_the_first(runs, qrels, depth, as_rankings):
                 names, best = expected.get((query, document), ([], rank))
                 expected[query, document] = ([*names, name], min(best, rank))
     judged = {(query, doc) for query, docs in qrels.items() for doc, grade in docs.items() if grade >= 0}
-    given = {name: rankings_of(run, judged) if name in as_rankings else run for name, run in runs.items()}
-    found = fn.pool(given, depth, qrels).to_pylist()
+    found = fn.pool(runs, depth, qrels).to_pylist()
     assert len(found) == len(expected)
     for row in found:
         pair = row["query"], row["document"]
@@ -82,7 +69,6 @@ def test_every_shape_of_a_run_is_the_same(tmp_path):
         table, pa.table(table), pd.DataFrame(table), pl.DataFrame(table), pl.LazyFrame(table),
         tmp_path / "run.txt", str(tmp_path / "run.json"), tmp_path / "run.parquet",
         {"1": ["a", "c", "b", "d"], "2": ["b"]},
-        fn.Rankings.from_qrels_run({"1": {"b": 0}, "2": {}}, run),
     )  # fmt: skip
     for shape in shapes:
         assert fn.pool({"r": shape}, 3, judgments) == expected
@@ -117,12 +103,7 @@ def test_what_cannot_be_pooled_is_refused(tmp_path):
         (InputTypeError, "runs is a list; expected a mapping", ["a.run"]),
         (InputError, "no runs to pool", {}),
         (InputError, "two runs have the same name", {1: {}, "1": {}}),
-        (InputError, 'run "a" has no document ids', {"a": fn.Rankings.from_lists([[1, 0]])}),
-        (
-            InputError,
-            'run "a" has a query id twice',
-            {"a": fn.Rankings.from_groups([1, 1], [1, 0], [1, 2], query_ids=[3, 3], doc_ids=["d", "e"])},
-        ),
+        (InputTypeError, 'run "a" is a Rankings; wanted a dict', {"a": fn.Rankings.from_lists([[1, 0]])}),
         (InputError, 'run "a": document "x" of query "q" is there twice', {"a": {"q": ["x", "y", "x"]}}),
         (InputTypeError, "run \"q\"\\['d'\\] is a float", {"q": {"d": 0.5}}),
         (InputTypeError, 'run "a" is a int', {"a": 3}),

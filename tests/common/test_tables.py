@@ -122,7 +122,7 @@ def test_comparisons_and_explanations_fit(width):
     """All but sentences, and names of measures, which are never cut."""
     for value in printed().values():
         for line in shown_of(width, value.__repr__).splitlines()[1:]:
-            assert len(line) <= width or line.endswith((".", "@10  reranked"))
+            assert len(line) <= width or line.endswith(".")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -355,7 +355,7 @@ def test_no_text_of_users_rules_a_terminal_or_a_notebook(hostile):
         printed = f"{each!r}\n{each.to_markdown() if name == 'Comparison' else ''}"
         assert not unseen.search(html) and not unseen.search(printed) and hostile not in html, name
         assert "\n" not in hostile or hostile not in printed, name
-        assert "<script" not in html and html.count("<table>") == html.count("</table>") == 1, name
+        assert "<script" not in html and html.count("<table>") == html.count("</table>") >= 1, name
     for name in ("Scores", "Summary", "Comparison", "ConventionScores"):
         assert "<th>low</th>" in shown[name]._repr_html_(), name
     assert "<td>4</td>" in shown["Rankings"]._repr_html_()
