@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from subprocess import PIPE
+from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from fastndcg.api.evaluate import evaluate
 from fastndcg.common.progress import Task
 from fastndcg.common.subprocesses import run_child
 from fastndcg.common.threads import in_threads, processors
 from fastndcg.errors import FastndcgError, InputError
 from fastndcg.measures import Measures, as_measures
+from fastndcg.rankings.rankings import Rankings
 
 SCORES = ("float32", "float64", "int64")
 _USUAL = SCORES[:2]
@@ -48,8 +53,8 @@ def compile_kernels(
 ) -> Compiled:
     """Compile all kernels that measures need, so that later processes compile nothing.
 
-    Kernels that exist already are kept. Several processes compile the others, one for each processor. The
-    kernels of the default measures serve all measures that are sums over one ranking, whole and fractional
+    Kernels that exist already are kept. One process for each processor compiles the others. The kernels of
+    the default measures serve all measures that are sums over one ranking, whole and fractional
     grades, rows in any order, one or all threads, joins of judgments and a run, comparisons and intervals.
 
     Parameters
@@ -88,109 +93,79 @@ def compile_kernels(
     ...
     fastndcg.errors.InputError: scores='float16' is not known; expected float32, float64 or int64
     """
-    import subprocess
-
     from fastndcg.kernels.compile import kernel_cache
 
-    asked = [str(measure) for measure in as_measures(measures)]
+    names = [str(measure) for measure in as_measures(measures)]
     types = [scores] if isinstance(scores, str) else list(scores)
     for each in types:
         if each not in SCORES:
             raise InputError(f"scores={each!r} is not known; expected float32, float64 or int64")
-    environment = {} if folder is None else {"NUMBA_CACHE_DIR": str(Path(folder).absolute())}
+    chosen = {} if folder is None else {"NUMBA_CACHE_DIR": str(Path(folder).absolute())}
     if cpu is not None:
-        environment |= {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
-    kept = kernel_cache._folder(environment.get("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", "")))
+        chosen |= {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
+    kept = kernel_cache.folder_in(chosen.get("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", "")))
     if kept is None:
         raise InputError("this user has no folder for a cache; name one, as in folder='kernels'")
     before, started = len(list(kept.rglob("*.nbc"))), time.monotonic()
 
-    def compile_in_child(work: list[Any]) -> subprocess.CompletedProcess[str]:
+    def compile_in_child(arguments: list[str]) -> None:
         # two threads, so that drivers for several are compiled on a machine with one processor too
         always = {"FASTNDCG_KERNELS": "compiled", "NUMBA_DISABLE_JIT": "0", "NUMBA_NUM_THREADS": "2"}
-        return run_child(
-            ["-m", "fastndcg.api.compilation", json.dumps(work)],
-            Path(__file__).absolute().parent.parent.parent,
-            environment=always | environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    works: list[list[Any]] = [["reading"], ["statistics"]]
-    works += [["scoring", kind, is_whole, asked] for kind in types for is_whole in (True, False)]
-    with Task("Compiling kernels"):
-        ended = list(in_threads(compile_in_child, works, processors()))
-    for done in (each for each in ended if each.returncode):
-        lines = done.stderr.strip().splitlines() or [f"the process ended with {done.returncode}"]
-        if cpu is not None and lines[-1].startswith("LLVM ERROR"):
+        package = Path(__file__).absolute().parent.parent.parent
+        command, output = ["-m", "fastndcg.api.compilation", *arguments], {"stderr": PIPE, "text": True}
+        done = run_child(command, package, environment=always | chosen, **output)
+        if not done.returncode:
+            return
+        last = (done.stderr.strip() or f"the process ended with {done.returncode}").splitlines()[-1]
+        if cpu is not None and last.startswith("LLVM ERROR"):
             raise InputError(
                 f"cpu={cpu!r} is not a processor that LLVM knows; expected for example x86-64-v3 or haswell"
             )
-        raise FastndcgError(f"the kernels could not be compiled: {lines[-1]}")
-    if folder is not None:  # which is made to be copied, and read by other users
+        raise FastndcgError(f"the kernels could not be compiled: {last}")
+
+    parts = [["other"], *([kind, grades, *names] for kind in types for grades in ("whole", "fractional"))]
+    with Task("Compiling kernels"):
+        for _ in in_threads(compile_in_child, parts, processors()):
+            pass
+    if folder is not None:  # it is made to be copied, and read by other users
         for path in (kept.parent.parent, *kept.parent.parent.rglob("*")):
             path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
     files = list(kept.rglob("*.nbc"))
     n_bytes = sum(file.stat().st_size for file in files)
-    return Compiled(kept, len(files) - before, n_bytes, time.monotonic() - started, environment)
+    return Compiled(kept, len(files) - before, n_bytes, time.monotonic() - started, chosen)
 
 
 # ---- in a child: each driver is called with arguments of the types that users' calls have ----
 
 
-def _scoring(kind: str, is_whole: bool, measures: list[str]) -> None:
-    """Score grades that have levels, or fractional ones, by each measure and by one or two threads."""
-    import numpy as np
-
-    from fastndcg.api.evaluate import evaluate
-    from fastndcg.rankings.rankings import Rankings
-
-    grades = np.arange(90) % 4 + (0 if is_whole else 0.5)
+def _compile_scoring(kind: str, grades: str, *measures: str) -> None:
+    """Score whole grades, which have levels, or fractional ones, by each measure with one and two threads."""
+    relevance = np.arange(90) % 4 + (0 if grades == "whole" else 0.5)
     scores, intents = (np.arange(90) % 7).astype(kind), np.arange(180).reshape(90, 2) % 2
-    rankings = Rankings.from_groups([30] * 3, grades, scores, intents=intents)
+    rankings = Rankings.from_groups([30] * 3, relevance, scores, intents=intents)
     for measure in measures:  # each alone: a call compiles no more than it needs
         for threads in (1, 2):
             evaluate(rankings, measure, threads=threads)
 
 
-def _reading() -> None:
-    """Group rows by ids of every kind, and join judgments with a run."""
-    import numpy as np
-    import pyarrow as pa
+def _compile_other() -> None:
+    """Group rows by ids of every kind, join judgments with a run, order as ranx does, resample values."""
+    from fastndcg.statistics import resampling
 
-    from fastndcg.rankings.rankings import Rankings
-
-    numbers = np.arange(90) % 9
-    texts, scores = numbers.astype(str), np.arange(90) / 7
-    for ids in (numbers, numbers << 40, texts, pa.array(texts).dictionary_encode()):
-        Rankings.from_query_ids(ids, numbers, scores, doc_ids=np.arange(90).astype(str))
+    numbers, scores = np.arange(90) % 9, np.arange(90) / 7
+    texts = pa.array(numbers.astype(str))
+    for ids in (numbers, texts.dictionary_encode()):
+        Rankings.from_query_ids(ids, numbers, scores, doc_ids=np.arange(90))
     for grades in ("int8", "int16", "int32", "int64"):  # columns are placed by their width
         for kind in _USUAL:
             Rankings.from_query_ids(numbers, numbers.astype(grades), scores.astype(kind))
-    for documents in (np.arange(90), np.arange(90).astype(str)):
-        pair = {"query_id": texts, "doc_id": documents}
-        qrels, run = pa.table(pair | {"relevance": numbers}), pa.table(pair | {"score": scores})
-        for ties in ("input", "docid_asc"):
-            Rankings.from_qrels_run(qrels, run, ties=ties)
-
-
-def _statistics() -> None:
-    """Flip and draw values of queries; order documents as ranx does."""
-    import numpy as np
-
-    from fastndcg.convention import evaluation
-    from fastndcg.measures.conventions import as_convention
-    from fastndcg.rankings.rankings import Rankings
-    from fastndcg.statistics import resampling
-
-    ranx = as_convention("ranx")
-    evaluation.prepare(Rankings.from_groups([30] * 3, np.arange(90) % 3, np.arange(90) / 7), ranx, ())
+    pair = {"query_id": texts, "doc_id": np.arange(90)}
+    Rankings.from_qrels_run(pa.table(pair | {"relevance": numbers}), pa.table(pair | {"score": scores}))
+    evaluate(Rankings.from_groups([30] * 3, numbers % 3, scores), "nDCG", convention="ranx")
     values = np.arange(100.0) - 30
     resampling.sign_flips(values, None, 1000, 0)
     resampling.bootstrap_interval(values, None, 0.95, "percentile", 1000, 0)
 
 
 if __name__ == "__main__":
-    name, *arguments = json.loads(sys.argv[1])
-    works: dict[str, Any] = {"scoring": _scoring, "reading": _reading, "statistics": _statistics}
-    works[name](*arguments)
+    _compile_other() if sys.argv[1:] == ["other"] else _compile_scoring(*sys.argv[1:])

@@ -11,7 +11,6 @@ argument types apart.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 # modules that small calls do not need are imported inside functions: small calls look up no folder
 
 _PAUSE, _PATIENCE = 0.0625, 1.0  # seconds between two looks at a lock, and after which a wait is reported
-_WEEK = 7 * 24 * 3600  # seconds after which a folder of other kernels of this version is removed
+_WEEK = 7 * 24 * 3600  # seconds after which a folder to which nothing was written is removed
 # raised where another process has locked the file
 _LOCKED = PermissionError if sys.platform == "win32" else BlockingIOError
 
@@ -39,7 +38,7 @@ def folder() -> Path | None:
     """
     numba = sys.modules.get("numba")
     config = getattr(numba, "config", None)  # Numba may be half imported, by another thread
-    path = _folder(str(getattr(config, "CACHE_DIR", "") or os.environ.get("NUMBA_CACHE_DIR", "")))
+    path = folder_in(str(getattr(config, "CACHE_DIR", "") or os.environ.get("NUMBA_CACHE_DIR", "")))
     return None if path is None or any(map(_is_of_others, _own(path))) else path
 
 
@@ -64,7 +63,8 @@ def _is_of_others(path: Path) -> bool:
 
 
 @cache
-def _folder(parent: str) -> Path | None:
+def folder_in(parent: str) -> Path | None:
+    """The folder for drivers of this version in a cache folder; by default in the user's."""
     from importlib.metadata import version
     from pathlib import Path
 
@@ -85,14 +85,14 @@ def users_folder() -> Path | None:
             return (Path(local) if local else Path.home() / "AppData" / "Local") / "fastndcg" / "Cache"
         if sys.platform == "darwin":
             return Path.home() / "Library" / "Caches" / "fastndcg"
-        given = Path(os.environ.get("XDG_CACHE_HOME", ""))  # ignored unless it is an absolute path
-        return (given if given.is_absolute() else Path.home() / ".cache") / "fastndcg"
+        found = Path(os.environ.get("XDG_CACHE_HOME", ""))  # ignored unless it is an absolute path
+        return (found if found.is_absolute() else Path.home() / ".cache") / "fastndcg"
     except RuntimeError:
         return None
 
 
 def make(path: Path) -> None:
-    """Make the folder if it is missing, and remove those that it replaces. Raises OSError if it cannot."""
+    """Make the folder if it is missing, and remove others that are old. Raises OSError if it cannot."""
     import shutil
     import time
 
@@ -101,13 +101,9 @@ def make(path: Path) -> None:
     path.parents[2].mkdir(parents=True, exist_ok=True)
     for each in _own(path):
         each.mkdir(mode=0o700, exist_ok=True)
-    version, now = path.parent, time.time()
-    for other in version.parent.iterdir():
-        if re.match(r"\d+\.", other.name) and _numbers(other.name) < _numbers(version.name):
-            shutil.rmtree(other, ignore_errors=True)
-    for other in version.iterdir():  # of another Numba or Python, or of other kernels
+    for other in path.parents[1].glob("*/*"):  # of other kernels, or of another version, Numba or Python
         with suppress(OSError):
-            if other != path and now - other.stat().st_mtime > _WEEK:
+            if other != path and time.time() - other.stat().st_mtime > _WEEK:
                 shutil.rmtree(other, ignore_errors=True)
 
 
@@ -184,10 +180,6 @@ def tell_unkept(where: str, step: str = "set NUMBA_CACHE_DIR to a folder that ca
 
 
 _warned: list[str] = []
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 @cache
