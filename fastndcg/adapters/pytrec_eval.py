@@ -21,12 +21,12 @@ import numpy as np
 
 from fastndcg.common.arrays import Float64, Int64, offsets_from, offsets_of
 from fastndcg.errors import InputError, InputTypeError, MeasureError, SourceError, suggest
-from fastndcg.trec_eval.definitions import DECLARED, SETS
-from fastndcg.trec_eval.notation import Asked, read_names
+from fastndcg.trec_eval.measures import DEFINITIONS, SETS
+from fastndcg.trec_eval.notation import Request, read_names
 from fastndcg.trec_eval.output import compute_values
 from fastndcg.trec_eval.ranking import OUTSIDE, UNJUDGED, Ranked, rows_of
 
-supported_measures = {each.name for each in DECLARED.values() if each.since == 9 and each.is_standard}
+supported_measures = {each.name for each in DEFINITIONS.values() if each.since == 9 and each.is_standard}
 supported_nicknames = {  # but those of judgments of other forms
     name: supported_measures.intersection(SETS[name]) for name in ("official", "set", "all_trec")
 }
@@ -145,7 +145,7 @@ class RelevanceEvaluator:
 # ---- measures ----
 
 
-def _measures_asked_for(measures: Iterable[str]) -> list[Asked]:
+def _measures_asked_for(measures: Iterable[str]) -> list[Request]:
     """Return the measures in trec_eval's order. Different parameters of one measure are joined."""
     parameters: dict[str, set[str]] = {}
     for measure in chain.from_iterable(supported_nicknames.get(each, [each]) for each in measures):
@@ -162,12 +162,12 @@ def _measures_asked_for(measures: Iterable[str]) -> list[Asked]:
     return read_names(texts, release=9)[0] if texts else []
 
 
-def _columns(each: Asked, ranked: Ranked) -> Iterable[tuple[str, list[float]]]:
+def _columns(each: Request, ranked: Ranked) -> Iterable[tuple[str, list[float]]]:
     """Return names and values of all queries, as pytrec_eval has them."""
-    name, takes = each.declared.name, each.declared.takes
+    name, takes = each.definition.name, each.definition.takes
     if name == "num_q":
         return [(name, [1.0] * ranked.n_queries)]
-    if each.declared.summed == "none":  # a text, for which pytrec_eval returns 0
+    if each.definition.summed == "none":  # a text, for which pytrec_eval returns 0
         return [(name, [0.0] * ranked.n_queries)]
     names = each.names if takes in ("cutoffs", "shares") else [name]
     values = [values.astype(np.float64).tolist() for values in compute_values(each, ranked)]

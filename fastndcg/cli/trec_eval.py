@@ -15,10 +15,10 @@ from fastndcg.cli.output import note, refuse, write
 
 def _list_measures(wanted: bool) -> None:
     if wanted:
-        from fastndcg.trec_eval.definitions import DECLARED, SETS
+        from fastndcg.trec_eval.measures import DEFINITIONS, SETS
 
         lines = []
-        for each in DECLARED.values():
+        for each in DEFINITIONS.values():
             takes = (
                 "GRADE=GAIN,..." if each.takes == "gains" else ",".join(f"{one:g}" for one in each.default)
             )

@@ -36,8 +36,8 @@ def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tupl
     Parameters that only some measures have are choices if a convention names them.
     """
     known = [parameter.name for parameter in DEFINITIONS[measure].parameters]
-    theirs = [rule.find(measure) for rule in (*conventions.values(), *rules)]
-    named = {name for rule in theirs if rule is not None for name, _ in rule.more}
+    variants = [rule.find(measure) for rule in (*conventions.values(), *rules)]
+    named = {name for rule in variants if rule is not None for name, _ in rule.more}
     return {
         "cutoff": ("default_cutoff",),
         "queries": ("missing", "unjudged"),
@@ -53,7 +53,7 @@ def choices_of(measure: str, rules: Iterable[Convention] = ()) -> dict[str, tupl
     }
 
 
-def asked_for(measure: MeasureLike | int | None, k: int | Literal["as given"] | None) -> Measure:
+def parse_measure(measure: MeasureLike | int | None, k: int | Literal["as given"] | None) -> Measure:
     """The measure to compare; a cutoff alone is that of nDCG."""
     if measure is None or isinstance(measure, int):
         measure = "nDCG" if measure is None else f"nDCG@{measure}"
@@ -174,23 +174,23 @@ def compare_conventions(
     >>> table.select(["name", "value", "gain", "empty"]).to_pylist()[2]
     {'name': 'lightgbm', 'value': 0.8221..., 'gain': -0.007..., 'empty': 0.5}
     """
-    asked = asked_for(measure, k)
+    chosen = parse_measure(measure, k)
     check_rankings(rankings)
-    known = [name for name, rule in conventions.items() if rule.find(asked.name, cut=asked.is_cut)]
+    known = [name for name, rule in conventions.items() if rule.find(chosen.name, cut=chosen.is_cut)]
     # a measure that no tool has is refused by the first one
-    rules = [as_convention(name).on(asked) for name in (known or ["sklearn"] if names is None else names)]
+    rules = [as_convention(name).on(chosen) for name in (known or ["sklearn"] if names is None else names)]
     if names is None:  # the first with a value here is what others are compared with
-        alone = ((rule, _means(rankings, [rule], asked, 1)[rule]) for rule in rules)
+        alone = ((rule, _means(rankings, [rule], chosen, 1)[rule]) for rule in rules)
         valued = (rule for rule, mean in alone if isinstance(mean, float) and not math.isnan(mean))
         rules = list(dict.fromkeys([next(valued, rules[0]), *rules]))
     if not rules:
         raise ConventionError(
             "no convention was named; name at least one, as in names=['sklearn', 'lightgbm']"
         )
-    walks = {rule: _walk(rules[0], rule, asked) for rule in rules}
+    walks = {rule: _walk(rules[0], rule, chosen) for rule in rules}
     steps = [step for walk in walks.values() for _, step in walk]
-    means = _means(rankings, [*rules, *steps], asked, threads)
-    choices = choices_of(asked.name, rules)
+    means = _means(rankings, [*rules, *steps], chosen, threads)
+    choices = choices_of(chosen.name, rules)
     if isinstance(means[rules[0]], str):
         raise ConventionError(f"{rules[0].name} has no value here to compare with: {means[rules[0]]}")
     values = {rule: mean if isinstance(mean, float) else math.nan for rule, mean in means.items()}
@@ -257,10 +257,10 @@ def explain_conventions(
     ('empty', '0', '1', 0.8221)
     ('weights', 'weighted', 'lightgbm', 0.8221)
     """
-    asked = asked_for(measure, k)
-    start, end = (as_convention(name).on(asked) for name in (a, b))
-    walk = _walk(start, end, asked)
-    means = _means(check_rankings(rankings), [start, *(step for _, step in walk)], asked, threads)
+    chosen = parse_measure(measure, k)
+    start, end = (as_convention(name).on(chosen) for name in (a, b))
+    walk = _walk(start, end, chosen)
+    means = _means(check_rankings(rankings), [start, *(step for _, step in walk)], chosen, threads)
     for rule in (start, *(step for _, step in walk)):
         if isinstance(means[rule], str):
             raise ConventionError(

@@ -287,12 +287,12 @@ class ConventionScores(Scores):
 
     @staticmethod
     def _join(parts: Sequence[Scores], queries: pa.Table, weight: Float64 | None) -> ConventionScores:
-        theirs = [part for part in parts if isinstance(part, ConventionScores)]
+        scored = [part for part in parts if isinstance(part, ConventionScores)]
         reported = [
             Reported(*map(np.concatenate, zip(*of_measure, strict=True)))
-            for of_measure in zip(*(part._reported for part in theirs), strict=True)
+            for of_measure in zip(*(part._reported for part in scored), strict=True)
         ]
-        return theirs[0]._again(reported, queries, weight)
+        return scored[0]._again(reported, queries, weight)
 
     def _weighted_by(self, weights: str | None) -> Scores:
         raise InputError(
@@ -351,14 +351,16 @@ def evaluate_by_convention(
 ) -> ConventionScores:
     """Evaluate as the tool does: by its whole convention, not only the parameters of its measure."""
     rule = as_convention(convention)
-    asked = as_measures(measures)
-    resolved = resolve_all(asked, rule)
+    requested = as_measures(measures)
+    resolved = resolve_all(requested, rule)
     check_rankings(rankings)
     pairs = [(rule.on(measure), measure) for measure in resolved]
     found: dict[Pair, Reported] = {}
     for group in alike(pairs):
         found |= report_alike(rankings, group, threads)
-    return ConventionScores(rule, asked, resolved, [found[pair] for pair in pairs], rankings, rankings.weight)
+    return ConventionScores(
+        rule, requested, resolved, [found[pair] for pair in pairs], rankings, rankings.weight
+    )
 
 
 def check_rankings(rankings: object) -> Rankings:
@@ -389,7 +391,7 @@ def report_alike(rankings: Rankings, pairs: Sequence[Pair], threads: int | None)
 
 def values_of(rankings: Rankings, measures: Iterable[Measure], threads: int | None) -> dict[Measure, Float64]:
     """Values of measures, NaN where they are undefined."""
-    asked = {measure: measure(empty="nan") for measure in measures}
-    distinct = tuple(dict.fromkeys(asked.values()))
+    requested = {measure: measure(empty="nan") for measure in measures}
+    distinct = tuple(dict.fromkeys(requested.values()))
     values = dict(zip(distinct, methods.score(distinct, rankings, threads).values, strict=True))
-    return {measure: values[each] for measure, each in asked.items()}
+    return {measure: values[each] for measure, each in requested.items()}

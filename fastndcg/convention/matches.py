@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.table import Table
-from fastndcg.convention.differences import asked_for, reports_of
+from fastndcg.convention.differences import parse_measure, reports_of
 from fastndcg.convention.evaluation import check_rankings
 from fastndcg.errors import ConventionError, InputError, InputTypeError, check_length, count_of
 from fastndcg.measures.conventions import Convention, conventions
@@ -93,18 +93,18 @@ def match_conventions(
     >>> table.select(["convention", "matches", "equals"]).to_pylist()[0]
     {'convention': 'lightgbm', 'matches': True, 'equals': 'catboost_exp, xgboost, allrank'}
     """
-    asked = asked_for(measure, "as given")
+    chosen = parse_measure(measure, "as given")
     check_rankings(rankings)
     if decimals is not None and (isinstance(decimals, bool) or not isinstance(decimals, int)):
         raise InputTypeError(f"decimals is a {type(decimals).__name__}; expected a whole number, as in 4")
     given, is_mean = _numbers(values, rankings)
-    theirs = (rule for rule in conventions.values() if rule.find(asked.name, cut=asked.is_cut))
-    own = Convention("fastndcg", of=asked.name, weights="weighted", missing="value", unjudged="value")
-    reports = reports_of(rankings, [own, *(rule.on(asked) for rule in theirs)], asked, threads)
+    rules = (rule for rule in conventions.values() if rule.find(chosen.name, cut=chosen.is_cut))
+    ours = Convention("fastndcg", of=chosen.name, weights="weighted", missing="value", unjudged="value")
+    reports = reports_of(rankings, [ours, *(rule.on(chosen) for rule in rules)], chosen, threads)
     refused = {rule.name: found for rule, found in reports.items() if isinstance(found, str)}
     valued = {rule: found for rule, found in reports.items() if not isinstance(found, str)}
     if not valued:
-        raise ConventionError(f"no convention has a value of {asked} here: {next(iter(refused.values()))}")
+        raise ConventionError(f"no convention has a value of {chosen} here: {next(iter(refused.values()))}")
     left_out = np.any([np.isnan(reported.values) for reported, _ in valued.values()], axis=0)
     every = is_mean or bool(left_out[np.isnan(given)].all())
 

@@ -128,9 +128,9 @@ def nearest(name: str) -> str:
     tail = _TAILS.fullmatch(name) or re.fullmatch(r"(.*?)([0-9]+)", name)
     if tail is not None and key(tail[1]) in _BY_KEY:
         return f' Did you mean "{_BY_KEY[key(tail[1])]}@{tail[2]}"?'
-    spelt = {key(known): known for known in (*reversed(ALIASES), *DEFINITIONS)}
-    near = difflib.get_close_matches(key(name), spelt, n=1, cutoff=0.5)
+    spellings = {key(known): known for known in (*reversed(ALIASES), *DEFINITIONS)}
+    near = difflib.get_close_matches(key(name), spellings, n=1, cutoff=0.5)
     if not near:
         return ""
-    found, own = spelt[near[0]], _BY_KEY[near[0]]
+    found, own = spellings[near[0]], _BY_KEY[near[0]]
     return f' Did you mean "{found}"?' if found == own else f' Did you mean "{found}", which is {own} here?'

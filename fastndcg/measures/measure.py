@@ -301,9 +301,9 @@ def resolve(measure: Measure, rule: Rule, keyword: str = "convention") -> Measur
     )
     rule, plain = rule_on(rule, measure.name, keyword, cut=cut), _MEASURES[measure.name]
     at = rule.default_cutoff if measure._at is None and measure.definition.cut == "rank" else measure._at
-    theirs = plain(**rule.parameters)
+    resolved = plain(**rule.parameters)
     own = {name: value for name, value in measure.params.items() if value != plain.params[name]}
-    return (theirs if at is None else theirs @ at)(**own)
+    return (resolved if at is None else resolved @ at)(**own)
 
 
 class _Documentation:

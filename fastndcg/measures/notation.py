@@ -94,15 +94,15 @@ def parse(text: str) -> Measure:
 @lru_cache(maxsize=1024)
 def _read_notation(text: str) -> tuple[Measure, ...]:
     found = list[Measure]()
-    asked = [element.strip() for element in aliases.elements(text)]
-    spelt = [aliases.canonical(element) for element in asked]
+    elements = [element.strip() for element in aliases.elements(text)]
+    canonical = [aliases.canonical(element) for element in elements]
     try:
-        tree = ast.parse(",".join(spelt), mode="eval").body
+        tree = ast.parse(",".join(canonical), mode="eval").body
         ast.unparse(tree)  # raises RecursionError if values are nested too deeply to be read
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _no_notation(text) from None
     of: Measure | None = None  # the measure to which a cutoff without a measure belongs
-    label = ""  # of the last measure, if the caller spelt it differently
+    label = ""  # of the last measure, if the caller wrote it differently
     for place, node in enumerate(tree.elts if isinstance(tree, ast.Tuple) else [tree]):
         cutoff: ast.expr | None = node
         is_range = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
@@ -111,7 +111,7 @@ def _read_notation(text: str) -> tuple[Measure, ...]:
         if of is None or not (is_all or all(isinstance(end, ast.Constant) for end in ends)):
             named, cutoff = _split(node)
             of = _read_measure(named, text)
-            label = asked[place] if asked[place : place + 1] != spelt[place : place + 1] else ""
+            label = elements[place] if elements[place : place + 1] != canonical[place : place + 1] else ""
         if cutoff is None:
             found.append(with_label(of, label))
             of = None

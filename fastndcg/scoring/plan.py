@@ -219,7 +219,7 @@ class _List(NamedTuple):
     ties: int
     condensed: int
     term: int
-    relevant: int  # totals that the fold needs, or -1
+    relevant: int  # totals that the terms need, or -1
     nonrelevant: int
     parameter: float
     cut_at: float

@@ -3,8 +3,6 @@
 output       what it prints: values of queries, means, rounding
 inputs       judgments and a run, read as it reads them
 ranking      rankings as it sees them; sums, quotients and logarithms
-graded, binary
-             measures of gains, and of relevant documents
-definitions  all measures, in its order
+measures     all measures, in its order
 notation     names of measures and their parameters
 """

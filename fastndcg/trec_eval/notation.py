@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastndcg.errors import MeasureError, suggest
-from fastndcg.trec_eval.definitions import DECLARED, SETS, Declared
+from fastndcg.trec_eval.measures import DEFINITIONS, SETS, Definition
 from fastndcg.trec_eval.ranking import Form, Release, is_whole
 
 if TYPE_CHECKING:
-    from fastndcg.trec_eval.graded import Gains
+    from fastndcg.trec_eval.measures import Gains
 
 FORMS: dict[Form, tuple[str, str]] = {  # of -R: what it reads, and a set of its measures
     "qrels": ("judgments", "official"),
@@ -19,17 +19,17 @@ FORMS: dict[Form, tuple[str, str]] = {  # of -R: what it reads, and a set of its
 }
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A measure with its parameters, and the name of each of its values."""
 
-    declared: Declared
+    definition: Definition
     parameters: Any
     names: list[str]
 
 
 def read_names(
     texts: Sequence[str], release: Release = 10, form: Form = "qrels"
-) -> tuple[list[Asked], list[str]]:
+) -> tuple[list[Request], list[str]]:
     """Return measures in the order of the output, and notes about texts without effect.
 
     Each text is a name, or a name, a point and parameters separated by commas, as after trec_eval's -m. If a
@@ -43,7 +43,7 @@ def read_names(
     """
     wanted: dict[str, str] = {}
     notes = []
-    known = {name: each for name, each in DECLARED.items() if each.since <= release}
+    known = {name: each for name, each in DEFINITIONS.items() if each.since <= release}
     for text in texts or ["official"]:
         name, point, parameters = text.partition(".")
         if point and not parameters:
@@ -72,31 +72,33 @@ def read_names(
     return [_with_parameters(known[name], wanted[name]) for name in known if name in wanted], notes
 
 
-def _unknown_in_words(name: str, known: dict[str, Declared], release: Release) -> str:
+def _unknown_in_words(name: str, known: dict[str, Definition], release: Release) -> str:
     if name.startswith("prefs_") or name in ("prefs", "all_prefs"):
         return f'"{name}" is a measure of preferences, which trec_eval itself computes with -R prefs'
     there_are = f"there are {', '.join(known)}, and the sets {', '.join(SETS)}"
-    if name in DECLARED:
-        return f'trec_eval {release} has no measure "{name}", release {DECLARED[name].since} has; {there_are}'
+    if name in DEFINITIONS:
+        return (
+            f'trec_eval {release} has no measure "{name}", release {DEFINITIONS[name].since} has; {there_are}'
+        )
     return f'no measure of trec_eval is called "{name}"; {there_are}.{suggest(name, [*known, *SETS])}'
 
 
-def _with_parameters(declared: Declared, text: str) -> Asked:
-    name, takes = declared.name, declared.takes
+def _with_parameters(definition: Definition, text: str) -> Request:
+    name, takes = definition.name, definition.takes
     if takes == "nothing":
         if text:
             raise MeasureError(f"{name} takes no parameters, and was given {text}")
-        return Asked(declared, None, [name])
+        return Request(definition, None, [name])
     if takes == "gains":
-        return Asked(declared, _gains_of(name, text), [f"{name}_{text}" if text else name])
-    values = [_number(name, each) for each in text.split(",")] if text else list(declared.default)
+        return Request(definition, _gains_of(name, text), [f"{name}_{text}" if text else name])
+    values = [_number(name, each) for each in text.split(",")] if text else list(definition.default)
     if takes == "numbers":
-        if len(values) != len(declared.default) and name != "11pt_avg":
+        if len(values) != len(definition.default) and name != "11pt_avg":
             raise MeasureError(
-                f"{name} takes {len(declared.default)} parameter{'s' * (len(declared.default) > 1)}, "
+                f"{name} takes {len(definition.default)} parameter{'s' * (len(definition.default) > 1)}, "
                 f"and was given {text}"
             )
-        return Asked(declared, values, [f"{name}_{text}" if text else name])
+        return Request(definition, values, [f"{name}_{text}" if text else name])
     if takes == "cutoffs":
         values = [int(value) for value in values]
     values.sort()
@@ -105,7 +107,7 @@ def _with_parameters(declared: Declared, text: str) -> Asked:
     if len(set(values)) < len(values):
         raise MeasureError(f"{name} was given {text}, which repeats a value; name each once")
     form = "" if takes == "cutoffs" else ".2f"
-    return Asked(declared, values, [f"{name}_{value:{form}}" for value in values])
+    return Request(definition, values, [f"{name}_{value:{form}}" for value in values])
 
 
 def _number(name: str, text: str) -> float:
@@ -114,8 +116,8 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        default = ",".join(f"{value:g}" for value in DECLARED[name].default[:3])
-        example = "1=3.5,2=9" if DECLARED[name].takes == "gains" else default
+        default = ",".join(f"{value:g}" for value in DEFINITIONS[name].default[:3])
+        example = "1=3.5,2=9" if DEFINITIONS[name].takes == "gains" else default
         raise MeasureError(f'{name} was given "{text}", which is not a number; as in {name}.{example}')
     return value
 

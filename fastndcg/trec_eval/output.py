@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastndcg.trec_eval.binary import LEAST
 from fastndcg.trec_eval.inputs import Run, read
-from fastndcg.trec_eval.notation import Asked, read_names
+from fastndcg.trec_eval.measures import LEAST
+from fastndcg.trec_eval.notation import Request, read_names
 
 if TYPE_CHECKING:
     from fastndcg.tables.sides import Side
-    from fastndcg.trec_eval.definitions import Declared
+    from fastndcg.trec_eval.measures import Definition
     from fastndcg.trec_eval.ranking import Form, Ranked, Release
     from fastndcg.typing import Path as PathLike
 
@@ -29,20 +29,20 @@ _BLOCK = 1000  # queries that are printed at a time
 class _Column(NamedTuple):
     """One printed value: its name, the value of each query, and the value over all queries."""
 
-    declared: Declared
+    definition: Definition
     name: str
     values: Any  # an array, strings, or None if queries have no value
     overall: str | None
 
 
-def compute_values(each: Asked, ranked: Ranked) -> list[Any]:
+def compute_values(each: Request, ranked: Ranked) -> list[Any]:
     """Return the values of all queries for each name of a measure: arrays, strings, or None."""
-    arguments = () if each.declared.takes == "nothing" else (each.parameters,)
-    values = each.declared.compute(ranked, *arguments)
-    return values if each.declared.takes in ("cutoffs", "shares") else [values]
+    arguments = () if each.definition.takes == "nothing" else (each.parameters,)
+    values = each.definition.compute(ranked, *arguments)
+    return values if each.definition.takes in ("cutoffs", "shares") else [values]
 
 
-def _columns(run: Run, wanted: list[Asked]) -> list[_Column]:
+def _columns(run: Run, wanted: list[Request]) -> list[_Column]:
     columns = []
     for each in wanted:
         for name, values in zip(each.names, compute_values(each, run.ranked), strict=True):
@@ -57,21 +57,21 @@ def _columns(run: Run, wanted: list[Asked]) -> list[_Column]:
                     values = [text if is_returned else "" for text, is_returned in kept]  # noqa: PLW2901
                 else:
                     values = np.where(run.is_returned, values, 0)  # noqa: PLW2901
-            columns.append(_Column(each.declared, name, values, _overall(each.declared, values, run)))
+            columns.append(_Column(each.definition, name, values, _overall(each.definition, values, run)))
     return columns
 
 
-def _overall(declared: Declared, values: Any, run: Run) -> str | None:
-    if declared.name == "runid":
+def _overall(definition: Definition, values: Any, run: Run) -> str | None:
+    if definition.name == "runid":
         return run.name
-    if declared.name == "num_q":
+    if definition.name == "num_q":
         return str(run.n_judged)
-    if declared.summed == "none":
+    if definition.summed == "none":
         return None
-    if declared.summed == "sum":
+    if definition.summed == "sum":
         return str(int(values.sum()))
     total = float(np.cumsum(values)[-1])
-    if declared.summed == "geometric":
+    if definition.summed == "geometric":
         total += (run.n_judged - len(values)) * math.log(LEAST)
         return _print_value(math.exp(total / run.n_judged))
     return _print_value(total / run.n_judged)
@@ -115,7 +115,9 @@ def report(
         note(text)
     columns = _columns(scored, wanted)
     if per_query:
-        shown = [each for each in columns if each.values is not None and each.declared.summed != "geometric"]
+        shown = [
+            each for each in columns if each.values is not None and each.definition.summed != "geometric"
+        ]
         for start in range(0, len(scored.queries), _BLOCK):
             yield _lines_of_queries(shown, scored.queries[start : start + _BLOCK], start)
     if summary:

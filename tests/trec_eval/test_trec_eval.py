@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg.errors import InputError, MeasureError, SourceError
 from fastndcg.sources.trec import read_trec
-from fastndcg.trec_eval import binary, definitions, output
+from fastndcg.trec_eval import measures, output
 from fastndcg.trec_eval.inputs import read as read_both
 from fastndcg.trec_eval.notation import read_names
 from fastndcg.trec_eval.ranking import Ranked
@@ -102,7 +102,7 @@ def test_a_real_run(data, peer, release):
 
 # ---- pytrec_eval: the same bits, and so the same digits ----
 
-PEER = [name for name, each in definitions.DECLARED.items() if each.since == 9 and each.is_standard]
+PEER = [name for name, each in measures.DEFINITIONS.items() if each.since == 9 and each.is_standard]
 WITH_PARAMETERS = [
     "P.1,3,7", "recall.2,2000", "ndcg_cut.1,4", "map_cut.2", "success.2,3", "iprec_at_recall.0.15,0.25,0.5",
     "Rprec_mult.0.3,3", "11pt_avg.0.25,0.5,0.75", "set_F.0.5", "relative_P.1,6",
@@ -155,7 +155,7 @@ def test_every_bit_of_pytrec_eval(both, grades, level, judged_only):
             if column.name in ("runid", "num_q", "relstring"):
                 continue
             # it names set_F and 11pt_avg without their parameters
-            name = column.name if column.name in wanted["q0"] else column.declared.name
+            name = column.name if column.name in wanted["q0"] else column.definition.name
             theirs = np.array([wanted[query][name] for query in read.queries], np.float64)
             np.testing.assert_array_equal(np.asarray(column.values, np.float64), theirs, column.name)
             compared += 1
@@ -390,7 +390,7 @@ def test_recall_levels_in_any_order(lists, shares):
     grades = np.array([grade for each in lists for grade in each], np.int64)
     pool = np.where(grades < 0, 0, grades)
     ranked = Ranked(offsets, grades, offsets, pool, 1, 0, 9)
-    got = binary.eleven_points(ranked, shares)
+    got = measures.eleven_points(ranked, shares)
     for query, each in enumerate(lists):
         relevant = found = sum(grade >= 1 for grade in each)
         cuts = [int(share * relevant + 0.9) for share in shares]
@@ -633,8 +633,8 @@ def test_groups_of_judges_are_the_mean_of_each(tmp_path, options):
 def test_measures_of_the_other_release():
     with pytest.raises(MeasureError, match='trec_eval 9 has no measure "rbp", release 10 has'):
         read_names(["rbp"], 9)
-    assert {"rbp", "unj"} <= {each.declared.name for each in read_names(["all_trec"])[0]}
-    assert not {"rbp", "unj"} & {each.declared.name for each in read_names(["all_trec"], 9)[0]}
+    assert {"rbp", "unj"} <= {each.definition.name for each in read_names(["all_trec"])[0]}
+    assert not {"rbp", "unj"} & {each.definition.name for each in read_names(["all_trec"], 9)[0]}
 
 
 @pytest.mark.compiled
@@ -660,4 +660,4 @@ def test_help_lists_the_options_and_the_measures():
     for option in ("-h", "--help"):
         assert "--level_for_rel" in commands.run("trec_eval", option).stdout
     listed = commands.run("trec_eval", "--measures").stdout
-    assert all(f"\n{name} " in f"\n{listed}" for name in (*definitions.DECLARED, *definitions.SETS))
+    assert all(f"\n{name} " in f"\n{listed}" for name in (*measures.DEFINITIONS, *measures.SETS))
