@@ -131,7 +131,7 @@ def test_python_threads_are_started_where_each_has_enough_to_do(monkeypatch, sha
     expected, used = fn.evaluate(rankings, ["nDCG", "AP"], threads=1), []
     run = launch._run_on_python_threads
     monkeypatch.setattr(launch, "_numba_threads_are_safe", lambda: False)
-    monkeypatch.setattr(launch, "_OF_PYTHON_THREAD", share)
+    monkeypatch.setattr(launch, "_WORK_OF_PYTHON_THREAD", share)
     monkeypatch.setattr(launch.dispatch, "cores", lambda: 3)
     monkeypatch.setattr(
         launch,
