@@ -1,4 +1,4 @@
-"""The worked examples of `scripts/` run, and say what is true."""
+"""The decision of `scripts/` about a release. Other scripts are tested with the hosts that they need."""
 
 import runpy
 import sys
@@ -24,17 +24,6 @@ def run(monkeypatch, name, *words):
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 2
     return 0
-
-
-def test_a_toy_ranker_learns_more_from_pairs(tmp_path, monkeypatch, capsys):
-    picture = tmp_path / "toy.svg"
-    assert run(monkeypatch, "toy_ranker.py", "--queries", 80, "--epochs", 12, "--out", picture) == 0
-    printed = capsys.readouterr().out
-    epochs = [line.split() for line in printed.splitlines()[1:6]]
-    first, last = (np.array(line[1:], float) for line in (epochs[0], epochs[-1]))
-    assert first[0] == first[1] < last[0] < last[1]
-    assert "could move by" in printed and "pairwise  pointwise" in printed
-    assert picture.read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_a_release_is_decided(tmp_path, monkeypatch, capsys):
