@@ -53,7 +53,10 @@ def main() -> int:
 
 
 def option(help: str, default: Any = None, *names: str, **settings: Any) -> Any:
-    """An option, as the default of a parameter of a command, or of a field of a block of options."""
+    """An option, as the default of a parameter of a command, or of a field of a block of options.
+
+    One that is False by default and has no names is a flag that nothing negates.
+    """
     return typer.Option(default, *names, help=help, **settings)
 
 
@@ -71,9 +74,10 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         block = blocks.get(name)
         declared = {name: parameter} if block is None else inspect.signature(block).parameters
         of_type = hints if block is None else get_type_hints(block)
-        parameters += (
-            each.replace(annotation=of_type[own], kind=each.KEYWORD_ONLY) for own, each in declared.items()
-        )
+        for own, each in declared.items():
+            if each.default.default is False and not each.default.param_decls:
+                each.default.param_decls = ("--" + own.replace("_", "-"),)
+            parameters.append(each.replace(annotation=of_type[own], kind=each.KEYWORD_ONLY))
 
     @functools.wraps(function)
     def with_blocks(**options: Any) -> None:

@@ -23,9 +23,9 @@ class Updating:
     """The options that write the file of a baseline."""
 
     update: bool = option(
-        "Write the new results to the file that --baseline names, if all gates hold.", False, "--update"
+        "Write the new results to the file that --baseline names, if all gates hold.", False
     )
-    force: bool = option("With --update: write them although a gate does not hold.", False, "--force")
+    force: bool = option("With --update: write them although a gate does not hold.", False)
 
     def find(self, given: str | None, gates: Gates, sources: Sources) -> tuple[Baseline, Gates, Sources]:
         """The baseline, and the gates and sources with it. It is a file unless a system has that name.

@@ -25,7 +25,7 @@ def check(
     by: list[str] | None = option("Column of the judgments whose values are slices of queries; repeatable."),
     at: str = option("Ranks at which shares of judged documents are told.", "5,10,20", metavar="K,..."),
     least_judged: float = option("A share of judged documents below this fails.", 0.0, min=0, max=1),
-    strict: bool = option("Cautions fail too.", False, "--strict"),
+    strict: bool = option("Cautions fail too.", False),
     columns: Columns,
     score: str | None = options.SCORE,
     grades: str | None = options.GRADES,

@@ -79,21 +79,13 @@ def compare(
     by: list[str] | None = option(
         "Query-level column: compare within each value; repeatable, for combinations."
     ),
-    weights: str | None = options.WEIGHTS,
     movers: int = option("Show the N queries that differ most, for each pair.", 0, metavar="N", min=0),
-    ranks: bool = option(
-        "Show intervals of ranks, and which systems cannot be told apart.", False, "--ranks"
-    ),
-    anchors: bool = option(
-        "Show where each mean lies between a random and the best order.", False, "--anchors"
-    ),
-    convention: str | None = options.CONVENTION,
+    ranks: bool = option("Show intervals of ranks, and which systems cannot be told apart.", False),
+    how: Evaluation,
     gates: Gates,
     updating: Updating,
     reading: ReadingOfMeans,
     format: Layout = option("How results are written to stdout.", Layout.table),
-    threads: int | None = options.THREADS,
-    memory: str | None = options.MEMORY,
 ) -> None:
     """Compare systems: which is better, and how sure that is.
 
@@ -132,34 +124,33 @@ def compare(
     slices = options.read_by(by, [*COLUMNS, "small"])
     sources = given.sources(reading)
     baseline, gates, sources = updating.find(statistics.baseline, gates, sources)
-    gate = gates.gate(baseline.name, paired=statistics.paired)
+    ids = gates.check(baseline.name, paired=statistics.paired)
     bounds = options.read_gates(gates.fail_under or [])
     cluster = [] if statistics.cluster is None else [statistics.cluster]
     asked = options.read_measures(measure or [], bounds)
-    how = Evaluation(convention, threads, memory, anchors, weights, signed=format is Layout.json)
     inputs = how.inputs(sources, reading.roles(sources.score, [*slices, *how.kept, *cluster]))
     asked = asked or inputs.measures()
     baseline.check(inputs.stored, asked)
     missing = options.number_or_word(statistics.missing)
-    scored = map(how.weigh, how.score_systems(inputs, asked, missing))
+    scored = map(how.weigh, how.score_systems(inputs, asked, missing, signed=format is Layout.json))
     if baseline.is_new:
         _begin(baseline, {each.run or "": each for each in scored}, bounds, gates, format)
         return
     systems = _by_name(scored, {"--no-worse-than": gates.no_worse_than, "--baseline": baseline.name})
     against = gates.no_worse_than if baseline.name is None else baseline.name
-    chosen = vars(statistics) | {"baseline": against, "missing": missing, "threads": threads}
+    chosen = vars(statistics) | {"baseline": against, "missing": missing, "threads": how.threads}
     compared = compare({name: each.scores for name, each in systems.items()}, **chosen)
-    if anchors:
+    if how.anchors:
         compared.anchors = {name: each.anchors for name, each in systems.items() if each.anchors is not None}
     of_slices = compared.slices(slices) if slices else {}
-    verdicts = [] if gate is None else gate.verdicts(compared, of_slices, slices)
+    verdicts = gates.verdicts(compared, of_slices, slices, ids)
     low = [
         found
         for name in compared.systems
         if name not in (gates.no_worse_than, baseline.name)
         for found in check_means(bounds, {each: means[name] for each, means in compared.means.items()}, name)
     ]
-    facts = gates.facts(gate, verdicts, low if bounds else None)
+    facts = gates.facts(verdicts, low if bounds else None)
     for name, each in systems.items():
         each._replace(run=name).tell()
     verdicts += low

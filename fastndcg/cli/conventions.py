@@ -12,10 +12,9 @@ import pyarrow as pa
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option, refusing
 from fastndcg.cli.inputs import Columns, Inputs, find_sources
-from fastndcg.cli.output import Format, Rows, refuse, write, write_data
+from fastndcg.cli.output import Format, refuse, shown_as, write, write_data
 from fastndcg.common.exports import without_nan
-from fastndcg.common.markup import markdown_table
-from fastndcg.common.table import Table, fit, terminal_width, wrapped
+from fastndcg.common.table import Table, shown_value, terminal_width, wrapped
 from fastndcg.convention.differences import compare_conventions, describe, explain_conventions
 from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import InputError, about, suggest
@@ -31,7 +30,7 @@ def conventions(
     *,
     measure: str = options.ONE_MEASURE,
     cutoff: int | None = option("Another cutoff of the measure.", None, "--cutoff", "-k", min=1),
-    uncut: bool = option("Only the tools' own cutoffs.", False, "--uncut"),
+    uncut: bool = option("Only the tools' own cutoffs.", False),
     name: list[str] | None = option(
         "Only this convention; repeatable, the first is the baseline.", None, "--name", "-n"
     ),
@@ -151,64 +150,19 @@ def _write_table(table: pa.Table | Table, format: Format) -> None:
     rows = without_nan(table.to_pylist())
     if write_data(format, rows, rows):
         return
-    names, rows = table.column_names, _with_round_effects(rows)
-    kept = [
-        name for name in names if name != "refused" and any(row[name] not in (None, 0.0, "") for row in rows)
-    ]
-    is_markdown = format is Format.markdown
-    width = 0 if is_markdown else terminal_width()
-    if not (is_markdown or width):
-        kept.sort(key=lambda name: name == "equals")  # so that one long list makes no other line long
+    kept = [name for name in table.column_names if any(row[name] not in (None, 0.0, "") for row in rows)]
+    names = sorted(
+        set(kept) - {"refused"}, key=lambda name: (name == "equals", kept.index(name))
+    )  # it is long
     shown = [row for row in rows if not row.get("refused") or "matches" not in row]
-    texts = [kept] + [[_cell(row[name]) for name in kept] for row in shown]
-    left = {place for place, name in enumerate(kept) if not any(isinstance(row[name], float) for row in rows)}
-    if is_markdown:
-        text = markdown_table(texts, left)
-    else:
-        text = fit(texts, 1, (), width, left={kept[place] for place in left})
+    texts = [["0" if row[name] == 0.0 else shown_value(row[name]) for name in names] for row in shown]
+    left = {name for name in names if not any(isinstance(row[name], float) for row in rows)}
     refused: dict[str, list[str]] = {}
     for row in rows:
         if row.get("refused"):
-            tool = row[names[0]]
+            tool = row[table.column_names[0]]
             refused.setdefault(row["refused"].removeprefix(tool).strip(), []).append(tool)
-    reasons = [wrapped(f"{', '.join(those)}: {reason}", width) for reason, those in refused.items()]
-    write("\n".join([text, *([""] if reasons else []), *reasons]) + "\n")
-
-
-_DECIMALS = 6
-_NO_CHOICE = ("name", "value", "difference", "refused")  # columns of a comparison that are no effects
-
-
-def _with_round_effects(rows: Rows) -> Rows:
-    """Rows whose effects add up as they are printed: each is the difference of two rounded values."""
-
-    def step(before: float | None, after: float | None) -> float | None:
-        if before is None or after is None:  # NaN, or a step that has no value on this data
-            return None
-        scale = 10**_DECIMALS
-        return float(round(after * scale) - round(before * scale)) / float(scale)
-
-    if not rows or "value" not in rows[0] or "matches" in rows[0]:
-        return rows
-    shown = [dict(row) for row in rows]
-    at = rows[0]["value"]
-    for row, original in zip(shown[1:], rows[1:], strict=True):
-        if "effect" in original:
-            at, row["effect"] = original["value"], step(at, original["value"])
-        elif original["value"] is not None:
-            reached = rows[0]["value"]
-            row["difference"] = step(reached, original["value"])
-            for choice in (name for name in row if name not in _NO_CHOICE):
-                following = None if None in (reached, original[choice]) else reached + original[choice]
-                reached, row[choice] = following, step(reached, following)
-    return shown
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, float):
-        return "" if value is None else str(value)
-    if value == 0:
-        return "0"
-    return f"{value:.0e}" if abs(value) < 10**-_DECIMALS / 2 else f"{value:.{_DECIMALS}f}"
+    width = terminal_width() if format is Format.table else 0
+    reasons = [wrapped(f"{', '.join(tools)}: {reason}", width) for reason, tools in refused.items()]
+    parts = [shown_as(format, [names, *texts], 1, left=left), *([""] if reasons else []), *reasons]
+    write("\n".join(parts) + "\n")

@@ -35,7 +35,7 @@ def explain(
     movers: int = _number("The N queries whose values differ most between two systems."),
     seed: int = _number("Seed of --random.", metavar=None),
     swaps: int = _number("Show the N swaps of documents that raise the value most."),
-    all: bool = option("Show all documents, also those below the cutoff.", False, "--all"),
+    all: bool = option("Show all documents, also those below the cutoff.", False),
     reading: Reading,
     format: Format = options.FORMAT,
     threads: int | None = options.THREADS,

@@ -61,8 +61,8 @@ class Gates:
     )
     fail_under: list[str] | None = FAIL_UNDER
 
-    def gate(self, baseline: str | None, *, paired: bool) -> Gate | None:
-        """The gate of `--no-worse-than`, if given. Ends the command where options do not go together."""
+    def check(self, baseline: str | None, *, paired: bool) -> list[str]:
+        """The ids of `--queries`. Ends the command where options do not go together."""
         name, margin = self.no_worse_than, self.margin
         if name is None:
             others = {"--margin": margin, "--undecided": self.undecided, "--queries": self.queries}
@@ -70,34 +70,101 @@ class Gates:
                 if value is not None:
                     needs = "--no-worse-than, which names the system to hold against"
                     refuse(f"{given} has no meaning without {needs}")
-            return None
+            return []
         if baseline not in (None, name):
             refuse(f"--baseline {baseline} and --no-worse-than {name} differ; name one system")
         if margin is not None and not 0 <= margin < math.inf:
             refuse(f"--margin: {margin:g} is not a loss to accept; expected 0 or more, as in --margin 0.002")
         if self.queries is not None and not paired:
             refuse("--queries and --unpaired do not go together: independent samples share no query")
-        ids = [] if self.queries is None else _read_ids(self.queries)
-        return Gate(name, margin or 0.0, ids, self.queries)
+        return [] if self.queries is None else _read_ids(self.queries)
 
     def failed(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         """Those that end the command with 1."""
         passes = (HOLDS, UNDECIDED) if self.undecided is Undecided.passes else (HOLDS,)
         return [each for each in verdicts if each.verdict not in passes]
 
-    def facts(self, gate: Gate | None, verdicts: list[Verdict], low: list[Verdict] | None) -> dict[str, Any]:
-        """What JSON has: what `gate` found, and `low`, which `--fail-under` did, where they are given."""
+    def facts(self, verdicts: list[Verdict], low: list[Verdict] | None) -> dict[str, Any]:
+        """What JSON has: the verdicts of `--no-worse-than`, and `low`, those of `--fail-under`, if given."""
         facts: dict[str, Any] = {}
-        if gate is not None:
+        if self.no_worse_than is not None:
             facts["gate"] = {
-                "baseline": gate.baseline,
-                "margin": gate.margin,
+                "baseline": self.no_worse_than,
+                "margin": self.margin or 0.0,
                 "failed": [each.text for each in self.failed(verdicts)],
                 "verdicts": [each.numbers for each in verdicts],
             }
         if low is not None:
             facts["fail_under"] = {"failed": [each.line() for each in self.failed(low)]}
         return facts
+
+    def verdicts(
+        self, compared: Comparison, slices: dict[tuple[Any, ...], Comparison], by: list[str], ids: list[str]
+    ) -> list[Verdict]:
+        """What `--no-worse-than` finds of each measure, slice and query, if it is given."""
+        if self.no_worse_than is None:
+            return []
+        found = list(self._of_means(compared, {}))
+        for key, of_slice in slices.items():
+            found += self._of_means(of_slice, dict(zip(by, key, strict=True)))
+        return [*found, *(self._of_queries(compared, ids) if ids else ())]
+
+    def _of_means(self, compared: Comparison, where: dict[str, Any]) -> Iterator[Verdict]:
+        baseline, margin = str(self.no_worse_than), self.margin or 0.0
+        table = compared.verdicts(baseline, margin)
+        named = ", ".join(f"{name}={name_of(value)}" for name, value in where.items())
+        of_slice = f" where {named}" if named else ""
+        for row in table.to_pylist():
+            name, low, high = f"{row['measure']} of {row['system']}{of_slice}", row["low"], row["high"]
+            verdict, difference = row["verdict"], f"difference {row['difference']:.6g}"
+            queries = count_of(row["queries"], "query")
+            numbers = f"{difference}, interval {low:.6g} to {high:.6g}, {queries}"
+            if not (math.isfinite(low) and math.isfinite(high)):
+                why = f"has no finite interval: {queries}, mean {difference}"
+            elif low < -margin:
+                over = f"{-low - margin:.6g} more than the margin {margin:g}"
+                why = f"may lose {-low:.6g} to {baseline}, {over} ({numbers})"
+            else:
+                least = f"loses no more than {-low:.6g} to" if low < 0 else f"gains {low:.6g} or more over"
+                why = f"{least} {baseline} ({numbers})"
+            if verdict == UNDECIDED and row["needed"] is not None:
+                why += f": undecided; about {row['needed']:,} such queries would decide"
+            elif verdict != HOLDS:
+                why += f": {verdict}"
+            yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", where | row)
+
+    def _of_queries(self, compared: Comparison, ids: list[str]) -> Iterator[Verdict]:
+        baseline, margin = str(self.no_worse_than), self.margin or 0.0
+        others = [system for system in compared.systems if system != baseline]
+        rows: list[int] = []  # of the ids, the same in each table
+        for measure, system in ((measure, system) for measure in compared.measures for system in others):
+            table = compared.differences(measure, system, baseline=baseline)
+            if not rows:
+                places = {str(one): row for row, one in enumerate(table[0].to_pylist())}
+                unknown = [one for one in ids if one not in places]
+                if unknown:
+                    first = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
+                    raise InputError(
+                        f"--queries: {len(unknown):,} of {len(ids):,} ids in {self.queries} are of no "
+                        f"query that was compared: {first}. Correct the file, or take the ids out."
+                    )
+                rows = [places[one] for one in ids]
+            values = (table[name].to_numpy()[rows] for name in ("baseline", "system", "difference"))
+            for one, before, after, difference in zip(ids, *values, strict=True):
+                name = f"{measure} of {system} for query {one}"
+                verdict, over = HOLDS if difference >= -margin else FAILS, -difference - margin
+                why = "has no value"
+                if not math.isnan(difference):
+                    why = (
+                        f"{'loses' if difference < 0 else 'gains'} {abs(difference):.6g} "
+                        f"{'to' if difference < 0 else 'over'} {baseline}, "
+                        f"{abs(over):.6g} {'more' if verdict == FAILS else 'less'} than "
+                        f"the margin {margin:g} ({after:.6g}, {baseline} {before:.6g})"
+                    )
+                numbers: dict[str, Any] = {"measure": str(measure), "system": system}
+                numbers |= {"baseline": baseline, "query": one, "verdict": verdict}
+                numbers["difference"] = float(difference)
+                yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", numbers)
 
 
 def _read_ids(path: Path) -> list[str]:
@@ -112,81 +179,6 @@ def _read_ids(path: Path) -> list[str]:
     if not ids:
         raise InputError(f"--queries: {path} holds no ids; give one a line")
     return ids
-
-
-class Gate(NamedTuple):
-    """No system may lose more than the margin to the baseline."""
-
-    baseline: str
-    margin: float
-    ids: list[str]  # of queries that may not lose more themselves
-    source: Path | None  # where they were read
-
-    def verdicts(
-        self, compared: Comparison, slices: dict[tuple[Any, ...], Comparison], by: list[str]
-    ) -> list[Verdict]:
-        """What was found of each measure, slice and query."""
-        found = list(self._of_means(compared, {}))
-        for key, of_slice in slices.items():
-            found += self._of_means(of_slice, dict(zip(by, key, strict=True)))
-        if self.ids:
-            found += self._of_queries(compared)
-        return found
-
-    def _of_means(self, compared: Comparison, where: dict[str, Any]) -> Iterator[Verdict]:
-        table = compared.verdicts(self.baseline, self.margin)
-        named = ", ".join(f"{name}={name_of(value)}" for name, value in where.items())
-        of_slice = f" where {named}" if named else ""
-        for row in table.to_pylist():
-            name, low, high = f"{row['measure']} of {row['system']}{of_slice}", row["low"], row["high"]
-            verdict, difference = row["verdict"], f"difference {row['difference']:.6g}"
-            queries = count_of(row["queries"], "query")
-            numbers = f"{difference}, interval {low:.6g} to {high:.6g}, {queries}"
-            if not (math.isfinite(low) and math.isfinite(high)):
-                why = f"has no finite interval: {queries}, mean {difference}"
-            elif low < -self.margin:
-                over = f"{-low - self.margin:.6g} more than the margin {self.margin:g}"
-                why = f"may lose {-low:.6g} to {self.baseline}, {over} ({numbers})"
-            else:
-                least = f"loses no more than {-low:.6g} to" if low < 0 else f"gains {low:.6g} or more over"
-                why = f"{least} {self.baseline} ({numbers})"
-            if verdict == UNDECIDED and row["needed"] is not None:
-                why += f": undecided; about {row['needed']:,} such queries would decide"
-            elif verdict != HOLDS:
-                why += f": {verdict}"
-            yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", where | row)
-
-    def _of_queries(self, compared: Comparison) -> Iterator[Verdict]:
-        others = [system for system in compared.systems if system != self.baseline]
-        rows: list[int] = []  # of the ids, the same in each table
-        for measure, system in ((measure, system) for measure in compared.measures for system in others):
-            table = compared.differences(measure, system, baseline=self.baseline)
-            if not rows:
-                places = {str(one): row for row, one in enumerate(table[0].to_pylist())}
-                unknown = [one for one in self.ids if one not in places]
-                if unknown:
-                    first = ", ".join(map(repr, unknown[:3])) + (", ..." if len(unknown) > 3 else "")
-                    raise InputError(
-                        f"--queries: {len(unknown):,} of {len(self.ids):,} ids in {self.source} are of no "
-                        f"query that was compared: {first}. Correct the file, or take the ids out."
-                    )
-                rows = [places[one] for one in self.ids]
-            values = (table[name].to_numpy()[rows] for name in ("baseline", "system", "difference"))
-            for one, before, after, difference in zip(self.ids, *values, strict=True):
-                name = f"{measure} of {system} for query {one}"
-                verdict, over = HOLDS if difference >= -self.margin else FAILS, -difference - self.margin
-                why = "has no value"
-                if not math.isnan(difference):
-                    why = (
-                        f"{'loses' if difference < 0 else 'gains'} {abs(difference):.6g} "
-                        f"{'to' if difference < 0 else 'over'} {self.baseline}, "
-                        f"{abs(over):.6g} {'more' if verdict == FAILS else 'less'} than "
-                        f"the margin {self.margin:g} ({after:.6g}, {self.baseline} {before:.6g})"
-                    )
-                numbers: dict[str, Any] = {"measure": str(measure), "system": system}
-                numbers |= {"baseline": self.baseline, "query": one, "verdict": verdict}
-                numbers["difference"] = float(difference)
-                yield Verdict("--no-worse-than", name, verdict, f"{name} {why}", numbers)
 
 
 def check_means(

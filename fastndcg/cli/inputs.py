@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Unjudged = StrEnum("Unjudged", ["refuse", "null"])  # documents without a grade
 STDIN = "standard input"
+_OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}  # of text that is no result file
 
 
 # ---- options ----
@@ -103,7 +104,7 @@ class Systems:
     score: list[str] | None = option("Column of scores; with one PATH repeatable, once for each system.")
 
     def sources(self, reading: Reading) -> Sources:
-        return find_sources(self.paths, self.qrels, self.run, reading, scores=self.score or [])
+        return find_sources(self.paths, self.qrels, self.run, reading, self.score or [])
 
 
 class Sources(NamedTuple):
@@ -125,15 +126,9 @@ def find_sources(
     qrels: str | None,
     run: list[str] | None,
     reading: Reading | None = None,
-    *,
-    of_qrels: Mapping[str, Any] | None = None,
-    of_paths: Mapping[str, Any] | None = None,
     scores: Sequence[str] = (),
 ) -> Sources:
-    """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit.
-
-    `of_qrels` are options that need `--qrels`, `of_paths` those that cannot be used with it.
-    """
+    """The given sources; with `--qrels` each PATH is a run. Ends the command for options that do not fit."""
     paths, runs = [*(paths or [])], [*(run or [])]
     if qrels is not None:
         paths, runs = [], [each for given in (*runs, *paths) for each in each_run(given)]
@@ -144,12 +139,9 @@ def find_sources(
         )
     if qrels is None and not paths:
         refuse("nothing to score. Give PATH, or --qrels and --run.")
-    if reading is not None:
-        own = {"--is-judged": reading.is_judged, "--propensity": reading.propensity}
-        of_paths = own | dict(of_paths or {})
-    for name, value in ((of_qrels if qrels is None else of_paths) or {}).items():
-        if value:
-            refuse(f"{name} has no meaning {'without' if qrels is None else 'with'} --qrels and --run")
+    for name in ("is_judged", "propensity") if runs and reading is not None else ():
+        if getattr(reading, name) is not None:
+            refuse(f"--{name.replace('_', '-')} has no meaning with --qrels and --run")
     for score, times in Counter(scores).items():
         if times > 1:
             refuse(f"--score: {score} is given {times} times; give each column once")
@@ -199,6 +191,17 @@ def name_runs(paths: list[str]) -> list[str]:
         files[file] = path
     stems = [Path(re.sub(r"\.(gz|bz2|zst)$", "", path)).stem for path in paths]
     return [path if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True)]
+
+
+def check_results(out: Path, inputs: Iterable[str]) -> None:
+    """`check_out` of a file whose ending says its format."""
+    if out.suffix.lower() in _OTHER_SUFFIXES:
+        refuse(
+            f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; "
+            "name a file ending in .parquet, .csv, .jsonl or .feather. "
+            "For a summary as text use --format csv or json."
+        )
+    check_out(out, inputs)
 
 
 def check_out(out: Path, inputs: Iterable[str]) -> None:

@@ -26,7 +26,7 @@ SCORE = option("Column of scores.")
 GRADES = option("Grades of words; a number is the grade of every judgment.", metavar="WORD=GRADE,...")
 WEIGHT = option("Column of each query's weight in the means.")
 NAN = option("Refuse documents with a NaN or null score, or rank them last.", NaN.refuse)
-ASCENDING = option("Rank the lowest score first, as for distances.", False, "--ascending")
+ASCENDING = option("Rank the lowest score first, as for distances.", False)
 JUDGMENTS = option("Judgments, as TREC qrels or a table.", ...)
 QRELS = option("Judgments, as TREC qrels or a table; each PATH is a run then, like --run.")
 FILES = (
@@ -54,10 +54,6 @@ FAIL_UNDER = option(
     "Exit with 1 if the mean of a run or system is NaN or below this number; repeatable. "
     "The baseline of a comparison is free of it.",
     metavar="MEASURE=NUMBER",
-)
-WEIGHTS = option(
-    "Weights of queries in means: their relevant or their returned documents, a column, or none.",
-    metavar="n_relevant|n_docs|COLUMN|none",
 )
 
 

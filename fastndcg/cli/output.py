@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -92,11 +92,18 @@ def write_data(format: str, whole: Any, rows: Rows, names: list[str] | None = No
     return format in (Format.json, Format.csv)
 
 
-def shown_as(format: str, rows: list[list[str]], left: int, drops: Any, see: str = "--format csv") -> str:
+def shown_as(
+    format: str,
+    rows: list[list[str]],
+    keys: int,
+    drops: Any = (),
+    see: str = "--format csv",
+    left: Collection[str] = (),
+) -> str:
     """Rows of texts as Markdown, or in the columns that the terminal has; where none reads, all of them."""
     if format == Format.markdown:
-        return markdown_table(rows, left)
-    return fit(rows, left, drops, terminal_width(), see)
+        return markdown_table(rows, {i for i, name in enumerate(rows[0]) if i < keys or name in left})
+    return fit(rows, keys, drops, terminal_width(), see, left)
 
 
 def write_table(

@@ -7,9 +7,8 @@ from typing import Any
 
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
-from fastndcg.cli.inputs import Columns, check_out, each_run, name_runs, read_once
-from fastndcg.cli.output import Format, note, refuse, write_table
-from fastndcg.common.files import KINDS
+from fastndcg.cli.inputs import Columns, check_results, each_run, name_runs, read_once
+from fastndcg.cli.output import Format, note, write_table
 from fastndcg.errors import count_of
 
 
@@ -41,11 +40,9 @@ def pool(
     """
     from fastndcg.analysis.pool import pool as pool_runs
 
-    if out is not None and out.suffix.lower() not in KINDS:
-        refuse(f"--out: {out} has another ending; name a file ending in .parquet, .csv, .jsonl or .feather")
     given = [each for path in paths for each in each_run(path)] + ([] if qrels is None else [qrels])
     if out is not None:
-        check_out(out, given)
+        check_results(out, given)
     files = read_once(*given)
     judgments = None if qrels is None else files.pop()
     runs: dict[str, Any] = dict(zip(name_runs(files), files, strict=True))

@@ -12,7 +12,7 @@ import numpy as np
 from fastndcg.cli import options
 from fastndcg.cli.application import argument, command, option
 from fastndcg.cli.gates import check_means, hold
-from fastndcg.cli.inputs import ReadingOfMeans, check_out, find_sources, options_of
+from fastndcg.cli.inputs import ReadingOfMeans, check_results, find_sources, options_of
 from fastndcg.cli.output import Format, Rows, note, refuse, slices_of, write_summary
 from fastndcg.cli.scores import Evaluation, Scored, write_out
 from fastndcg.errors import count_of
@@ -41,21 +41,13 @@ def score(
     ),
     keep: list[str] | None = option("Query-level column to copy into --out; repeatable."),
     reading: ReadingOfMeans,
-    convention: str | None = options.CONVENTION,
+    how: Evaluation,
     out: Path | None = option("File to write each query's values to: .parquet, .csv, .jsonl or .feather."),
     format: Format = options.FORMAT,
-    threads: int | None = options.THREADS,
-    memory: str | None = options.MEMORY,
     by: list[str] | None = option(
         "Query-level column: show means for each value; repeatable, for combinations."
     ),
-    weights: str | None = options.WEIGHTS,
     confidence: float | None = option("Add a confidence interval for each mean; for example 0.95."),
-    anchors: bool = option(
-        "Add the means of the worst, a random and the best order of the returned documents.",
-        False,
-        "--anchors",
-    ),
     fail_under: list[str] | None = options.FAIL_UNDER,
 ) -> None:
     """Score predictions and print the means.
@@ -92,46 +84,34 @@ def score(
     slices = options.read_by(by, ["run", "measure", "mean", "low", "high", "queries", "empty", "small"])
     if confidence is not None:
         options.check_confidence(confidence)
-    of_qrels, of_paths = {"--missing": missing}, {"--scores": scores}
-    sources = find_sources(paths, qrels, run, reading, of_qrels=of_qrels, of_paths=of_paths)
-    _check_results(out, keep, [*sources.paths, *sources.runs, sources.qrels, *([scores] if scores else [])])
-    how = Evaluation(convention, threads, memory, anchors, weights, signed=format is Format.json)
+    sources = find_sources(paths, qrels, run, reading)
+    if missing is not None and not sources.runs:
+        refuse("--missing has no meaning without --qrels and --run")
+    if scores is not None and sources.runs:
+        refuse("--scores has no meaning with --qrels and --run")
+    if out is not None:
+        check_results(out, [*sources.paths, *sources.runs, sources.qrels, scores or ""])
+    elif keep:
+        refuse(
+            "--keep carries columns into the file of --out, which is not given; "
+            "name it, as in --out per_query.parquet"
+        )
     roles = reading.roles(score, [*(keep or []), *slices, *how.kept])
     of_predictions = {} if sources.runs else {"--keep": keep} | options_of(replace(roles, keep=()))
     inputs = how.inputs(sources, roles, of_predictions, letor=scores, together=True)
     lacking: Any = "zero" if missing is None else missing.value
-    scored = list(how.score(inputs, measures, measures if measure or gates else None, lacking, out))
+    stored = measures if measure or gates else None
+    signed = format is Format.json
+    scored = list(how.score(inputs, measures, stored, lacking, out=out, signed=signed))
     if len(sources.runs) == 1:
         scored = [each._replace(run=None) if each.results is None else each for each in scored]
     if out is not None and not scored[0].is_written:
         write_out(out, scored)
     notes = [_notes_of_run(each, how) if sources.runs else [] for each in scored]
     scored = list(map(how.weigh, scored))
-    _report(
-        scored, format, {} if convention is None else {"convention": convention}, notes, slices, confidence
-    )
+    by_tool = {} if how.convention is None else {"convention": how.convention}
+    _report(scored, format, by_tool, notes, slices, confidence)
     hold([found for each in scored for found in check_means(gates, each.scores.mean(), each.run)])
-
-
-_OTHER_SUFFIXES = {".json", ".md", ".tsv", ".txt", ".xlsx"}
-
-
-def _check_results(out: Path | None, keep: list[str] | None, paths: list[str]) -> None:
-    """End the command, before it reads input, if the output is unusable or cannot be written."""
-    if out is None:
-        if keep:
-            refuse(
-                "--keep carries columns into the file of --out, which is not given; "
-                "name it, as in --out per_query.parquet"
-            )
-        return
-    if out.suffix.lower() in _OTHER_SUFFIXES:
-        refuse(
-            f"--out: {out} is written as Parquet, CSV, JSON Lines or Feather; "
-            "name a file ending in .parquet, .csv, .jsonl or .feather. "
-            "For a summary as text use --format csv or json."
-        )
-    check_out(out, paths)
 
 
 _ONE_INTENT = (

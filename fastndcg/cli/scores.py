@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.api.evaluate import evaluate
+from fastndcg.cli import options
+from fastndcg.cli.application import option
 from fastndcg.cli.conventions import find_convention
 from fastndcg.cli.inputs import Inputs, Sources, System, tell
 from fastndcg.cli.output import note, refuse
@@ -70,28 +73,24 @@ class Scored(NamedTuple):
 _NOWHERE: Any = SimpleNamespace(**dict.fromkeys(("write", "restart", "sign"), lambda *_: None))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Evaluation:
-    """How predictions are evaluated. Ends the command where options do not go together."""
+    """The options that say how predictions are evaluated."""
 
-    tool: str | None
-    threads: int | None
-    memory: str | None
-    anchored: bool = False
-    weights: str | None = None
-    signed: bool = False  # whether signatures are shown
-    convention: Convention | None = field(init=False, default=None)
+    convention: str | None = options.CONVENTION
+    threads: int | None = options.THREADS
+    memory: str | None = options.MEMORY
+    weights: str | None = option(
+        "Weights of queries in means: their relevant or their returned documents, a column, or none.",
+        metavar="n_relevant|n_docs|COLUMN|none",
+    )
+    anchors: bool = option(
+        "Add the means of the worst, a random and the best order of the returned documents.", False
+    )
 
-    def __post_init__(self) -> None:
-        if self.tool is not None:
-            if self.anchored:
-                refuse(
-                    "--anchors and --convention do not go together: "
-                    "orders of other tools' ties are not all known"
-                )
-            self.convention = find_convention("--convention", self.tool)
-        if self.weights is not None and (self.anchored or self.convention):
-            refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
+    @cached_property
+    def tool(self) -> Convention | None:
+        return None if self.convention is None else find_convention("--convention", self.convention)
 
     @property
     def kept(self) -> list[str]:
@@ -103,17 +102,25 @@ class Evaluation:
         sources: Sources,
         roles: Roles,
         of_predictions: Mapping[str, Any] | None = None,
-        **options: Any,
+        **how: Any,
     ) -> Inputs:
-        """Open the inputs. Ends the command if stored results are given and an option needs predictions."""
-        by_id = self.convention is not None and self.convention.orders_by_id
-        inputs = Inputs(sources, roles, self.threads, memory=self.memory, by_id=by_id, **options)
-        needed = {"--anchors": self.anchored, "--convention": self.convention} | dict(of_predictions or {})
+        """Open the inputs. Ends the command where options do not go together, or if stored results are given
+        and one needs predictions.
+        """
+        if self.anchors and self.convention:
+            refuse(
+                "--anchors and --convention do not go together: orders of other tools' ties are not all known"
+            )
+        if self.weights is not None and (self.anchors or self.convention):
+            refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
+        by_id = self.tool is not None and self.tool.orders_by_id
+        inputs = Inputs(sources, roles, self.threads, memory=self.memory, by_id=by_id, **how)
+        needed = {"--anchors": self.anchors, "--convention": self.convention} | dict(of_predictions or {})
         for path in inputs.stored:
-            for option, value in needed.items():
+            for name, value in needed.items():
                 if value:
                     refuse(
-                        f"{option} has no meaning with {path}, which holds stored results, not predictions"
+                        f"{name} has no meaning with {path}, which holds stored results, not predictions"
                     )
         return inputs
 
@@ -123,37 +130,41 @@ class Evaluation:
         measures: list[Measure],
         stored: Sequence[Measure] | None = None,
         missing: Missing = "zero",
+        *,
         out: Path | None = None,
+        signed: bool = False,
     ) -> Iterator[Scored]:
-        """Scores of each system; of stored results the measures `stored`, or all. `out` is for one stream."""
+        """Scores of each system; of stored results the measures `stored`, or all. `out` is for one stream.
+        `signed` says that signatures are shown, which of a stream are computed while it is read.
+        """
         for system in inputs.systems(measures, missing):
             if system.stored is not None:
                 yield from _stored_scores(system, stored)
             else:
                 with about(system.source):
-                    scored = self._score(system, measures, out)
+                    scored = self._score(system, measures, out, signed=signed)
                 yield scored
 
     def score_systems(
-        self, inputs: Inputs, measures: list[Measure], missing: str | float
+        self, inputs: Inputs, measures: list[Measure], missing: str | float, *, signed: bool = False
     ) -> Iterator[Scored]:
         """Scores of each system. A run has the judged queries that it has documents for, or all if `missing`
         is a number, which is the value of a query that no run has documents for.
         """
-        scored = self.score(inputs, measures, measures)
+        scored = self.score(inputs, measures, measures, signed=signed)
         return self._without_missing(list(scored), missing) if inputs.sources.runs else scored
 
-    def _score(self, system: System, measures: list[Measure], out: Path | None) -> Scored:
+    def _score(self, system: System, measures: list[Measure], out: Path | None, *, signed: bool) -> Scored:
         from fastndcg.analysis.anchors import anchors
 
         rankings = system.rankings
         is_stream = not hasattr(rankings, "n_docs")
         threads: dict[str, Any] = {} if is_stream else {"threads": self.threads}
-        sink = nullcontext(_NOWHERE if self.signed and is_stream else None)
+        sink = nullcontext(_NOWHERE if signed and is_stream else None)
         with sink if out is None or not is_stream else results_file(out) as file:
-            scores = evaluate(rankings, measures, convention=self.convention, sink=file, **threads)
+            scores = evaluate(rankings, measures, convention=self.tool, sink=file, **threads)
         documents = rankings._documents if is_stream else rankings.n_docs
-        of_orders = anchors(rankings, measures, **threads) if self.anchored else None
+        of_orders = anchors(rankings, measures, **threads) if self.anchors else None
         return Scored(system.name, scores, documents, system.columns, of_orders, None, is_stream)
 
     def weigh(self, scored: Scored) -> Scored:
