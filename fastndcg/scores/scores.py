@@ -13,12 +13,14 @@ import numpy.typing as npt
 from fastndcg import statistics
 from fastndcg.common.arrays import Float64, Int64, read_only
 from fastndcg.common.arrow_types import column_of
+from fastndcg.common.exports import AsFrame
 from fastndcg.common.files import whole_file
 from fastndcg.common.lazy import pa
 from fastndcg.common.table import Table
 from fastndcg.errors import ColumnError, check_choice, count_of
 from fastndcg.measures import Measure, find_measure
-from fastndcg.scores.signatures import Signed
+from fastndcg.measures.validation import Function
+from fastndcg.scores.signatures import Digests, digests_of, digests_of_ids, metadata_of, signature_of
 from fastndcg.scores.slices import (
     OWN,
     check_free,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from fastndcg.scores.plots import ScoresPlots
 
 
-class Scores(Signed):
+class Scores(AsFrame):
     """Values of measures, a float64 for each query; immutable.
 
     Attributes
@@ -87,6 +89,9 @@ class Scores(Signed):
 
     def __delattr__(self, name: str) -> NoReturn:
         self.__setattr__(name, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_stream"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         # a pickle forgets that arrays are read-only
@@ -377,6 +382,68 @@ class Scores(Signed):
 
         return ScoresPlots(self)
 
+    # ---- signatures ----
+
+    def signature(self, measure: object) -> str:
+        """One line that says exactly how the number of a measure was made, to be quoted beside it.
+
+        It has the measure with all parameters; the convention; how unjudged documents were treated; whether
+        means are weighted; the number and a digest of the queries, and of their judgments; and the version. A
+        gain that is a function has a digest of the gains of the grades that occur.
+        `judgments` says whether the ideal was that of a "pool" of all judged documents or of the "returned"
+        ones. Its digest is of the number of documents of each grade of each query, not of their ids. Digests
+        depend neither on the order of rows, nor on threads, nor on whether a stream was read. A stream is
+        read again for them, unless its results were written to a file meanwhile. Raises `MeasureError` for a
+        measure that was not evaluated.
+
+        Examples
+        --------
+        >>> from fastndcg import Rankings, evaluate
+        >>> print(evaluate(Rankings.from_lists([[3, 2, 0], [0, 1]]), "RR@10").signature("RR@10"))
+        RR@10|rel:1|...|convention:none|...|queries:2:27c000b0123e32ae|judgments:returned:5:...|version:...
+        """
+        return self._signature_at(self.measures.index(self._find(measure)))
+
+    def _signature_at(self, row: int) -> str:
+        stored = (self._signatures or {}).get(str(self.measures[row]))
+        if stored is not None:
+            return stored
+        convention = getattr(self, "convention", None)
+        measure = getattr(self, "resolved", self.measures)[row]
+        name = None if convention is None else convention.name
+        return signature_of(measure, self._digests, name, weighted=self._weight is not None)
+
+    def _known(self) -> Scores:
+        """Scores whose signatures are known without reading a stream again: its judgments are unknown."""
+        is_unread = self._stream is not None and "_digests" not in self.__dict__
+        return self._of(self.queries) if is_unread else self
+
+    def _all_signatures(self) -> dict[str, str]:
+        """Those that results are stored with."""
+        known = self._known()
+        return {str(measure): known._signature_at(row) for row, measure in enumerate(self.measures)}
+
+    _signatures: dict[str, str] | None = None  # those that results were stored with
+    _stream: Any = None  # that was evaluated, if its digests are not known
+
+    @cached_property
+    def _digests(self) -> Digests:
+        if self._stream is not None:
+            parts = (digests_of(part, None, self._functions) for part in self._stream)
+            return sum(parts, digests_of(self._stream._nothing()))
+        return self._digests_in()
+
+    @property
+    def _functions(self) -> set[Function]:
+        """The gains that are functions."""
+        gains = {each.params.get("gain") for each in getattr(self, "resolved", self.measures)}
+        return {gain for gain in gains if isinstance(gain, Function)}
+
+    def _digests_in(self) -> Digests:
+        if self._rankings is None:
+            return digests_of_ids(self.queries[0])
+        return digests_of(self._rankings, getattr(self._source, "rows", None), self._functions)
+
     # ---- tables ----
 
     def _frame(self) -> pa.Table:
@@ -384,6 +451,15 @@ class Scores(Signed):
         queries = self.queries
         schema = pa.schema([*queries.schema, *map(field_of, self.measures)], queries.schema.metadata)
         return pa.Table.from_arrays([*queries.columns, *map(column_of, self.values)], schema=schema)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each query: its columns, then a float64 column for each measure. The metadata of the
+        schema have the signatures, as JSON under `fastndcg.signatures`; those of a stream know its judgments
+        only if `signature` was called before.
+        """
+        table = self._frame()
+        metadata = (table.schema.metadata or {}) | metadata_of(self._all_signatures())
+        return table.replace_schema_metadata(metadata)
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write `to_arrow()` to Parquet, whole or not at all. Raises `SourceError` if writing fails."""
