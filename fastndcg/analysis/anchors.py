@@ -99,11 +99,8 @@ class Anchors(OfOrders, AsFrame):
         names = pa.array([str(measure) for measure in self.measures], pa.string())
         table: dict[str, Any] = {ids: self.queries[0].take(places)}
         table["measure"] = names.take(pa.array(np.tile(np.arange(n), len(self))))
-        each = [self[measure] for measure in self.measures]
-        for name in Anchor._fields:
-            columns = [getattr(anchor, name) for anchor in each]
-            table[name] = np.stack(columns, axis=1).ravel() if columns else np.empty(0)
-        return pa.table(table)
+        values = np.array([self[measure] for measure in self.measures]).reshape(n, len(Anchor._fields), -1)
+        return pa.table(table | {name: values[:, row].T.ravel() for row, name in enumerate(Anchor._fields)})
 
     def plot(self) -> Chart:
         """Plot the means of each measure. See `fastndcg.plot.anchors`. It needs the extra `plot`."""

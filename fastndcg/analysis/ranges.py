@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastndcg.analysis.anchors import OfOrders
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import offsets_from, offsets_of, read_only, runs_of
-from fastndcg.common.table import Table, digits
+from fastndcg.common.table import Table
 from fastndcg.errors import InputError, MeasureError
 from fastndcg.measures import Measure, as_measures
 from fastndcg.scores.scores import Scores
@@ -79,14 +79,7 @@ class Ranges(OfOrders):
         return plots.ties(self)
 
     def __repr__(self) -> str:
-        width = max(len(str(measure)) for measure in self.measures)
-        lines = [" " * width + "".join(f"{name:>12}" for name in self._names)]
-        for row in self.summary().to_pylist():
-            numbers = [row[name] for name in self._names]
-            flag = f"   could move by {abs(numbers[2] - numbers[0]):.6f}" if row["moves"] else ""
-            shown = "".join(f"{digits(each):>12}" for each in numbers)
-            lines.append(f"{row['measure']:<{width}}{shown}{flag}")
-        return "\n".join(lines)
+        return repr(self.summary())
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
@@ -119,10 +112,11 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
 
     Notes
     -----
-    Within ties, the worst value ranks documents of low gain first, and the best value those of high gain.
-    These are the lowest and highest possible values, with four exceptions: nDCG with `ideal="returned"`,
-    whose ideal changes with the order; AP with `denominator="hits"`, where another hit may lower the mean;
-    AUC with a cutoff; and infAP if documents of the pool were left unjudged.
+    One order of ties ranks documents of low gain first, another those of high gain. The values of these two
+    are the lowest and the highest possible, with four exceptions, for which they are only two more values:
+    nDCG with `ideal="returned"`, whose ideal changes with the order; AP with `denominator="hits"`, where
+    another hit may lower the mean; AUC with a cutoff; and infAP if documents of the pool were left unjudged.
+    "worst" is then the least and "best" the greatest of these and of the expected value.
 
     References
     ----------
@@ -132,9 +126,9 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     --------
     >>> from fastndcg import Rankings
     >>> tie_range(Rankings.from_lists([[1, 0, 2]], [[0.5, 0.5, 0.1]]), ["RR", "P@3"])
-           worst    expected        best
-    RR    0.500000    0.750000    1.000000   could move by 0.500000
-    P@3    0.666667    0.666667    0.666667
+    measure     worst  expected      best  moves
+    RR       0.500000  0.750000  1.000000    yes
+    P@3      0.666667  0.666667  0.666667
     """
     asked = as_measures(measures)
     rules: tuple[Ties, ...] = ("worst", "average", "best", "input")
@@ -144,7 +138,11 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
         for rule in rules
     }
     scores = evaluate(rankings, list(variants.values()), threads=threads)
-    bounds = {measure: Bounds(*(scores[variants[measure, rule]] for rule in rules[:3])) for measure in asked}
+    bounds = {}
+    for measure in asked:
+        values = [scores[variants[measure, rule]] for rule in rules[:3]]
+        # where the order of falling gain is not the best one, as for AUC with a cutoff
+        bounds[measure] = Bounds(np.minimum.reduce(values), values[1], np.maximum.reduce(values))
     ranges = Ranges(("worst", "expected", "best"), bounds, rankings)
     means = scores.mean()
     ranges._stable = {str(measure): means[str(variants[measure, "input"])] for measure in asked}
@@ -199,9 +197,9 @@ def judgment_range(
     >>> from fastndcg import Rankings
     >>> rankings = Rankings.from_lists([[0, 2, 1]], [[0.9, 0.8, 0.1]], is_judged=[False, True, True])
     >>> judgment_range(rankings, ["nDCG@2", "RR"])
-                 least       value    greatest
-    nDCG@2    0.479625    0.479625    1.000000   could move by 0.520375
-    RR        0.500000    0.500000    1.000000   could move by 0.500000
+    measure     least     value  greatest  moves
+    nDCG@2   0.479625  0.479625  1.000000    yes
+    RR       0.500000  0.500000  1.000000    yes
     """
     asked = as_measures(measures)
     for measure in asked:
