@@ -40,6 +40,15 @@ settings.load_profile(_profile())
 ASKED = os.environ.get("FASTNDCG_KERNELS")
 
 
+# what `pytest` alone leaves out, and `scripts/check --rest` runs
+LEFT_OUT = ("host", "rivals", "slow")
+
+
+def pytest_configure(config):
+    if config.args_source is config.ArgsSource.TESTPATHS and not config.option.markexpr:
+        config.option.markexpr = " and ".join(f"not {marker}" for marker in LEFT_OUT)
+
+
 def pytest_ignore_collect(collection_path, config):
     """With `-m pure` or `-m host` only files that have such tests are imported."""
     asked = config.option.markexpr

@@ -17,6 +17,8 @@ import catboost as cb  # noqa: E402 - needs the check above
 
 from fastndcg.adapters import catboost as fnc  # noqa: E402 - as above
 
+pytestmark = pytest.mark.rivals
+
 TRAIN, VALID = boosting.ranked(), boosting.ranked(90, seed=1)
 
 

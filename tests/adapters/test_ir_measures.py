@@ -15,6 +15,8 @@ import pandas as pd  # noqa: E402 - as above
 
 from fastndcg.adapters import ir_measures as fni  # noqa: E402 - as above
 
+pytestmark = pytest.mark.rivals
+
 GRADED = [
     ir_measures.nDCG, ir_measures.nDCG @ 10, ir_measures.nDCG(gains={1: 2, 2: 7}) @ 5, ir_measures.AP, ir_measures.AP(rel=2) @ 10, ir_measures.RR,
     ir_measures.P @ 5, ir_measures.P(rel=2, judged_only=True) @ 5, ir_measures.R @ 10, ir_measures.Rprec, ir_measures.Success @ 3, ir_measures.Bpref,

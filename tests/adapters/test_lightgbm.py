@@ -19,7 +19,10 @@ import lightgbm as lgb  # noqa: E402 - needs the check above
 from fastndcg.adapters import lightgbm as fnl  # noqa: E402 - as above
 
 # it has been since 4.7, and older versions take nothing else
-pytestmark = pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+pytestmark = [
+    pytest.mark.rivals,
+    pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated"),
+]
 
 PARAMETERS = {
     "objective": "lambdarank", "metric": "ndcg", "eval_at": [3, 10], "num_leaves": 6, "min_data_in_leaf": 5, "learning_rate": 0.3,

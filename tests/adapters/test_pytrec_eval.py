@@ -56,6 +56,7 @@ def data(seed):
 
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.rivals
 def test_values_of_every_measure(seed, level):
     engines.need("pytrec_eval", extra="rivals")
     import pytrec_eval
@@ -70,6 +71,7 @@ def test_values_of_every_measure(seed, level):
 
 
 @pytest.mark.parametrize("levels", [1, 3, 50, 100_000])
+@pytest.mark.rivals
 def test_few_judged_documents(levels):
     """They are looked up in the run, and no others; all of a query are, if one of them is tied."""
     engines.need("pytrec_eval", extra="rivals")
@@ -96,6 +98,7 @@ def test_few_judged_documents(levels):
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.rivals
 def test_judged_documents_only(seed):
     engines.need("pytrec_eval", extra="rivals")
     import pytrec_eval
@@ -108,6 +111,7 @@ def test_judged_documents_only(seed):
     assert both[0] == both[1]
 
 
+@pytest.mark.rivals
 def test_names():
     engines.need("pytrec_eval", extra="rivals")
     import pytrec_eval
@@ -123,6 +127,7 @@ def test_names():
             )
 
 
+@pytest.mark.rivals
 def test_files_are_parsed_alike():
     engines.need("pytrec_eval", extra="rivals")
     import pytrec_eval

@@ -27,6 +27,8 @@ from sklearn.model_selection import (  # noqa: E402 - as above
 
 from fastndcg.adapters import sklearn as fnk  # noqa: E402 - as above
 
+pytestmark = pytest.mark.rivals
+
 DATA = boosting.ranked(120)
 ROUTED = {"qid": DATA.qid, "groups": DATA.qid}
 FOLDS = GroupKFold(3)

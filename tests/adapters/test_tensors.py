@@ -8,7 +8,7 @@ import fastndcg as fn
 from fastndcg.errors import InputError
 
 engines.need("torch", extra="rivals")
-pytestmark = pytest.mark.filterwarnings("ignore")  # what the hosts say of themselves
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]  # what the hosts say of themselves
 
 # ten seconds to import, which no other worker needs to wait for
 torch = engines.imported_later("torch")

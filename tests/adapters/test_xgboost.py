@@ -18,6 +18,8 @@ from xgboost.callback import EarlyStopping  # noqa: E402 - as above
 
 from fastndcg.adapters import xgboost as fnx  # noqa: E402 - as above
 
+pytestmark = pytest.mark.rivals
+
 PARAMETERS = {"objective": "rank:ndcg", "eta": 0.4, "max_depth": 3, "nthread": 1, "verbosity": 0, "seed": 1}
 TRAIN, VALID = boosting.ranked(), boosting.ranked(90, seed=1)
 

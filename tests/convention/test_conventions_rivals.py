@@ -28,6 +28,7 @@ STORED = json.loads(FILE.read_text())
 # in one worker: the tools are asked in a process of their own, which compiles ranx
 pytestmark = [
     pytest.mark.compiled,
+    pytest.mark.rivals,
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.xdist_group("conventions_rivals"),
 ]

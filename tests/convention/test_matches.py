@@ -77,6 +77,7 @@ LIVE_CASES = [(tool, measure, live.cutoffs[-2 % len(live.cutoffs)]) for (tool, m
 
 
 @pytest.mark.compiled
+@pytest.mark.rivals
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.xdist_group("conventions_rivals")
 @pytest.mark.parametrize(("tool", "measure", "k"), LIVE_CASES)

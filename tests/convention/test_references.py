@@ -69,6 +69,7 @@ def without_ties(run):
     ["RBP(rel=1)", "RBP(p=0.5, rel=2)", "SDCG(max_rel=4)@10", "SDCG(min_rel=1, max_rel=3)@5", "RR", "P@10"],
 )
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.rivals
 def test_cwl_eval(notation):
     """Its AP is left out: the C/W/L form normalises by the relevant documents that it saw."""
     pytest.importorskip("cwl", reason="cwl_eval is not installed")

@@ -14,6 +14,7 @@ import types
 from pathlib import Path
 
 import commands
+import conftest
 import engines
 import examples
 import pytest
@@ -99,10 +100,15 @@ def test_options_exist(page):
 
 
 def test_test_command_is_the_one_that_continuous_integration_runs():
-    last = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
-    assert last == "pip install -e '.[test,dev,rivals,engines]' && scripts/check"
-    assert last in README
-    assert last in (ROOT / "CONTRIBUTING.md").read_text()
+    run, check = ((ROOT / name).read_text(encoding="utf-8") for name in (".ci/run", "scripts/check"))
+    command = "pip install -e '.[test]' && pytest"
+    for text in (README, run, (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")):
+        assert command in text
+    rest = "pip install -e '.[test,dev,rivals,engines]'"
+    assert run.index(command) < run.index(rest) < run.index("scripts/check --rest")
+    # the one leaves out what the other runs
+    assert f"-m '{' or '.join(conftest.LEFT_OUT)}'" in check
+    assert f"{rest} && scripts/check" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 # ---- what is made from the package ----
