@@ -155,7 +155,7 @@ def _write_table(table: pa.Table | Table, format: Format) -> None:
         set(kept) - {"refused"}, key=lambda name: (name == "equals", kept.index(name))
     )  # it is long
     shown = [row for row in rows if not row.get("refused") or "matches" not in row]
-    texts = [["0" if row[name] == 0.0 else shown_value(row[name]) for name in names] for row in shown]
+    texts = [[_cell(row[name]) for name in names] for row in shown]
     left = {name for name in names if not any(isinstance(row[name], float) for row in rows)}
     refused: dict[str, list[str]] = {}
     for row in rows:
@@ -166,3 +166,10 @@ def _write_table(table: pa.Table | Table, format: Format) -> None:
     reasons = [wrapped(f"{', '.join(tools)}: {reason}", width) for reason, tools in refused.items()]
     parts = [shown_as(format, [names, *texts], 1, left=left), *([""] if reasons else []), *reasons]
     write("\n".join(parts) + "\n")
+
+
+def _cell(value: object) -> str:
+    """A value as `shown_value` has it, without decimals of nothing; notation and reasons are whole."""
+    if isinstance(value, str):
+        return value
+    return "0" if isinstance(value, float) and value == 0 else shown_value(value)

@@ -119,9 +119,7 @@ class Evaluation:
         for path in inputs.stored:
             for name, value in needed.items():
                 if value:
-                    refuse(
-                        f"{name} has no meaning with {path}, which holds stored results, not predictions"
-                    )
+                    refuse(f"{name} has no meaning with {path}, which holds stored results, not predictions")
         return inputs
 
     def score(

