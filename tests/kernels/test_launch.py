@@ -22,20 +22,6 @@ def coded(rankings):
     return plan.build(as_measures("nDCG@10"), rankings)[1]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize(
-    "lengths", [[0], [1], [3, 0, 0, 5], [10_000, 1, 1, 1], [100] * 9000, [0, 600_000, 0, 2]]
-)
-def test_chunks_cover_all_queries_once(lengths, threads):
-    rankings = of_lengths(lengths)
-    chunks = launch._chunks(rankings, 0, len(lengths), threads, launch.Sizes())
-    assert chunks[0] == 0 and chunks[-1] == len(lengths)
-    assert (np.diff(chunks) >= 0).all()
-    documents = np.diff(rankings.offsets[chunks])
-    if len(set(lengths)) == 1 and len(chunks) > 2:  # of about equally many documents
-        assert documents.max() - documents.min() <= 2 * max(lengths)
-
-
 @pytest.mark.parametrize(
     ("queries", "threads", "n_chunks"),
     [
@@ -78,20 +64,6 @@ def test_a_query_longer_than_a_run_is_a_run():
     rankings = of_lengths([1, 700_000, 2], "int64")
     runs = list(launch._runs(rankings, coded(rankings), 1, launch.Sizes()))
     assert [last - first for first, last in runs] == [1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
-)
-def test_scores_keep_their_order_when_they_are_cast(dtype):
-    if dtype.startswith("float"):
-        scores = np.array([-np.inf, -1.5, -0.0, 0.5, np.inf], dtype)
-    else:
-        limits = np.iinfo(dtype)
-        scores = np.array([limits.min, limits.min + 1, limits.max // 2, limits.max - 1, limits.max], dtype)
-    cast = launch._comparable(scores)
-    assert cast.dtype in launch._COMPARED
-    assert (np.diff(cast.astype(object)) > 0).all()  # as Python numbers: int64 differences overflow
 
 
 def test_unjudged_documents_have_a_level_of_their_own():
@@ -189,15 +161,6 @@ def test_undefined_values_become_what_each_measure_says():
     for infinite in (np.inf, -np.inf):
         with pytest.raises(fn.InputError, match="nDCG.* too many ways .* of query 2 "):
             methods.replace_undefined(measures, np.array([[0.5, np.nan, infinite, 1.0]] * 4), rankings)
-
-
-@pytest.mark.pure
-@pytest.mark.parametrize("threads", [None, 1, 3])
-def test_values_are_in_the_order_of_measures_and_queries(threads):
-    rankings = fn.Rankings.from_lists([[0, 2], [], [1, 0]])
-    measures = as_measures(["RR", "DCG", "P@1"])
-    values = launch.score(measures, rankings, threads)
-    assert values[:, [0, 2]] == pytest.approx(np.array([[0.5, 1], [2 / np.log2(3), 1], [0, 1]]), rel=1e-15)
 
 
 def test_threads_are_no_more_than_there_are():

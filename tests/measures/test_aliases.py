@@ -139,6 +139,10 @@ def test_several_spellings_keep_their_names(text, labels):
     [
         ("recal@10", 'Did you mean "Recall", which is R here?'),
         ("ndgc@10", 'Did you mean "nDCG"?'),
+        ("DCGG", 'Did you mean "DCG"?'),
+        ("IDGC@3", 'Did you mean "IDCG"?'),
+        ("numrett", 'Did you mean "NumRet"?'),
+        ("nDCGs", 'Did you mean "nDCG"?'),
         ("hitrat@10", "Success here?"),
         ("ndcg10", 'Did you mean "nDCG@10"?'),
         ("nDCG(gain='exponential')", 'Did you mean "exp2"?'),
