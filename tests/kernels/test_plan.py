@@ -11,8 +11,6 @@ from fastndcg.measures import as_measures
 from fastndcg.scoring import gain_values, plan
 from fastndcg.scoring.discounts import (
     check_discount,
-    discount_of,
-    discount_table,
     kernel_cutoff,
     ranks_discounted,
 )
@@ -138,34 +136,6 @@ def measure_of(notation):
     return measure
 
 
-@pytest.mark.parametrize(
-    ("measure", "gains"),
-    [
-        ("nDCG", [-1, 0, 1, 2.5]),
-        ("nDCG(rel=2)", [0, 0, 0, 2.5]),
-        ("nDCG(gain='exp2')", [-0.5, 0, 1, 2**2.5 - 1]),
-        ("nDCG(gain='binary')", [0, 0, 1, 1]),
-        ("P(rel=2)@5", [0, 0, 0, 1]),
-        ("ERR(max_rel=3)@5", [0, 0, 1 / 8, (2**2.5 - 1) / 8]),
-        ("SDCG(min_rel=0, max_rel=2)@5", [0, 0, 0.5, 1]),
-        ("Bpref", [-1, 0, 1, 1]),
-        (fn.nDCG(gain=[5.0, 7.0]), [math.nan, 5, 7, math.nan]),
-        (fn.nDCG(gain={1: 4.0}), [math.nan, 0, 4, math.nan]),
-        (fn.nDCG(gain=lambda grade: 10 * grade), [-10, 0, 10, 25]),
-    ],
-    ids=str,
-)
-def test_the_gain_of_a_grade(measure, gains):
-    grades = np.array([-1, 0, 1, 2.5])
-    function = gain_values.gain_function_of(measure_of(measure))
-    assert [gain_values.gain_of(function, grade) for grade in grades.tolist()] == pytest.approx(
-        gains, nan_ok=True
-    )
-    assert gain_values.gains_of_grades(measure_of(measure), grades).tolist() == pytest.approx(
-        gains, nan_ok=True
-    )
-
-
 @pytest.mark.parametrize("rows", [4, 100_000])
 def test_a_function_is_asked_for_each_distinct_grade_once(rows):
     asked = []
@@ -181,23 +151,6 @@ def test_the_gains_of_documents_are_those_of_no_judgment_where_they_have_none():
         assert gain_values.gains_of_documents(measure_of(notation), some).tolist() == gains
 
 
-@pytest.mark.parametrize(
-    ("notation", "message"),
-    [
-        ("DCG(clip=0.1)", r"cuts propensities that it does not use; take ips=True .* DCG\(ips=True, clip=0.1\)"),
-        ("IPrec", r"needs a recall level, as in IPrec@0.1"),
-        ("SDCG@5", r"needs max_rel=, the highest grade of its scale, above min_rel=0"),
-        ("SDCG(min_rel=2, max_rel=2)@5", r"needs max_rel=, .* above min_rel=2"),
-        ("nDCG(judged_only=True, unjudged=1)", r"both drops unjudged documents and gives them a grade"),
-    ],
-)  # fmt: skip
-def test_measures_that_are_not_complete_are_refused(notation, message):
-    for refuse in (gain_values.check_complete, lambda measure: gain_values.check(measure, rankings([1, 0]))):
-        with pytest.raises(fn.MeasureError, match=message):
-            refuse(measure_of(notation))
-    gain_values.check(measure_of("nDCG"), rankings([1, 0]))
-
-
 def test_sums_that_are_too_large_are_refused():
     with pytest.raises(
         fn.InputError, match=r"the gain 1e\+307 of grade 9 in DCG is too large to sum over 20 documents"
@@ -209,26 +162,6 @@ def test_sums_that_are_too_large_are_refused():
     ):
         gain_values.check_sum(steep, 30.0, "grade 9", 20)
     gain_values.check_sum(steep, 0.0, "grade 0", 2)
-
-
-@pytest.mark.parametrize(
-    ("measure", "discounts"),
-    [
-        ("nDCG", [1, 1 / math.log2(3), 0.5]),
-        ("nDCG(discount='jarvelin')", [1, 1, 1 / math.log2(3)]),
-        ("nDCG(discount='reciprocal')", [1, 1 / 2, 1 / 3]),
-        ("nDCG(discount='ln')", [1 / math.log(rank + math.e) for rank in (1, 2, 3)]),
-        (fn.nDCG(discount=3.0), [math.log(3) / math.log(rank + 1) for rank in (1, 2, 3)]),
-        (fn.nDCG(discount=[1.0, 0.25]), [1, 0.25, 0]),
-        (fn.nDCG(discount=lambda rank: 1 / rank**2), [1, 1 / 4, 1 / 9]),
-        ("RBP(p=0.8)", [1, 0.8, 0.64]),
-        ("P@5", [1, 1, 1]),
-    ],
-    ids=str,
-)
-def test_the_discount_of_a_rank(measure, discounts):
-    table = discount_table(discount_of(measure_of(measure)), 3)
-    assert table.tolist() == pytest.approx(discounts, rel=1e-15) and not table.flags.writeable
 
 
 def test_discounts_that_are_too_few_or_no_numbers_are_refused():

@@ -186,35 +186,40 @@ def test_values_have_one_name():
 
 @pytest.mark.pure
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("notation", "message"),
     [
-        (lambda: fn.AP(denominator="R"), r"denominator is one of 'n_relevant', 'cutoff', 'returned', 'hits', 'k', 'none'"),
-        (lambda: fn.P(denominator="hits"), r"denominator is one of 'cutoff', 'returned', 'n_relevant'"),
-        (lambda: fn.nDCG(k=10), r"nDCG has no parameter 'k': write nDCG@10"),
-        (lambda: fn.PFound(decay=1.5), r"decay=1.5 is not known: decay is a probability"),
-        (lambda: fn.PFound(stop="exp2"), r"stop='exp2' is not known: stop is 'linear', a sequence or mapping"),
-        (lambda: fn.ERR(stop={}), r"wanted|at least one grade"),
-        (lambda: fn.RR(of="last"), r"of='last' is not known: of is one of 'first', 'best'"),
-        (lambda: fn.R(score_above=math.nan), r"score_above holds nan, where a finite number was wanted"),
-        (lambda: fn.IPrec(rounding="even"), r"rounding is one of 'up', 'nearest'"),
+        ("Rprec@5", "Rprec has no cutoff"), ("IPrec", "IPrec needs a recall level, as in IPrec@0.1"),
+        ("IPrec@1.5", "recall=1.5 is not known: recall is a number from 0 to 1"),
+        ("IPrec(rounding='even')", "rounding is one of 'up', 'nearest'"),
+        ("SDCG@10", "SDCG@10 needs max_rel=, the highest grade of its scale, above min_rel=0"),
+        ("SDCG(min_rel=2, max_rel=2)@5", "needs max_rel=, .* above min_rel=2"),
+        ("RBP(p=1)", "p=1 is not known: p is a number above 0 and below 1"),
+        ("F(beta=0)@3", "beta=0 is not known: beta is a number above 0"),
+        ("AP(denominator='R')", "denominator is one of 'n_relevant', 'cutoff', 'returned', 'hits', 'k', 'none'"),
+        ("AP(denominator='none')", r"up to a cutoff; name one, as in AP\(denominator='none'\)@10"),
+        ("AP(judged_only=True, unjudged=1)", "both drops unjudged documents and gives them a grade"),
+        ("AP(rel=None)", "rel=None is not known: rel is a grade"),
+        ("P(denominator='hits')", "denominator is one of 'cutoff', 'returned', 'n_relevant'"),
+        ("nDCG(k=10)", "nDCG has no parameter 'k': write nDCG@10"),
+        ("DCG(clip=0.1)", r"cuts propensities that it does not use; take ips=True .* DCG\(ips=True, clip=0.1\)"),
+        ("PFound(decay=1.5)", "decay=1.5 is not known: decay is a probability"),
+        ("PFound(stop='exp2')", "stop='exp2' is not known: stop is 'linear', a sequence or mapping"),
+        ("PFound@3", r"not defined for grade 3.*would be 3\. Give one from 0 to 1"),
+        ("ERR(stop={})", "at least one grade"), ("ERR(stop=[0, 0.1])", "has no gain for grade 3"),
+        ("ERR(stop=[0, 0.1, 0.2, 0.3], max_rel=3)", "so that max_rel=3 changes nothing; give one of them"),
+        ("ERR(max_rel=2)", r"not defined for grade 3, .* its scale is 2. Name the scale, as in ERR\(max_rel=3\)"),
+        ("RR(of='last')", "of='last' is not known: of is one of 'first', 'best'"),
     ],
 )  # fmt: skip
-def test_values_that_are_not_known(make, message):
-    with pytest.raises(fn.MeasureError, match=message):
-        make()
+def test_what_cannot_be_computed_is_refused(notation, message):
+    with pytest.raises((fn.MeasureError, fn.InputError), match=message):
+        fn.evaluate(fn.Rankings.from_lists([[3, 0, 1]], [[3, 2, 1]]), notation)
 
 
 @pytest.mark.pure
-def test_measures_that_cannot_be_computed():
-    rankings = fn.Rankings.from_lists([[3, 0, 1]], [[3, 2, 1]])
-    with pytest.raises(fn.MeasureError, match=r"up to a cutoff; name one, as in AP\(denominator='none'\)@10"):
-        fn.evaluate(rankings, fn.AP(denominator="none"))
-    with pytest.raises(fn.InputError, match=r"not defined for grade 3.*would be 3\. Give one from 0 to 1"):
-        fn.evaluate(rankings, "PFound@3")
-    with pytest.raises(fn.InputError, match=r"has no gain for grade 3|would be"):
-        fn.evaluate(rankings, fn.ERR(stop=[0, 0.1]))
-    with pytest.raises(fn.MeasureError, match=r"so that max_rel=3 changes nothing; give one of them"):
-        fn.evaluate(rankings, fn.ERR(stop=[0, 0.1, 0.2, 0.3], max_rel=3))
+def test_scores_that_are_no_numbers_are_no_threshold():
+    with pytest.raises(fn.MeasureError, match="score_above holds nan, where a finite number was wanted"):
+        fn.R(score_above=math.nan)
 
 
 # ---- the tools themselves ----

@@ -181,29 +181,3 @@ def test_tie_range():
     ]
     with pytest.raises(fn.MeasureError, match="RR was not asked for"):
         ranges["RR"]
-
-
-@pytest.mark.parametrize(
-    ("notation", "message"),
-    [
-        ("Rprec@5", "Rprec has no cutoff"),
-        ("IPrec", "IPrec needs a recall level, as in IPrec@0.1"),
-        ("IPrec@1.5", "recall=1.5 is not known: recall is a number from 0 to 1"),
-        ("SDCG@10", "SDCG@10 needs max_rel="),
-        ("RBP(p=1)", "p=1 is not known: p is a number above 0 and below 1"),
-        ("F(beta=0)@3", "beta=0 is not known: beta is a number above 0"),
-        ("AP(denominator='R')", "denominator='R' is not known"),
-        ("AP(judged_only=True, unjudged=1)", "both drops unjudged documents and gives them a grade"),
-        (
-            "ERR(max_rel=2)",
-            (
-                "not defined for grade 3, .* the highest of its scale is 2. "
-                "Name the scale, as in ERR\\(max_rel=3\\)"
-            ),
-        ),
-        ("AP(rel=None)", "rel=None is not known: rel is a grade"),
-    ],
-)
-def test_refusals(notation, message):
-    with pytest.raises((fn.MeasureError, fn.InputError), match=message):
-        fn.evaluate(fn.Rankings.from_lists([[3, 0]]), notation)
