@@ -2,9 +2,9 @@
 process.
 
     export PYTHONPATH=tests
-    FASTNDCG_GUARD=after python -m pytest -p guarded tests/sources/test_trec.py      # the end of each array is the end of a page
-    FASTNDCG_GUARD=before python -m pytest -p guarded tests/sources/test_trec.py     # and here its start is the start of one
-    NUMBA_DISABLE_JIT=1 FASTNDCG_GUARD=index python -m pytest -p guarded -m pure tests/sources/test_trec.py
+    FASTNDCG_GUARD=after python -m pytest -p guarded tests/kernels/test_plan.py      # the end of each array is the end of a page
+    FASTNDCG_GUARD=before python -m pytest -p guarded tests/kernels/test_plan.py     # and here its start is the start of one
+    NUMBA_DISABLE_JIT=1 FASTNDCG_GUARD=index python -m pytest -p guarded -m pure tests/kernels/test_plan.py
 
 What a driver is called with is copied to such places and back, and memory that kernels ask for themselves is
 given to them there. A fault prints where Python was. Without compiling, "index" refuses indices below 0,

@@ -8,7 +8,7 @@ that are named.
 import hashlib
 import sys
 import tempfile
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ LINEAR = (
     "nDCG(ideal='returned', ties='best')@8", "nDCG(rel=2, ideal='scored')@3", "DCG(judged_only=True)@16", "DCG(unjudged=1)@7",
     "IDCG", "CG@1", "P@5", "R@1000", "Rprec", "F@9", "RBP", "NumRet@7", "NumRel", "Judged@10", "SetAP",
 )  # fmt: skip
-FOLDS = (
+NOT_LINEAR = (
     "AP", "AUC", "AUC@16", "AUC(pairs='graded')", "AUC(max_fp=0.3)@33", "AP@16", "RR", "Success@3", "ERR@20", "Bpref", "infAP", "IPrec@0.5", "AP(ties='input', rel=2)@33",
     "ERR(judged_only=True)", "RBPresidual@10", "SDCG(max_rel=4)@10",
 )  # fmt: skip
@@ -68,7 +68,7 @@ def rankings_of(lengths, kind, *, fractions, pool, seed=0):
 def evaluations(lengths=MANY, kinds=("f4", "f8", "i8")):
     """Every measure in company, on one thread and on two, and some without the others. Other tests compile the same kernels."""
     for kind in kinds:
-        together = (*LINEAR, *FOLDS) if kind == "f4" else LINEAR
+        together = (*LINEAR, *NOT_LINEAR) if kind == "f4" else LINEAR
         for fractions in (False, True):
             for pool in (False, True):
                 some = np.random.default_rng(len(lengths)).permutation(lengths)
@@ -90,7 +90,7 @@ def few_evaluations():
 def fewest_evaluations():
     """Of which one driver is compiled."""
     rankings = rankings_of(np.array(FEW), "f4", fractions=False, pool=True)
-    yield fn.evaluate(rankings, (*LINEAR, *FOLDS), threads=1).values.tobytes()
+    yield fn.evaluate(rankings, (*LINEAR, *NOT_LINEAR), threads=1).values.tobytes()
 
 
 def returned_and_intents(queries=40):
@@ -129,55 +129,9 @@ def orders(turns=24):
             yield fn.evaluate(fn.scan_parquet(path, memory="1 MB"), "nDCG@5").values.tobytes()
 
 
-def text(turns=60):
-    """TREC and LETOR files as they should be, and with bytes changed, lost or repeated."""
-    random = np.random.default_rng(4)
-    ids = ["d", "doc-17", "a" * 7, "b" * 8, "c" * 9, "é" * 20, "x" * 63, "y" * 64, "z" * 65, "w" * 200]
-    documents = [f"{name}{i}" for i in range(6) for name in ids]
-    run, qrels, ltr = [], [], []
-    for query in ("1", "q-2", "query-number-3", "4" * 70):
-        for document in random.permutation(documents)[:40].tolist():
-            score = ("1.5", "-2e-3", "12345678901234567890.5", "7", "inf")[int(random.integers(5))]
-            run.append(f"{query} Q0 {document} 1 {score} tag")
-            ltr.append(f"{random.integers(0, 5)} qid:{query} 1:0.5 2:{score} # {document}")
-            if random.random() < 0.7:
-                qrels.append(f"{query}\t0\t{document}\t{random.integers(-1, 4)}")
-    with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder, name) for name in ("qrels", "run", "ltr")]
-        for turn in range(turns):
-            for file, lines in zip(files, (qrels, run, ltr), strict=True):
-                data = "\n".join(lines).encode() + b"\n" * (turn % 2)
-                file.write_bytes(changed(data, random) if turn > 1 and random.random() < 0.6 else data)
-            ties = "docid_desc" if turn % 3 else "input"
-            yield outcome(partial(fn.read_trec, files[0], files[1], ties=ties))
-            yield outcome(partial(fn.read_ltr, files[2], scores=np.arange(float(len(ltr)))))
-
-
-def changed(data, random):
-    out = bytearray(data)
-    for _ in range(random.integers(1, 4)):
-        at, n = int(random.integers(len(out))), int(random.integers(1, 100))
-        odd = (b"", b" ", b"\n", b"\x00", b"\xff", b"\t\t", b"9" * 400, bytes(out[at : at + n]))
-        how = int(random.integers(len(odd) + 1))
-        if how == len(odd):
-            del out[at : at + n]
-        else:
-            out[at : at + int(random.integers(2))] = odd[how]
-    return bytes(out)
-
-
-def outcome(read):
-    """What was read; of a refusal that it was one, since this is no test of messages."""
-    try:
-        rankings = read()
-    except Exception:  # noqa: BLE001
-        return b"refused"
-    return rankings.offsets.tobytes() + rankings.relevance.tobytes() + rankings.scores.tobytes()
-
-
 WORK = {
     work.__name__: work
-    for work in (fewest_evaluations, few_evaluations, evaluations, returned_and_intents, orders, text)
+    for work in (fewest_evaluations, few_evaluations, evaluations, returned_and_intents, orders)
 }
 
 
@@ -203,7 +157,7 @@ def in_a_child(how, *work, **environment):
 
 @pytest.mark.parametrize("side", guarded.SIDES)
 def test_nothing_is_read_or_written_past_an_array(side):
-    work = ("evaluations", "returned_and_intents", "orders", "text")
+    work = ("evaluations", "returned_and_intents", "orders")
     assert in_a_child(side, *work) == {name: digest_of(name) for name in work}
 
 

@@ -93,8 +93,8 @@ def test_propensities_of_1_change_no_bit(gain, discount):
     )
 
 
-def test_documents_that_are_worth_something_in_another_way_have_the_same_bits():
-    """Gains of Python's side: of a laid out ideal, of unjudged documents, and of ERR's scale."""
+def test_gains_that_python_computes_have_the_same_bits():
+    """Of an ideal that is built, and of unjudged documents."""
     rankings = fractional()
     of_kernel = fn.evaluate(rankings, "IDCG(gain='exp2')").values
     assert (

@@ -170,12 +170,6 @@ def test_a_list_of_discounts_reaches_as_deep_as_the_ideal_of_a_scale():
     assert fn.evaluate(rankings, measure).values.tolist() == [[0.5]]
 
 
-@pytest.mark.pure
-def test_what_a_discount_function_returns_is_a_number():
-    with pytest.raises(fn.MeasureError, match=r"returned 'x' for rank 1; a discount is a number"):
-        fn.evaluate(fn.Rankings.from_lists([[1]]), fn.DCG(discount=lambda rank: "x"))
-
-
 # ---- numbers too large ----
 
 

@@ -515,19 +515,3 @@ def test_unusual_input():
     ):
         assert fn.evaluate(lists(intents=intents), "alpha_nDCG@1").values[0].tolist() == [1.0]
     assert "intents" in repr(lists(intents=column))
-
-
-def test_functions_are_asked_for_the_ranks_that_exist():
-    asked = []
-
-    def discount(rank):
-        asked.append(rank)
-        return 1 / rank
-
-    fn.evaluate(
-        lists(intents=[[1], [0]]), [fn.alpha_nDCG(discount=discount) @ 10, fn.nDCG_IA(discount=discount) @ 10]
-    )
-    assert set(asked) == {1, 2}
-    asked.clear()
-    fn.evaluate(lists(intents=[[1], [0]]), fn.alpha_DCG(discount=discount) @ 4)
-    assert set(asked) == {1, 2, 3, 4}
