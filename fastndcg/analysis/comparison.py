@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from fastndcg.measures import find_measure
 from fastndcg.scores.slices import check_kept, column_names, groups_of
 from fastndcg.statistics import exact_sums
 from fastndcg.statistics.exact_sums import ROUNDING
-from fastndcg.statistics.intervals import SMALL, check_share, check_size, t_quantile
+from fastndcg.statistics.intervals import SMALL, check_size, t_quantile
 from fastndcg.statistics.resampling import EXACT, bootstrap_interval, means_of_clusters, sign_flips
 from fastndcg.statistics.significance import CORRECTIONS, Spread, direction, holm
 
@@ -356,47 +355,6 @@ class Comparison(AsFrame):
             found[key] = Comparison(self.measures, MatchedSamples(samples, {}), self._options)
         return found
 
-    def queries_needed(self, difference: float, power: float = 0.8) -> Table:
-        """How many queries a paired t-test needs to detect a difference.
-
-        Parameters
-        ----------
-        difference : float
-            The difference of the means, in units of the measure; not 0.
-        power : float
-            The probability to detect this difference, between 0 and 1.
-
-        Returns
-        -------
-        Table
-            measure, system, baseline, queries; null where the differences of all queries are equal.
-
-        Raises
-        ------
-        InputError
-            A difference of 0, or one for which 10^18 queries are too few; another power; independent samples.
-
-        Examples
-        --------
-        >>> from fastndcg import Rankings, compare
-        >>> a, b = [[0, 1], [1, 0], [0, 2]], [[1, 0], [1, 0], [2, 0]]
-        >>> systems = {"a": Rankings.from_lists(a), "b": Rankings.from_lists(b)}
-        >>> compare(systems, measures="RR").queries_needed(0.1).column("queries").to_pylist()
-        [68]
-        """
-        is_number = isinstance(difference, Real) and not isinstance(difference, bool)
-        if not (is_number and math.isfinite(difference) and difference):
-            said = "is not a difference to detect; expected a finite number other than 0"
-            raise InputError(f"difference={difference!r} {said}")
-        power = check_share("power", power, 0.8)
-        if not self._options.paired:
-            raise InputError("the number of queries is computed for a paired test; compare with paired=True")
-        kinds, rows = dict.fromkeys(KEYS, pa.string()) | {"queries": pa.int64()}, []
-        for key, found in self._differences.items():
-            needed = found.queries_needed(difference, self._options.confidence, power)
-            rows.append(dict(zip(kinds, (*key, needed), strict=True)))
-        return Table(pa.Table.from_pylist(rows, pa.schema(kinds)), keys=len(KEYS))
-
     def ranks(self) -> Table:
         """The rank of each system by its mean, and how sure it is; the best first.
 
@@ -580,7 +538,8 @@ class Comparison(AsFrame):
         - difference of the means, and its confidence interval from low to high; p and p_adjusted;
         - effect: the difference in standard deviations, with Hedges' correction;
         - wins, ties and losses of the system; null for independent samples;
-        - queries; detectable: the difference that such an experiment detects with a power of about 0.8;
+        - queries; detectable: the difference that such an experiment detects with a power of about 0.8. A
+          difference d needs about queries * (detectable / d)^2 queries;
         - relative: difference / baseline_mean; null where the mean of the baseline is 0.
         """
         return pa.Table.from_pylist(self.rows, pa.schema(COLUMNS))

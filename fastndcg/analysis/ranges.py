@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -149,18 +148,14 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     return ranges
 
 
-def judgment_range(
-    rankings: Rankings, measures: Any, *, top: float | None = None, threads: int | None = None
-) -> Ranges:
+def judgment_range(rankings: Rankings, measures: Any, *, threads: int | None = None) -> Ranges:
     """Compute the value of each query if its unjudged documents had the least grade, as it is, and if they
-    had the greatest grade.
+    had the greatest grade that occurs.
 
     Parameters
     ----------
     rankings, measures
         With `is_judged`; if every document was judged, the three values are equal. Measures as in `evaluate`.
-    top : float, optional
-        The greatest grade that an unjudged document may have. Default: the highest grade that occurs.
     threads : int, optional
         As in `evaluate`.
 
@@ -175,7 +170,7 @@ def judgment_range(
     MeasureError
         A measure of several intents, and one that counts judgments, such as `Judged` and `RBPresidual`.
     InputError
-        No document was judged, and `top` is not given or not finite.
+        No document was judged.
 
     See Also
     --------
@@ -213,19 +208,10 @@ def judgment_range(
                 f"{measure} is of several intents, of which an unjudged document has no grade. "
                 "Ask for a measure of one grade for each document, as nDCG or ERR"
             )
-    occurring = [float(rankings._grades.lowest), float(rankings._grades.highest)]
-    if top is None and not len(rankings._distinct_grades):
-        raise InputError(
-            "no document was judged, so nothing says what the highest grade is; name it, as in top=1"
-        )
-    if top is not None and (
-        isinstance(top, bool) or not isinstance(top, int | float | np.number) or not math.isfinite(top)
-    ):
-        raise InputError(
-            f"top={top!r} is not a grade; expected a finite number, the highest that a document may have"
-        )
-    greatest = occurring[1] if top is None else float(top)
-    of = (_judged_as(rankings, grade) for grade in (min(0.0, occurring[0], greatest), greatest))
+    if not len(rankings._distinct_grades):
+        raise InputError("no document was judged, so nothing says what the greatest grade is")
+    least, greatest = min(0.0, float(rankings._grades.lowest)), float(rankings._grades.highest)
+    of = (_judged_as(rankings, grade) for grade in (least, greatest))
     low, high = (evaluate(each, asked, threads=threads).values for each in of)
     value = evaluate(rankings, asked, threads=threads).values
     bounds = {measure: Bounds(low[row], value[row], high[row]) for row, measure in enumerate(asked)}

@@ -172,25 +172,6 @@ def _gamma_ratio(a: float) -> float:
     return ratio * math.sqrt(a) * math.exp(series)
 
 
-def queries_needed(effect: float, confidence: float, power: float) -> int:
-    """Queries so that the paired t-test finds a difference of `effect` standard deviations with this power.
-
-    >>> queries_needed(0.5, 0.95, 0.8)
-    34
-    """
-    quantile = normal_distribution().inv_cdf
-    ratio: float = max(quantile((1 + confidence) / 2) + quantile(power), 0.0) / effect
-    if ratio > 1e9:
-        raise InputError(
-            f"a difference of {effect:.3g} standard deviations needs more than 10^18 queries; "
-            "ask for a larger one"
-        )
-    n = max(2, math.ceil(ratio**2))  # by the normal distribution: a few less, which do not matter of many
-    while n < 1e6 and effect * math.sqrt(n) < shift_to_detect(n - 1, confidence, power):
-        n += 1
-    return n
-
-
 def shift_to_detect(freedom: float, confidence: float, power: float) -> float:
     """The difference, in standard errors, that the two-sided t-test finds with this power: the sum of two
     quantiles of Student's t, which the noncentral t is close to.

@@ -122,13 +122,6 @@ class Spread(NamedTuple):
         correction = 1 - 3 / (4 * self.freedom - 1) if self.freedom > 1 else math.nan
         return correction * self.mean / self.std if self.std > 0 else math.nan
 
-    def queries_needed(self, difference: float, confidence: float, power: float) -> int | None:
-        """Queries that a test needs to detect this difference with this power; None if values do not vary."""
-        if not self.std > 0 or not self.error > 0:
-            return None
-        std = self.error * math.sqrt(self.n)
-        return intervals.queries_needed(abs(difference) / std, confidence, power)
-
 
 def direction(middle: float, values: Float64, least: float = 0.0) -> float:
     """1 or -1, and the opposite for the negated values: the sign of the mean, if it is larger than `least`. 0

@@ -13,7 +13,6 @@ from systems import DEXTRO, LAEVO, compared, drawn, row_of, scores_of
 
 import fastndcg as fn
 from fastndcg.analysis.compare import TESTS
-from fastndcg.statistics.intervals import queries_needed
 from fastndcg.statistics.resampling import bootstrap_interval
 from fastndcg.statistics.significance import Spread, benjamini_hochberg, holm
 
@@ -54,29 +53,6 @@ def test_an_effect_and_the_detectable_difference():
     assert row["effect"] == pytest.approx(corrected * differences.mean() / differences.std(ddof=1), rel=1e-12)
     shift = row["detectable"] / (differences.std(ddof=1) / math.sqrt(40))
     assert shift == pytest.approx(stats.t.ppf(0.975, 39) + stats.t.ppf(0.8, 39), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("effect", "queries"), [(0.2, 199), (0.5, 34), (0.8, 15)]
-)  # Cohen's small, medium and large
-def test_queries_needed(effect, queries):
-    assert queries_needed(effect, 0.95, 0.8) == queries
-    a, b = drawn(1, 30)
-    table = compared(a, b).queries_needed(effect * (b - a).std(ddof=1))
-    assert table["queries"].to_pylist() == [queries]
-    assert queries_needed(1e-4, 0.95, 0.8) == pytest.approx((2.8015852 / 1e-4) ** 2, rel=1e-6)
-
-
-@pytest.mark.parametrize("power", [1e-9, 0.01, 0.3, 0.5, 0.8, 0.999])
-@pytest.mark.parametrize("confidence", [1e-17, 0.5, 0.95, 1 - 1e-12])
-def test_queries_needed_for_any_power(confidence, power):
-    def missing(effect, n):
-        quantiles = stats.t.isf((1 - confidence) / 2, n - 1) + stats.t.ppf(power, n - 1)
-        return quantiles - effect * math.sqrt(n)
-
-    for effect in (0.03, 0.2, 1, 10):
-        n = queries_needed(effect, confidence, power)
-        assert missing(effect, n) <= 1e-9 and (n == 2 or missing(effect, n - 1) > -1e-9)
 
 
 def test_corrections_are_those_of_scipy_and_of_their_definition():
@@ -326,7 +302,7 @@ def test_nothing_needs_scipy(monkeypatch):
     for name in ("scipy", "scipy.special", "scipy.stats"):
         monkeypatch.setitem(sys.modules, name, None)
     found = compared(*drawn(0, 40), interval="bca", resamples=200)
-    assert found.ranks()["rank"].to_pylist() and found.queries_needed(0.1) and found.verdicts("a")
+    assert found.ranks()["rank"].to_pylist() and found.verdicts("a")
 
 
 def test_permutation_is_randomisation():

@@ -307,7 +307,6 @@ REFUSED = [
     # comparisons
     (lambda: fn.compare(PAIR, measures="RR").slices([]), fn.ColumnError, r'no column is named to group by; .* slices\("country"\)'),
     (lambda: fn.compare(PAIR, measures="RR", paired=False).slices("lang"), fn.InputError, r"\"a\" has no query where lang='en'; leave such queries out"),
-    (lambda: fn.compare(PAIR, measures="RR", paired=False).queries_needed(0.1), fn.InputError, "number of queries is computed for a paired test; compare with paired=True"),
     (lambda: fn.judgment_range(PAIR["a"], "DCG")["nDCG"], fn.MeasureError, "nDCG was not asked for; these were: DCG"),
 ]  # fmt: skip
 
