@@ -321,7 +321,7 @@ class Laws:
         df, wanted = engine.frame(engines.documents(5)), engine.adapter.evaluate
         with pytest.raises(ColumnError, match='there is no column "points" for score'):
             wanted(df, "AP", score="points")
-        with pytest.raises(InputTypeError, match='column "country" is .*string; wanted scores'):
+        with pytest.raises(InputTypeError, match='column "country" is .*string; expected scores'):
             engine.summary(df, "AP", score="country")
         with pytest.raises(MeasureError, match="name a column that numbers the documents of a query"):
             wanted(df, "AP(ties='input')")

@@ -29,7 +29,7 @@ from fastndcg.measures import Measure, as_measure
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.tables.joins import join
 from fastndcg.tables.roles import Roles
-from fastndcg.tables.shapes import given_side
+from fastndcg.tables.shapes import side_of_data
 
 if TYPE_CHECKING:
     from fastndcg.tables.sides import Side
@@ -148,7 +148,7 @@ class Evaluator(providers.Evaluator):
         for judged, measures, kind in self._parts:
             rankings = self._ranked(judged, run) if isinstance(judged, _Pools) else None
             if rankings is None:
-                given = given or given_side("run", run, "score", _COLUMNS)
+                given = given or side_of_data("run", run, "score", _COLUMNS)
                 rankings = self._joined(judged, given, kind)
             returned = np.flatnonzero(np.diff(rankings.offsets))
             queries = rankings.query_ids.take(returned).to_pylist()
@@ -227,7 +227,7 @@ def _pools(qrels: Any) -> _Pools | None:
 
 
 def _side_of(qrels: Any, kind: str) -> Side:
-    judged = given_side("qrels", qrels, "relevance", _COLUMNS, intents=kind == "intents")
+    judged = side_of_data("qrels", qrels, "relevance", _COLUMNS, intents=kind == "intents")
     if kind == "Judged":  # ir_measures' own provider counts documents of negative grades too
         judged = judged._replace(values=np.maximum(judged.values, 0))
     return judged

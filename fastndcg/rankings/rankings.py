@@ -355,12 +355,12 @@ class Rankings:
         array([1, 0])
         """
         from fastndcg.tables.joins import check_options
-        from fastndcg.tables.shapes import given_side
+        from fastndcg.tables.shapes import side_of_data
 
         named = Roles.of(roles, "from_qrels_run", (*OF_ONE_TABLE, *OF_TEXT)).with_intents(intents)
         check_options(missing, ties)
-        judged = given_side("qrels", qrels, "relevance", named, intents=bool(intents))
-        return cls._from_sides(judged, given_side("run", run, "score", named), missing, ties, named.nan)
+        judged = side_of_data("qrels", qrels, "relevance", named, intents=bool(intents))
+        return cls._from_sides(judged, side_of_data("run", run, "score", named), missing, ties, named.nan)
 
     def with_scores(self, scores: npt.ArrayLike, *, nan: NaN = "refuse", ascending: bool = False) -> Self:
         """The same documents with the scores (n_docs,) of another system. All other arrays are shared.

@@ -50,8 +50,7 @@ class Names(NamedTuple):
 
 def names_of_table(columns: Columns) -> Names:
     is_ordered = columns.ascending or columns.rank is not None
-    named = f'column "{columns.relevance}"', f'column "{columns.score}"'
-    return Names(*named, columns.score, is_ordered, are_columns=True)
+    return Names(*columns.labels, columns.score, is_ordered, are_columns=True)
 
 
 def names_of_sides(qrels: Side, run: Side) -> Names:

@@ -24,7 +24,7 @@ from fastndcg.sources.formats import LETOR
 from fastndcg.sources.open_file import path_of, report_progress, unpacked
 from fastndcg.sources.text_lines import LETOR_LINE, Lines, read_lines
 from fastndcg.tables.roles import find_column
-from fastndcg.tables.values import first_line, integers_if_written_so, whole, with_nulls_as_nan
+from fastndcg.tables.values import column_name, first_line, integers_if_written_so, whole, with_nulls_as_nan
 
 if TYPE_CHECKING:
     from fastndcg.common.progress import Progress
@@ -211,7 +211,7 @@ def _parquet_scores(path: str, column: str | None) -> Array:
         raise ColumnError(f"{path}: {error}") from None
     values = opened.table([wanted])[wanted]
     if values.null_count:
-        return with_nulls_as_nan(wanted, values, lambda present: as_array(wanted, present))
+        return with_nulls_as_nan(column_name(wanted), values, lambda present: as_array(wanted, present))
     return as_array(wanted, values)
 
 

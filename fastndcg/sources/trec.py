@@ -13,13 +13,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fastndcg.common.arrays import negate
+from fastndcg.common.arrow_types import column_of
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError, check_choice
 from fastndcg.rankings.rankings import Rankings
@@ -29,18 +30,16 @@ from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_side
 from fastndcg.sources.open_file import path_of, read_once, report_progress, unpacked
 from fastndcg.sources.text_lines import INTENTS, QRELS, RANKED, RUN, read_lines
 from fastndcg.tables.joins import check_options
+from fastndcg.tables.locations import Blame
 from fastndcg.tables.roles import OF_ONE_TABLE, Roles, with_roles_of_both
-from fastndcg.tables.shapes import given_side, side_of_dict
-from fastndcg.tables.sides import (
-    Role,
-    Side,
-    Taken,
-    by_document,
+from fastndcg.tables.shapes import (
+    columns_of_queries,
     find_columns,
-    in_order,
     refuse_columns,
-    table_side,
+    side_of_data,
+    side_of_table,
 )
+from fastndcg.tables.sides import Role, Side, naming, with_values
 from fastndcg.tables.values import whole
 from fastndcg.typing import Missing, NaN, TieOrder
 from fastndcg.typing import Path as PathLike
@@ -219,7 +218,7 @@ def read_qrels_runs(
     *,
     threads: int | None = None,
     progress: Progress = None,
-) -> Iterator[tuple[Rankings, Taken | None, Taken | None]]:
+) -> Iterator[tuple[Rankings, dict[str, str] | None, dict[str, str] | None]]:
     """What `read_qrels_run` returns for each run, of judgments that are read once; and the columns taken of
     both, where they have some.
     """
@@ -247,7 +246,7 @@ def side_of_any(name: str, data: Any, role: Role, roles: Roles, *, intents: bool
     """Judgments or a run, in memory or as a path."""
     if isinstance(data, str | os.PathLike):
         return file_side(data, role, roles, None, intents=intents)[0]
-    return given_side(name, data, role, roles, intents=intents)
+    return side_of_data(name, data, role, roles, intents=intents)
 
 
 @contextmanager
@@ -264,7 +263,7 @@ def _naming_what_fits(run: PathLike) -> Iterator[None]:
 
 def file_side(
     path: PathLike, role: Role, roles: Roles, threads: int | None, *, intents: bool = False
-) -> tuple[Side, Taken | None]:
+) -> tuple[Side, dict[str, str] | None]:
     """A side, and the columns that were taken of it; None of a TREC file, which has none."""
     name = read_once(path_of(path, "qrels" if role == "relevance" else "run"))
     kind = format_of_side(name, has_rank=role == "score")
@@ -275,7 +274,7 @@ def file_side(
     if kind is NESTED:
         refuse_columns(name, role, roles, "JSON by query, which has no columns")
         queries = queries_of_json(name, text_of_file(name))
-        side = side_of_dict(name, queries, role, roles, intents=intents)
+        side = side_of_table(name, *columns_of_queries(name, queries, role, roles, intents=intents), role)
         if not len(side.codes):
             raise SourceError(f"{name} has no documents; wanted at least one, {WANTED}")
         return side, None
@@ -288,7 +287,7 @@ def file_side(
     numbers = [each for each in (None if has_words else found.value, roles.weight) if each in found.names]
     grades = found.value if role == "relevance" else None
     table = opened.table(found.names, OfText(numbers, None, (), grades, roles.given_types))
-    side = table_side(name, table, found, role, opened.first_row, is_text=opened.format is CSV)
+    side = side_of_table(name, table, found, role, opened.first_row, is_text=opened.format is CSV)
     return side, found.taken(role)
 
 
@@ -305,30 +304,30 @@ def text_side(
         of = "a run" if role == "score" else "a qrels file"
         refuse_columns(name, role, roles, f"{of} whose fields have no names")
     lines = read_lines(name, form, or_ranked=roles is not None and role == "score", threads=threads)
-    if not len(lines.values):
+    values = lines.values
+    if not len(values):
         what = "documents" if role == "score" else "judgments"
         raise SourceError(f"{name} has no {what}; wanted at least one: {form.wanted}")
 
     def place(row: int) -> str:
         return f"{name}, line {lines.line_of(row)}"
 
-    values, tag = (lines.values, lines.last[5:6]) if role == "score" else (whole(lines.values), [])
-    side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, "".join(tag))
-    side = by_rank(side) if lines.form is RANKED else side
-    side = side if roles is None else in_order(side, role, roles)
-    return by_document(side, lines.intents) if intents else side
-
-
-def by_rank(side: Side) -> Side:
-    """A side whose values are ranks, of which the lowest is the best."""
-    values = side.values
-    with np.errstate(invalid="ignore"):
-        is_rank = (values >= 0) & (values == np.floor(values)) & (values < 1 << 53)
-    if not is_rank.all():
-        row = int(np.argmin(is_rank))
-        found = f"{side.place(row)}: the rank is {values[row]:g}"
-        raise SourceError(f"{found}; wanted a whole number, 1 for the best: {RANKED.wanted}")
-    return side._replace(values=negate(values), is_ordered=True)
+    roles = roles or Roles()
+    if lines.form is RANKED:
+        with np.errstate(invalid="ignore"):
+            is_rank = (values >= 0) & (values == np.floor(values)) & (values < 1 << 53)
+        if not is_rank.all():
+            row = int(np.argmin(is_rank))
+            found = f"{place(row)}: the rank is {values[row]:g}"
+            raise SourceError(f"{found}; wanted a whole number, 1 for the best: {RANKED.wanted}")
+        roles = replace(roles, ascending=True)
+    tag = "".join(lines.last[5:6]) if role == "score" else ""
+    values = values if role == "score" else whole(values)
+    side = Side(name, lines.queries, lines.query_codes, lines.docs, values, place, tag)
+    side = side._replace(is_ordered=role == "score" and roles.ascending)
+    blame = Blame(numbers=lines.line_of, unit="line")
+    with naming(name):
+        return with_values(side, role, roles, column_of(values), blame, lines.intents if intents else None)
 
 
 # ---- JSON, a query at a time ----

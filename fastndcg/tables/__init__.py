@@ -3,7 +3,7 @@
 roles      roles of columns: named by the caller, or found by their usual names
 frames     tables of any library as Arrow tables
 arrow      Arrow tables, long or of lists, as columns
-shapes     judgments and runs of any shape: dicts, lists, tuples, tables
+shapes     judgments and runs of any shape as columns, and as a side: dicts, lists, tuples, records, tables
 sides, joins
            one side, the judgments or the run; the join of both
 layouts    groups, ids of rows, matrices and lists as flat columns

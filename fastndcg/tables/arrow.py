@@ -17,6 +17,7 @@ from fastndcg.tables.grouping import Grouped, changes_of, group_rows, take
 from fastndcg.tables.intents import intent_grades
 from fastndcg.tables.locations import Blame, at_row, shown
 from fastndcg.tables.values import (
+    column_name,
     doc_ids_in,
     flags_in,
     grades_in,
@@ -64,7 +65,7 @@ def fields_of_table(
         blame, kept, fields = _from_long(table, columns, ids, grouped, numbers)
     kept |= {name: decode(column) for name, column in kept.items() if name in to_decode}
     return checked_columns(
-        blame=blame._replace(names=(f'column "{names[0]}"', f'column "{names[1]}"')),
+        blame=blame,
         nan=columns.nan,
         query_name="query_id" if columns.query is None else columns.query,
         queries=pa.table(kept) if kept else None,
@@ -114,7 +115,7 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
         return joined_ids({key: table[key] for key in columns.keys}, blame)
     ids = ids_in(name, table[name])
     if ids.null_count:
-        raise nulls_in(name, ids, blame)
+        raise nulls_in(column_name(name), ids, blame)
     return ids
 
 
@@ -124,14 +125,14 @@ def checked_ids(table: pa.Table, columns: Columns, numbers: int | Int64 = 0) -> 
 def _from_long(
     table: pa.Table, columns: Columns, ids: pa.ChunkedArray, grouped: Grouped, numbers: int | Int64
 ) -> Read:
-    blame = Blame(query_ids=ids, numbers=numbers)
+    blame = Blame(query_ids=ids, numbers=numbers, names=columns.labels)
     values = {name: plain(table[name]) for name in columns.values}
     relevance, graded = grades_in(columns, values[columns.relevance], blame)
     scores = scores_in(columns, values[columns.score], blame)
     more = _of_documents(columns, values.__getitem__, graded, len(table), blame)
     kept = {name: _of_queries(name, values[name], ids, grouped, blame) for name in columns.keep}
     if columns.weight is not None:
-        weights = numbers_in(columns.weight, values[columns.weight], "weights", blame)
+        weights = numbers_in(column_name(columns.weight), values[columns.weight], "weights", blame)
         column = pa.chunked_array([pa.array(weights)])
         more["weight"] = _of_queries(columns.weight, column, ids, grouped, blame).to_numpy()
     if grouped.codes is not None:
@@ -169,7 +170,7 @@ def _of_documents(
             )
         found["intents"] = intent_grades(f'column "{name}"', column, documents)
     if (name := columns.propensity) is not None:
-        values = numbers_in(name, values_of(name), "probabilities", blame)
+        values = numbers_in(column_name(name), values_of(name), "probabilities", blame)
         found["propensity"] = checked_propensity(f'column "{name}"', values, blame)
     return found
 
@@ -210,9 +211,7 @@ def _of_queries(
     return take(column, grouped.first_rows)  # which ascend, as queries stand in order of first appearance
 
 
-def columns_of_queries(
-    table: pa.Table, query: str, names: Sequence[str], numbers: int | Int64 = 0
-) -> pa.Table:
+def kept_by_query(table: pa.Table, query: str, names: Sequence[str], numbers: int | Int64 = 0) -> pa.Table:
     """Columns of one value within each query: a row for each query, in order of first appearance."""
     ids, blame = ids_in(query, table[query]), Blame(numbers=numbers)
     grouped = group_rows(ids)
@@ -236,7 +235,7 @@ def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read
         query_ids = column_of(numbers)
     of_rows = Blame(np.arange(len(table) + 1), query_ids, None)
     offsets, grades = _split_lists(columns.relevance, table[columns.relevance], of_rows)
-    blame = of_rows._replace(offsets=offsets, in_lists=True)
+    blame = of_rows._replace(offsets=offsets, in_lists=True, names=columns.labels)
 
     def values_of(name: str) -> pa.ChunkedArray:
         own_offsets, values = _split_lists(name, table[name], of_rows)
@@ -254,7 +253,7 @@ def _from_lists(table: pa.Table, columns: Columns, numbers: int | Int64) -> Read
     scores = scores_in(columns, values_of(columns.score), blame)
     more = _of_documents(columns, values_of, graded, len(grades), blame)
     if (name := columns.weight) is not None:
-        more["weight"] = numbers_in(name, plain(table[name]), "weights", of_rows)
+        more["weight"] = numbers_in(column_name(name), plain(table[name]), "weights", of_rows)
     kept = {name: plain(table[name]) for name in columns.keep}
     fields = {"offsets": offsets, "relevance": relevance, "scores": scores, "query_ids": query_ids}
     return blame, kept, fields | more
@@ -276,7 +275,7 @@ def _split_lists(name: str, column: pa.ChunkedArray, blame: Blame) -> tuple[Int6
             f'column "{name}" is {kind}; wanted a list for each query, as in the relevance column'
         )
     if column.null_count:
-        raise nulls_in(name, column, blame, ". Give a query without documents an empty list.")
+        raise nulls_in(column_name(name), column, blame, ". Give a query without documents an empty list.")
     import pyarrow.compute as pc
 
     values = plain(pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type))

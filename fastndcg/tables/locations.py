@@ -10,6 +10,8 @@ import numpy.typing as npt
 from fastndcg.common.table import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastndcg.common.arrays import Int64
     from fastndcg.common.lazy import pa
     from fastndcg.tables.grouping import Grouped
@@ -24,11 +26,13 @@ class Blame(NamedTuple):
 
     offsets: Any = None  # of the documents of queries; None where each row has its own id, or none is known
     query_ids: pa.Array | pa.ChunkedArray | list[Any] | None = None  # None: queries are numbered from 0
-    numbers: int | Int64 | None = 0  # of the rows of the data, or of the first; None: they stand otherwise
+    # of the rows of the data, or of the first, or a function of rows; None: they stand otherwise
+    numbers: int | Int64 | Callable[[int], int] | None = 0
     names: tuple[str, str] = ("relevance", "scores")
     grouped: Grouped | None = None  # documents stand in its order, and not in that of the data
     in_lists: bool = False  # documents are called by their positions in lists, of which each query has one
     positions: Int64 | None = None  # in lists with gaps
+    unit: str = "row"  # what `numbers` are of
 
     def at(self, row: int, *, first: bool = False) -> str:
         """Where a document is, to end a clause with; `first` says that it is the first of several."""
@@ -43,7 +47,7 @@ class Blame(NamedTuple):
             position = row - start if self.positions is None else int(self.positions[row])
             place = f" at position {position} of query {name}"
         elif number is not None:
-            place = at_row(number) + (f", query {name}" if name else "")
+            place = at_row(number, self.unit) + (f", query {name}" if name else "")
         return f"; the first is{place}" if first and place else place
 
     def first(self, chosen: npt.NDArray[np.bool_]) -> int:
@@ -60,7 +64,7 @@ class Blame(NamedTuple):
             row = int(self.grouped.rows[row])
         if self.numbers is None or isinstance(self.numbers, int):
             return None if self.numbers is None else row + self.numbers
-        return int(self.numbers[row])
+        return self.numbers(row) if callable(self.numbers) else int(self.numbers[row])
 
     def name_of(self, query: int) -> str:
         """The id of a query: strings are quoted."""
@@ -71,8 +75,8 @@ class Blame(NamedTuple):
 BY_ROW = Blame()
 
 
-def at_row(number: int | None) -> str:
-    return "" if number is None else f" at row {number}"
+def at_row(number: int | None, unit: str = "row") -> str:
+    return "" if number is None else f" at {unit} {number}"
 
 
 def shown(value: Any) -> str:

@@ -109,14 +109,6 @@ class Roles:
             name: pa.type_for_alias(kind) if isinstance(kind, str) else kind for name, kind in given.items()
         }
 
-    @property
-    def new_grades(self) -> dict[float, float] | None:
-        """The new grade of each grade, if `grades` has numbers, such as those of another scale, for words."""
-        try:
-            return {float(old): float(new) for old, new in self.grades.items()}  # type: ignore[union-attr]
-        except (AttributeError, TypeError, ValueError):
-            return None
-
     @classmethod
     def of(cls, keywords: Mapping[str, Any], function: str, without: Collection[str] = ()) -> Self:
         """The roles from a function's keywords. Raises `InputTypeError` for a keyword that the function does
@@ -177,6 +169,11 @@ class Columns(Roles):
     def id_columns(self) -> list[str]:
         """The columns that query ids are made of; none if row numbers are the ids."""
         return list(self.keys) or ([] if self.query is None else [self.query])
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """How messages call grades and scores."""
+        return f'column "{self.relevance}"', f'column "{self.score}"'
 
     @property
     def taken(self) -> dict[str, str | None]:

@@ -1,136 +1,258 @@
-"""Judgments and runs in memory, of any shape, as sides of a join: dicts, lists, named tuples, tables."""
+"""Judgments and runs of any shape as columns query, document and value, and as a side of a join.
+
+dict, lists, tuples, records, table -> `columns_of` -> `side_of_table` -> `Side`
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from fastndcg.common.arrow_types import has_offsets, whole_ids
-from fastndcg.errors import (
-    InputError,
-    InputTypeError,
-    count_of,
+from fastndcg.common.arrays import Array, offsets_from
+from fastndcg.common.arrow_types import (
+    array_of,
+    column_of,
+    combine,
+    has_offsets,
+    is_list,
+    is_number,
+    plain,
+    whole_ids,
+    with_long_offsets,
+    without_points,
 )
+from fastndcg.errors import ColumnError, InputError, InputTypeError, count_of
+from fastndcg.tables.arrow import kept_by_query
 from fastndcg.tables.frames import frame_of, is_table
-from fastndcg.tables.roles import fitting
-from fastndcg.tables.sides import (
-    Role,
-    Side,
-    by_document,
-    find_columns,
-    in_order,
-    refuse_columns,
-    side_of,
-    table_side,
+from fastndcg.tables.locations import BY_ROW, Blame
+from fastndcg.tables.roles import (
+    Roles,
+    check_column,
+    find_column,
+    find_order,
+    fitting,
+    named_columns,
+    normalised,
 )
+from fastndcg.tables.sides import Role, Side, naming, side_of, with_values
+from fastndcg.tables.values import column_name, integers_if_written_so, nulls_in, numbers_in
 
-if TYPE_CHECKING:
-    from fastndcg.common.arrays import Array
-    from fastndcg.tables.roles import Roles
-
+_COLUMNS = "document", "value", "intent"  # of a row, beside that of the query
 _MOST_COLUMNS = 1000  # of a dict of columns
 _AT_ONCE = 1 << 18  # documents of dicts that become arrays together
+_OF_TABLES = {"relevance": ("keep", "weight"), "score": ("rank",)}
 
 
-def side_of_dict(
-    name: str, queries: Iterable[tuple[Any, Any]], role: Role, roles: Roles, *, intents: bool = False
-) -> Side:
-    """A side from queries, each with a dict of its documents, or with a list or a set of them."""
-    if intents:
-        return in_order(_side_of_intent_dicts(name, queries), role, roles)
-    ids, sizes, docs, values, has_lists = list[Any](), list[int](), list[Any](), list[Any](), False
-    parts: list[tuple[pa.Array, Array]] = []
-    for query, documents in queries:
-        if isinstance(documents, Mapping):
-            listed, numbers = list(documents), list(documents.values())
-        else:
-            listed, has_lists = _documents_in(name, query, documents, role), True
-            numbers = [1] * len(listed) if role == "relevance" else list(range(len(listed), 0, -1))
-        ids.append(query)
-        sizes.append(len(listed))
-        docs += listed
-        values += numbers
-        if len(docs) >= _AT_ONCE:
-            parts.append((_ids(name, "document", docs), _numbers(name, values)))
-            docs, values = [], []
-    if docs or not parts:
-        parts.append((_ids(name, "document", docs), _numbers(name, values)))
-    kinds = {part.type for part, _ in parts}
-    if len(kinds) > 1:
-        raise _mixed(name, "document", " and ".join(sorted(map(str, kinds))))
-    if has_lists and role == "score" and roles.ascending:
-        raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
-    docs_of_all = parts[0][0] if len(parts) == 1 else pa.chunked_array([part for part, _ in parts])
-    codes = np.repeat(np.arange(len(sizes)), sizes)
-    side = Side(
-        name,
-        _ids(name, "query", ids),
-        codes,
-        docs_of_all,
-        np.concatenate([numbers for _, numbers in parts]),
-        lambda _: name,
-        is_ordered=has_lists and role == "score",
+class Found(NamedTuple):
+    """The columns of judgments or of a run."""
+
+    query: str
+    doc_id: str
+    value: str | None  # grades, scores or ranks; None if all judgments have one grade
+    intent: str | None
+    kept: list[str]  # of judgments
+    roles: Roles
+    is_table: bool = True  # the caller knows these names
+
+    @property
+    def names(self) -> list[str]:
+        named = (self.query, self.doc_id, self.value, self.intent, *self.kept)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether values are ranks, or scores of which the lowest is the best."""
+        return self.roles.ascending or self.roles.rank is not None
+
+    def taken(self, role: Role) -> dict[str, str]:
+        """The column of each role."""
+        order = "rank" if role == "score" and self.roles.rank is not None else role
+        value = {} if self.value is None else {order: self.value}
+        return {"query": self.query, "doc_id": self.doc_id} | value
+
+
+def side_of_data(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
+    """Judgments or a run in memory. Raises as `Rankings.from_qrels_run` does."""
+    return side_of_table(name, *columns_of(name, data, role, roles, intents=intents), role)
+
+
+def columns_of(
+    name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False
+) -> tuple[pa.Table, Found]:
+    """Judgments or a run of any shape in memory, as a table of their columns.
+
+    >>> table, _ = columns_of("run", {"q1": {"a": 0.5}, "q2": {"a": 0.1, "b": 0.9}}, "score", Roles())
+    >>> table.to_pydict()
+    {'query_id': ['q1', 'q2'], 'doc_id': [['a'], ['a', 'b']], 'value': [[0.5], [0.1, 0.9]]}
+    """
+    if isinstance(data, str | os.PathLike):
+        raise InputTypeError(
+            f"{name} is the path {os.fspath(data)}; read judgments and a run from files by "
+            "read_qrels_run(qrels, run), or give paths to evaluate(qrels, run, measures)"
+        )
+    if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
+        data = data.to_dict()  # ranx's Qrels and Run
+    if isinstance(data, Mapping) and not has_columns(data):
+        refuse_columns(name, role, roles, "a dict")
+        return columns_of_queries(name, data.items(), role, roles, intents=intents)
+    if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
+        rows = list(data)
+        if not rows or not all(isinstance(row, Mapping) for row in rows):
+            refuse_columns(name, role, roles, "no table")
+            return _of_tuples(name, rows, role, roles, intents=intents)
+        data = pa.Table.from_pylist(rows)
+    try:
+        frame = frame_of(data)
+    except InputTypeError:
+        raise InputTypeError(
+            f"{name} is a {type(data).__name__}; expected a dict of dicts or of lists, a DataFrame, an Arrow "
+            f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
+        ) from None
+    found = find_columns(name, list(frame.names), role, roles, intents=intents)
+    return frame.table(found.names), found
+
+
+def has_columns(data: Mapping[Any, Any]) -> bool:
+    """Whether a dict has columns, of which some are the ids, and not an entry for each query."""
+    names = list(data) if len(data) <= _MOST_COLUMNS else []
+    return all(fitting(names, role) for role in ("query", "doc_id")) and not any(
+        isinstance(column, Mapping) for column in data.values()
     )
-    return in_order(side, role, roles)
 
 
-def _documents_in(name: str, query: Any, documents: Any, role: Role) -> list[Any]:
-    """The documents of a list, best first, or of a set of relevant ones."""
-    wanted = f"a dict from document id to {'grade' if role == 'relevance' else 'score'}"
+def refuse_columns(name: str, role: Role, roles: Roles, what: str) -> None:
+    """Raise for names of columns where the input has none."""
+    for argument in _OF_TABLES[role]:
+        if argument == "keep" and roles.keep:  # which the cutoffs of a measure may ask for
+            column = roles.keep if isinstance(roles.keep, str) else roles.keep[0]
+            raise ColumnError(f'there is no column "{column}": {name} is {what}; give a table')
+        if getattr(roles, argument):
+            raise ColumnError(f"{argument}= is of a column, and {name} is {what}; give a table")
+
+
+# ---- dicts, lists and tuples ----
+
+
+def columns_of_queries(
+    name: str, queries: Iterable[tuple[Any, Any]], role: Role, roles: Roles, *, intents: bool = False
+) -> tuple[pa.Table, Found]:
+    """A row for each query, with lists of its documents and of their values.
+
+    `queries` are ids, each with a dict of its documents, with a list or a set of them, or with pairs.
+    """
+    ids, sizes, has_lists = list[Any](), list[int](), False
+    columns: list[list[Any]] = [[] for _ in range(2 + intents)]  # documents, values, intents
+    parts: list[list[pa.Array]] = []
+    for query, documents in queries:
+        before = len(columns[0])
+        if intents:
+            for entry in _by_intent(name, query, documents):
+                for column, value in zip(columns, entry, strict=True):
+                    column.append(value)
+        else:
+            listed, values = _documents_in(name, query, documents, role)
+            if values is None:
+                has_lists, n = True, len(listed)
+                values = [1] * n if role == "relevance" else list(range(n, 0, -1))
+            columns[0] += listed
+            columns[1] += values
+        ids.append(query)
+        sizes.append(len(columns[0]) - before)
+        if len(columns[0]) >= _AT_ONCE:
+            parts.append(_arrays(name, columns, roles))
+            columns = [[] for _ in columns]
+    if columns[0] or not parts:
+        parts.append(_arrays(name, columns, roles))
+    if has_lists and role == "score":
+        if roles.ascending:
+            raise InputError(f"ascending=True is for scores, and {name} has lists, which stand best first")
+        roles = replace(roles, rank="rank")
+    offsets = offsets_from(sizes)
+    flat = (_end_to_end(name, of, each) for of, each in zip(_COLUMNS, zip(*parts, strict=True), strict=False))
+    lists = (pa.LargeListArray.from_arrays(offsets, each) for each in flat)
+    return _table([_ids(name, "query", ids), *lists], roles)
+
+
+def _table(columns: Sequence[Any], roles: Roles) -> tuple[pa.Table, Found]:
+    names = "query_id", "doc_id", "value", "intent"
+    intent = names[3] if len(columns) > 3 else None
+    found = Found(names[0], names[1], names[2], intent, [], roles, is_table=False)
+    return pa.table(columns, list(names[: len(columns)])), found
+
+
+def _documents_in(name: str, query: Any, documents: Any, role: Role) -> tuple[list[Any], list[Any] | None]:
+    """The documents of a query and their values; without these they stand best first, or are relevant."""
+    expected = f"a dict from document id to {'grade' if role == 'relevance' else 'score'}"
+    if not isinstance(documents, Mapping) and callable(getattr(documents, "to_dict", None)):
+        documents = documents.to_dict()  # a Series of pandas
+    if isinstance(documents, Mapping):
+        return list(documents), list(documents.values())
     if isinstance(documents, Set) and role == "score":
         raise InputTypeError(
             f"{name}[{query!r}] is a {type(documents).__name__}, which has no order; "
-            f"wanted a list of documents, best first, or {wanted}"
+            f"expected a list of documents, best first, or {expected}"
         )
-    if isinstance(documents, Set | list | tuple):
-        return list(documents)
     if hasattr(documents, "tolist"):  # arrays of NumPy and pyarrow
-        found = documents.tolist()
-        if isinstance(found, list):
-            return found
-    raise InputTypeError(
-        f"{name}[{query!r}] is a {type(documents).__name__}; wanted {wanted}, or a list of documents"
-    )
+        documents = documents.tolist()
+    if not isinstance(documents, Set | list | tuple):
+        raise InputTypeError(
+            f"{name}[{query!r}] is a {type(documents).__name__}; expected {expected}, or a list of documents"
+        )
+    listed = list(documents)
+    if listed and all(isinstance(each, tuple | list) and len(each) == 2 for each in listed):
+        return [doc for doc, _ in listed], [value for _, value in listed]
+    if listed and all(isinstance(each, Mapping) for each in listed):
+        keys = find_column(list(listed[0]), "doc_id"), find_column(list(listed[0]), role)
+        doc, value = ([each.get(key) for each in listed] for key in keys)
+        return doc, value
+    return listed, None
 
 
-def side_of_tuples(name: str, data: Iterable[Any], role: Role, *, intents: bool = False) -> Side:
-    rows = list(data)
+def _by_intent(name: str, query: Any, documents: Any) -> Iterator[tuple[Any, Any, Any]]:
+    for document, grades in documents.items() if isinstance(documents, Mapping) else ():
+        if not isinstance(grades, Mapping):
+            raise InputTypeError(
+                f"{name}[{query!r}][{document!r}] is a {type(grades).__name__}; "
+                "expected a dict from intent to number"
+            )
+        for intent, grade in grades.items():
+            yield document, grade, intent
+
+
+def _of_tuples(
+    name: str, rows: list[Any], role: Role, roles: Roles, *, intents: bool
+) -> tuple[pa.Table, Found]:
+    fields = ("query_id", "doc_id", role, *(["iteration"] if intents else []))
     try:
-        query = [row.query_id for row in rows]
-        doc = [row.doc_id for row in rows]
-        value = [getattr(row, role) for row in rows]
-        intent = [row.iteration for row in rows] if intents else None
+        columns = [[getattr(row, field) for row in rows] for field in fields]
     except AttributeError as error:
         raise InputTypeError(
             f"{name} holds {type(error.obj).__name__} without {error.name}; "
-            f"wanted tuples with query_id, doc_id and {role}"
+            f"expected tuples with query_id, doc_id and {role}"
         ) from None
-    return _side_of_rows(name, query, doc, value, intent)
+    return _table([_ids(name, "query", columns[0]), *_arrays(name, columns[1:], roles)], roles)
 
 
-def _side_of_intent_dicts(name: str, queries: Iterable[tuple[Any, Any]]) -> Side:
-    rows = []
-    for query, documents in queries:
-        for document, grades in documents.items() if isinstance(documents, Mapping) else ():
-            if not isinstance(grades, Mapping):
-                raise InputTypeError(
-                    f"{name}[{query!r}][{document!r}] is a {type(grades).__name__}; "
-                    "wanted a dict from intent to number"
-                )
-            rows += [(query, document, grade, intent) for intent, grade in grades.items()]
-    return _side_of_rows(name, *(map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])))
+def _arrays(name: str, columns: list[list[Any]], roles: Roles) -> list[pa.Array]:
+    docs, values, *intents = columns
+    ids = [_ids(name, "intent", each) for each in intents]
+    return [_ids(name, "document", docs), _numbers(name, values, roles), *ids]
 
 
-def _side_of_rows(
-    name: str, queries: list[Any], documents: list[Any], values: list[Any], intents: list[Any] | None
-) -> Side:
-    ids = _ids(name, "query", queries), _ids(name, "document", documents)
-    side = side_of(name, *ids, _numbers(name, values))
-    return side if intents is None else by_document(side, _ids(name, "intent", intents))
+def _end_to_end(name: str, of: str, parts: Sequence[pa.Array]) -> pa.Array:
+    kinds = {part.type for part in parts}
+    if len(kinds) == 1:
+        return combine(with_long_offsets(pa.chunked_array(parts)))
+    if of != "value" or not all(map(is_number, kinds)):
+        raise _mixed(name, of, " and ".join(sorted(map(str, kinds))))
+    return column_of(np.concatenate([array_of(part) for part in parts]))
 
 
 def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
@@ -141,7 +263,7 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
         raise _mixed(name, of, str(error)) from None
     if not (pa.types.is_integer(ids.type) or has_offsets(ids.type)):
-        raise InputTypeError(f"{name} has {of} ids that are {ids.type}; wanted strings or whole numbers")
+        raise InputTypeError(f"{name} has {of} ids that are {ids.type}; expected strings or whole numbers")
     if ids.null_count:
         raise InputError(
             f"{name} has {count_of(ids.null_count, f'{of} id', 'None')}; give each {of} its id, or drop them"
@@ -151,50 +273,120 @@ def _ids(name: str, of: str, values: list[Any]) -> pa.Array:
 
 def _mixed(name: str, of: str, what: str) -> InputTypeError:
     return InputTypeError(
-        f"{name} has {of} ids of mixed or unknown types: {what}. "
+        f"{name} has {of}{'s' if of == 'value' else ' ids'} of mixed or unknown types: {what}. "
         "Make all of them strings, or all of them whole numbers."
     )
 
 
-def _numbers(name: str, values: list[Any]) -> Array:
+def _numbers(name: str, values: list[Any], roles: Roles) -> pa.Array:
     array = np.array(values) if values else np.empty(0, np.int64)
-    if array.dtype.kind not in "buif" or array.ndim != 1:
-        raise InputTypeError(
-            f"{name} holds values that are not numbers, beginning with {values[0]!r}; "
-            "wanted a number for each document"
-        )
-    return array
-
-
-def given_side(name: str, data: Any, role: Role, roles: Roles, *, intents: bool = False) -> Side:
-    """Judgments or a run in memory. Raises as `Rankings.from_qrels_run` does."""
-    if isinstance(data, str | os.PathLike):
-        raise InputTypeError(
-            f"{name} is the path {os.fspath(data)}; read judgments and a run from files by "
-            "read_qrels_run(qrels, run), or give paths to evaluate(qrels, run, measures)"
-        )
-    if not isinstance(data, Mapping) and not is_table(data) and callable(getattr(data, "to_dict", None)):
-        data = data.to_dict()  # ranx's Qrels and Run
-    if isinstance(data, Mapping) and not has_columns(data):
-        refuse_columns(name, role, roles, "a dict")
-        return side_of_dict(name, data.items(), role, roles, intents=intents)
-    if isinstance(data, Iterable) and not isinstance(data, Mapping) and not is_table(data):
-        refuse_columns(name, role, roles, "no table")
-        return in_order(side_of_tuples(name, data, role, intents=intents), role, roles)
-    try:
-        source = frame_of(data)
-    except InputTypeError:
-        raise InputTypeError(
-            f"{name} is a {type(data).__name__}; wanted a dict of dicts or of lists, a DataFrame, an Arrow "
-            f"table, or ir_measures' {'Qrel' if role == 'relevance' else 'ScoredDoc'} tuples"
-        ) from None
-    found = find_columns(name, list(source.names), role, roles, intents=intents)
-    return table_side(name, source.table(found.names), found, role)
-
-
-def has_columns(data: Mapping[Any, Any]) -> bool:
-    """Whether a dict has columns, of which some are the ids, and not an entry for each query."""
-    names = list(data) if len(data) <= _MOST_COLUMNS else []
-    return all(fitting(names, role) for role in ("query", "doc_id")) and not any(
-        isinstance(column, Mapping) for column in data.values()
+    if array.ndim == 1 and array.dtype.kind in "buif":
+        return pa.array(array) if array.dtype.kind == "b" else column_of(array)
+    with suppress(TypeError, ValueError, pa.ArrowException):
+        column = pa.array(values)  # words, or numbers of which some are None
+        if isinstance(roles.grades, Mapping) or is_number(column.type):
+            return column
+    raise InputTypeError(
+        f"{name} holds values that are not numbers, beginning with {values[0]!r}; "
+        "expected a number for each document"
     )
+
+
+# ---- tables ----
+
+
+def find_columns(name: str, present: list[str], role: Role, roles: Roles, *, intents: bool) -> Found:
+    """The columns of judgments or of a run in a table."""
+    kept: dict[str, None] = {}
+    try:
+        value: str | None
+        if role == "relevance":
+            value = _find_grades(present, roles)
+            kept = dict.fromkeys(named_columns(present, "keep", roles.keep))
+            kept |= {} if roles.weight is None else {check_column(present, "weight", roles.weight): None}
+        else:
+            roles, value = find_order(present, roles)
+        query, doc_id = (find_column(present, each, getattr(roles, each)) for each in ("query", "doc_id"))
+        intent = find_column(present, "intent", roles.intents) if intents else None
+        return Found(query, doc_id, value, intent, [each for each in kept if each != query], roles)
+    except ColumnError as error:
+        raise ColumnError(f"{name}: {error}") from None
+
+
+def _find_grades(names: list[str], roles: Roles) -> str | None:
+    """The column of grades of judgments; None if `grades` is one number. BEIR calls it "score"."""
+    if roles.one_grade is not None:
+        if roles.relevance is not None:
+            raise ColumnError(
+                f'relevance="{roles.relevance}" and grades={roles.grades} are given; grades are in a column, '
+                "or the same for all"
+            )
+        return None
+    if roles.relevance is not None or fitting(names, "relevance"):
+        return find_column(names, "relevance", roles.relevance)
+    scores = [name for name in names if isinstance(name, str) and normalised(name) == "score"]
+    if len(scores) == 1:
+        return scores[0]
+    try:
+        return find_column(names, "relevance")
+    except ColumnError as error:
+        raise ColumnError(f"{error}; if every row is a relevant document, pass grades=1") from None
+
+
+def side_of_table(
+    name: str, table: pa.Table, found: Found, role: Role, numbers: int | Array = 0, *, is_text: bool = False
+) -> Side:
+    """A side of these columns: a row for each document, or, if they hold lists, for each query.
+
+    `numbers` are those of rows in messages, or that of the first; `is_text`: a file says nothing of types.
+    """
+    roles, of_queries, blame = found.roles, dict[str, Any](), Blame(numbers=numbers)
+    named = [each for each in (found.query, found.doc_id, found.intent) if each is not None]
+    query, docs, *intents = (plain(table[each]) for each in named)
+    values = None if found.value is None else plain(table[found.value])
+    with naming(name):
+        if is_list(docs.type):  # of a dict, whose ids are checked
+            offsets = offsets_from(array_of(pc.list_value_length(docs)))
+            codes = np.repeat(np.arange(len(query)), np.diff(offsets))
+            docs, values, *intents = (combine(each).flatten() for each in (docs, values, *intents))
+            blame = Blame(offsets, query, None)
+            side = Side(name, combine(query), codes, docs, np.empty(0), lambda _: name)
+        else:
+            query, docs, *intents = (
+                _checked_ids(column, ids, of, blame, is_text=is_text)
+                for column, ids, of in zip(named, (query, docs, *intents), _IDS, strict=False)
+            )
+            side = side_of(name, query, docs, np.empty(0), lambda row: f"{name}, row {blame.number(row)}")
+        if found.is_table:
+            label = column_name(found.value or "")
+            blame = blame._replace(names=(label, label))
+            of_queries = {"query_name": found.query, "column": found.value or ""}
+        if found.kept:
+            of_queries |= _of_queries(table, found, numbers, is_text=is_text)
+        side = side._replace(is_ordered=found.is_ordered, **of_queries)
+        return with_values(side, role, roles, values, blame, combine(intents[0]) if intents else None)
+
+
+_IDS = "query", "document", "intent"
+
+
+def _checked_ids(name: str, column: pa.ChunkedArray, of: str, blame: Blame, *, is_text: bool) -> Any:
+    ids = without_points(column) if is_text else whole_ids(column)
+    if ids.null_count:
+        raise nulls_in(column_name(name), ids, blame)
+    if pa.types.is_floating(ids.type) or pa.types.is_nested(ids.type):
+        raise InputTypeError(f'column "{name}" is {ids.type}; expected whole numbers or strings as {of} ids')
+    return ids
+
+
+def _of_queries(table: pa.Table, found: Found, numbers: int | Array, *, is_text: bool) -> dict[str, Any]:
+    """Fields of a side: the kept columns and weights of its queries."""
+    weight = found.roles.weight
+    of_queries = kept_by_query(table, found.query, found.kept, numbers)
+    weights = (
+        None if weight is None else numbers_in(column_name(weight), of_queries[weight], "weights", BY_ROW)
+    )
+    names = [name for name in found.kept if name != weight]
+    columns = [of_queries[name] for name in names]
+    columns = [integers_if_written_so(column) for column in columns] if is_text else columns
+    return {"kept": pa.table(columns, names=names) if names else None, "weight": weights}

@@ -28,7 +28,8 @@ from fastndcg.tables.checks import OR_LAST, UNJUDGED
 from fastndcg.tables.locations import Blame, shown
 
 if TYPE_CHECKING:
-    from fastndcg.tables.roles import Columns
+    from fastndcg.tables.roles import Roles
+    from fastndcg.typing import NaN
 
 _DECIMAL_DIGITS = 15  # two decimals of so many digits are two different float64s
 _SHOWN_WORDS = 12  # that a message lists
@@ -37,20 +38,28 @@ WORDS = ', or say the grade of each word, as in grades={"perfect": 2, "fair": 1,
 _STEPS = {"grades": UNJUDGED, "scores": OR_LAST}
 
 
-def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) -> Array:
-    """A column of numbers as one array: a view of its buffer where it is one chunk."""
+def column_name(name: str) -> str:
+    """How messages call a column."""
+    return f'column "{name}"'
+
+
+def numbers_in(label: str, column: pa.ChunkedArray, wanted: str, blame: Blame) -> Array:
+    """A column of numbers as one array: a view of its buffer where it is one chunk.
+
+    `label` is how messages call the column, and `wanted` what it holds.
+    """
     column = decode(column)
     kind = column.type
     if pa.types.is_null(kind) and not len(column):
         return np.empty(0, np.float64)
     if column.null_count:
-        raise nulls_in(name, column, blame, _STEPS.get(wanted, ". Drop those rows or fill them."))
+        raise nulls_in(label, column, blame, _STEPS.get(wanted, ". Drop those rows or fill them."))
     if pa.types.is_decimal(kind):
-        return np.concatenate([_undecimal(name, chunk) for chunk in column.chunks] or [np.empty(0)])
+        return np.concatenate([_undecimal(label, chunk) for chunk in column.chunks] or [np.empty(0)])
     if not (is_number(kind) or pa.types.is_boolean(kind)):
         first = f", beginning with {shown(column[0])}" if len(column) else ""
         raise InputTypeError(
-            f'column "{name}" is {kind}{first}; wanted {wanted} that are integers or floats. '
+            f"{label} is {kind}{first}; expected {wanted} that are integers or floats. "
             "Cast it, or name another column"
             f"{WORDS if wanted == 'grades' and (is_text(kind) or is_binary(kind)) else ''}."
         )
@@ -60,54 +69,59 @@ def numbers_in(name: str, column: pa.ChunkedArray, wanted: str, blame: Blame) ->
 
 
 def grades_in(
-    columns: Columns, column: pa.ChunkedArray, blame: Blame
+    roles: Roles, column: pa.ChunkedArray, blame: Blame
 ) -> tuple[Array, npt.NDArray[np.bool_] | None]:
     """Grades as numbers (0 for unjudged ones), and which documents have one; None if all must have one."""
-    name = columns.relevance
-    if isinstance(columns.grades, Mapping):
-        column = _grades_of_words(name, column, columns.grades, blame)
-    if columns.unjudged != "null":
-        return numbers_in(name, column, "grades", blame), None
+    label = blame.names[0]
+    if isinstance(roles.grades, Mapping):
+        column = _grades_of_words(label, column, roles.grades, blame)
+    if roles.unjudged != "null":
+        return numbers_in(label, column, "grades", blame), None
     graded = None
     if column.null_count:
         import pyarrow.compute as pc
 
         graded = array_of(pc.is_valid(column))
-        present = numbers_in(name, column.drop_null(), "grades", blame)
+        present = numbers_in(label, column.drop_null(), "grades", blame)
         grades = np.zeros(len(column), present.dtype)
         grades[graded] = present
     else:
-        grades = numbers_in(name, column, "grades", blame)
+        grades = numbers_in(label, column, "grades", blame)
     return split_unjudged(grades, graded)
 
 
 def _grades_of_words(
-    name: str, column: pa.ChunkedArray, grades: Mapping[Any, float], blame: Blame
+    label: str, column: pa.ChunkedArray, grades: Mapping[Any, float], blame: Blame
 ) -> pa.ChunkedArray:
-    """The grade of each word; null stays null."""
+    """The grade of each word, or the new grade of each grade; null stays null."""
     kind = column.type
     if pa.types.is_null(kind):
         return column
-    if pa.types.is_nested(kind) or pa.types.is_floating(kind):
-        raise InputTypeError(f'column "{name}" is {kind}; grades= has the grade of each word, and wants text')
+    if pa.types.is_nested(kind):
+        raise InputTypeError(f"{label} is {kind}; grades= has the grade of each word, and expects text")
     numbers = pa.array(list(grades.values()))
     known = {word: place for place, word in enumerate(grades)}
+    encoded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
     chunks, before = [], 0
-    for chunk in (column if pa.types.is_dictionary(kind) else column.dictionary_encode()).chunks:
+    for chunk in encoded.chunks if isinstance(encoded, pa.ChunkedArray) else [encoded]:
         # keys that are given as text, as on the command line, are known of numbers, too
-        found = [known.get(word, known.get(str(word))) for word in chunk.dictionary.to_pylist()]
+        words = chunk.dictionary.to_pylist()
+        found = [
+            known.get(word, known.get(f"{word:g}" if isinstance(word, float) else str(word)))
+            for word in words
+        ]
         missing = array_of(chunk.is_null())
         codes = array_of(chunk.indices, 0) if found else np.zeros(len(chunk), np.int64)
         if None in found:
             unknown = np.array([each is None for each in found])[codes] & ~missing
             if unknown.any():
                 first = int(np.argmax(unknown))
-                words = [str(each) for each in grades]
-                listed = ", ".join(f'"{each}"' for each in words[:_SHOWN_WORDS])
-                more = "" if len(words) <= _SHOWN_WORDS else f" and {len(words) - _SHOWN_WORDS} more"
-                hint = suggest(str(chunk[first].as_py()), words)
+                keys = [str(each) for each in grades]
+                listed = ", ".join(f'"{each}"' for each in keys[:_SHOWN_WORDS])
+                more = "" if len(keys) <= _SHOWN_WORDS else f" and {len(keys) - _SHOWN_WORDS} more"
+                hint = suggest(str(chunk[first].as_py()), keys)
                 raise InputError(
-                    f'column "{name}" has {shown(chunk[first])}{blame.at(before + first)}, for which grades= '
+                    f"{label} has {shown(chunk[first])}{blame.at(before + first)}, for which grades= "
                     f"has no grade; it has one for {listed}{more}.{hint}"
                 )
         places = pa.array(np.array([each or 0 for each in found] or [0])[codes], mask=missing)
@@ -116,22 +130,22 @@ def _grades_of_words(
     return pa.chunked_array(chunks, numbers.type)
 
 
-def scores_in(columns: Columns, column: pa.ChunkedArray, blame: Blame) -> Array:
+def scores_in(roles: Roles, column: pa.ChunkedArray, blame: Blame, nan: NaN | None = None) -> Array:
     """As `numbers_in`; with nan="last", nulls are NaN, as pandas writes them. The highest value is best."""
-    name = columns.score
-    if columns.nan != "last" or not column.null_count:
-        scores = numbers_in(name, column, "scores", blame)
+    label = blame.names[1]
+    if (nan or roles.nan) != "last" or not column.null_count:
+        scores = numbers_in(label, column, "scores", blame)
     else:
-        scores = with_nulls_as_nan(name, column, lambda present: numbers_in(name, present, "scores", blame))
-    return negate(scores) if columns.ascending else scores
+        scores = with_nulls_as_nan(label, column, lambda present: numbers_in(label, present, "scores", blame))
+    return negate(scores) if roles.ascending else scores
 
 
 def with_nulls_as_nan(
-    name: str, column: pa.ChunkedArray, numbers_of: Callable[[pa.ChunkedArray], Array]
+    label: str, column: pa.ChunkedArray, numbers_of: Callable[[pa.ChunkedArray], Array]
 ) -> Array:
     """A column of numbers as floats, NaN where it is null; `numbers_of` makes an array of those that are not.
 
-    >>> with_nulls_as_nan("score", pa.chunked_array([[3, None]]), lambda column: column.to_numpy())
+    >>> with_nulls_as_nan('column "score"', pa.chunked_array([[3, None]]), lambda column: column.to_numpy())
     array([ 3., nan])
     """
     import pyarrow.compute as pc
@@ -141,7 +155,7 @@ def with_nulls_as_nan(
     floats = numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
     if floats is not numbers and len(floats) and abs(floats).max() >= 1 << 53:
         raise InputError(
-            f'column "{name}" has {count_of(column.null_count, "null")} and whole numbers beyond 2^53, '
+            f"{label} has {count_of(column.null_count, 'null')} and whole numbers beyond 2^53, "
             "which floats cannot tell apart. Drop the rows with nulls."
         )
     values = np.full(len(column), np.nan, floats.dtype)
@@ -149,7 +163,7 @@ def with_nulls_as_nan(
     return values
 
 
-def _undecimal(name: str, chunk: pa.Array) -> Array:
+def _undecimal(label: str, chunk: pa.Array) -> Array:
     """Decimals as int64, or as the nearest float64s where they have a fraction.
 
     Arrow's own cast is off by a bit for many of them.
@@ -170,7 +184,7 @@ def _undecimal(name: str, chunk: pa.Array) -> Array:
         return fractional
     limit = f"of more than {_DECIMAL_DIGITS} digits, which float64 may not tell apart"
     raise InputError(
-        f'column "{name}" is {kind} with values {"beyond int64" if kind.scale <= 0 else limit}. '
+        f"{label} is {kind} with values {'beyond int64' if kind.scale <= 0 else limit}. "
         "Cast it to float64, or round it, before."
     )
 
@@ -181,7 +195,7 @@ def flags_in(name: str, column: pa.ChunkedArray, blame: Blame) -> Array:
             f'column "{name}" is {column.type}; wanted bool, True where a document was judged. Cast it.'
         )
     if column.null_count:
-        raise nulls_in(name, column, blame, ". Write False for unjudged documents.")
+        raise nulls_in(column_name(name), column, blame, ". Write False for unjudged documents.")
     return array_of(column) if len(column) else np.empty(0, np.bool_)
 
 
@@ -215,7 +229,7 @@ def joined_ids(columns: Mapping[str, pa.ChunkedArray], blame: Blame) -> pa.Chunk
     for name, column in columns.items():
         ids = decode(ids_in(name, plain(decode(column))))
         if ids.null_count:
-            raise nulls_in(name, ids, blame)
+            raise nulls_in(column_name(name), ids, blame)
         if is_binary(ids.type):
             raise no_ids(name, ids.type)
         text = pc.replace_substring(ids.cast(pa.string()), "\\", "\\\\")
@@ -247,7 +261,7 @@ def integers_if_written_so(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chu
 def doc_ids_in(name: str, column: pa.ChunkedArray, blame: Blame) -> pa.ChunkedArray:
     column = whole_ids(column)
     if column.null_count:
-        raise nulls_in(name, column, blame, ". Drop those rows or name their documents.")
+        raise nulls_in(column_name(name), column, blame, ". Drop those rows or name their documents.")
     return column.cast(pa.int64()) if pa.types.is_null(column.type) else with_long_offsets(column)
 
 
@@ -255,15 +269,13 @@ def doc_ids_in(name: str, column: pa.ChunkedArray, blame: Blame) -> pa.ChunkedAr
 
 
 def nulls_in(
-    name: str, column: pa.ChunkedArray, blame: Blame, step: str = ". Drop those rows."
+    label: str, column: pa.ChunkedArray, blame: Blame, step: str = ". Drop those rows."
 ) -> InputError:
     """The error for a column with nulls."""
     import pyarrow.compute as pc
 
     first = int(np.argmax(array_of(pc.is_null(column))))
-    return InputError(
-        f'column "{name}" has {count_of(column.null_count, "null")}{blame.at(first, first=True)}{step}'
-    )
+    return InputError(f"{label} has {count_of(column.null_count, 'null')}{blame.at(first, first=True)}{step}")
 
 
 def first_line(error: BaseException) -> str:

@@ -219,7 +219,7 @@ def test_columns_are_found_and_quoted(frame):
 def test_columns_of_types_that_arrow_has_not_are_left_alone(frame):
     df = frame(engines.documents(20)).withColumn("interval", F.expr("interval '3' month"))
     assert fns.evaluate(df, "AP").count() == 20
-    with pytest.raises(InputTypeError, match='column "interval" is month_day_nano_interval; wanted scores'):
+    with pytest.raises(InputTypeError, match='column "interval" is month_day_nano_interval; expected scores'):
         fns.evaluate(df, "AP", score="interval")
 
 

@@ -353,11 +353,11 @@ def test_refused_judgments(tmp_path):
     ):
         fn.read_trec(qrels, run, intents=True)
     with pytest.raises(
-        InputTypeError, match=r"intents=1 is a int; wanted True, False or the name of a column"
+        InputTypeError, match=r"intents=1 is a int; expected True, False or the name of a column"
     ):
         fn.read_qrels_run(qrels, run, intents=1)
     with pytest.raises(
-        InputTypeError, match=r"qrels\['1'\]\['d'\] is a int; wanted a dict from intent to number"
+        InputTypeError, match=r"qrels\['1'\]\['d'\] is a int; expected a dict from intent to number"
     ):
         fn.Rankings.from_qrels_run({"1": {"d": 1}}, {"1": {"d": 1.0}}, intents=True)
     table = pa.table({"qid": ["1"], "docid": ["d"], "rel": [1], "score": [0.5]})

@@ -238,7 +238,7 @@ def test_one_file_of_two_is_told_what_to_give(tmp_path):
     ran = run("score", tmp_path / "a.json")
     assert ran.exit_code == 3
     assert (
-        "a.json has judgments or a run, as query -> documents; both are needed, as in --qrels and --run"
+        "a.json has judgments or a run, as query -> documents; both are needed, as in --qrels ..., --run ..."
         in ran.stderr
     )
     with pytest.raises(fn.SourceError, match=r"as in read_qrels_run\(qrels=\.\.\., run=\.\.\.\)"):
@@ -264,7 +264,7 @@ def test_a_table_without_grades_is_told_of_the_option(tmp_path):
 
 
 def test_sets_and_lists_of_a_run():
-    with pytest.raises(fn.InputTypeError, match=r"run\['q'\] is a set, which has no order; wanted a list"):
+    with pytest.raises(fn.InputTypeError, match=r"run\['q'\] is a set, which has no order; expected a list"):
         fn.evaluate({"q": {"a"}}, {"q": {"a", "b"}}, "nDCG")
     with pytest.raises(fn.InputError, match="ascending=True is for scores, and run has lists"):
         fn.evaluate({"q": {"a"}}, {"q": ["a", "b"]}, "nDCG", ascending=True)
@@ -525,7 +525,7 @@ def test_nulls_of_a_left_join_name_the_join(tmp_path):
         fn.ndcg(joined["label"], joined["score"], query_ids=joined["qid"])
     pq.write_table(pa.Table.from_pandas(joined), tmp_path / "a.parquet")
     ran = run("score", tmp_path / "a.parquet")
-    assert "or, if a left join of a run with judgments left them, use --qrels and --run." in ran.stderr
+    assert "or, if a left join of a run with judgments left them, use --qrels ..., --run ..." in ran.stderr
     with pytest.raises(fn.InputError, match=r'^qrels: column "label" has 25 nulls((?!left join).)*$'):
         fn.evaluate(frame([(q, "100", None) for q in RUN], "qid docid label"), RUN, "nDCG")
 
@@ -665,8 +665,8 @@ def test_judgments_of_another_scale_are_mapped_in_any_format(tmp_path):
             assert mapped.relevance.dtype.kind == "i"
         half = rankings_of_both(qrels, run, Roles(grades={1: 0.5, 2: 1}))
         assert half.relevance.tolist() == [1.0, 0.5]
-    said = r"qrels, line 2: the grade is 2, for which grades= has no grade; it has one for 0, 1"
+    said = r'qrels: relevance has 2 at line 2, for which grades= has no grade; it has one for "0", "1"'
     with pytest.raises(fn.InputError, match=said):
         fn.evaluate(tmp_path / "qrels", run, "RR", grades={0: 0, 1: 2})
-    with pytest.raises(fn.ColumnError, match=r"grades= is of a column, and qrels has intents"):
-        fn.Rankings.from_qrels_run({"1": {"a": {"0": 1}}}, run, grades={1: 2}, intents=True)
+    of_intents = fn.Rankings.from_qrels_run({"1": {"a": {"0": 1}}}, run, grades={1: 2}, intents=True)
+    assert of_intents.judged_intents.grades.tolist() == [2]

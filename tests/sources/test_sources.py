@@ -469,7 +469,7 @@ def test_empty_lists_are_empty_queries():
         ({"score": [0.5, 0.1, 0.9]}, InputTypeError, r'column "label" holds lists and column "score" double; wanted both as lists'),
         ({"label": [1, 0, 2]}, InputTypeError, r'column "score" holds lists and column "label" int64'),
         ({"score": [["x", "y"], ["z"], []]}, InputError, r'query "c" has 3 values'),
-        ({"score": [["x", "y"], ["z"], ["x"] * 3]}, InputTypeError, r'column "score" is string, beginning with "x"; wanted scores'),
+        ({"score": [["x", "y"], ["z"], ["x"] * 3]}, InputTypeError, r'column "score" is string, beginning with "x"; expected scores'),
         ({"qid": ["a", None, "b"]}, InputError, r'column "qid" has 1 null; the first is at row 1'),
         ({"score": [[0.5, 0.1], [0.9], [0.3, float("nan"), 1.0]]}, InputError,
          r'column "score" has 1 NaN value; the first is at position 1 of query "c"'),
@@ -571,8 +571,8 @@ def test_boundary_of_decimals():
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("score", ["0.5"] * 6, r'column "score" is string, beginning with "0.5"; wanted scores that are integers or floats'),
-        ("label", ["relevant"] * 6, r'column "label" is string, beginning with "relevant"; wanted grades'),
+        ("score", ["0.5"] * 6, r'column "score" is string, beginning with "0.5"; expected scores that are integers or floats'),
+        ("label", ["relevant"] * 6, r'column "label" is string, beginning with "relevant"; expected grades'),
         ("score", pa.array(["x"] * 6).dictionary_encode(), r'column "score" is string, beginning with "x"'),
         ("score", pa.array(range(6), pa.timestamp("s")), r'column "score" is timestamp\[s\]'),
         ("score", [{"a": 1}] * 6, r'column "score" is struct<a: int64>'),
@@ -1354,9 +1354,9 @@ def test_csv(read):
     ("text", "message"),
     [
         ("qid,label,score\na,1,0.5\na,,0.2\n", 'column "label" has 1 null; the first is at row 1, query "a"'),
-        ("qid,label,score\na,1,0.5\na,x,0.2\n", 'column "label" is string, beginning with "1"; wanted grades'),
+        ("qid,label,score\na,1,0.5\na,x,0.2\n", 'column "label" is string, beginning with "1"; expected grades'),
         ("qid,label,score\na,1,0.5\na,2,\n", 'column "score" has 1 null; the first is at row 1, query "a"'),
-        ('qid,label,score\na,1,"0,5"\n', 'column "score" is string, beginning with "0,5"; wanted scores'),
+        ('qid,label,score\na,1,"0,5"\n', 'column "score" is string, beginning with "0,5"; expected scores'),
         ("qid;label;score\na;1;0.5\n", 'the columns are "qid;label;score"'),
     ],
 )  # fmt: skip

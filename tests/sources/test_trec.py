@@ -335,7 +335,7 @@ def test_a_join_is_what_dicts_make_of_it(data):
         with pytest.raises(InputError, match=f"^{fault}"):
             Rankings.from_qrels_run(*tables, ties=ties)
         return
-    both = [sides.side_of(name, *table.columns[:2], table[2].to_numpy()) for name, table in zip(("qrels", "run"), tables, strict=True)]  # fmt: skip
+    both = [sides.side_of(name, *table.columns[:2], table[2].to_numpy(), str) for name, table in zip(("qrels", "run"), tables, strict=True)]  # fmt: skip
     rankings = Rankings._of(**joins.join(*both, "zero", ties, "refuse"))
     for place, (judged, returned) in enumerate(of_query.values()):
         if ties != "input":
@@ -354,7 +354,7 @@ def test_a_join_is_what_dicts_make_of_it(data):
 )
 def test_ids_of_any_length_are_numbered_as_pyarrow_does(runs, kind, cut):
     ids = pa.array([text for text, length in runs for _ in range(length)], pa.string()).cast(kind)[cut:]
-    side, wanted = sides.side_of("run", ids, ids, np.zeros(len(ids))), ids.dictionary_encode()
+    side, wanted = sides.side_of("run", ids, ids, np.zeros(len(ids)), str), ids.dictionary_encode()
     assert side.codes.tolist() == wanted.indices.to_pylist()
     assert side.queries.cast(kind).equals(wanted.dictionary)
 
@@ -895,23 +895,23 @@ def test_ids_that_are_not_utf8(both):
 @pytest.mark.parametrize(
     ("qrels", "run", "error", "message"),
     [
-        ({"q": "a"}, {}, InputTypeError, r"qrels\['q'\] is a str; wanted a dict from document id to grade, or a"),
-        ({"q": ["a"]}, {"q": {"a"}}, InputTypeError, r"run\['q'\] is a set, which has no order; wanted a list"),
+        ({"q": "a"}, {}, InputTypeError, r"qrels\['q'\] is a str; expected a dict from document id to grade, or a"),
+        ({"q": ["a"]}, {"q": {"a"}}, InputTypeError, r"run\['q'\] is a set, which has no order; expected a list"),
         ({"q": ["a", "a"]}, {"q": ["a"]}, InputError, 'document "a" of query "q" is there twice'),
         ({"q": {"a": "1"}}, {}, InputTypeError, r"qrels holds values that are not numbers, beginning with '1'"),
-        ({"q": {"a": 1}}, 5, InputTypeError, "run is a int; wanted a dict of dicts"),
+        ({"q": {"a": 1}}, 5, InputTypeError, "run is a int; expected a dict of dicts"),
         ({"q": {"a": 1}}, "run.txt", InputTypeError, r"run is the path run.txt; .* read_qrels_run"),
         (
             {"q": {"a": 1}},
             [("q", "a", 1)],
             InputTypeError,
-            "run holds tuple without query_id; wanted tuples with query_id, doc_id and score",
+            "run holds tuple without query_id; expected tuples with query_id, doc_id and score",
         ),
         ({"q": {"a": 1}}, {"q": {"a": float("nan")}}, InputError, 'run: score nan of document "a" of query "q"'),
         ({7: {"a": 1}}, {"07": {"a": 1.0}}, InputError, 'no query in common: 7 there, "07" here'),
         ({"q": {"a": 1}}, {"q": {"A": 1.0}}, InputError, 'no document in common: documents of query "q" are "a"'),
         ({"q": {"a": 1, 2: 1}}, {}, InputTypeError, "qrels has document ids of mixed or unknown types"),
-        ({"q": {1.5: 1}}, {}, InputTypeError, "qrels has document ids that are double; wanted strings or whole numbers"),
+        ({"q": {1.5: 1}}, {}, InputTypeError, "qrels has document ids that are double; expected strings or whole numbers"),
         ({None: {"a": 1}, "q": {"a": 1}}, {}, InputError, "qrels has 1 query id that is None"),
     ],
 )  # fmt: skip
@@ -938,9 +938,9 @@ def test_faulty_tables():
         Rankings.from_qrels_run(pa.table(JUDGED).drop(["relevance"]), good)
     with pytest.raises(ColumnError, match="doc_id"):
         Rankings.from_qrels_run(pa.table(JUDGED).append_column("docid", pa.array([1] * 4)), good)
-    with pytest.raises(InputTypeError, match="column .doc_id. is double; wanted whole numbers or strings"):
+    with pytest.raises(InputTypeError, match="column .doc_id. is double; expected whole numbers or strings"):
         Rankings.from_qrels_run(pa.table(JUDGED).set_column(1, "doc_id", pa.array([1.5] * 4)), good)
-    with pytest.raises(InputTypeError, match="wanted scores that are integers or floats"):
+    with pytest.raises(InputTypeError, match="expected scores that are integers or floats"):
         Rankings.from_qrels_run(pa.table(JUDGED), good.set_column(2, "score", pa.array(list("abcd"))))
 
 
