@@ -156,21 +156,16 @@ def test_snips_by_hand(tmp_path):
     nothing = fn.Rankings.from_lists([[0]], [[1]], propensity=[1])
     (estimate,) = fn.snips(nothing, "DCG")
     assert math.isnan(estimate.snips) and (estimate.ips, estimate.effective_queries) == (0.0, 0.0)
-    table = pa.table(
-        {
-            "qid": [1, 1, 1, 2, 2, 3],
-            "label": [1, 0, 1, 0, 1, 0],
-            "score": [3, 2, 1, 2, 1, 1],
-            "seen": clicks.propensity,
-            "w": [1, 1, 1, 2, 2, 5],
-        }
+    columns = (
+        [1, 1, 1, 2, 2, 3],
+        [1, 0, 1, 0, 1, 0],
+        [3, 2, 1, 2, 1, 1],
+        clicks.propensity,
+        [1, 1, 1, 2, 2, 5],
     )
-    pq.write_table(table, tmp_path / "log.parquet")
-    words = {"propensity": "seen", "weight": "w"}
-    for source in (
-        fn.read_parquet(tmp_path / "log.parquet", **words),
-        fn.scan_parquet(tmp_path / "log.parquet", **words),
-    ):
+    pq.write_table(pa.table([*columns], ["qid", "label", "score", "seen", "w"]), tmp_path / "log.parquet")
+    for read in (fn.read_parquet, fn.scan_parquet):
+        source = read(tmp_path / "log.parquet", propensity="seen", weight="w")
         assert fn.snips(source, ["DCG(clip=0.2)", "CG@1"])[0] == fn.snips(clicks, "DCG(clip=0.2)")[0]
 
 
@@ -181,68 +176,58 @@ def test_command_line(tmp_path):
         {"qid": queries, "label": clicks.relevance, "score": clicks.scores, "seen": clicks.propensity}
     )
     pq.write_table(table.take(pa.array(np.random.default_rng(0).permutation(600))), tmp_path / "log.parquet")
-    command = ["score", str(tmp_path / "log.parquet"), "-m", "DCG(ips=True)@5", "--format", "csv"]
-    result = commands.run(*command)
-    assert result.exit_code == 3 and "name its column, as in --propensity propensity" in result.stderr
-    result = commands.run(*command, "--propensity", "seen")
     mean = fn.evaluate(clicks, "DCG(ips=True)@5").mean()["DCG(ips=True)@5"]
-    assert result.exit_code == 0 and f"DCG(ips=True)@5,{mean!r}" in result.stdout
-    assert "propensity=seen" in result.stderr
-    result = commands.run(*command, "--propensity", "score")
-    assert result.exit_code == 3 and 'column "score" has' in result.stderr
+    for words, code, said in (
+        ([], 3, "name its column, as in --propensity propensity"),
+        (["--propensity", "seen"], 0, "propensity=seen"),
+        (["--propensity", "score"], 3, 'column "score" has'),
+    ):
+        line = ["-m", "DCG(ips=True)@5", "--format", "csv", *words]
+        result = commands.run("score", tmp_path / "log.parquet", *line)
+        assert result.exit_code == code and said in result.stderr
+        assert code or f"DCG(ips=True)@5,{mean!r}" in result.stdout
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, 1.5, math.nan, math.inf])
 def test_bad_propensities_are_named(bad, tmp_path):
-    with pytest.raises(
-        InputError,
-        match=r"propensity has 1 value that is not above 0 and up to 1; the first is .* at position 0 of query 1",
-    ):
+    said = "has 1 value that is not above 0 and up to 1; the first is .* at"
+    with pytest.raises(InputError, match=f"propensity {said} position 0 of query 1"):
         fn.Rankings.from_lists([[1, 0], [1]], [[2, 1], [1]], propensity=[1, 0.5, bad])
     table = pa.table({"qid": [7, 8], "rel": [1, 0], "score": [0.5, 0.1], "seen": [1.0, bad]})
     pq.write_table(table, tmp_path / "log.parquet")
     for read in (fn.read_parquet, lambda path, **words: list(fn.scan_parquet(path, **words))):
-        with pytest.raises(
-            InputError,
-            match=r'column "seen" has 1 value that is not above 0 and up to 1; the first is .* at row 1, query 8',
-        ):
+        with pytest.raises(InputError, match=f'column "seen" {said} row 1, query 8'):
             read(tmp_path / "log.parquet", propensity="seen")
 
 
-def test_refused():
-    rankings = fn.Rankings.from_lists([[1, 0]], [[2, 1]])
-    with pytest.raises(
-        InputError, match=r"DCG\(ips=True\)@3 needs the probability that each document was seen"
-    ):
-        fn.evaluate(rankings, "DCG(ips=True)@3")
-    with pytest.raises(InputError, match="propensity has 1 value for 2 documents"):
-        fn.Rankings.from_lists([[1, 0]], [[2, 1]], propensity=[1])
-    with pytest.raises(InputTypeError, match="propensity is of dtype <U1"):
-        fn.Rankings.from_lists([[1, 0]], [[2, 1]], propensity=["a", "b"])
-    seen = fn.Rankings.from_lists([[1, 0]], [[2, 1]], propensity=[1, 0.5])
-    with pytest.raises(
-        MeasureError, match=r"DCG\(clip=0.1\) cuts propensities that it does not use; take ips=True"
-    ):
-        fn.evaluate(seen, "DCG(clip=0.1)")
-    with pytest.raises(MeasureError, match="clip=2 is not known: clip is a probability"):
-        fn.DCG(ips=True, clip=2)
-    with pytest.raises(MeasureError, match="ips='yes' is not known: ips is True, False or 'snips'"):
-        fn.DCG(ips="yes")
-    tiny = fn.Rankings.from_lists([[1, 0]], [[2, 1]], propensity=[1e-300, 1])
-    with pytest.raises(
-        InputError, match=r"propensity 1e-300 at row 0, query 0 makes a gain of 1e\+300.*clip="
-    ):
-        fn.evaluate(tiny, "DCG(ips=True)")
-    assert fn.evaluate(tiny, "DCG(ips=True, clip=0.5)").values[0, 0] == 2.0
-    with pytest.raises(MeasureError, match="nDCG@3 does not take ips"):
-        fn.snips(seen, "nDCG@3")
-    with pytest.raises(InputError, match="has no gain for grade 1, which occurs at row 0"):
-        fn.evaluate(seen, fn.DCG(ips=True, gain=[0]))
-    with pytest.raises(ColumnError, match='there is no column "seen" for propensity='):
-        fn.Rankings.from_arrow(pa.table({"qid": [1], "rel": [1], "score": [1]}), propensity="seen")
-    assert "propensities" in repr(seen)
-    assert fn.evaluate(seen, "DCG(ips=True)").values[0, 0] == 1.0
-    ranges = fn.tie_range(fn.Rankings.from_lists([[1, 1]], [[1, 1]], propensity=[1, 0.5]), "DCG(ips=True)@1")
+def pair(propensity=(1, 0.5), grades=(1, 0), scores=(2, 1)):
+    return fn.Rankings.from_lists([grades], [scores], propensity=propensity)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: fn.evaluate(pair(None), "DCG(ips=True)@3"), InputError, r"DCG\(ips=True\)@3 needs the probability that each document"),
+        (lambda: pair([1]), InputError, "propensity has 1 value for 2 documents"),
+        (lambda: pair(["a", "b"]), InputTypeError, "propensity is of dtype <U1"),
+        (lambda: fn.evaluate(pair(), "DCG(clip=0.1)"), MeasureError, r"DCG\(clip=0.1\) cuts propensities that it does not use; take ips=True"),
+        (lambda: fn.DCG(ips=True, clip=2), MeasureError, "clip=2 is not known: clip is a probability"),
+        (lambda: fn.DCG(ips="yes"), MeasureError, "ips='yes' is not known: ips is True, False or 'snips'"),
+        (lambda: fn.evaluate(pair([1e-300, 1]), "DCG(ips=True)"), InputError, r"propensity 1e-300 at row 0, query 0 makes a gain of 1e\+300.*clip="),
+        (lambda: fn.snips(pair(), "nDCG@3"), MeasureError, "nDCG@3 does not take ips"),
+        (lambda: fn.evaluate(pair(), fn.DCG(ips=True, gain=[0])), InputError, "has no gain for grade 1, which occurs at row 0"),
+        (lambda: fn.Rankings.from_arrow(pa.table({"qid": [1], "rel": [1], "score": [1]}), propensity="seen"), ColumnError, 'no column "seen" for propensity='),
+    ],
+)  # fmt: skip
+def test_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_clip_and_ties():
+    assert fn.evaluate(pair([1e-300, 1]), "DCG(ips=True, clip=0.5)").values[0, 0] == 2.0
+    assert fn.evaluate(pair(), "DCG(ips=True)").values[0, 0] == 1.0 and "propensities" in repr(pair())
+    ranges = fn.tie_range(pair(grades=[1, 1], scores=[1, 1]), "DCG(ips=True)@1")
     assert [bound.tolist() for bound in ranges["DCG(ips=True)@1"]] == [[1.0], [1.5], [2.0]]
 
 

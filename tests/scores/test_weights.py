@@ -1,9 +1,10 @@
 """Means weighted by relevant documents, by returned documents, by a column or not at all."""
 
-import json
 import pickle
 from fractions import Fraction
+from pathlib import Path
 
+import commands
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,15 +65,9 @@ def test_each_weighting_against_fractions(empty, pool):
                 np.testing.assert_equal(found.summary(weights=weights).rows[0]["mean"], mean)
             by = alone.by("country", weights=weights)
             for country, got in zip(by["country"].to_pylist(), by[auc].to_pylist(), strict=True):
-                some = [
-                    place
-                    for place, one in enumerate(rankings.queries["country"].to_pylist())
-                    if one == country
-                ]
-                part = oracle.weighted_mean(
-                    [scores[auc][place] for place in some], [each[place] for place in some], empty.strip("'")
-                )
-                np.testing.assert_equal(got, part)
+                some = np.equal(rankings.queries["country"].to_pylist(), country)
+                part = np.array(scores[auc])[some].tolist(), np.array(each)[some].tolist()
+                np.testing.assert_equal(got, oracle.weighted_mean(*part, empty.strip("'")))
 
 
 def test_gauc_of_recbole():
@@ -109,23 +104,19 @@ def test_streams_are_read_again_for_counts_and_stored_results_need_them(tmp_path
             pickle.loads(pickle.dumps(alone)).mean(weights)
 
 
-def test_what_is_refused():
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        ("n_relevent", fn.ColumnError, r"weights='n_relevent' is no column.*Did you mean \"n_relevant\""),
+        ("name", fn.InputError, 'column "name" is of string and holds no weights'),
+        ("w", fn.InputError, 'column "w" holds -1.0 for query 1; weights are finite numbers from 0'),
+        ("n_relevant", fn.InputError, "is not one number for each query: the measures have rel=1, rel=2"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(weights, error, message):
     rankings = fn.Rankings.from_lists([[1, 0], [0, 1]], queries={"name": ["a", "b"], "w": [1.0, -1.0]})
-    scores = fn.evaluate(rankings, ["AUC", "AUC(rel=2)"])
-    with pytest.raises(
-        fn.ColumnError, match=r"weights='n_relevent' is no column.*Did you mean \"n_relevant\""
-    ):
-        scores.mean("n_relevent")
-    with pytest.raises(fn.InputError, match='column "name" is of string and holds no weights'):
-        scores.mean("name")
-    with pytest.raises(
-        fn.InputError, match='column "w" holds -1.0 for query 1; weights are finite numbers from 0'
-    ):
-        scores.mean("w")
-    with pytest.raises(
-        fn.InputError, match="is not one number for each query: the measures have rel=1, rel=2"
-    ):
-        scores.mean("n_relevant")
+    with pytest.raises(error, match=message):
+        fn.evaluate(rankings, ["AUC", "AUC(rel=2)"]).mean(weights)
     with pytest.raises(fn.InputError, match="convention lightgbm are both given"):
         fn.evaluate(rankings, "nDCG", convention="lightgbm").mean("n_docs")
 
@@ -137,72 +128,36 @@ def test_the_own_weights_are_the_default():
     assert scores.mean(None) == {"AUC": 0.5}
 
 
-def test_the_command(tmp_path):
-    path = tmp_path / "data.parquet"
-    pq.write_table(table(4), path)
-    scores = fn.evaluate(fn.read_parquet(path, keep=["clicks"]), "AUC")
-    for word, weights in (
-        ("none", None),
-        ("n_docs", "n_docs"),
-        ("n_relevant", "n_relevant"),
-        ("clicks", "clicks"),
-    ):
-        result = run("score", path, "-m", "AUC", "--weights", word, "--format", "csv")
-        assert result.exit_code == 0
-        assert float(result.stdout.splitlines()[1].split(",")[1]) == scores.mean(weights)["AUC"]
-    assert run("score", path, "--weights", "n_docs", "--anchors").exit_code == 2
-    refused = run("score", path, "--weights", "click")
-    assert refused.exit_code == 3
-    assert 'no column "click"' in refused.output
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table(4), "data.parquet")
+    scores = fn.evaluate(fn.read_parquet("data.parquet", keep=["clicks"]), "AUC")
+    for word in ("none", "n_docs", "n_relevant", "clicks"):
+        (row,) = commands.rows(f"score data.parquet -m AUC --weights {word}")
+        assert float(row["mean"]) == scores.mean(None if word == "none" else word)["AUC"]
+    assert run("score data.parquet --weights n_docs --anchors").exit_code == 2
+    refused = run("score data.parquet --weights click")
+    assert refused.exit_code == 3 and 'no column "click"' in refused.output
 
 
-def test_systems_are_compared_with_these_weights(tmp_path):
-    path = tmp_path / "data.parquet"
+def test_systems_are_compared_with_these_weights(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     rows = table(8)
-    pq.write_table(rows.append_column("other", pa.array(rows["score"].to_numpy()[::-1])), path)
+    pq.write_table(rows.append_column("other", pa.array(rows["score"].to_numpy()[::-1])), "data.parquet")
     for word in ("n_relevant", "n_docs", "clicks", "none"):
-        result = run(
-            "compare",
-            path,
-            "--score",
-            "score",
-            "--score",
-            "other",
-            "-m",
-            "AUC",
-            "--weights",
-            word,
-            "--format",
-            "json",
-        )
-        assert result.exit_code == 0, result.output
-        row = json.loads(result.stdout)["rows"][0]
+        line = f"compare data.parquet --score score --score other -m AUC --weights {word}"
+        (row,) = commands.facts(line)["rows"]
         means = {row["system"]: row["mean"], row["baseline"]: row["baseline_mean"]}
         for system in ("score", "other"):
-            scores = fn.evaluate(fn.read_parquet(path, score=system, keep=["clicks"]), "AUC")
+            scores = fn.evaluate(fn.read_parquet("data.parquet", score=system, keep=["clicks"]), "AUC")
             assert means[system] == scores.mean(None if word == "none" else word)["AUC"]
-    qrels, first, second = (
-        {f"q{i}": {f"d{i}{j}": (i + j) % k + 1 for j in range(4)} for i in range(3 + n)}
-        for n, k in ((0, 2), (0, 3), (1, 4))
-    )
-    for name, lines in (("a.txt", first), ("b.txt", second)):
-        text = "".join(f"{q} Q0 {d} 0 {s} x\n" for q, each in lines.items() for d, s in each.items())
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    judged = "".join(f"{q} 0 {d} {g - 1}\n" for q, each in qrels.items() for d, g in each.items())
-    (tmp_path / "qrels.txt").write_text(judged, encoding="utf-8")
-    result = run(
-        "compare",
-        "--qrels",
-        tmp_path / "qrels.txt",
-        tmp_path / "a.txt",
-        tmp_path / "b.txt",
-        "-m",
-        "AUC",
-        "--weights",
-        "n_relevant",
-    )
+    for name, n, k in (("qrels.txt", 3, 2), ("a.txt", 3, 3), ("b.txt", 4, 4)):
+        form = "q{0} 0 d{0}{1} {2}\n" if name == "qrels.txt" else "q{0} Q0 d{0}{1} 0 {2} x\n"
+        lines = (form.format(i, j, (i + j) % k) for i in range(n) for j in range(4))
+        Path(name).write_text("".join(lines), encoding="utf-8")
+    result = run("compare --qrels qrels.txt a.txt b.txt -m AUC --weights n_relevant")
     assert result.exit_code == 0, result.output
-    assert run("compare", path, "--weights", "n_docs", "--convention", "lightgbm").exit_code == 2
+    assert run("compare data.parquet --weights n_docs --convention lightgbm").exit_code == 2
 
 
 def test_parts_of_an_engine_merge():
