@@ -1,6 +1,7 @@
 """Health of judgments: each check finds what was put into clean data, through every door, and nothing else."""
 
 import json
+from pathlib import Path
 
 import commands
 import numpy as np
@@ -9,28 +10,29 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import facts
 
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 
 N = 60  # queries
+QRELS, RUN = {"q": {"a": 1}}, {"q": {"a": 0.5}}
 
 
 def clean():
     """Judgments of five documents of each query, of which a run returns four, and four others."""
-    qrels = {name: [] for name in ("qid", "doc_id", "grade", "query_text", "lang")}
-    run = {name: [] for name in ("qid", "doc_id", "score")}
-    for query in range(N):
-        for place in range(9):
-            document = f"d{query}-{place}"
-            if place < 5:
-                row = (f"q{query}", document, (place + query) % 3, f"text {query}", ("de", "fr")[query % 2])
-                for name, value in zip(qrels, row, strict=True):
-                    qrels[name].append(value)
-            if place > 0:
-                for name, value in zip(run, (f"q{query}", document, 9.5 - place), strict=True):
-                    run[name].append(value)
-    return qrels, run
+    grid = [(query, place, f"q{query}", f"d{query}-{place}") for query in range(N) for place in range(9)]
+    judged = [
+        (name, document, (place + query) % 3, f"text {query}", ("de", "fr")[query % 2])
+        for query, place, name, document in grid
+        if place < 5
+    ]
+    returned = [(name, document, 9.5 - place) for _, place, name, document in grid if place]
+    qrels = ("qid", "doc_id", "grade", "query_text", "lang"), judged
+    return [
+        dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        for names, rows in (qrels, (("qid", "doc_id", "score"), returned))
+    ]
 
 
 def found(qrels, run, *words, **options):
@@ -200,30 +202,30 @@ def test_every_kind_of_corpus(tmp_path):
         assert (row["count"], row["total"], row["examples"]) == (1, 2, "8"), corpus
 
 
-def test_what_cannot_be_checked_is_refused(tmp_path):
-    for cutoffs in (0, None, "5", [0], [True], 2.5):
-        with pytest.raises((InputError, InputTypeError), match=r"cutoffs=.* wanted a whole number"):
-            fn.check_judgments({"q": {"a": 1}}, {"q": {"a": 1.0}}, cutoffs=cutoffs)
-    qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5}}
-    with pytest.raises(InputError, match="no judgments"):
-        fn.check_judgments({}, run)
-    with pytest.raises(InputError, match="empty dict"):
-        fn.check_judgments(qrels, {})
-    with pytest.raises(InputTypeError, match="run is a int"):
-        fn.check_judgments(qrels, 3)
-    with pytest.raises(InputTypeError, match=r"no argument is_judged="):
-        fn.check_judgments(qrels, run, is_judged="x")
-    with pytest.raises(ColumnError, match="keep|column"):
-        fn.check_judgments(qrels, run, by="lang")
-    assert fn.check_judgments(qrels, run, cutoffs=5) == fn.check_judgments(qrels, run, cutoffs=[5])
-    with pytest.raises(InputError, match="least_judged=2"):
-        fn.check_judgments(qrels, run, least_judged=2)
-    with pytest.raises(SourceError, match="none.txt cannot be read"):
-        fn.check_judgments(qrels, run, tmp_path / "none.txt")
-    with pytest.raises(InputTypeError, match="corpus"):
-        fn.check_judgments(qrels, run, [0.5])
-    assert found(qrels, {"other": {"a": 0.5}})["judged queries that the run lacks"]["count"] == 1
-    assert fn.check_judgments(qrels, {"q": ["b"]}).to_pylist()[-1]["share"] == 0.0
+@pytest.mark.parametrize(
+    ("given", "options", "error", "message"),
+    [
+        (({}, RUN), {}, InputError, "no judgments"),
+        ((QRELS, {}), {}, InputError, "empty dict"),
+        ((QRELS, 3), {}, InputTypeError, "run is a int"),
+        ((QRELS, RUN), {"is_judged": "x"}, InputTypeError, "no argument is_judged="),
+        ((QRELS, RUN), {"by": "lang"}, ColumnError, "keep|column"),
+        ((QRELS, RUN), {"least_judged": 2}, InputError, "least_judged=2"),
+        ((QRELS, RUN, Path("none.txt")), {}, SourceError, "none.txt cannot be read"),
+        ((QRELS, RUN, [0.5]), {}, InputTypeError, "corpus"),
+        *(((QRELS, RUN), {"cutoffs": each}, (InputError, InputTypeError), "cutoffs=.* wanted a whole number")
+          for each in (0, None, "5", [0], [True], 2.5)),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_checked_is_refused(given, options, error, message):
+    with pytest.raises(error, match=message):
+        fn.check_judgments(*given, **options)
+
+
+def test_small_judgments():
+    assert fn.check_judgments(QRELS, RUN, cutoffs=5) == fn.check_judgments(QRELS, RUN, cutoffs=[5])
+    assert found(QRELS, {"other": {"a": 0.5}})["judged queries that the run lacks"]["count"] == 1
+    assert fn.check_judgments(QRELS, {"q": ["b"]}).to_pylist()[-1]["share"] == 0.0
 
 
 def test_the_command(tmp_path, monkeypatch):
@@ -231,39 +233,25 @@ def test_the_command(tmp_path, monkeypatch):
     qrels, run = clean()
     pq.write_table(pa.table(qrels), "qrels.parquet")
     pq.write_table(pa.table(run), "run.parquet")
-    given = ("check", "--qrels", "qrels.parquet", "--run", "run.parquet")
-    good = commands.run(*given, "--format", "json", "--by", "lang")
-    assert good.exit_code == 0, good.stderr
-    assert json.loads(good.stdout)["checks"] == [
-        row | {"system": None if row["check"] not in _of_runs() else "run"}
-        for row in fn.check_judgments(qrels, run, by="lang").to_pylist()
-    ]
+    line = "check --qrels qrels.parquet --run run.parquet"
+    expected = fn.check_judgments(qrels, {"run": run}, by="lang").to_pylist()
+    assert facts(f"{line} --by lang")["checks"] == expected
     qrels["grade"][:5] = [0] * 5
     pq.write_table(pa.table(qrels), "qrels.parquet")
-    bad = commands.run(*given, "--format", "csv")
+    bad = commands.run(f"{line} --format csv")
     assert bad.exit_code == 1
     assert "check: queries without a relevant document: 1 of 60: q0" in bad.stderr
     assert bad.stdout.splitlines()[1] == "queries without a relevant document,,,1,60,,q0,fails"
-    low = commands.run(
-        "check", "run.parquet", "--qrels", "qrels.parquet", "--least-judged", "0.7", "--at", "5,8"
-    )
+    low = commands.run("check run.parquet --qrels qrels.parquet --least-judged 0.7 --at 5,8")
     assert low.exit_code == 1
     assert "judged at 8 (run): 240 of 480, share 0.5" in low.stderr
-    assert commands.run(*given, "--at", "5,x").exit_code == 2
-    assert commands.run("check", "--qrels", "qrels.parquet").exit_code == 2
-    assert commands.run(*given, "--corpus", "none.parquet").exit_code == 3
-    (tmp_path / "extra").write_text("q1 Q0 d1-1 1 2.5 me\nother Q0 d 1 0.5 me\n")
-    words = ("check", "--qrels", "fine.parquet", "--run", "extra")
+    Path("extra").write_text("q1 Q0 d1-1 1 2.5 me\nother Q0 d 1 0.5 me\n")
     pq.write_table(pa.table({name: column[5:10] for name, column in qrels.items()}), "fine.parquet")
-    assert commands.run(*words).exit_code == 0
-    assert commands.run(*words, "--strict").exit_code == 1
-
-
-def _of_runs():
-    names = {
-        "judged queries that the run lacks",
-        "queries of the run without judgments",
-        "documents twice in the run",
-    }
-    names |= {"scores that are NaN", "grades and scores that look swapped", "scores that look like ranks"}
-    return names | {f"judged at {cutoff}" for cutoff in (5, 10, 20)}
+    for words, code in (
+        (f"{line} --at 5,x", 2),
+        ("check --qrels qrels.parquet", 2),
+        (f"{line} --corpus none.parquet", 3),
+        ("check --qrels fine.parquet --run extra", 0),
+        ("check --qrels fine.parquet --run extra --strict", 1),
+    ):
+        assert commands.run(words).exit_code == code, words

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import commands
 import numpy as np
@@ -97,56 +98,54 @@ def test_ids_of_other_kinds():
     assert missing["document"].to_pylist() == ["e", "d"]
 
 
-def test_what_cannot_be_pooled_is_refused(tmp_path):
-    faults = [
-        (InputTypeError, "runs is a Rankings; expected a mapping", fn.Rankings.from_lists([[1, 0]])),
-        (InputTypeError, "runs is a list; expected a mapping", ["a.run"]),
-        (InputError, "no runs to pool", {}),
-        (InputError, "two runs have the same name", {1: {}, "1": {}}),
-        (InputTypeError, 'run "a" is a Rankings; wanted a dict', {"a": fn.Rankings.from_lists([[1, 0]])}),
-        (InputError, 'run "a": document "x" of query "q" is there twice', {"a": {"q": ["x", "y", "x"]}}),
-        (InputTypeError, "run \"q\"\\['d'\\] is a float", {"q": {"d": 0.5}}),
-        (InputTypeError, 'run "a" is a int', {"a": 3}),
-        (InputError, 'score nan of document "d".*nan="last"', {"a": {"q": {"d": np.nan}}}),
-        (ColumnError, 'run "a": no column has a usual name', {"a": pd.DataFrame({"qid": [1], "docid": [2]})}),
-        (SourceError, "none.txt does not exist", {"a": tmp_path / "none.txt"}),
-    ]
-    for error, said, runs in faults:
-        with pytest.raises(error, match=said):
-            fn.pool(runs)
-    run = {"a": {"q": {"d": 1.0}}}
-    with pytest.raises(InputError, match="depth=0"):
-        fn.pool(run, 0)
-    with pytest.raises(InputTypeError, match=r"depth=1\.5"):
-        fn.pool(run, 1.5)
-    with pytest.raises(InputTypeError, match=r"pool has no argument cutoff=.*it takes query"):
-        fn.pool(run, cutoff=3)
-    with pytest.raises(InputTypeError, match="qrels holds values that are not numbers"):
-        fn.pool(run, qrels={"q": {"d": "good"}})
+ONE = {"a": {"q": {"d": 1.0}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "error", "said"),
+    [
+        (fn.Rankings.from_lists([[1, 0]]), {}, InputTypeError, "runs is a Rankings; expected a mapping"),
+        (["a.run"], {}, InputTypeError, "runs is a list; expected a mapping"),
+        ({}, {}, InputError, "no runs to pool"),
+        ({1: {}, "1": {}}, {}, InputError, "two runs have the same name"),
+        ({"a": fn.Rankings.from_lists([[1, 0]])}, {}, InputTypeError, 'run "a" is a Rankings; wanted a dict'),
+        ({"a": {"q": ["x", "y", "x"]}}, {}, InputError, 'run "a": document "x" of query "q" is there twice'),
+        ({"q": {"d": 0.5}}, {}, InputTypeError, "run \"q\"\\['d'\\] is a float"),
+        ({"a": 3}, {}, InputTypeError, 'run "a" is a int'),
+        ({"a": {"q": {"d": np.nan}}}, {}, InputError, 'score nan of document "d".*nan="last"'),
+        ({"a": pd.DataFrame({"qid": [1], "docid": [2]})}, {}, ColumnError, 'run "a": no column has a usual name'),
+        ({"a": Path("none.txt")}, {}, SourceError, "none.txt does not exist"),
+        (ONE, {"depth": 0}, InputError, "depth=0"),
+        (ONE, {"depth": 1.5}, InputTypeError, r"depth=1\.5"),
+        (ONE, {"cutoff": 3}, InputTypeError, r"pool has no argument cutoff=.*it takes query"),
+        (ONE, {"qrels": {"q": {"d": "good"}}}, InputTypeError, "qrels holds values that are not numbers"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_pooled_is_refused(given, options, error, said):
+    with pytest.raises(error, match=said):
+        fn.pool(given, **options)
+
+
+def test_judgments_of_others_are_a_warning():
     with pytest.warns(FastndcgWarning, match='no query in common: "0q" there, "q" here'):
-        fn.pool(run, qrels={"0q": {"d": 1}})
+        fn.pool(ONE, qrels={"0q": {"d": 1}})
     with pytest.warns(FastndcgWarning, match='no document in common: "D" there, "d" here'):
-        fn.pool(run, qrels={"q": {"D": 1}})
+        fn.pool(ONE, qrels={"q": {"D": 1}})
 
 
 def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "old").mkdir()
-    bm25 = "1 Q0 a 1 3 x\n1 Q0 b 2 2 x\n1 Q0 c 3 2 x\n"
-    for path, text in {
-        "runs/bm25.txt": bm25,
-        "old/bm25.txt": bm25,
-        "runs/dense.txt": "1 Q0 b 1 9 x\n",
-    }.items():
-        (tmp_path / path).write_text(text)
-    (tmp_path / "qrels").write_text("1 0 b 1\n")
+    for folder in ("runs", "old"):
+        Path(folder).mkdir()
+        Path(folder, "bm25.txt").write_text("1 Q0 a 1 3 x\n1 Q0 b 2 2 x\n1 Q0 c 3 2 x\n")
+    Path("runs/dense.txt").write_text("1 Q0 b 1 9 x\n")
+    Path("qrels").write_text("1 0 b 1\n")
     expected = fn.pool({"bm25": "runs/bm25.txt", "dense": "runs/dense.txt"}, 2, "qrels").to_pylist()
-    for paths in (["runs/bm25.txt", "runs/dense.txt"], ["runs"], ["runs/*.txt"]):
-        done = commands.run("pool", *paths, "--depth", "2", "--qrels", "qrels", "--format", "json")
-        assert (done.exit_code, json.loads(done.stdout)["pool"]) == (0, expected)
-        assert commands.only_line(done.stderr) == "3 documents of 2 runs, 1 judged"
-    done = commands.run("pool", "runs", "old/bm25.txt", "--depth", "1", "--format", "csv")
+    for paths in ("runs/bm25.txt runs/dense.txt", "runs", "runs/*.txt"):
+        line = f"pool {paths} --depth 2 --qrels qrels"
+        assert commands.facts(line)["pool"] == expected
+        assert commands.only_line(commands.run(line).stderr) == "3 documents of 2 runs, 1 judged"
+    done = commands.run("pool runs old/bm25.txt --depth 1 --format csv")
     assert done.stdout.splitlines() == [
         "query,document,best_rank,systems,judged",
         '1,a,1,"runs/bm25.txt, old/bm25.txt",False',
