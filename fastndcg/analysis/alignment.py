@@ -93,7 +93,7 @@ def common_measures(scored: dict[str, Scores], measures: Any) -> list[Measure]:
 
 # Shares of judged documents that differ by more than this are worth a caution: P@k then can differ by that
 # alone, since unjudged documents count as not relevant, and few systems differ by more.
-_UNJUDGED = 0.05
+UNJUDGED = 0.05
 _TOP = 10  # documents that are looked at for measures without a cutoff, which most depend on the first
 _KNOWING = ("unjudged", "judgment", "found")  # the worth of documents of measures that know which were judged
 
@@ -117,7 +117,7 @@ def shares_that_differ(
     for judged, blind in by_share.items():
         shares = {name: methods.score((judged,), each)._mean(0) for name, each in known.items()}
         others = shares.values() if baseline not in shares else [shares[str(baseline)]]
-        if max(abs(share - other) for share in shares.values() for other in others) <= _UNJUDGED:
+        if max(abs(share - other) for share in shares.values() for other in others) <= UNJUDGED:
             continue
         listed = ", ".join(f"{100 * share:.1f} % of {name}" for name, share in shares.items())
         cautions.append(

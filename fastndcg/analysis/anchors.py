@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from fastndcg.common.exports import AsFrame
-from fastndcg.errors import MeasureError, count_of
+from fastndcg.errors import InputTypeError, MeasureError, count_of
 from fastndcg.measures import Measure, as_measures, find_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.measures.validation import Function, Numbers
+from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.summary import Summary
 from fastndcg.scoring import gain_values, methods
@@ -28,8 +29,13 @@ from fastndcg.sources.streams import RankingsStream
 if TYPE_CHECKING:
     from fastndcg.common.arrays import Float64
     from fastndcg.measures import Measures
-    from fastndcg.rankings.rankings import Rankings
     from fastndcg.typing import Chart, Ties
+
+
+def check_rankings(rankings: object) -> None:
+    if not isinstance(rankings, Rankings):
+        kind = type(rankings).__name__
+        raise InputTypeError(f"rankings is a {kind}; expected Rankings, as read_parquet returns them")
 
 
 class OfOrders:
@@ -171,6 +177,7 @@ def anchors(
             threads = rankings._scoring_threads if threads is None else threads
             part = partial(scores_of_orders, asked, threads=threads)
             return Anchors(streams.evaluate_stream(rankings, part))
+        check_rankings(rankings)
         return Anchors(scores_of_orders(asked, rankings, threads))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastndcg.analysis.alignment import UNJUDGED
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import Array, Flags, Int64, arrow_column, runs_of
 from fastndcg.common.arrow_types import array_of, combine, plain, whole_ids
@@ -92,7 +93,8 @@ def check_judgments(
         lacks, which count with an empty ranking; scores that are NaN or null; a document twice in a run;
         fractions as grades beside small whole numbers as scores, as if they were swapped. Cautions: two
         queries with the same two or more judgments; queries of a run without judgments; scores that look like
-        ranks; slices with grades on different scales, such as 0 to 2 and 0 to 4.
+        ranks; slices with grades on different scales, such as 0 to 2 and 0 to 4; a share of judged documents
+        that lies more than 0.05 below that of another system.
 
     Raises
     ------
@@ -131,9 +133,18 @@ def check_judgments(
     runs = {name: side_of_any("run", each, "score", named) for name, each in _named_runs(run).items()}
     pairs = _Pairs(judged)
     rows = [*_of_judgments(pairs, corpus), *_of_queries(pairs, text or _TEXT), *_scales(judged, slices)]
+    of_runs: list[_Row] = []
     for name, scored in runs.items():
         found = _of_run(pairs.once, scored, slices, ranks, least_judged)
-        rows += [row | {"system": None if name is None else str(name)} for row in found]
+        of_runs += [row | {"system": None if name is None else str(name)} for row in found]
+    highest: dict[tuple[str, str | None], float] = {}
+    for row in of_runs:
+        key = row["check"], row.get("slice")
+        highest[key] = max(highest.get(key, 0.0), row.get("share", 0.0))
+    for row in of_runs:  # as `compare` cautions
+        if highest[row["check"], row.get("slice")] - row.get("share", 1.0) > UNJUDGED:
+            row["verdict"] = max(row["verdict"], CAUTION, key=(HOLDS, CAUTION, FAILS).index)
+    rows += of_runs
     return Table(pa.Table.from_pylist(rows, _COLUMNS), 3)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fastndcg.analysis.anchors import check_rankings
 from fastndcg.common.arrays import offsets_from
 from fastndcg.common.arrow_types import combine, decode
 from fastndcg.common.exports import AsFrame
@@ -24,7 +25,7 @@ from fastndcg.common.table import (
     terminal_width,
     wrapped,
 )
-from fastndcg.errors import InputError, InputTypeError, MeasureError, about, count_of, visible
+from fastndcg.errors import InputError, MeasureError, about, count_of, visible
 from fastndcg.measures import IDCG, as_measure
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
@@ -113,10 +114,7 @@ def explain(
             with about(f'"{name}"'):
                 found[str(name)] = explain(each, wanted, query)
         return Explanations(found)
-    if not isinstance(rankings, Rankings):
-        raise InputTypeError(
-            f"rankings is a {type(rankings).__name__}; expected Rankings, as read_parquet returns them"
-        )
+    check_rankings(rankings)
     ids = decode(combine(rankings.query_ids))
     try:
         row = int(pc.index(ids, pa.scalar(query).cast(ids.type)).as_py())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.analysis.anchors import OfOrders
+from fastndcg.analysis.anchors import OfOrders, check_rankings
 from fastndcg.api.evaluate import evaluate
 from fastndcg.common.arrays import offsets_from, offsets_of, read_only, runs_of
 from fastndcg.common.table import Table
@@ -129,6 +129,7 @@ def tie_range(rankings: Rankings, measures: Any, *, threads: int | None = None) 
     RR       0.500000  0.750000  1.000000    yes
     P@3      0.666667  0.666667  0.666667
     """
+    check_rankings(rankings)
     asked = as_measures(measures)
     rules: tuple[Ties, ...] = ("worst", "average", "best", "input")
     variants = {
@@ -196,6 +197,7 @@ def judgment_range(rankings: Rankings, measures: Any, *, threads: int | None = N
     nDCG@2   0.479625  0.479625  1.000000    yes
     RR       0.500000  0.500000  1.000000    yes
     """
+    check_rankings(rankings)
     asked = as_measures(measures)
     for measure in asked:
         if measure.definition.divisor in ("judged", "residual"):

@@ -353,7 +353,9 @@ def test_measures_that_cannot_be_explained(name):
 
 
 def test_what_is_no_rankings():
-    with pytest.raises(fn.InputTypeError, match="rankings is a list; expected Rankings"):
-        fn.explain([1], "RR", 0)
+    for look in (fn.explain, fn.anchors, fn.tie_range, fn.judgment_range):
+        for given, kind in (([1], "list"), ("p.parquet", "str")):
+            with pytest.raises(fn.InputTypeError, match=f"rankings is a {kind}; expected Rankings"):
+                look(given, "RR", *([0] if look is fn.explain else []))
     with pytest.raises(fn.InputError, match="no system is given to explain"):
         fn.explain({}, "RR", 0)

@@ -50,7 +50,8 @@ def test_clean_judgments_hold_and_shares_are_told_by_slice_and_system():
     }
     corpus = {"doc_id": sorted({*qrels["doc_id"], *run["doc_id"]})}
     table = fn.check_judgments(qrels, {"a": run, "b": other}, corpus, by="lang")
-    assert set(table["verdict"].to_pylist()) == {"holds"}
+    odd = [(row["system"], row["check"]) for row in table.to_pylist() if row["verdict"] != "holds"]
+    assert {*odd} == {("a", f"judged at {cutoff}") for cutoff in (5, 10, 20)}, "b has higher shares"
     shares = {
         (row["system"], row["slice"], row["check"]): row
         for row in table.to_pylist()
@@ -220,6 +221,23 @@ def test_every_kind_of_corpus(tmp_path):
 def test_what_cannot_be_checked_is_refused(given, options, error, message):
     with pytest.raises(error, match=message):
         fn.check_judgments(*given, **options)
+
+
+def test_a_system_with_fewer_judged_documents_is_a_caution():
+    """As `compare` says it of these runs."""
+    qrels = {f"q{i}": {f"d{j}": 1 for j in range(10)} for i in range(9)}
+    runs = {
+        name: {query: [f"{kind}{j}" for kind in "dx" for j in range(n)] for query in qrels}
+        for name, n in (("a", 10), ("b", 6))
+    }
+    cautions = [
+        (row["system"], row["check"], row["verdict"])
+        for row in fn.check_judgments(qrels, runs, cutoffs=10).to_pylist()
+        if row["system"] and row["verdict"] != "holds"
+    ]
+    assert cautions == [("b", "judged at 10", "caution")]
+    rankings = {name: fn.Rankings.from_qrels_run(qrels, each) for name, each in runs.items()}
+    assert "60.0 % of b" in repr(fn.compare(rankings, "nDCG@10"))
 
 
 def test_small_judgments():
