@@ -112,8 +112,12 @@ def data():
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Pages with one empty picture for all, of tests that are not about pictures: a process that draws takes seconds."""
-    from fastndcg.reporting import drawing
+    """Pages with empty pictures, of tests that are not about pictures: to draw those of a page takes a second."""
+    from fastndcg.reporting import html
 
-    empty = drawing.Drawn('<svg xmlns="http://www.w3.org/2000/svg"/>')
-    monkeypatch.setattr(drawing, "_ask", lambda lines: ([empty] * len(lines), ""))
+    class Converter:
+        def vegalite_to_svg(self, _spec, allowed_base_urls):
+            assert allowed_base_urls == []
+            return '<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+    monkeypatch.setattr(html, "library", lambda *_: Converter())

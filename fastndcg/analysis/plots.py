@@ -77,7 +77,7 @@ def differences(
     n = min(len(found), theme.STEPS)
     ends = np.linspace(0, len(found), n + 1).astype(np.int64)
     heights = np.add.reduceat(found, ends[:-1]) / np.diff(ends)
-    words = {1: f"{own} is better", 0: "equal", -1: f"{theirs} is better"}
+    words = {1: theme.text_of(f"{own} is better"), 0: "equal", -1: theme.text_of(f"{theirs} is better")}
     rows = [
         {"from": low, "to": high, "difference": height, "winner": words[int(np.sign(height))]}
         for low, high, height in zip(ends[:-1].tolist(), ends[1:].tolist(), heights.tolist(), strict=True)
@@ -85,11 +85,11 @@ def differences(
     wins, losses = int((found > 0).sum()), int((found < 0).sum())
     alt, colours = altair(), [theme.BETTER, theme.WORSE, theme.SAME]
     scale = alt.Scale(domain=[words[1], words[-1], words[0]], range=colours)
-    chart = theme.chart_of(rows).mark_bar()
+    chart = theme.chart_of(rows).mark_bar(aria=False)  # words for each bar would be most of an SVG
     chart = chart.encode(
         alt.X("from:Q", title="queries, by falling difference", scale=alt.Scale(nice=False)),
         alt.X2("to:Q"),
-        alt.Y("difference:Q", title=theme.title_of(f"difference of {asked} ({own} minus {theirs})")),
+        alt.Y("difference:Q", title=theme.title_of(f"difference of {asked}")),
         alt.Y2Datum(0),
         alt.Color("winner:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
     )
@@ -97,7 +97,7 @@ def differences(
     said = f"better for {count_of(wins, 'query')}, worse for {losses:,}, equal for {equal:,}"
     each = f"; a bar is the mean of about {len(found) // n:,} queries" if n < len(found) else ""
     greatest = f"Greatest gain {found[0]:.3f}, greatest loss {found[-1]:.3f}."
-    return theme.finish(chart, f"{asked}: {own} against {theirs}", said + each, greatest)
+    return theme.finish(chart, f"{asked}: {own} minus {theirs}", said + each, greatest)
 
 
 def effects(comparison: Result, measure: object = None) -> Chart:

@@ -25,7 +25,8 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
 WIDTH, HEIGHT = 560, 280
-_LONGEST, _LINE, _LINES, _DESCRIPTION = 70, 95, 6, 5_000  # characters of a text, a line and a description
+# characters of a text, a title, a line of the subtitle, all of it, and a description
+_LONGEST, _TITLE, _LINE, _SUBTITLE, _DESCRIPTION = 70, 75, 95, 570, 5_000
 
 
 def altair() -> Any:
@@ -50,9 +51,9 @@ def finish(chart: Chart, title: str, subtitle: str, description: str, height: fl
     }
     if height is not None:
         chart = chart.properties(width=WIDTH, height=height)
-    lines = textwrap.wrap(shorten(subtitle, _LINES * _LINE), _LINE)
+    lines = textwrap.wrap(shorten(subtitle, _SUBTITLE), _LINE)
     return chart.properties(
-        title=alt.TitleParams(shorten(title, _LINE), subtitle=lines, anchor="start"),
+        title=alt.TitleParams(shorten(title, _TITLE), subtitle=lines, anchor="start"),
         description=shorten(f"{title}. {subtitle}. {description}".strip(), _DESCRIPTION),
         config=alt.Config.from_dict(config),
     )

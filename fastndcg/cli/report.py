@@ -31,9 +31,9 @@ def report(
 ) -> None:
     """Write an HTML page about one or several systems.
 
-    It shows what was evaluated, means, comparison, pictures, queries to look at and definitions. The page is
-    one file that loads nothing from the network. Lists of queries use the first measure. Pictures of the
-    other measures are closed until the reader opens them. The command needs the extra plot.
+    It begins with the answer: which system is better, by how much, how sure that is, where it is worse, and
+    what to be careful about. The page is one file without scripts that loads nothing from the network. The
+    answer and lists of queries use the first measure. The command needs the extra plot.
 
     \b
     Examples:

@@ -1,8 +1,7 @@
-"""The page of `report`, which shows everything that is known of rankings, and the page of a history.
+"""The page of `report`, which a reader understands without this package, and the page of a history.
 
 page      `report` and `history_page`: compute the results, and write the file
-sections  the sections of a page
-blocks    their parts: text, tables, charts
-drawing   charts drawn in a process of its own, which may end without harm
-facts     what a page shows: results of each system, and what its data has
+answer    its first sentences: which system is better, how sure that is, and what to be careful about
+sections  the sections of a page, of the tables and charts that results have
+html      their parts: text, tables, charts, and parts that open on a click
 """

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-import base64
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
+from fastndcg._version import __version__
+from fastndcg.analysis.compare import compare
+from fastndcg.analysis.ranges import tie_range
+from fastndcg.api.evaluate import evaluate
+from fastndcg.charts.series import first_sure, over_time
+from fastndcg.charts.theme import by_name
 from fastndcg.common.files import check_writable, whole_file
-from fastndcg.common.table import quoted
-from fastndcg.errors import count_of, library, visible, warn
+from fastndcg.common.markup import html_text
+from fastndcg.common.table import Table
+from fastndcg.errors import InputError, MeasureError, about, check_system, count_of, library
+from fastndcg.measures import as_measures
+from fastndcg.reporting import html
+from fastndcg.reporting.answer import Found
+from fastndcg.scores.scores import Scores
+from fastndcg.scores.slices import column_names
 
 if TYPE_CHECKING:
     from fastndcg.analysis.history import History
-    from fastndcg.measures import Measures
+    from fastndcg.measures import Measure, Measures
     from fastndcg.rankings.rankings import Rankings
+
+_CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
+_LONGEST = 200  # characters of a name on the page
 
 
 def report(
@@ -32,18 +49,19 @@ def report(
     command: str = "fastndcg.report(...) in Python",
     threads: int | None = None,
 ) -> None:
-    """Write an HTML page about one or several systems: means, comparison, pictures, notable queries.
+    """Write an HTML page about one or several systems, for readers who do not know this package.
 
-    The page is one file that loads nothing from the network. Tables can be sorted, and long tables are split
-    into pages. Needs the extra `plot`.
+    It begins with the answer: which system is better, by how much, how sure that is, where it is worse, and
+    what to be careful about. The comparison, slices, the queries that differ most, the worst queries and
+    what was evaluated follow. The page is one file without scripts that loads nothing from the network.
+    Needs the extra `plot`.
 
     Parameters
     ----------
     systems : Rankings, or a mapping of names to Rankings
     path : file to write
     measures : one or several of Measure, notation, or ir_measures object
-        Lists of queries use the first measure. Pictures of the other measures are closed until the reader
-        opens them.
+        The answer and lists of queries use the first measure.
     baseline : name, optional
         The system that all others are compared with. Default: the first.
     by : str or sequence of str
@@ -63,9 +81,7 @@ def report(
     Returns
     -------
     None
-        The page is at `path`, whole or not at all. Pictures are drawn by another process. If it dies, as
-        where memory is short, the page and a `FastndcgWarning` say which pictures are missing and why, and
-        the page has their numbers.
+        The page is at `path`, whole or not at all.
 
     Raises
     ------
@@ -79,7 +95,7 @@ def report(
     SourceError
         The path cannot be written.
     ExtraError
-        Altair, vl-convert-python, Jinja2 or SciPy is not installed.
+        Altair or vl-convert-python is not installed.
 
     See Also
     --------
@@ -96,27 +112,63 @@ def report(
     ...     os.listdir(folder)
     ['report.html']
     """
-    jinja = check_extra()
-    from fastndcg.reporting.blocks import draw
-    from fastndcg.reporting.facts import find
+    check_extra()
     from fastndcg.reporting.sections import sections_of
 
     check_writable(path)
-    found = find(systems, measures, baseline, by, confidence, missing, sources, threads)
+    found = _find(systems, measures, baseline, by, confidence, missing, sources, threads)
     names = list(found.rankings)
     named = " and ".join(names) if len(names) < 4 else count_of(len(names), "system")
     queries = count_of(max(each.n_queries for each in found.rankings.values()), "query")
-    sections = list(sections_of(found, command))
-    missing_pictures = draw(sections)
     subtitle = f"{queries}; {', '.join(map(str, found.measures))}; made {_now()}"
-    _write(path, jinja, title=title or f"{found.main} of {named}", subtitle=subtitle, sections=sections)
-    if missing_pictures:
-        first = missing_pictures[0]
-        warn(
-            f"{path} lacks {count_of(len(missing_pictures), 'picture')}, but has the numbers; the first is "
-            f"{quoted(first.title)}: {first.missing}. Write it again with more memory (ulimit -v), or with "
-            "another version of vl-convert-python."
-        )
+    _write(path, title or f"{found.main} of {named}", subtitle, sections_of(found, command))
+
+
+def _find(
+    systems: Any,
+    measures: Any,
+    baseline: str | None,
+    by: str | Sequence[str],
+    confidence: float,
+    missing: str | float,
+    sources: Mapping[str, str] | None,
+    threads: int | None,
+) -> Found:
+    """The results that sections show."""
+    rankings = by_name(systems, "Rankings, as read_parquet returns them", "n_docs", _LONGEST)
+    names = dict(zip(map(str, systems) if isinstance(systems, Mapping) else rankings, rankings, strict=True))
+    for name, each in zip(names, rankings.values(), strict=True):
+        if not each.n_queries:
+            raise InputError(f'"{name}" has no queries, so that there is nothing to report')
+    if baseline is not None:
+        check_system(baseline, names, f'baseline="{baseline}"')
+    asked, columns = as_measures(measures), column_names(by)
+    main, longest = asked[0], max(each._longest for each in rankings.values())
+    curve = []
+    if main.definition.cut == "rank" and longest > 1:
+        last = next((k for k in _CUTOFFS if k >= longest), _CUTOFFS[-1])
+        curve = [main @ k for k in _CUTOFFS if k <= last]
+    every, ties = {}, {}
+    for name, each in rankings.items():
+        with about(f'"{name}"'):
+            every[name] = evaluate(each, list(dict.fromkeys([*asked, *curve])), threads=threads)
+            with suppress(MeasureError):
+                ties[name] = tie_range(each, asked, threads=threads)
+    scores = {name: _only(each, asked) for name, each in every.items()}
+    compared, slices = None, {}
+    if len(scores) > 1:
+        first = next(iter(scores)) if baseline is None else names[baseline]
+        compared = compare(scores, baseline=first, confidence=confidence, missing=missing)
+        slices = compared.slices(columns) if columns else {}
+    own = {names[name]: text for name, text in (sources or {}).items() if name in names}
+    curves = every if curve else {}
+    return Found(rankings, scores, curves, ties, compared, slices, asked, columns, confidence, own, threads)
+
+
+def _only(scores: Scores, measures: Sequence[Measure]) -> Scores:
+    """The scores of some of the measures."""
+    rows = [scores.measures.index(measure) for measure in measures]
+    return Scores(measures, scores.values[rows], scores._empty[rows], scores._source, scores.weight)
 
 
 def history_page(
@@ -132,61 +184,50 @@ def history_page(
     It is written whole or not at all, loads nothing from the network, and needs the extra `plot`. Raises
     what `History.table` and `report` raise.
     """
-    jinja = check_extra()
-    from fastndcg.charts.series import first_sure, over_time
-    from fastndcg.reporting.blocks import Section, draw, picture_of, table_of
-
+    check_extra()
     check_writable(path)
-    every = history.table(confidence=confidence).to_pylist()
+    table = history.table(confidence=confidence)
+    every = table.to_pylist()
     sections = []
     for number, measure in enumerate(dict.fromkeys(row["measure"] for row in every)):
         rows = [row for row in every if row["measure"] == measure]
-        blocks: list[Any] = []
-        for name in dict.fromkeys(row.get("name") for row in rows):
-            chart = over_time([row for row in rows if row.get("name") == name], threshold)
-            blocks.append(picture_of(chart))
-        shown = [
-            {"date": f"{row['at']:%Y-%m-%d %H:%M}"}
-            | {key: value for key, value in row.items() if key not in ("at", "measure")}
-            for row in rows
+        charts = [
+            html.picture(over_time, [row for row in rows if row.get("name") == name], threshold)
+            for name in dict.fromkeys(row.get("name") for row in rows)
         ]
-        blocks.append(table_of(f"{measure} by date; {first_sure(rows)}", shown))
-        sections.append(Section(f"measure-{number}", measure, blocks))
-    draw(sections)
+        shown = Table(table.filter(pc.equal(table["measure"], measure)).drop_columns("measure"))
+        numbers = html.result(f"{measure} by date", shown)
+        said = html.paragraph(f"{first_sure(rows)}.")
+        sections.append(html.section(f"measure-{number}", measure, said, *charts, numbers))
     subtitle = f"{count_of(len({row['at'] for row in every}), 'run')}; made {_now()} by {command}"
-    _write(path, jinja, title="Measures by date", subtitle=subtitle, sections=sections)
+    _write(path, "Measures by date", subtitle, sections)
 
 
-def check_extra() -> Any:
-    """Import Jinja2 and the other libraries of a page. Raise `ExtraError` if one is missing."""
-    for module, name in (("altair", "Altair"), ("vl_convert", "vl-convert-python"), ("scipy", "SciPy")):
-        library(module, name, "plot", "a report")
-    return library("jinja2", "Jinja2", "plot", "a report")
+def check_extra() -> None:
+    """Import the libraries of a page. Raise `ExtraError` if one is missing."""
+    library("altair", "Altair", "plot", "a report")
+    library(*html.CONVERTER)
 
 
 def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _write(path: str | os.PathLike[str], jinja: Any, **parts: Any) -> None:
-    """Write the template with its style and script. All text is escaped, and no other script may run."""
-    import hashlib  # here, because it is slow to import
+def _write(path: str | os.PathLike[str], title: str, subtitle: str, sections: Iterable[str]) -> None:
+    """Write a page. It has no script, and its policy allows none."""
     from importlib import resources  # here, because it imports tempfile, which imports random
 
-    from fastndcg._version import __version__
-
-    folder = resources.files("fastndcg.reporting")
-    page, style, script = (
-        (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")
-    )
-    for name, text in (("style", style), ("script", script)):
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        parts |= {name: jinja.utils.markupsafe.Markup(text), f"{name}_hash": digest}
-    template = jinja.Environment(
-        autoescape=True,
-        undefined=jinja.StrictUndefined,
-        finalize=lambda value: visible(value) if type(value) is str else value,  # not of Markup
-    ).from_string(page)
-    whole = template.render(**parts, version=__version__)
+    style = (resources.files("fastndcg.reporting") / "page.css").read_text(encoding="utf-8")
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    lines = [
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta name="generator" content="fastndcg {__version__}"><link rel="icon" href="data:,">',
+        f"<title>{html_text(title)}</title><style>{style}</style></head>",
+        f"<body><header><h1>{html_text(title)}</h1>{html.paragraph(subtitle)}</header><main>",
+        *sections,
+        "</main></body></html>\n",
+    ]
     with whole_file(path) as draft:
-        draft.write_text(whole, encoding="utf-8")
+        draft.write_text("\n".join(lines), encoding="utf-8")

@@ -126,6 +126,8 @@ def test_every_chart_is_drawn_whatever_names_are(name):
         assert rows_of(chart) and all(
             rows[0].keys() == row.keys() for rows in rows_of(chart) for row in rows
         ), key
+    winners = charts["differences"].to_dict()["encoding"]["color"]["scale"]["domain"]
+    assert {row["winner"] for row in rows_of(charts["differences"])[0]} <= {*winners}
     (rows,) = rows_of(charts["slices of two"])
     assert len({row["system"] for row in rows}) == 2 and len({row["slice"] for row in rows}) == 4
 

@@ -1,6 +1,6 @@
-"""The page of `report`: what it says, that text stays text, and that it loads nothing."""
+"""The page of `report`: what it says first, that its numbers are those of the package, and that names stay text."""
 
-import os
+import html
 import re
 import sys
 from html.parser import HTMLParser
@@ -9,221 +9,247 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import program, run
+from commands import run
 from systems import HOSTILE, UNSEEN, systems_of
 
 import fastndcg as fn
-from fastndcg import plot
-from fastndcg.analysis.plots import grade_counts
-from fastndcg.reporting import drawing, facts
 from fastndcg.reporting.page import check_extra
-from fastndcg.reporting.sections import sections_of
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
-pytest.importorskip("jinja2")
-pytest.importorskip("scipy")
 
 
-class Page(HTMLParser):
-    """Tags and texts of a page, as a browser reads them."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    def every(self, wanted):
-        return [attributes for tag, attributes in self.tags if tag == wanted]
+def written(path, *arguments, **options):
+    fn.report(*arguments[:1], path, **options)
+    return path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    fn.report(
-        systems_of(), path, measures=["nDCG@10", "RR"], by="country", sources={"bm25": f"a.parquet {HOSTILE}"}
+    source = {"bm25": f"a.parquet {HOSTILE}"}
+    return written(path, systems_of(), measures=["nDCG@10", "RR"], by="country", sources=source)
+
+
+def texts_of(page, tags="td|p|li|h1|h2|h3|summary"):
+    """The texts of a page as they are seen, without tags inside them."""
+    found = re.findall(rf"<({tags})\b[^>]*>(.*?)</\1>", page)
+    return [html.unescape(re.sub("<[^>]*>", "", text)) for _, text in found]
+
+
+def parsed(page):
+    """The tags of a page, and the names and values of their attributes, as a browser reads them."""
+    tags, attributes = set(), []
+
+    class Parser(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            tags.add(tag)
+            attributes.extend(attrs)
+
+    Parser().feed(page)
+    return tags, attributes
+
+
+def names_of(page):
+    return re.findall('<section id="([a-z]+)">', page)
+
+
+# ---- the answer ----
+
+
+def systems(better=0.0, **options):
+    """Two systems over queries of which the second ranks some higher."""
+    random = np.random.default_rng(0)
+    grades = random.integers(0, 3, (200, 10))
+    offsets = np.arange(201) * 10
+    old = fn.Rankings.from_offsets(offsets, grades.ravel(), random.random(grades.size), **options)
+    return {"old": old, "new": old.with_scores(old.scores + better * grades.ravel())}
+
+
+COUNTRIES = np.array(["de"] * 150 + ["fr"] * 40 + ["se"] * 10)
+
+
+def with_a_loss(name, by):
+    """Better overall, and worse in one country."""
+    named = systems(queries={"country": COUNTRIES})
+    old = named["old"]
+    sign = np.repeat(np.where(name == COUNTRIES, -by, by), 10)
+    return {"old": old, "new": old.with_scores(old.scores + sign * old.relevance)}
+
+
+@pytest.mark.parametrize(
+    ("named", "options", "expected"),
+    [
+        (systems(0.3), {}, "new is better than old: nDCG@10 is "),
+        (systems(-0.3), {}, "new is worse than old: nDCG@10 is "),
+        (systems(0.0), {}, "It is open whether new is better than old: nDCG@10 is "),
+        (systems(0.3), {"baseline": "new"}, "old is worse than new: nDCG@10 is "),
+        (systems(0.3)["new"], {}, "The mean nDCG@10 of system over 200 queries is "),
+        (with_a_loss("fr", 0.3), {"by": "country"}, "new is worse in 1 of 3 slices by country: fr, -0."),
+        (with_a_loss("se", 0.01), {"by": "country"}, "in none of 3 slices by country, but its mean is lower in 1: se, -"),
+        (with_a_loss("", 0.3), {"by": "country"}, "new is clearly worse in none of 3 slices by country."),
+    ],
+)  # fmt: skip
+def test_the_page_begins_with_who_is_better_and_where_it_is_worse(
+    named, options, expected, tmp_path, undrawn
+):
+    page = written(tmp_path / "r.html", named, **options)
+    assert names_of(page)[0] == "answer" and expected in " ".join(texts_of(page, "p"))
+
+
+def test_the_answer_has_the_numbers_of_compare(tmp_path, undrawn):
+    named = systems(0.1)
+    row = fn.compare(named, measures="nDCG@10").rows[0]
+    said = " ".join(texts_of(written(tmp_path / "r.html", named), "p"))
+    assert (
+        f"nDCG@10 is {row['mean']:.4f} against {row['baseline_mean']:.4f}, a difference of {row['difference']:+.4f} "
+        f"({row['low']:+.4f} to {row['high']:+.4f} with 95 % confidence). It is higher for {row['wins']} of 200 "
+        f"queries, lower for {row['losses']} and equal for {row['ties']}."
+    ) in said
+
+
+def test_of_several_systems_the_best_is_named(tmp_path, undrawn):
+    named = systems(0.1)
+    named["best"] = named["old"].with_scores(named["old"].relevance)
+    page = written(tmp_path / "r.html", named)
+    assert "best is better than old" in " ".join(texts_of(page, "p"))
+    assert any(text.startswith("Ranks of systems") for text in texts_of(page, "h3"))
+
+
+def test_it_says_when_other_measures_fall(tmp_path, undrawn):
+    grades = [[1, 0, 0, 2], [2, 0, 0, 1]] * 20
+    old = fn.Rankings.from_lists(grades, [[4, 3, 2, 1]] * 40)
+    named = {"old": old, "new": old.with_scores(np.tile([2.0, 4, 1, 3], 40))}
+    said = " ".join(texts_of(written(tmp_path / "r.html", named, measures=["R@3", "RR"]), "p"))
+    assert (
+        "new is better than old: R@3" in said and "new is worse by RR, -0.5000 (-0.5000 to -0.5000)." in said
     )
-    return path
 
 
-@pytest.fixture(scope="module")
-def page(path):
-    return Page(path.read_text(encoding="utf-8"))
+QRELS = {f"q{i}": {f"d{j}": (i + j) % 2 for j in range(4)} for i in range(9)}
 
 
-def test_every_section_is_there_and_linked(page):
-    linked = [str(each["href"])[1:] for each in page.every("a")]
-    assert linked == [each["id"] for each in page.every("section")]
-    assert linked == [
-        "evaluated", "summary", "comparison", "cutoffs", "distribution", "slices", "anchors", "ties", "worst",
-        "movers", "measures", "made",
-    ]  # fmt: skip
+def from_runs(letter):
+    run = {query: {f"{letter}{j}" if j < 2 else f"d{j}": 9.0 - j for j in range(4)} for query in QRELS}
+    return fn.Rankings.from_qrels_run(QRELS, run)
 
 
-def test_text_stays_text(page):
-    assert len(page.every("script")) == 1 and len(page.every("style")) == 1
-    assert not [
-        attributes for _, attributes in page.tags if any(name.startswith("on") for name in attributes)
-    ]
-    assert all(str(each["src"]).startswith("data:image/svg+xml;base64,") for each in page.every("img"))
-    assert any(HOSTILE in text for text in page.texts)
+@pytest.mark.parametrize(
+    ("named", "options", "expected"),
+    [
+        ({"old": from_runs("d"), "new": from_runs("x")}, {"measures": "nDCG@4"},
+         ["Of the first 4 documents were judged: 100.0 % of old, 50.0 % of new.", "new: 50.0 % of the documents were not judged."]),
+        (fn.Rankings.from_lists([[1, 0], [0, 0], []], [[2, float("nan")], [2, 1], []], nan="last"), {},
+         ["system: 1 document scored NaN or minus infinity.", "system: 1 query without a returned document.",
+          "system: nDCG@10 undefined for 2 queries, counted as 0."]),
+        ({name: fn.Rankings.from_lists([[1, 0], [0]]) for name in "ab"}, {"measures": ["RR(empty='skip')", "AP(empty='nan')"]},
+         ["a and b: RR(empty='skip') undefined for 1 query, left out.", "a and b: AP(empty='nan') undefined for 1 query, NaN."]),
+        (fn.Rankings.from_lists([[1, 0]], [[1.0, 1.0]]), {"measures": "RR"},
+         ["system: the order of tied documents could move RR from 0.5000 to 1.0000."]),
+        (with_a_loss("fr", 0.3), {"by": "country"},
+         ["Slices of fewer than 30 queries, whose intervals are unreliable: se."]),
+        (fn.Rankings.from_lists([[1, 0]] * 40), {"measures": "RR"}, []),
+    ],
+)  # fmt: skip
+def test_the_page_says_what_to_be_careful_about(named, options, expected, tmp_path, undrawn):
+    page = written(tmp_path / "r.html", named, **options)
+    answer = page[page.index('<section id="answer">') : page.index("</section>")]
+    found = texts_of(answer, "li")
+    assert all(any(text.startswith(each) for text in found) for each in expected)
+    assert bool(found) == bool(expected)
 
 
-def test_nothing_is_loaded(page):
-    for _, attributes in page.tags:
-        for name in ("src", "href"):
-            assert not re.match(r"(\w+:)?//", attributes.get(name) or ""), attributes
-    (policy,) = [each["content"] for each in page.every("meta") if each.get("http-equiv")]
-    assert policy is not None and policy.startswith("default-src 'none'; img-src data:;")
+# ---- sections and numbers ----
 
 
-def test_every_picture_has_words_and_numbers(path, page):
-    pictures = page.every("img")
-    assert len(pictures) >= 9 and all(len(str(each["alt"])) > 30 for each in pictures)
-    text = path.read_text(encoding="utf-8")
-    for figure in re.findall("<figure>(.*?)</figure>", text, re.DOTALL):
-        assert figure.count("<table") >= 1 and "<td" in figure
+def test_sections_go_from_the_answer_to_what_was_evaluated(page, tmp_path, undrawn):
+    assert names_of(page) == ["answer", "comparison", "slices", "movers", "worst", "evaluated"]
+    one = written(
+        tmp_path / "one.html",
+        fn.Rankings.from_lists([[1, 0], [0, 1], [0]]),
+        measures="SetP",
+        title="One & only",
+    )
+    assert names_of(one) == ["answer", "worst", "evaluated"] and "One & only" in texts_of(one)
+    assert "Cutoffs" not in texts_of(one)
 
 
 def test_numbers_are_those_of_the_package(page):
-    systems = systems_of()
-    for rankings in systems.values():
+    texts, named = texts_of(page), systems_of()
+    for rankings in named.values():
         for mean in fn.evaluate(rankings, ["nDCG@10", "RR"]).mean().values():
-            assert f"{mean:.4f}" in page.texts
-    compared = fn.compare(systems, "bm25", measures=["nDCG@10", "RR"])
-    for row in compared.rows:
-        assert f"{row['difference']:.4f}" in page.texts
-    worst = fn.evaluate(systems["bm25"], "nDCG@10").worst("nDCG@10", 20)["query_id"].to_pylist()
-    assert set(worst) <= set(page.texts)
-    assert "q-5" not in page.texts  # without a relevant document, which is no fault of the order
-    assert "bm25, without 1 query where nDCG@10 is undefined:" in page.texts
+            assert f"{mean:.6f}" in texts
+    compared = fn.compare(named, measures=["nDCG@10", "RR"])
+    of_slices = (row for each in compared.slices("country").values() for row in each.rows[:1])
+    for row in (*compared.rows, *of_slices):
+        assert f"{row['difference']:+.4f}" in texts and f"{row['low']:+.4f} to {row['high']:+.4f}" in texts
+    worst = fn.evaluate(named["bm25"], "nDCG@10").worst("nDCG@10", 10)["query_id"].to_pylist()
+    movers = compared.movers("nDCG@10", n=10)["query_id"].to_pylist()
+    assert {*worst, *movers} <= {*texts}
+    assert {f"Rank by rank: {query}" for query in (*worst[:5], *movers[:5])} <= {*texts}
+    assert "q-5" not in texts  # without a relevant document, which is no fault of the order
+    signed = fn.evaluate(named["bm25"], "nDCG@10").signature("nDCG@10")
+    assert f"bm25: {signed}" in texts
 
 
-def test_no_name_can_harm_the_page(tmp_path):
-    """Controls, ends of lines and marks of direction are shown escaped wherever a user could put them."""
-    hostile = UNSEEN + HOSTILE
-    ids, slices = [f"{hostile}{place}" for place in range(4)], [hostile, hostile, None, ""]
-    lists = [[0, 1, 2], [1, 0], [2, 0, 1], [0, 0, 1]]
-    one = fn.Rankings.from_lists(
-        lists, query_ids=ids, queries={hostile: slices}, doc_ids=[f"{hostile}{place}" for place in range(11)]
-    )
-    other = one.with_scores(np.arange(11.0))
-    surrogate = f"{hostile}\udcff"  # as in the name of a file whose bytes are not UTF-8
-    path = tmp_path / "report.html"
-    fn.report(
-        {surrogate: one, "x" * 10_000: other}, path, by=hostile, title=surrogate, command=surrogate,
-        sources={surrogate: surrogate}, baseline=surrogate,
-    )  # fmt: skip
-    text = path.read_text(encoding="utf-8")
-    own = text.replace("\n", "")
-    assert not [sign for sign in own if ord(sign) < 32 or 127 <= ord(sign) < 160 or sign in UNSEEN[8:]]
-    page = Page(text)
-    assert len(page.every("script")) == 1 and page.every("img") and "This picture is missing" not in text
-    assert {"null", '""'} <= set(page.texts)
-    assert max(map(len, page.texts)) < 5_000  # the script of the page
-
-
-def test_a_picture_that_ends_its_process_is_named_and_the_others_are_drawn(tmp_path, monkeypatch):
-    good = plot.discounts().to_dict()
-    deadly = good | {"title": {"text": "\x00"}}
-    (tmp_path / "json.py").write_text("raise SystemExit('a module of the current folder was imported')")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", str(tmp_path / "missing")]))
-    found = drawing.drawn([good, deadly, good | {"layer": None}, deadly, good])
-    assert ["<svg" in each.svg for each in found] == [True, False, False, False, True]
-    assert "SIGABRT" in found[1].why and "conversion failed" in found[2].why and not found[4].why
-    assert all("SIGABRT" in each.why for each in drawing.drawn([deadly] * 5))
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
-    assert {each.why for each in drawing.drawn([good] * 5)} == {
-        "no process could be started to draw it: No such file or directory"
-    }
-    monkeypatch.undo()
-    monkeypatch.setattr(drawing, "_SECONDS", (0, 0))
-    assert {each.why for each in drawing.drawn([good])} == {"drawing took more than 0 s"}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
-def test_where_memory_is_short_the_page_has_numbers_and_says_what_it_lacks(tmp_path, monkeypatch):
-    code = """
-import resource, warnings
-import fastndcg as fn
-import fastndcg.reporting.page
-systems = {name: fn.Rankings.from_lists([[0, 1, 2], [1, 0]]) for name in "ab"}
-resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-fn.report(systems, "report.html", measures=["nDCG@10", "RR"])
-"""
-    monkeypatch.chdir(tmp_path)
-    done = program(code)
-    assert done.returncode == 0, done.stderr
-    assert re.search(
-        r"FastndcgWarning: report.html lacks \d+ pictures, but has the numbers; the first is", done.stderr
-    )
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    figures = re.findall("<figure>(.*?)</figure>", text, re.DOTALL)
-    assert len(figures) > 5 and all(
-        "<strong>This picture is missing: " in each and "<td" in each for each in figures
-    )
-    assert "<img" not in text and "<details open>" in text
-
-
-def test_one_system_without_slices_has_no_comparison(tmp_path):
-    path = tmp_path / "one.html"
-    fn.report(fn.Rankings.from_lists([[1, 0], [0, 1], [0]]), path, measures="SetP", title="One & only")
-    page = Page(path.read_text(encoding="utf-8"))
-    names = [each["id"] for each in page.every("section")]
-    assert not {"comparison", "movers", "slices", "cutoffs"} & set(names)
-    assert "One & only" in page.texts
+def test_every_picture_has_words_and_the_page_is_small(page):
+    pictures = re.findall('<img src="data:image/svg[+]xml;base64,[^"]+" alt="([^"]+)">', page)
+    assert len(pictures) == page.count("<img") == 10 and all(len(words) > 30 for words in pictures)
+    assert len(page) < 600_000
 
 
 @pytest.mark.parametrize("measure", ["nDCG(empty='nan')", "nDCG(empty='skip')@5", "AP(empty='nan')"])
 def test_queries_without_any_value_have_a_page(tmp_path, measure):
-    systems = {name: fn.Rankings.from_lists([[0, 0], []], queries={"c": ["x", None]}) for name in "ab"}
-    fn.report(systems, tmp_path / "none.html", measures=measure, by="c")
-    text = (tmp_path / "none.html").read_text(encoding="utf-8")
-    assert "so that there is nothing to draw" in text and "This picture is missing" not in text
+    named = {name: fn.Rankings.from_lists([[0, 0], []], queries={"c": ["x", None]}) for name in "ab"}
+    page = written(tmp_path / "none.html", named, measures=measure, by="c")
+    assert "so that there is nothing to draw" in page and "cannot be compared: a mean of" in page
 
 
-def test_measures_without_orders_say_why(tmp_path):
+def test_measures_without_orders_say_why(tmp_path, undrawn):
     """A picture that a measure does not allow is no reason to have no page."""
-    path = tmp_path / "intents.html"
     rankings = fn.Rankings.from_lists([[1, 0, 1]], intents=[[1, 0], [0, 0], [1, 1]])
-    fn.report(rankings, path, measures=["alpha_nDCG@2"])
-    assert "Worst, random and best order" in Page(path.read_text(encoding="utf-8")).texts
+    page = written(tmp_path / "intents.html", rankings, measures=["alpha_nDCG@2"])
+    assert "alpha_nDCG@2 has no known best order" in page
 
 
-# ---- facts ----
+def test_of_many_slices_the_largest_are_in_the_table(tmp_path, undrawn):
+    users = [f"user {place}" for place in range(60)] + ["user 7"] * 60
+    old = fn.Rankings.from_lists([[0, 1]] * 120, queries={"user": users})
+    page = written(tmp_path / "r.html", {"old": old, "new": old}, by="user")
+    assert "nDCG@10: new minus old, the largest 40 of 60 slices" in texts_of(page, "h3")
+    assert "and 54 more." in page
 
 
-def test_tied_documents_are_counted():
-    random = np.random.default_rng(3)
-    for _ in range(20):
-        lengths = random.integers(0, 9, 50)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        scores = random.integers(0, 6, offsets[-1]).astype(np.float32)
-        expected = 0
-        for low, high in zip(offsets[:-1], offsets[1:], strict=True):
-            each = scores[low:high].tolist()
-            expected += sum(each.count(score) > 1 for score in each)
-        assert facts.tied_documents(offsets, scores) == expected
+# ---- names of people's data ----
 
 
-def test_grades_are_counted_where_judged():
-    rankings = fn.Rankings.from_lists([[3, 0, 1], [1]], is_judged=[True, True, True, False])
-    assert grade_counts(rankings) == [("0", 1), ("1", 1), ("3", 1)]
-    found = facts.find(rankings, "nDCG@10", None, (), 0.95, "refuse", None, None)
-    table = next(sections_of(found, "")).blocks[0]
-    texts = {row[0].text: row[1].text for row in table.rows}
-    assert texts["unjudged documents"] == "1 (25.0 %)"
-    assert texts["judged documents in the pool"] == "" and texts["documents of the longest list"] == "3"
-    many = fn.Rankings.from_lists([np.linspace(0, 1, 50).tolist()])
-    assert len(grade_counts(many)) == 20
+def test_no_name_can_harm_the_page(tmp_path, page):
+    """Controls, ends of lines and marks of direction are shown escaped wherever a user could put them."""
+    hostile = UNSEEN + HOSTILE
+    surrogate = f"{hostile}\udcff"  # as in the name of a file whose bytes are not UTF-8
+    one = fn.Rankings.from_lists(
+        [[0, 1, 2], [1, 0], [2, 0, 1], [0, 0, 1]],
+        query_ids=[f"{hostile}{place}" for place in range(4)],
+        queries={hostile: [hostile, hostile, None, ""]},
+        doc_ids=[f"{hostile}{place}" for place in range(11)],
+    )
+    named = {surrogate: one, "x" * 10_000: one.with_scores(np.arange(11.0))}
+    options = {
+        "title": surrogate,
+        "command": surrogate,
+        "sources": {surrogate: surrogate},
+        "baseline": surrogate,
+    }
+    for text in (written(tmp_path / "r.html", named, by=hostile, **options), page):
+        own = text.replace("\n", "")
+        assert not [sign for sign in own if ord(sign) < 32 or 127 <= ord(sign) < 160 or sign in UNSEEN[8:]]
+        tags, attributes = parsed(text)
+        assert not {"script", "iframe", "object", "form"} & tags
+        assert not [name for name, _ in attributes if name.startswith("on")]
+        loaded = {str(value) for name, value in attributes if name in ("src", "href")}
+        assert all(each.startswith(("data:image/svg+xml;base64,", "data:,")) for each in loaded)
+        assert html.escape(HOSTILE) in text and text.count("default-src 'none'; img-src data:;") == 1
+    assert {"null", '""'} <= set(texts_of(written(tmp_path / "r.html", named, by=hostile)))
 
 
 # ---- command line ----
@@ -250,23 +276,12 @@ def test_the_command_reads_files_and_says_where_they_are(tmp_path, undrawn):
         assert result.stderr.startswith(
             "one: 10 queries, 40 documents; columns: query=qid, relevance=label, score="
         )
-        page = Page(out.read_text(encoding="utf-8"))
-        assert f"{words[0]}; columns: query=qid" in " ".join(page.texts)
-        assert "nDCG@3, one against two" in page.texts
+        texts = texts_of(out.read_text(encoding="utf-8"))
+        assert any(text.startswith(f"{words[0]}; columns: query=qid") for text in texts)
+        assert "nDCG@3: one minus two" in texts and any(
+            text.startswith("made by fastndcg ") for text in texts
+        )
         out.unlink()
-
-
-def test_the_page_says_whose_documents_nobody_judged(tmp_path, undrawn):
-    qrels = {f"q{i}": {f"d{j}": (i + j) % 2 for j in range(4)} for i in range(9)}
-    runs = {
-        name: {query: {f"{letter}{j}" if j < 2 else f"d{j}": 9.0 - j for j in range(4)} for query in qrels}
-        for name, letter in (("old", "d"), ("new", "x"))
-    }
-    path = tmp_path / "report.html"
-    systems = {name: fn.Rankings.from_qrels_run(qrels, each) for name, each in runs.items()}
-    fn.report(systems, path, measures="nDCG@4")
-    said = "Caution: Of the first 4 documents were judged: 100.0 % of old, 50.0 % of new."
-    assert said in " ".join(Page(path.read_text(encoding="utf-8")).texts)
 
 
 def test_the_command_reads_runs(tmp_path, undrawn):
@@ -275,7 +290,7 @@ def test_the_command_reads_runs(tmp_path, undrawn):
     out = tmp_path / "report.html"
     result = run("report", "--qrels", tmp_path / "qrels.txt", "--run", tmp_path / "bm25.txt", "-o", out)
     assert result.exit_code == 0, result.stderr
-    assert "nDCG@10 of bm25" in Page(out.read_text(encoding="utf-8")).texts
+    assert "nDCG@10 of bm25" in texts_of(out.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +315,7 @@ def test_the_command_leaves_no_file_when_it_fails(words, code, message, tmp_path
     ("change", "error", "message"),
     [
         ({"systems": {}}, fn.InputError, "no system is given"),
-        ({"systems": {"a": [1]}}, fn.InputTypeError, '"a" is a list; wanted Rankings'),
+        ({"systems": {"a": [1]}}, fn.InputTypeError, '"a" is a list; expected Rankings'),
         ({"systems": {"a": fn.Rankings.from_lists([])}}, fn.InputError, '"a" has no queries'),
         ({"baseline": "bm52"}, fn.InputError, 'Did you mean "bm25"'),
         ({"by": "county"}, fn.ColumnError, 'Did you mean "country"'),
@@ -315,9 +330,10 @@ def test_errors_come_before_a_file(change, error, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_the_extra_the_error_has_the_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+@pytest.mark.parametrize(("module", "name"), [("altair", "Altair"), ("vl_convert", "vl-convert-python")])
+def test_without_the_extra_the_error_has_the_command(monkeypatch, module, name):
+    monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(
-        fn.ExtraError, match=r"Jinja2, which is not installed: pip install 'fastndcg\[plot\]'"
+        fn.ExtraError, match=rf"{name}, which is not installed: pip install 'fastndcg\[plot\]'"
     ):
         check_extra()

@@ -27,7 +27,7 @@ def tree_of(path):
 OUTSIDE = ("fastndcg.cli", "fastndcg.adapters", "fastndcg.__main__")
 EXTRAS = (
     "pandas", "polars", "sklearn", "scipy", "typer", "click", "rich", "tqdm", "pyspark", "dask", "distributed", "ray",
-    "altair", "vl_convert", "jinja2", "lightgbm", "xgboost", "catboost", "ir_measures", "duckdb",
+    "altair", "vl_convert", "lightgbm", "xgboost", "catboost", "ir_measures", "duckdb",
 )  # fmt: skip
 COMPILER = ("numba", "llvmlite")
 SLOW = ("asyncio", "difflib", "email", "hashlib", "logging", "random", "ssl", "tempfile", "unittest")

@@ -10,7 +10,7 @@ import pytest
 
 from fastndcg.cli.sample import write_sample
 
-for library in ("altair", "vl_convert", "jinja2", "scipy"):
+for library in ("altair", "vl_convert"):
     pytest.importorskip(library)
 
 SCRIPTS = Path(__file__).parent.parent.parent / "scripts"

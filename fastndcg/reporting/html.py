@@ -1,0 +1,64 @@
+"""Parts of a page as HTML. Every text of data passes `html_text`, and every chart is an image, so neither can
+do anything but be seen.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from fastndcg.common.markup import html_table, html_text
+from fastndcg.errors import InputError, MeasureError, library
+
+if TYPE_CHECKING:
+    from fastndcg.typing import Chart
+
+CONVERTER = "vl_convert", "vl-convert-python", "plot", "a report"
+
+
+def paragraph(text: str) -> str:
+    return f"<p>{html_text(text)}</p>"
+
+
+def bullets(texts: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{html_text(text)}</li>' for text in texts)}</ul>"
+
+
+def table(caption: str, rows: list[list[str]], left: int = 1) -> str:
+    """A table whose first row is its header, and whose first `left` columns are texts."""
+    return wide(caption, html_table(rows, left))
+
+
+def result(caption: str, found: Any) -> str:
+    """A result as notebooks show it."""
+    return wide(caption, found._repr_html_())
+
+
+def wide(caption: str, html: str) -> str:
+    """A part that scrolls sideways where the screen is narrow."""
+    name = html_text(caption)
+    return f'<h3>{name}</h3><div class="wide" tabindex="0" role="region" aria-label="{name}">{html}</div>'
+
+
+def picture(draw: Callable[..., Chart], *arguments: Any, **options: Any) -> str:
+    """A chart as an SVG image, in which no script runs and which loads nothing; or the reason why a measure
+    or the data have none.
+    """
+    try:
+        spec = draw(*arguments, **options).to_dict()
+    except (InputError, MeasureError) as error:
+        return paragraph(str(error))
+    svg = library(*CONVERTER).vegalite_to_svg(spec, allowed_base_urls=[])
+    source = base64.b64encode(svg.encode()).decode()
+    text = html_text(spec["description"])
+    return f'<div class="wide"><img src="data:image/svg+xml;base64,{source}" alt="{text}"></div>'
+
+
+def fold(title: str, *parts: str) -> str:
+    """Parts that are hidden until the reader opens them."""
+    return f"<details><summary>{html_text(title)}</summary>{''.join(parts)}</details>"
+
+
+def section(name: str, title: str, *parts: str) -> str:
+    return f'<section id="{name}"><h2>{html_text(title)}</h2>{"".join(parts)}</section>'
