@@ -126,23 +126,23 @@ def _from_long(
     table: pa.Table, columns: Columns, ids: pa.ChunkedArray, grouped: Grouped, numbers: int | Int64
 ) -> Read:
     blame = Blame(query_ids=ids, numbers=numbers, names=columns.labels)
-    values = {name: plain(table[name]) for name in columns.values}
-    relevance, graded = grades_in(columns, values[columns.relevance], blame)
-    scores = scores_in(columns, values[columns.score], blame)
-    more = _of_documents(columns, values.__getitem__, graded, len(table), blame)
-    kept = {name: _of_queries(name, values[name], ids, grouped, blame) for name in columns.keep}
+    relevance, graded = grades_in(columns, plain(table[columns.relevance]), blame)
+    scores = scores_in(columns, plain(table[columns.score]), blame)
+    more = _of_documents(columns, lambda name: plain(table[name]), graded, len(table), blame)
+    kept = {name: _of_queries(name, plain(table[name]), ids, grouped, blame) for name in columns.keep}
+    weight = None
     if columns.weight is not None:
-        weights = numbers_in(column_name(columns.weight), values[columns.weight], "weights", blame)
+        weights = numbers_in(column_name(columns.weight), plain(table[columns.weight]), "weights", blame)
         column = pa.chunked_array([pa.array(weights)])
-        more["weight"] = _of_queries(columns.weight, column, ids, grouped, blame).to_numpy()
+        weight = _of_queries(columns.weight, column, ids, grouped, blame).to_numpy()
     if grouped.codes is not None:
-        more = {name: value if name == "weight" else value.take(grouped.rows) for name, value in more.items()}
-    relevance, scores = grouped.in_order(relevance, scores)
+        more = {name: value.take(grouped.rows) for name, value in more.items()}
+        relevance, scores = grouped.in_order(relevance, scores)
     query_ids = decode(grouped.query_ids)
     reordered = grouped if grouped.codes is not None else None
     blame = blame._replace(offsets=grouped.offsets, query_ids=query_ids, grouped=reordered)
     fields = {"offsets": grouped.offsets, "relevance": relevance, "scores": scores, "query_ids": query_ids}
-    return blame, kept, fields | more
+    return blame, kept, fields | more | {"weight": weight}
 
 
 def _of_documents(

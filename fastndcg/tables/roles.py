@@ -26,36 +26,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
 # names by which columns are found; case and separators are ignored: `QueryID`, `queryId` and `query-id` are
-# `query_id`
-USUAL_NAMES: dict[str, tuple[str, ...]] = {
-    "query": ("query_id", "qid", "q_id", "query", "user_id"),
-    "doc_id": ("doc_id", "docid", "docno", "item_id"),
-    "relevance": ("relevance", "rel", "label", "grade", "y_true", "target", "rating"),
-    "score": ("score", "pred", "prediction", "y_score"),
-    "rank": ("rank", "ranking"),
-    "intent": ("intent", "intent_id", "subtopic", "subtopic_id", "iteration"),
+# `query_id`. Those behind the bar are less specific: they count only if no column has one of the usual names
+_NAMES = {
+    "query": """query_id qid q_id query user_id
+        | session_id search_id request_id srch_id topic_id impression_id group_id user""",
+    "doc_id": """doc_id docid docno item_id
+        | document_id doc document item product_id passage_id pid did article_id corpus_id""",
+    "relevance": """relevance rel label grade y_true target rating
+        | labels grades relevance_label relevance_grade judgment judgement gain ground_truth y is_relevant
+        relevant clicked click relevance_score""",
+    "score": """score pred prediction y_score
+        | scores y_pred y_hat pred_score predicted predicted_score prediction_score predictions model_score
+        ranking_score similarity logit probability proba prob relevance_score""",
+    "rank": "rank ranking |",
+    "intent": "intent intent_id subtopic subtopic_id iteration |",
 }
-# less specific names: they count only if no column has a usual name
-OTHER_NAMES: dict[str, tuple[str, ...]] = {
-    "query": (
-        "session_id", "search_id", "request_id", "srch_id", "topic_id", "impression_id", "group_id", "user",
-    ),
-    "doc_id": (
-        "document_id", "doc", "document", "item", "product_id", "passage_id", "pid", "did", "article_id",
-        "corpus_id",
-    ),
-    "relevance": (
-        "labels", "grades", "relevance_label", "relevance_grade", "judgment", "judgement", "gain",
-        "ground_truth", "y", "is_relevant", "relevant", "clicked", "click", "relevance_score",
-    ),
-    "score": (
-        "scores", "y_pred", "y_hat", "pred_score", "predicted", "predicted_score", "prediction_score",
-        "predictions", "model_score", "ranking_score", "similarity", "logit", "probability", "proba", "prob",
-        "relevance_score",
-    ),
-    "rank": (),
-    "intent": (),
-}  # fmt: skip
+USUAL_NAMES, OTHER_NAMES = (
+    {role: tuple(names.split("|")[part].split()) for role, names in _NAMES.items()} for part in (0, 1)
+)
 
 _SHOWN = 12  # column names that a message lists; a feature table has hundreds
 _OPTIONS = ("nan", "rank", "ascending", "unjudged", "grades", "types")  # how columns are read
@@ -156,13 +144,8 @@ class Columns(Roles):
     @property
     def names(self) -> list[str]:
         """Each column to read, once."""
-        return list(dict.fromkeys([*self.id_columns, *self.values]))
-
-    @property
-    def values(self) -> list[str]:
-        """Each column that is read for other values than query ids, once."""
         optional = (getattr(self, role) for role in _OPTIONAL)
-        named = (self.relevance, self.score, *optional, *self.keep)
+        named = (*self.id_columns, self.relevance, self.score, *optional, *self.keep)
         return list(dict.fromkeys(name for name in named if name is not None))
 
     @property

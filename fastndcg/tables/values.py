@@ -207,7 +207,8 @@ def ids_in(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         and not any(chunk.values.null_count for chunk in column.chunks)  # which `null_count` would not count
     ):
         return column
-    column = whole_ids(plain(column))
+    column = plain(column)
+    column = whole_ids(column) if pa.types.is_floating(column.type) else column
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(value_type) or pa.types.is_nested(value_type):
         raise no_ids(name, column.type)
