@@ -33,11 +33,14 @@ def _grades(grades):
     return np.array(grades, np.float64 if any(isinstance(grade, float) for grade in grades) else np.int64)
 
 
-def differences(queries, name, k, theirs, of="nDCG", rankings=None):
-    """Queries whose value differs by more than the convention promises, with both values."""
+def differences(queries, name, k, theirs, of="nDCG", rankings=None, values=None):
+    """Queries whose value differs by more than the convention promises, with both values; `values` are ours."""
     measure = fn.parse(of if k is None else f"{of}@{k}")
     convention = fn.conventions[name].on(measure)
-    ours = fn.evaluate(rankings or rankings_of(queries), measure, convention=convention)[measure].tolist()
+    ours = (
+        values
+        or fn.evaluate(rankings or rankings_of(queries), measure, convention=convention)[measure].tolist()
+    )
     tolerance = convention.tolerance
     return [
         f"query {query.name}: {name} says {their}, the convention {our}"

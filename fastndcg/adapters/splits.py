@@ -72,7 +72,7 @@ def open_files(paths: PathLike | Iterable[PathLike], asked: Options) -> ParquetF
             "Convert it, or read it with the engine and pass the table to evaluate or summary"
         )
     rule = None if asked.convention is None else as_convention(asked.convention)
-    return opened.choose(asked, with_doc_id=rule is not None and rule.orders_by_id)
+    return opened.choose(asked, with_doc_id=rule is not None and rule.needs_ids)
 
 
 def plan_of(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastndcg.common.arrays import Float64, read_only
-from fastndcg.errors import InputError, InputTypeError, MeasureError
+from fastndcg.errors import InputError, InputTypeError, MeasureError, warn
 from fastndcg.measures import Measures, as_measures, nDCG
 from fastndcg.measures.measure import hold_functions
 from fastndcg.rankings.rankings import Rankings
@@ -203,11 +203,18 @@ def evaluate(
         of_both = Roles.of(roles, "evaluate(qrels, run, measures)", OF_ONE_TABLE).keeping(kept)
         of_intents = any(measure.definition.method == "intents" for measure in asked)
         rankings = rankings_of_both(rankings, run, of_both, intents=of_intents)
+        by_row = [each for each in asked if each.params.get("ties") == "input"]
+        if by_row and rule is None and rankings._rows_of_run is not None:
+            warn(
+                f"{by_row[0]} takes tied documents as rows stand; judgments and a run are joined with tied "
+                "documents by falling id, as trec_eval has them. For the order of the run give convention=, "
+                'the name of a tool, or join by Rankings.from_qrels_run(qrels, run, ties="input").'
+            )
     elif not isinstance(rankings, Rankings | RankingsStream):
         from fastndcg.sources.inputs import rankings_or_stream
 
         named = Roles.of(roles, "evaluate").keeping(kept)
-        by_id = rule is not None and rule.orders_by_id
+        by_id = rule is not None and rule.needs_ids
         rankings = rankings_or_stream(rankings, named, threads=threads, with_doc_id=by_id)
     elif roles:
         raise InputTypeError(

@@ -113,7 +113,7 @@ class Evaluation:
             )
         if self.weights is not None and (self.anchors or self.convention):
             refuse("--weights goes with neither --anchors nor --convention, which has weights of its own")
-        by_id = self.tool is not None and self.tool.orders_by_id
+        by_id = self.tool is not None and self.tool.needs_ids
         inputs = Inputs(sources, roles, self.threads, memory=self.memory, by_id=by_id, **how)
         needed = {"--anchors": self.anchors, "--convention": self.convention} | dict(of_predictions or {})
         for path in inputs.stored:

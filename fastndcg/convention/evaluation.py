@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fastndcg import statistics
-from fastndcg.common.arrays import Flags, Float64, Int64, falling_keys, offsets_from, read_only
+from fastndcg.common.arrays import Flags, Float64, Int64, falling_keys, offsets_from, offsets_of, read_only
 from fastndcg.common.arrow_types import array_of, decode, places_of
 from fastndcg.errors import ConventionError, InputError, InputTypeError, count_of
 from fastndcg.measures import Measure, Measures, NumRel, NumRet, as_measure, as_measures
 from fastndcg.measures.conventions import Convention, as_convention
-from fastndcg.measures.declarations import BY_COUNT, OF_MEASURE
+from fastndcg.measures.declarations import BY_COUNT, BY_ID, BY_ROW, OF_MEASURE
 from fastndcg.measures.measure import resolve
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.scores.scores import Scores
 from fastndcg.scoring import gain_values, ideals, methods
+from fastndcg.tables.checks import JudgedPool
+from fastndcg.tables.joins import alike as alike_ids
 
 if TYPE_CHECKING:
     from fastndcg.measures.declarations import Rounding
@@ -37,6 +40,9 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
     Raise `ConventionError` if that order is not known and a value of one of the measures depends on it.
     """
     rankings = without_pool(rankings, convention)
+    if rankings._rows_of_run is not None and (convention.ties in BY_ROW or convention.grades == "distinct"):
+        query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+        rankings = _with_rows(rankings, np.lexsort((rankings._rows_of_run, query)))
     if convention.grades == "distinct":
         grades = rankings.relevance if rankings.is_judged is None else rankings.relevance * rankings.is_judged
         query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
@@ -59,8 +65,6 @@ def prepare(rankings: Rankings, convention: Convention, measures: Sequence[Measu
     if convention.ties in ("input_to_16", "unspecified") or rankings.doc_ids is None:
         _refuse_ties(rankings, convention, measures, 16 if convention.ties == "input_to_16" else 0)
         return rankings
-    import pyarrow.compute as pc
-
     distinct = decode(pc.unique(rankings.doc_ids))  # text is ordered by UTF-8 bytes, as by strcmp
     places = places_of(distinct if convention.ties == "item_desc" else distinct.cast(pa.string()))
     place = places[array_of(pc.index_in(decode(rankings.doc_ids), distinct))]
@@ -76,6 +80,24 @@ def without_pool(rankings: Rankings, convention: Convention) -> Rankings:
     if convention.pool == "judged" or rankings.judged is None:
         return rankings
     return rankings._with(judged=None)
+
+
+def without_own(rankings: Rankings, convention: Convention) -> Rankings:
+    """Rankings without returned documents whose id is that of their query, if the tool drops them."""
+    if not convention.drops_own or rankings.doc_ids is None or rankings.__dict__["_query_ids"] is None:
+        return rankings
+    documents, queries = alike_ids(rankings.doc_ids, rankings.query_ids)
+    query = np.repeat(np.arange(rankings.n_queries), rankings.lengths)
+    kept = ~array_of(pc.equal(documents, queries.take(pa.array(query))))
+    if kept.all():
+        return rankings
+    fields = {name: rankings.__dict__[name] for name in ("relevance", "scores", "is_judged", "_rows")}
+    return rankings._with(
+        **{name: None if column is None else read_only(column[kept]) for name, column in fields.items()},
+        offsets=read_only(offsets_of(kept, rankings.offsets)),
+        doc_ids=rankings.doc_ids.filter(pa.array(kept)),
+        judged=JudgedPool(*map(read_only, ideals.pool(rankings))),
+    )
 
 
 def _with_rows(rankings: Rankings, rows: Int64) -> Rankings:
@@ -104,7 +126,7 @@ def _refuse_ties(
         return
     first = rankings._name_of(int(np.flatnonzero(differs.any(axis=0))[0]))
     where = f"query {first} has tied documents with different gains"
-    if convention.orders_by_id:
+    if convention.ties in BY_ID:
         raise ConventionError(
             f"{convention.name} orders ties by document id, but {where}, and the rankings have no document "
             "ids. Give doc_ids= for arrays or doc_id= for a table."
@@ -158,6 +180,12 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
         of_hits, of_found = values_of(rankings, [hits, found], None).values()
         full = empty & (of_hits == of_found) & returned
         values = np.where(full, convention.only_relevant, values)
+    if convention.no_nonrelevant is not None:
+        relevant = values_of(rankings, [NumRel(rel=measure.rel)], None)[NumRel(rel=measure.rel)]
+        all_relevant = (relevant > 0) & (relevant == np.diff(offsets))
+        values = np.where(all_relevant, convention.no_nonrelevant, values)
+    if convention.weights == "or_zero" and rankings.weight is not None:
+        values = np.where(rankings.weight > 0, values, 0.0)
     values = np.where(left_out, math.nan, values)
     counted = ~left_out & ~(empty & (given == "skip"))
     shown = values
@@ -170,7 +198,7 @@ def report(convention: Convention, measure: Measure, values: Float64, rankings: 
         weight = np.nan_to_num(values_of(without_pool(rankings, convention), [known], None)[known])
         if measure.cutoff is not None and convention.weights != "n_relevant":
             weight = np.minimum(weight, measure.cutoff)
-    elif convention.weights != "ignored" and rankings.weight is not None:
+    elif convention.weights not in ("ignored", "or_zero") and rankings.weight is not None:
         weight = rankings.weight
     return Reported(shown, shown if stored else values, empty & ~left_out, counted, weight)
 
@@ -374,17 +402,19 @@ def check_rankings(rankings: object) -> Rankings:
 
 def alike(pairs: Iterable[Pair]) -> Iterable[list[Pair]]:
     """Groups of pairs that prepare rankings alike, so that one pass ranks for all measures of a group."""
-    groups: dict[tuple[str | None, ...], list[Pair]] = {}
+    groups: dict[tuple[str | bool | None, ...], list[Pair]] = {}
     for pair in dict.fromkeys(pairs):
         rule, _ = pair
-        ordering = "" if rule.ties in OF_MEASURE else rule.ties
-        groups.setdefault((rule.score_dtype, ordering, rule.pool, rule.grades), []).append(pair)
+        ordering = "" if rule.ties in OF_MEASURE and rule.ties not in BY_ROW else rule.ties
+        alike_in = (rule.score_dtype, ordering, rule.pool, rule.grades, rule.drops_own)
+        groups.setdefault(alike_in, []).append(pair)
     return groups.values()
 
 
 def report_alike(rankings: Rankings, pairs: Sequence[Pair], threads: int | None) -> dict[Pair, Reported]:
     """What is reported for each pair of a group of `alike`."""
     measures = [measure for _, measure in pairs]
+    rankings = without_own(rankings, pairs[0][0])
     values = values_of(prepare(rankings, pairs[0][0], measures), measures, threads)
     return {pair: report(*pair, values[pair[1]], rankings) for pair in pairs}
 

@@ -41,6 +41,8 @@ TIES = {
     "unspecified": "undefined",
 }
 OF_MEASURE = ("average", "input", "worst", "best", "block")  # values of the parameter `ties`
+BY_ROW = ("input", "numba_argsort", "input_to_16", "unspecified")  # the order of rows decides, or may decide
+BY_ID = ("docid_desc", "docid_asc", "item_desc")
 QUERIES = {
     "value": "like any other query",
     "skip": "left out",
@@ -55,6 +57,7 @@ WEIGHTS = {
     ),
     "xgboost": "like lightgbm; a mean above 1 ends the program",
     "tf_ranking": "weighted mean; an empty query has the mean weight of the others",
+    "or_zero": "plain mean, in which a query of weight 0 has the value 0",
     "n_relevant": "weighted by the number of relevant documents of a query, whatever its own weight",
     "min(n_relevant, k)": "weighted by that number, but at most k: all hits over all that were possible",
 }
@@ -139,6 +142,8 @@ class Rule:
     pool: str = "judged"  # one of POOLS
     grades: str = "given"  # one of GRADES
     shortest: int = 0  # queries with fewer documents are left out
+    drops_own: bool = False  # a returned document whose id is that of its query is dropped first
+    no_nonrelevant: float | None = None  # value of a query whose judged documents are all relevant
     only_relevant: float | None = None  # value of a query whose documents are all relevant; None: as `empty`
     default_cutoff: int | None = None  # cutoff of a measure without one
     tolerance: float = 1e-9  # largest difference from the tool's own value of a query
@@ -181,10 +186,10 @@ class Rule:
         return mine | dict(self.more)  # type: ignore[return-value]
 
     @property
-    def orders_by_id(self) -> bool:
-        """Whether tied documents are ordered by id, for some measure."""
+    def needs_ids(self) -> bool:
+        """Whether some measure needs the ids of documents, most often to order those that are tied."""
         rules = [self, *filter(None, map(self.find, self.names_of_measures))]
-        return any(rule.ties in ("docid_desc", "docid_asc", "item_desc") for rule in rules)
+        return any(rule.ties in BY_ID or rule.drops_own for rule in rules)
 
     @property
     def measure_ties(self) -> Ties:

@@ -104,7 +104,7 @@ _XGBOOST = _LIGHTGBM.replace(
         has("AP", "map@k", empty=1.0, denominator="cutoff", weights="weighted"),
         has("P", "pre@k", denominator="returned", weights="weighted"),
         has("AUC", "auc", cut=False, pairs="graded", ties="average", grades="distinct", shortest=3,
-            weights="ignored", default_cutoff=None,
+            weights="or_zero", default_cutoff=None,
             caveats=("with groups, each pair of rows counts: of equal labels the first should be higher",)),
     ),
 )  # fmt: skip
@@ -144,6 +144,9 @@ _TF_RANKING = Rule(
     ),
 )  # fmt: skip
 _ABOVE_0 = "a document with a score of 0 or less is never relevant, so logits give values that are too low"
+_RBP_OF_TRECTOOLS = (
+    "the last document of a query is tied with the first of the next one, if their scores are equal",
+)
 _RECSYS = Rule(
     "recsys", gain="binary", ties="input", missing="value",
     tool=(
@@ -189,7 +192,7 @@ DECLARED: tuple[Rule, ...] = (
             has("ERR", "ERR", rounding=Rounding(5, "stored"), score_dtype=None),
             has("Judged", "Judged", ties="docid_asc", score_dtype=None, pool="listed"),
             has(
-                "AUC", "Accuracy", ties="docid_asc", score_dtype=None, empty="skip", missing="skip",
+                "AUC", "Accuracy", ties="input", score_dtype=None, empty="skip", missing="skip",
                 caveats=("it ends with an error where all returned documents are relevant",),
             ),
         ),
@@ -205,8 +208,9 @@ DECLARED: tuple[Rule, ...] = (
             *have("AP map, P P, R recall"),
             has("RR", "mrr", ties="input", missing="value", score_dtype=None),
         ),
+        drops_own=True,
         caveats=("means are printed with 5 decimals",
-            "documents whose id is that of the query are dropped from the run first (ignore_identical_ids)"),
+            "ignore_identical_ids=False is conventions['beir'].replace(drops_own=False)"),
     ),
     _PYTREC_EVAL.replace(
         name="mteb", tool="MTEB, read", source="mteb/_evaluators/retrieval_metrics.py",
@@ -244,8 +248,12 @@ DECLARED: tuple[Rule, ...] = (
         tool="trectools, read", source="trectools/trec_eval.py",
         others=(
             has("AP", "get_map", default_cutoff=1000),
-            *have("P get_precision, RR get_reciprocal_rank, Rprec get_rprec, Bpref get_bpref"),
-            has("RBP", "get_rbp", ties="average", default_cutoff=1000),
+            *have("P get_precision, RR get_reciprocal_rank, Rprec get_rprec"),
+            has("Bpref", "get_bpref", no_nonrelevant=0.0,
+                caveats=("0 where all judged documents are relevant: 0/0 is left out of a sum",)),
+            has("RBP", "get_rbp", cut=False, ties="average", default_cutoff=1000, caveats=_RBP_OF_TRECTOOLS),
+            # weights of tied documents are averaged after the cut, so they depend on the order of rows
+            has("RBP", "get_rbp", cut=True, ties="unspecified", caveats=_RBP_OF_TRECTOOLS),
         ),
         caveats=("the mean is over the queries of the run, judged or not",
             "with trec_eval=False the ranks of the run decide: ties='input'"),

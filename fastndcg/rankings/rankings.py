@@ -572,6 +572,12 @@ class Rankings:
         return html_table([["Rankings", ""], *([name, text] for name, text in facts.items() if text)], 1)
 
     @property
+    def _rows_of_run(self) -> Int64 | None:
+        """The row of each document in the run, (n_docs,), where joining moved documents of a query."""
+        rows: Int64 | None = self.__dict__["_rows"]
+        return rows
+
+    @property
     def _blame(self) -> Blame:
         """How documents and queries are called in messages."""
         return Blame(self.offsets, self.__dict__["_query_ids"], self.__dict__["_first_row"])
@@ -590,9 +596,10 @@ def _part(column: Any, first: int, last: int) -> Any:
     return type(column)(read_only(offsets[first : last + 1] - start), *(each[start:stop] for each in columns))
 
 
-# attributes that a pickle holds: those that the class declares, and four more. `_first_row` is the number of
-# the first row in the user's data, for messages; None where that has another order of rows
-_STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept", "_first_row")
+# attributes that a pickle holds: those that the class declares, and five more. `_first_row` is the number of
+# the first row in the user's data, for messages; None where that has another order of rows. `_rows` has the
+# row of each document in the run where joining moved documents of a query, for tools that rank in that order
+_STATE = (*Rankings.__annotations__, "_query_ids", "_query_name", "_kept", "_first_row", "_rows")
 # those with an entry for each query, and for each document
 _OF_QUERIES = ("_query_ids", "_kept", "weight", "judged", "intent_probabilities")
-_OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity", "intents")
+_OF_DOCUMENTS = ("relevance", "scores", "is_judged", "doc_ids", "propensity", "intents", "_rows")

@@ -271,6 +271,7 @@ def checked_columns(
         "_query_ids": query_ids,
         "_query_name": query_name,
         "_kept": queries,
+        "_rows": None,
         "_first_row": blame.numbers if isinstance(blame.numbers, int) and blame.grouped is None else None,
         **dict.fromkeys(("intents", "judged_intents", "intent_probabilities", "propensity")),
         **of_documents,

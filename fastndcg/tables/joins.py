@@ -69,6 +69,7 @@ def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> dict
     _refuse_twins(qrels, run, twice, _twin_in(run_codes, run_docs, n))
     judged_offsets, judged_rows = group(qrels.codes, n)
     offsets, rows = group(run_codes, n)
+    as_in_run = rows
     if ties != "input":
         rows = _by_falling_score(run, run_codes, rows, run_docs, ties)
     in_place = len(rows) == len(run.values) and ascends(rows)
@@ -99,7 +100,8 @@ def _join_rows(qrels: Side, run: Side, run_codes: Array, ties: TieOrder) -> dict
         **intents,
     )
     docs = run.docs if in_place else run.docs.take(column_of(rows))
-    return fields | {"_query_name": qrels.query_name, "_first_row": None, "doc_ids": docs}
+    moved = None if rows is as_in_run or np.array_equal(rows, as_in_run) else rows
+    return fields | {"_query_name": qrels.query_name, "_first_row": None, "doc_ids": docs, "_rows": moved}
 
 
 Twin = tuple[int, int, int]  # a query, and two rows that are the same document of it, in order
