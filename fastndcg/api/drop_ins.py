@@ -123,15 +123,15 @@ def _mean_of_rows(
 ) -> float:
     true, score, weight = _checked(y_true, y_score, sample_weight, is_ndcg=measure is nDCG)
     if not isinstance(base, int | float | np.integer | np.floating) or not 0 < base < math.inf:
-        raise InputError(f"log_base={base!r} is not the base of a logarithm; wanted a number above 0")
+        raise InputError(f"log_base={base!r} is not the base of a logarithm; expected a number above 0")
     if base != 2:  # below 1 the logarithm is negative; at 1 every discount is 0
         discount: Any = float(base) if base > 1 else discount_table(float(base), true.shape[1])
         measure = measure(discount=discount)
     if k is not None and (not isinstance(k, numbers.Integral) or k < 1):
-        raise InputError(f"k={k!r} is not a cutoff; wanted a whole number from 1, or None for all ranks")
+        raise InputError(f"k={k!r} is not a cutoff; expected a whole number from 1, or None for all ranks")
     if not isinstance(ignore_ties, bool | np.bool_):
         raise InputTypeError(
-            f"ignore_ties={ignore_ties!r} is a {type(ignore_ties).__name__}; wanted True or False"
+            f"ignore_ties={ignore_ties!r} is a {type(ignore_ties).__name__}; expected True or False"
         )
     if true.dtype.itemsize > 8:
         true = true.astype(np.float64)  # as scikit-learn adds them
@@ -166,22 +166,23 @@ def _checked(
     for name, array in {"y_true": true, "y_score": score}.items():
         if array.dtype.kind not in "buif":
             raise InputError(
-                f"{name} is not a matrix of numbers (dtype {array.dtype}); wanted shape (n_samples, n_labels)"
+                f"{name} is not a matrix of numbers (dtype {array.dtype}); "
+                "expected shape (n_samples, n_labels)"
             )
         if not len(array.shape) or not array.shape[0]:
             raise InputError(
-                f"{name} has shape {array.shape}; wanted at least one sample, shape (n_samples, n_labels)"
+                f"{name} has shape {array.shape}; expected at least one sample, shape (n_samples, n_labels)"
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise InputError(
-                f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}; wanted finite numbers"
+                f"{name} contains {'NaN' if np.isnan(array).any() else 'infinity'}; expected finite numbers"
             )
     if sample_weight is not None:
         weight = _array("sample_weight", sample_weight)
         if weight.ndim != 1 or weight.dtype.kind not in "buif":
             raise InputTypeError(
                 f"sample_weight is no list of numbers (shape {weight.shape}, dtype {weight.dtype}); "
-                "wanted a number for each sample, shape (n_samples,)"
+                "expected a number for each sample, shape (n_samples,)"
             )
         weight = weight.astype(np.float64)
     lengths = [len(each) for each in (true, score, weight) if each is not None]
@@ -202,7 +203,7 @@ def _checked(
         kind = "continuous" if fractional else "binary" if len(np.unique(true)) <= 2 else "multiclass"
         raise InputError(
             "Only ('multilabel-indicator', 'continuous-multioutput', 'multiclass-multioutput') formats are "
-            f"supported. Got {kind} instead: y_true has shape {true.shape}, wanted (n_samples, "
+            f"supported. Got {kind} instead: y_true has shape {true.shape}, expected (n_samples, "
             "n_labels) with more than one label"
         )
     return true, score, weight

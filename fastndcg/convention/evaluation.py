@@ -335,9 +335,9 @@ class ConventionScores(Scores):
 
     def __getitem__(self, measure: object) -> Float64:
         """Return the values of a measure of `measures` or `resolved`, (n_queries,)."""
-        wanted = as_measure(measure)
-        if wanted not in self.measures and wanted in self.resolved:
-            row: Float64 = self.values[self.resolved.index(wanted)]
+        parsed = as_measure(measure)
+        if parsed not in self.measures and parsed in self.resolved:
+            row: Float64 = self.values[self.resolved.index(parsed)]
             return row
         return super().__getitem__(measure)
 
@@ -395,7 +395,7 @@ def check_rankings(rankings: object) -> Rankings:
     if isinstance(rankings, Rankings):
         return rankings
     raise InputTypeError(
-        f"rankings is a {type(rankings).__name__}; wanted Rankings, made by Rankings.from_offsets, "
+        f"rankings is a {type(rankings).__name__}; expected Rankings, made by Rankings.from_offsets, "
         "from_arrow or read_parquet"
     )
 

@@ -244,7 +244,7 @@ class Rule:
         if self.score_dtype not in (None, "float32"):
             raise MeasureError(
                 f"score_dtype={self.score_dtype!r} is not known to conventions; "
-                "wanted None (the type of the scores) or 'float32'"
+                "expected None (the type of the scores) or 'float32'"
             )
         # values in their canonical, hashable form, as measures have them
         for each in (GAIN, DISCOUNT, IDEAL, EMPTY, REL):

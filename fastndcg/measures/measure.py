@@ -152,7 +152,7 @@ class Measure:
             return resolve(_MEASURES[self.name] @ cutoff, rule, "like")(**own)
         if self.definition.cut in ("none", "relevant"):
             raise MeasureError(
-                f"{self.name} has no cutoff: it looks at all documents; wanted {self}, got {self}@{cutoff}"
+                f"{self.name} has no cutoff: it looks at all documents; expected {self}, got {self}@{cutoff}"
             )
         if isinstance(cutoff, str) and cutoff.isidentifier() and not iskeyword(cutoff) and cutoff != "all":
             return Measure(self.definition, self._values, as_str(cutoff))

@@ -50,7 +50,7 @@ def parse_many(text: str) -> tuple[Measure, ...]:
     """
     if not isinstance(text, str):
         raise InputTypeError(
-            f"text is a {type(text).__name__}; wanted the notation of measures, as in 'nDCG@10'. "
+            f"text is a {type(text).__name__}; expected the notation of measures, as in 'nDCG@10'. "
             "evaluate takes objects and lists of them"
         )
     # not cached if it names a function, since the name may refer to another object later
@@ -86,7 +86,7 @@ def parse(text: str) -> Measure:
     measures = parse_many(text)
     if len(measures) != 1:
         raise MeasureError(
-            f"{text!r} names {len(measures)} measures where one was wanted; use parse_many for several"
+            f"{text!r} names {len(measures)} measures where one was expected; use parse_many for several"
         )
     return measures[0]
 
@@ -149,8 +149,8 @@ def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
     low, high = int(first.cutoff or 0), int(last.cutoff or 0)
     if not low < high < low + _MOST_CUTOFFS_OF_RANGE:
         raise MeasureError(
-            f"{of.name}@{low}-{high} is not a range of cutoffs; "
-            f"wanted the lower one first, and at most {_MOST_CUTOFFS_OF_RANGE} of them, as in {of.name}@1-20"
+            f"{of.name}@{low}-{high} is not a range of cutoffs; expected "
+            f"the lower one first, and at most {_MOST_CUTOFFS_OF_RANGE} of them, as in {of.name}@1-20"
         )
     for number in range(low, high + 1):
         yield of @ number
@@ -159,7 +159,7 @@ def _cut(of: Measure, cutoff: ast.expr, text: str) -> Iterator[Measure]:
 def _no_notation(text: str) -> MeasureError:
     shown = repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
     return MeasureError(
-        f"{shown} is not a measure; wanted Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
+        f"{shown} is not a measure; expected Name(parameter=value)@cutoff, as in nDCG(gain='exp2')@10"
     )
 
 
@@ -222,11 +222,11 @@ def as_measure(measure: object) -> Measure:
 
 def find_measure(measure: object, known: Sequence[Measure], fault: str) -> Measure:
     """Return the equal element of `known`. Raises `MeasureError` with the text `fault` if there is none."""
-    wanted = as_measure(measure)
-    if wanted not in known:
+    found = as_measure(measure)
+    if found not in known:
         names = [str(each) for each in known]
-        raise MeasureError(f"{wanted} {fault}; these were: {', '.join(names)}.{suggest(str(wanted), names)}")
-    return known[known.index(wanted)]
+        raise MeasureError(f"{found} {fault}; these were: {', '.join(names)}.{suggest(str(found), names)}")
+    return known[known.index(found)]
 
 
 def as_measures(measures: Any) -> tuple[Measure, ...]:

@@ -676,6 +676,6 @@ def rule_of(convention: object) -> Rule:
     if isinstance(convention, str):
         return rule_named(convention)
     raise InputTypeError(
-        f"convention is a {type(convention).__name__}; wanted a name, as in convention='trec_eval', "
+        f"convention is a {type(convention).__name__}; expected a name, as in convention='trec_eval', "
         "or a Convention"
     )

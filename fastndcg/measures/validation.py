@@ -153,45 +153,45 @@ _OTHER_WORDS = dict.fromkeys(("exponential", "exp", "burges", "power"), "exp2")
 _OTHER_WORDS |= {"identity": "linear", "mean": "average"}
 
 
-def _refuse(name: str, got: object, wanted: str, hint: str = "") -> NoReturn:
-    raise MeasureError(f"{name}={got!r} is not known: {name} is {wanted}.{hint}")
+def _refuse(name: str, got: object, expected: str, hint: str = "") -> NoReturn:
+    raise MeasureError(f"{name}={got!r} is not known: {name} is {expected}.{hint}")
 
 
-def _read_word(name: str, value: Any, words: Iterable[str], wanted: str) -> str:
+def _read_word(name: str, value: Any, words: Iterable[str], expected: str) -> str:
     if isinstance(value, str) and value in words:
         return as_str(value)
     other = _OTHER_WORDS.get(str(value).lower(), "")
     hint = f' Did you mean "{other}"?' if other in words else suggest(str(value), words)
-    _refuse(name, value, wanted, hint)
+    _refuse(name, value, expected, hint)
 
 
 def _finite(name: str, value: Any) -> float:
     try:
         number = float("no number" if isinstance(value, str | bytes) else value)
     except (TypeError, ValueError):
-        raise MeasureError(f"{name} holds {value!r}, where a number was wanted") from None
+        raise MeasureError(f"{name} holds {value!r}, where a number was expected") from None
     except OverflowError:
         raise MeasureError(
-            f"{name} holds a number beyond float64, where one up to 1.8e308 was wanted"
+            f"{name} holds a number beyond float64, where one up to 1.8e308 was expected"
         ) from None
     if not math.isfinite(number):
-        raise MeasureError(f"{name} holds {number}, where a finite number was wanted")
+        raise MeasureError(f"{name} holds {number}, where a finite number was expected")
     return number + 0.0  # turns -0.0 into 0.0
 
 
-def _read_table(name: str, value: Any, words: Iterable[str], wanted: str) -> str | Numbers | Function:
+def _read_table(name: str, value: Any, words: Iterable[str], expected: str) -> str | Numbers | Function:
     """Read a value for each grade or rank, given as a word, a sequence or a function."""
     if isinstance(value, str):
-        return _read_word(name, value, words, wanted)
+        return _read_word(name, value, words, expected)
     if isinstance(value, Numbers | Function):
         return value
     if callable(value):
         return Function.of(value)
     if not isinstance(value, Iterable) or isinstance(value, bytes | Set | Mapping):
-        _refuse(name, value, wanted)
+        _refuse(name, value, expected)
     numbers = Numbers(_finite(name, each) for each in value)
     if not numbers:
-        raise MeasureError(f"{name}=[] is empty, where at least one number was wanted")
+        raise MeasureError(f"{name}=[] is empty, where at least one number was expected")
     return numbers
 
 
@@ -211,50 +211,50 @@ def of_grade(words: Iterable[str]) -> Reader:
         if isinstance(value, Mapping):
             return grade_gains(name, value, overrides=False)
         listed = ", ".join(map(repr, words))
-        wanted = f"{listed}, a sequence or mapping grade -> {name}, or a function of the grade"
-        return _read_table(name, value, words, wanted)
+        expected = f"{listed}, a sequence or mapping grade -> {name}, or a function of the grade"
+        return _read_table(name, value, words, expected)
 
     return read
 
 
 def read_discount(name: str, value: Any) -> str | float | Numbers | Function:
     words = ", ".join(map(repr, DISCOUNTS))
-    wanted = f"{words}, a base of the logarithm above 1, a sequence, or a function of the rank"
+    expected = f"{words}, a base of the logarithm above 1, a sequence, or a function of the rank"
     if isinstance(value, bool | str | Iterable | Function) or callable(value):
-        return _read_table(name, value, DISCOUNTS, wanted)
+        return _read_table(name, value, DISCOUNTS, expected)
     base = _finite(name, value)
-    return base if base > 1 else _refuse(name, value, wanted)
+    return base if base > 1 else _refuse(name, value, expected)
 
 
 def read_empty(name: str, value: Any) -> str | float:
-    wanted = "a number, 'nan' or 'skip'"
+    expected = "a number, 'nan' or 'skip'"
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     if isinstance(value, str):
-        return _read_word(name, value, ("nan", "skip"), wanted)
-    return _refuse(name, value, wanted) if isinstance(value, bool) else _finite(name, value)
+        return _read_word(name, value, ("nan", "skip"), expected)
+    return _refuse(name, value, expected) if isinstance(value, bool) else _finite(name, value)
 
 
 def choice(*words: str) -> Reader:
     return lambda name, value: _read_word(name, value, words, "one of " + ", ".join(map(repr, words)))
 
 
-def read_flag(name: str, value: Any, wanted: str = "True or False") -> bool:
-    return bool(value) if value in (True, False) else _refuse(name, value, wanted)
+def read_flag(name: str, value: Any, expected: str = "True or False") -> bool:
+    return bool(value) if value in (True, False) else _refuse(name, value, expected)
 
 
 def read_ips(name: str, value: Any) -> bool | str:
     return "snips" if value == "snips" else read_flag(name, value, "True, False or 'snips'")
 
 
-def number(wanted: str, fits: Callable[[float], bool] = math.isfinite, *, none: bool = False) -> Reader:
+def number(expected: str, fits: Callable[[float], bool] = math.isfinite, *, none: bool = False) -> Reader:
     """A reader of numbers that fit, and of None if `none`."""
 
     def read(name: str, value: Any) -> float | None:
         if value is None and none:
             return None
         found = math.nan if value is None or isinstance(value, bool) else _finite(name, value)
-        return found if fits(found) else _refuse(name, value, wanted)
+        return found if fits(found) else _refuse(name, value, expected)
 
     return read
 

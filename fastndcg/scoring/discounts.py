@@ -103,7 +103,7 @@ def check_discount(measure: Measure, longest: int) -> None:
     if not np.isfinite(table).all():
         rank = int(np.argmin(np.isfinite(table)))
         raise MeasureError(
-            f"the discount of {measure} is {table[rank]} at rank {rank + 1}; wanted finite numbers"
+            f"the discount of {measure} is {table[rank]} at rank {rank + 1}; expected finite numbers"
         )
 
 

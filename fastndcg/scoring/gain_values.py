@@ -259,12 +259,12 @@ def check_complete(measure: Measure) -> None:
             f"above min_rel={params['min_rel']:g}; as in SDCG(max_rel=4)@10"
         )
     if measure.definition.divisor == "weighted" and exceeds_int64(measure):
-        raise MeasureError(f"{measure} divides by its cutoff; wanted one of at most {schema.UNCUT - 1}")
+        raise MeasureError(f"{measure} divides by its cutoff; expected one of at most {schema.UNCUT - 1}")
     if params.get("pairs") == "graded" and (
         params["rel"] != 1 or params["max_fp"] is not None or measure.is_cut
     ):
         raise MeasureError(
-            f"{measure} compares documents of all grades and ranks; wanted it without rel, max_fp and "
+            f"{measure} compares documents of all grades and ranks; expected it without rel, max_fp and "
             "cutoff, or pairs='relevant'"
         )
     if params.get("judged_only") and params.get("unjudged") is not None:

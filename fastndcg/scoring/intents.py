@@ -116,8 +116,8 @@ def _parts(documents: IntentDocuments, judged: IntentDocuments, threads: int) ->
     for side in (documents, judged):
         work = work + side.entries[side.offsets] + side.offsets
     n_queries = len(work) - 1
-    wanted = max(1, min(threads, int(work[-1]) // _PART, n_queries))
-    cuts = np.searchsorted(work, np.arange(1, wanted) * (work[-1] / wanted))
+    n_parts = max(1, min(threads, int(work[-1]) // _PART, n_queries))
+    cuts = np.searchsorted(work, np.arange(1, n_parts) * (work[-1] / n_parts))
     return list(pairwise(np.unique([0, *cuts, n_queries]).tolist())) or [(0, 0)]
 
 
@@ -214,7 +214,7 @@ def _check(measure: Measure, longest: int, terms: int, occurring: list[float]) -
         if not (gain >= 0 and math.isfinite(gain)):
             raise InputError(
                 f"{measure} is not defined for the gain {gain:g} of grade {grade:g} of an intent; "
-                f"wanted finite gains from 0, as in {measure.name}(rel=1)"
+                f"expected finite gains from 0, as in {measure.name}(rel=1)"
             )
         check_sum(measure, gain, f"grade {grade:g} of an intent", longest, terms)
 
@@ -233,7 +233,7 @@ def _rows(
             if measure.cutoff is not None and measure.cutoff > MOST_PERFECT:
                 raise MeasureError(
                     f"{measure} is divided by the sum over {measure.cutoff} perfect documents; "
-                    f"wanted a cutoff of at most {MOST_PERFECT}"
+                    f"expected a cutoff of at most {MOST_PERFECT}"
                 )
             ranks = max(ranks, measure.cutoff or 0)
         elif definition.gain == "novel" and divisor == kernels.MEAN_OF_INTENTS:

@@ -75,19 +75,19 @@ def score(
     out = np.empty((len(measures), rankings.n_queries))
     name = _DRIVERS[coding.levels]
     whole = _size(tables, coding, rankings, 0, rankings.n_queries)
-    wanted = 1 if threads is None and rankings.n_docs < _LEAST_FOR_THREADS else threads_of(threads)
+    n_threads = 1 if threads is None and rankings.n_docs < _LEAST_FOR_THREADS else threads_of(threads)
     with Task("Scoring") if rankings.n_docs >= _LEAST_FOR_THREADS else nullcontext() as task:
-        for first, last in _runs(rankings, coding, wanted, sizes):
+        for first, last in _runs(rankings, coding, n_threads, sizes):
             documents = _documents(rankings, coding, first, last)
-            arguments = (_chunks(rankings, first, last, wanted, sizes), documents, tables, out)
+            arguments = (_chunks(rankings, first, last, n_threads, sizes), documents, tables, out)
             size = _size(tables, coding, rankings, first, last)
             serial = dispatch.compiled_driver(name, size, arguments, job=whole)
             if serial is None:
                 dispatch.run_plain(name, *arguments)
-            elif wanted == 1:
+            elif n_threads == 1:
                 serial(*arguments)
             else:
-                _run_parallel(serial, wanted, *arguments)
+                _run_parallel(serial, n_threads, *arguments)
             if task is not None:
                 task.advance(int(rankings.offsets[last]), rankings.n_docs)
     return out
@@ -120,9 +120,9 @@ def threads_of(threads: int | None) -> int:
 
 def _runs(rankings: Rankings, coding: Coding, threads: int, sizes: Sizes) -> Iterator[tuple[int, int]]:
     """Runs of queries that are cast and scored together; longer runs where no array has to be cast."""
-    wanted = np.uint8 if coding.levels else np.float64
+    dtype = np.uint8 if coding.levels else np.float64
     pool = rankings.relevance if rankings.judged is None else rankings.judged.relevance
-    grades_fit = rankings.relevance.dtype == wanted == pool.dtype
+    grades_fit = rankings.relevance.dtype == dtype == pool.dtype
     scores_fit = rankings.scores.dtype in _COMPARED
     if grades_fit and scores_fit and not (coding.levels and rankings.is_judged is not None):
         together = _DOCUMENTS_OF_REPORT

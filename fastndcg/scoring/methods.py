@@ -93,13 +93,13 @@ def cutoffs_of_queries(column: str, rankings: Rankings) -> npt.NDArray[np.int64]
         cutoffs: npt.NDArray[np.int64] = array_of(found.cast("int64"))
     except pa.ArrowException:
         raise InputError(
-            f'column "{column}" is of {found.type} and holds no cutoffs; wanted whole numbers from 1'
+            f'column "{column}" is of {found.type} and holds no cutoffs; expected whole numbers from 1'
         ) from None
     if len(cutoffs) and cutoffs.min() < 1:
         row = int(np.argmin(cutoffs))
         raise InputError(
             f'column "{column}" has the cutoff {cutoffs[row]} for query {rankings._name_of(row)}; '
-            "wanted whole numbers from 1"
+            "expected whole numbers from 1"
         )
     return cutoffs
 

@@ -129,7 +129,7 @@ def _check(
         if needed > max(ranks, MOST_PERFECT):
             raise MeasureError(
                 f"{measure} has an ideal of {measure.cutoff} documents; "
-                f"wanted a cutoff of at most {MOST_PERFECT}"
+                f"expected a cutoff of at most {MOST_PERFECT}"
             )
         most = max(most, ranks)
         if isinstance(discount := measure.params.get("discount"), Numbers | Function):

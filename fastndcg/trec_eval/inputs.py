@@ -168,6 +168,6 @@ def _text_file(path: PathLike | Side, has_rank: bool) -> str:
     kind = format_of_side(name, has_rank=has_rank)
     if kind not in (TREC, TABLE, CSV):  # the reader of lines reports what is wrong with text
         raise SourceError(
-            f"{name} is {kind.name}; wanted a TREC file. fastndcg score --qrels --run reads {kind.name}."
+            f"{name} is {kind.name}; expected a TREC file. fastndcg score --qrels --run reads {kind.name}."
         )
     return name

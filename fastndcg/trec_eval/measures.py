@@ -106,9 +106,9 @@ def interpolated(ranked: Ranked, shares: Sequence[float]) -> list[Float64]:
     values: list[Float64] = []
     for share in reversed(shares):
         # the hits that a level needs: release 10 rounds, release 9 adds 0.9 and truncates
-        wanted = share * ranked.relevant
-        rounded = np.trunc(wanted) + (wanted - np.trunc(wanted) >= 0.5)
-        needed = (wanted + 0.9 if ranked.release == 9 else rounded).astype(np.int64)
+        exact = share * ranked.relevant
+        rounded = np.trunc(exact) + (exact - np.trunc(exact) >= 0.5)
+        needed = (exact + 0.9 if ranked.release == 9 else rounded).astype(np.int64)
         beyond = is_first & (needed > ranked.found)
         is_first &= beyond
         is_met &= beyond | ((needed >= 1) & (needed <= reached))
@@ -292,32 +292,32 @@ def ndcg_rel(ranked: Ranked, overrides: Gains) -> Float64:
     dcg, ideal = _so_far(ranked, overrides)
     rows = gained.of_documents > 0
     query, all_queries = ranked.query[rows], np.arange(ranked.n_queries)
-    wanted = np.diff(gained.ideal_offsets)
+    n_gaining = np.diff(gained.ideal_offsets)
     with np.errstate(divide="ignore", invalid="ignore"):
         ndcg = dcg[rows] / _dcg_at(ideal, gained.ideal_offsets, query, ranked.place[rows] + 1)
         total = ranked.total(query, ndcg)
         dcg_of_all = _dcg_at(dcg, ranked.offsets, all_queries, ranked.returned)
-        ideal_of_all = _dcg_at(ideal, gained.ideal_offsets, all_queries, wanted)
-        missed = (wanted - np.bincount(query, minlength=ranked.n_queries)).astype(np.float64)
+        ideal_of_all = _dcg_at(ideal, gained.ideal_offsets, all_queries, n_gaining)
+        missed = (n_gaining - np.bincount(query, minlength=ranked.n_queries)).astype(np.float64)
         total += missed * dcg_of_all / ideal_of_all
-    return np.where(total > 0, ratio(total, wanted), 0.0)
+    return np.where(total > 0, ratio(total, n_gaining), 0.0)
 
 
 def rndcg(ranked: Ranked, overrides: Gains) -> Float64:
     """Average nDCG over the last rank and the ranks before which the ideal gain changes."""
     gained = _gains_of_documents(ranked, overrides)
     dcg, ideal = _so_far(ranked, overrides)
-    wanted = np.diff(gained.ideal_offsets)
+    n_gaining = np.diff(gained.ideal_offsets)
     changes = np.flatnonzero(
         (gained.ideal_query[1:] == gained.ideal_query[:-1]) & (gained.ideal[1:] != gained.ideal[:-1])
     )
-    ends = np.flatnonzero(wanted > 0)
-    to_the_end = np.flatnonzero((wanted > 0) & (wanted + 1 < ranked.returned))
+    ends = np.flatnonzero(n_gaining > 0)
+    to_the_end = np.flatnonzero((n_gaining > 0) & (n_gaining + 1 < ranked.returned))
     query = np.concatenate([gained.ideal_query[changes], ends, to_the_end])
-    ranks = np.concatenate([gained.ideal_place[changes] + 1, wanted[ends], ranked.returned[to_the_end]])
+    ranks = np.concatenate([gained.ideal_place[changes] + 1, n_gaining[ends], ranked.returned[to_the_end]])
     order = np.argsort(query, kind="stable")
     query, ranks = query[order], ranks[order]
-    best = _dcg_at(ideal, gained.ideal_offsets, query, np.minimum(ranks, wanted[query]))
+    best = _dcg_at(ideal, gained.ideal_offsets, query, np.minimum(ranks, n_gaining[query]))
     ndcg = _dcg_at(dcg, ranked.offsets, query, ranks) / best
     with np.errstate(invalid="ignore"):
         mean = ranked.total(query, ndcg) / np.bincount(query, minlength=ranked.n_queries)

@@ -41,7 +41,7 @@ def read_names(
 
     Raise `MeasureError` if trec_eval or this package does not have a name or parameter.
     """
-    wanted: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     notes = []
     known = {name: each for name, each in DEFINITIONS.items() if each.since <= release}
     for text in texts or ["official"]:
@@ -55,21 +55,21 @@ def read_names(
             notes.append(f"{text}: a set of measures takes no parameters; they have no effect")
         for each in names:
             if name in SETS or not parameters:
-                wanted.setdefault(each, "")
-            elif wanted.get(each):
+                chosen.setdefault(each, "")
+            elif chosen.get(each):
                 notes.append(
-                    f"{text}: {each} has the parameters {wanted[each]} already; these have no effect"
+                    f"{text}: {each} has the parameters {chosen[each]} already; these have no effect"
                 )
             else:
-                wanted[each] = parameters
+                chosen[each] = parameters
     reads, there_are = FORMS[form]
-    for name in wanted:
+    for name in chosen:
         if known[name].form not in (None, form):
             raise MeasureError(
                 f"{name} is not computed of -R {form}, {reads}; "
                 f"expected -R {known[name].form}, or -m {there_are}"
             )
-    return [_with_parameters(known[name], wanted[name]) for name in known if name in wanted], notes
+    return [_with_parameters(known[name], chosen[name]) for name in known if name in chosen], notes
 
 
 def _unknown_in_words(name: str, known: dict[str, Definition], release: Release) -> str:
@@ -103,7 +103,7 @@ def _with_parameters(definition: Definition, text: str) -> Request:
         values = [int(value) for value in values]
     values.sort()
     if takes == "cutoffs" and values[0] < 1:
-        raise MeasureError(f"{name} was given the cutoff {values[0]}; wanted 1 or more")
+        raise MeasureError(f"{name} was given the cutoff {values[0]}; expected 1 or more")
     if len(set(values)) < len(values):
         raise MeasureError(f"{name} was given {text}, which repeats a value; name each once")
     form = "" if takes == "cutoffs" else ".2f"
@@ -128,7 +128,7 @@ def _gains_of(name: str, text: str) -> Gains:
         key, equals, value = pair.partition("=")
         if not equals or not (is_whole(key) or (key == "p" and name.startswith("rbp"))):
             raise MeasureError(
-                f'{name} was given "{pair}"; wanted a grade and its gain, as in {name}.1=3.5,2=9'
+                f'{name} was given "{pair}"; expected a grade and its gain, as in {name}.1=3.5,2=9'
             )
         gains.setdefault(str(int(key)) if key != "p" else key, _number(name, value))
     return gains

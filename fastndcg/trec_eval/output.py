@@ -42,9 +42,9 @@ def compute_values(each: Request, ranked: Ranked) -> list[Any]:
     return values if each.definition.takes in ("cutoffs", "shares") else [values]
 
 
-def _columns(run: Run, wanted: list[Request]) -> list[_Column]:
+def _columns(run: Run, requests: list[Request]) -> list[_Column]:
     columns = []
-    for each in wanted:
+    for each in requests:
         for name, values in zip(each.names, compute_values(each, run.ranked), strict=True):
             if run.groups is not None and values is not None:
                 of_query = np.repeat(np.arange(len(run.groups)), run.groups)
@@ -109,11 +109,11 @@ def report(
     map                     all     0.2500
     ndcg_cut_5              all     0.4796
     """
-    wanted, notes = read_names(measures, release, form)
+    requests, notes = read_names(measures, release, form)
     scored = read(qrels, run, complete=complete, release=release, form=form, **options)
     for text in (*notes, *scored.notes):
         note(text)
-    columns = _columns(scored, wanted)
+    columns = _columns(scored, requests)
     if per_query:
         shown = [
             each for each in columns if each.values is not None and each.definition.summed != "geometric"

@@ -328,7 +328,7 @@ def test_a_comparison_begins_with_a_value_and_takes_conventions_too(golden):
         fn.compare_conventions(golden, 3, ["recpack", "sklearn"])
     with pytest.raises(ConventionError, match="no convention was named"):
         fn.compare_conventions(golden, 3, [])
-    with pytest.raises(fn.InputTypeError, match="wanted Rankings"):
+    with pytest.raises(fn.InputTypeError, match="expected Rankings"):
         fn.compare_conventions([1, 2], 3)
 
 

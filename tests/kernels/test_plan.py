@@ -117,7 +117,7 @@ def test_what_has_no_gain_is_refused_by_name():
         built("nDCG", [-1, 1])
     with pytest.raises(fn.MeasureError, match="list of 2 discounts|discount"):
         built([fn.nDCG(discount=[1.0, 0.5])], [1, 0, 1])
-    with pytest.raises(fn.MeasureError, match="wanted a cutoff of at most"):
+    with pytest.raises(fn.MeasureError, match="expected a cutoff of at most"):
         built("nDCG(ideal='full')@100000000")
 
 
@@ -160,7 +160,7 @@ def test_discounts_that_are_too_few_or_no_numbers_are_refused():
     with pytest.raises(fn.MeasureError, match="needs a discount for 4 ranks and was given 2"):
         check_discount(few @ 4, 9)
     check_discount(odd, 2)
-    with pytest.raises(fn.MeasureError, match="is inf at rank 3; wanted finite numbers"):
+    with pytest.raises(fn.MeasureError, match="is inf at rank 3; expected finite numbers"):
         check_discount(odd, 3)
     with pytest.raises(fn.MeasureError, match="returned 'x' for rank 1; a discount is a number"):
         check_discount(fn.nDCG(discount=lambda rank: "x"), 3)
@@ -197,7 +197,7 @@ def test_cutoffs_beyond_int64_divide_as_they_are(cutoff):
     )
     assert fn.evaluate(rankings, fn.NumRet @ cutoff).values[0].tolist() == [3, 2]
     if cutoff > 2**63 - 2:
-        with pytest.raises(fn.MeasureError, match="F@.* divides by its cutoff; wanted one of at most"):
+        with pytest.raises(fn.MeasureError, match="F@.* divides by its cutoff; expected one of at most"):
             fn.evaluate(rankings, fn.F @ cutoff)
 
 

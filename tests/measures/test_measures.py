@@ -427,9 +427,9 @@ def test_any_text_is_read_or_refused_as_a_measure_error(text):
         ({"gain": []}, "empty"),
         ({"gain": {}}, "at least one grade"),
         ({"gain": [0, math.nan]}, "finite"),
-        ({"gain": [0, "x"]}, "a number was wanted"),
+        ({"gain": [0, "x"]}, "a number was expected"),
         ({"gain": {1: math.inf}}, "finite"),
-        ({"gain": {"x": 1}}, "a number was wanted"),
+        ({"gain": {"x": 1}}, "a number was expected"),
         ({"gains": [1]}, "gains"),
         ({"gain": "exp2", "gains": {1: 2}}, "both given"),
         ({"dcg": "log"}, "dcg='log' is not known"),
@@ -518,7 +518,7 @@ def test_ranges_of_cutoffs(text, wanted):
 
 
 def test_a_range_is_several_measures():
-    with pytest.raises(fn.MeasureError, match=r"'nDCG@1-20' names 20 measures where one was wanted"):
+    with pytest.raises(fn.MeasureError, match=r"'nDCG@1-20' names 20 measures where one was expected"):
         fn.parse("nDCG@1-20")
     assert fn.parse("nDCG@all") == fn.nDCG
     assert len(fn.parse_many("nDCG@1-1000")) == 1000
@@ -527,7 +527,7 @@ def test_a_range_is_several_measures():
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("nDCG@3-1", "nDCG@3-1 is not a range of cutoffs; wanted the lower one first"),
+        ("nDCG@3-1", "nDCG@3-1 is not a range of cutoffs; expected the lower one first"),
         ("nDCG@5-5", "not a range of cutoffs"),
         ("nDCG@1-1001", "at most 1000 of them"),
         ("nDCG@0-3", "cutoff 0 of nDCG is not a whole number from 1"),

@@ -218,7 +218,7 @@ def test_what_cannot_be_computed_is_refused(notation, message):
 
 @pytest.mark.pure
 def test_scores_that_are_no_numbers_are_no_threshold():
-    with pytest.raises(fn.MeasureError, match="score_above holds nan, where a finite number was wanted"):
+    with pytest.raises(fn.MeasureError, match="score_above holds nan, where a finite number was expected"):
         fn.R(score_above=math.nan)
 
 
@@ -315,5 +315,5 @@ def test_whole_scores_are_compared_with_score_above_as_whole_numbers(least, foun
 @pytest.mark.parametrize("text", [["AP@10"], ("AP@10",), None, 3, b"AP@10", fn.AP])
 def test_what_is_no_text_is_no_notation(text):
     for read in (fn.parse, fn.parse_many):
-        with pytest.raises(fn.InputTypeError, match="text is a .*; wanted the notation of measures"):
+        with pytest.raises(fn.InputTypeError, match="text is a .*; expected the notation of measures"):
             read(text)

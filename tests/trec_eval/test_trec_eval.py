@@ -532,12 +532,12 @@ def test_what_trec_eval_passes_over_in_silence_is_said(both):
         ("all_prefs", "trec_eval itself"),
         ("map_avgjg", "map_avgjg is not computed of -R qrels, judgments; expected -R qrels_jg, or -m official"),
         ("P.", '"P." has no parameters after the point'),
-        ("P.0", "P was given the cutoff 0; wanted 1 or more"),
+        ("P.0", "P was given the cutoff 0; expected 1 or more"),
         ("P.5,5", "P was given 5,5, which repeats a value"),
         ("P.x", 'P was given "x", which is not a number; as in P.5,10,15'),
         ("P.5,", 'P was given "", which is not a number'),
         ("iprec_at_recall.nan", 'iprec_at_recall was given "nan"'),
-        ("ndcg.5", 'ndcg was given "5"; wanted a grade and its gain, as in ndcg.1=3.5,2=9'),
+        ("ndcg.5", 'ndcg was given "5"; expected a grade and its gain, as in ndcg.1=3.5,2=9'),
         ("ndcg.p=5", 'ndcg was given "p=5"'),
         ("utility.1", "utility takes 4 parameters, and was given 1"),
         ("map.5", "map takes no parameters, and was given 5"),
@@ -648,7 +648,7 @@ def test_files_that_are_not_what_was_meant(both, tmp_path):
     ):
         printed(qrels, run)
     run.write_bytes(b"PAR1")
-    with pytest.raises(SourceError, match="run is Parquet; wanted a TREC file"):
+    with pytest.raises(SourceError, match="run is Parquet; expected a TREC file"):
         printed(qrels, run)
     result = commands.run("trec_eval", str(qrels), str(tmp_path / "nothing"))
     assert (result.exit_code, result.stdout) == (3, "")

@@ -278,7 +278,7 @@ REFUSED = [
     (lambda: fn.evaluate(one_query(1, 0, 1, 0), "nDCG(discount=[1, 0.5, 0.25, 0], ideal='full')@9"), fn.MeasureError, "needs a discount for 9 ranks"),
     (lambda: fn.evaluate(DEEP, "nDCG(discount=[1, 0.5])"), fn.MeasureError, "needs a discount for 3 ranks"),
     *(
-        (lambda bad=bad: fn.evaluate(one_query(1, 0), fn.DCG(discount=lambda rank: 1.0 if rank < 2 else bad)), fn.MeasureError, "at rank 2; wanted finite numbers")
+        (lambda bad=bad: fn.evaluate(one_query(1, 0), fn.DCG(discount=lambda rank: 1.0 if rank < 2 else bad)), fn.MeasureError, "at rank 2; expected finite numbers")
         for bad in (math.inf, math.nan)
     ),
     # what is evaluated, and measures
