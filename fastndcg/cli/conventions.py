@@ -14,7 +14,7 @@ from fastndcg.cli.application import argument, command, option, refusing
 from fastndcg.cli.inputs import Columns, Inputs, find_sources
 from fastndcg.cli.output import Format, refuse, shown_as, write, write_data
 from fastndcg.common.exports import without_nan
-from fastndcg.common.table import Table, shown_value, terminal_width, wrapped
+from fastndcg.common.table import Table, terminal_width, wrapped
 from fastndcg.convention.differences import compare_conventions, describe, explain_conventions
 from fastndcg.convention.matches import match_conventions
 from fastndcg.errors import InputError, about, suggest
@@ -169,7 +169,9 @@ def _write_table(table: pa.Table | Table, format: Format) -> None:
 
 
 def _cell(value: object) -> str:
-    """A value as `shown_value` has it, without decimals of nothing; notation and reasons are whole."""
-    if isinstance(value, str):
-        return value
-    return "0" if isinstance(value, float) and value == 0 else shown_value(value)
+    """A value in a table whose numbers are compared column by column: 6 decimals, and none of nothing."""
+    if not isinstance(value, float):
+        return "yes" if value is True else "" if value is None else str(value)
+    if value == 0:
+        return "0"
+    return f"{value:.0e}" if abs(value) < 5e-7 else f"{value:.6f}"

@@ -4,12 +4,15 @@ import inspect
 import json
 import re
 import warnings
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import run
+from commands import facts, run
 
 import fastndcg as fn
 from fastndcg import typing
@@ -30,40 +33,42 @@ def _lists(table):
     return pa.table({"qid": ["a", "b"]} | columns)
 
 
-def _parquet(folder, table):
-    pq.write_table(table, folder / "a.parquet")
-    return folder / "a.parquet"
-
-
-def _csv(folder, table):
-    rows = [
-        ",".join("" if value is None else str(value) for value in row.values()) for row in table.to_pylist()
-    ]
-    (folder / "a.csv").write_text("\n".join([",".join(table.column_names), *rows, ""]))
-    return folder / "a.csv"
+def _write(path, table):
+    """The table as what the ending of the path says."""
+    table = pa.table(table)
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".csv":
+        rows = [["" if value is None else str(value) for value in row.values()] for row in table.to_pylist()]
+        path.write_text("".join(",".join(row) + "\n" for row in [table.column_names, *rows]))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    return path
 
 
 def _ltr(folder, table, **options):
-    (folder / "l").write_text(
-        "".join(f"{grade} qid:{query} 1:1\n" for grade, query in zip(GRADES, QUERIES, strict=True))
-    )
-    pq.write_table(table.select(["score"]), folder / "s.parquet")
-    return fn.read_ltr(folder / "l", scores=folder / "s.parquet", **options)
+    lines = (f"{grade} qid:{query} 1:1\n" for grade, query in zip(GRADES, QUERIES, strict=True))
+    (folder / "l").write_text("".join(lines))
+    return fn.read_ltr(folder / "l", scores=_write(folder / "s.parquet", table.select(["score"])), **options)
 
 
 def _joined(folder, table, **options):
-    qrels, run = folder / "q.parquet", folder / "r.parquet"
-    pq.write_table(TABLE.drop_columns("score"), qrels)
-    pq.write_table(table.drop_columns("label"), run)
-    return read_qrels_run(qrels, run, ties="input", **options)
+    qrels = _write(folder / "q.parquet", TABLE.drop_columns("score"))
+    return read_qrels_run(
+        qrels, _write(folder / "r.parquet", table.drop_columns("label")), ties="input", **options
+    )
 
 
 READERS = {
     "arrow": lambda folder, table, **options: fn.Rankings.from_arrow(table, **options),
     "lists": lambda folder, table, **options: fn.Rankings.from_arrow(_lists(table), **options),
-    "parquet": lambda folder, table, **options: fn.read_parquet(_parquet(folder, table), **options),
-    "csv": lambda folder, table, **options: fn.read_csv(_csv(folder, table), **options),
-    "scan": lambda folder, table, **options: next(iter(fn.scan_parquet(_parquet(folder, table), **options))),
+    "parquet": lambda folder, table, **options: fn.read_parquet(
+        _write(folder / "a.parquet", table), **options
+    ),
+    "csv": lambda folder, table, **options: fn.read_csv(_write(folder / "a.csv", table), **options),
+    "scan": lambda folder, table, **options: next(
+        iter(fn.scan_parquet(_write(folder / "a.parquet", table), **options))
+    ),
     "ltr": _ltr,
     "qrels and run": _joined,
     "tables": lambda folder, table, **options: fn.Rankings.from_qrels_run(
@@ -81,24 +86,22 @@ def test_missing_scores(tmp_path, reader, table):
     assert read(tmp_path, table, nan="last").scores.tolist() == LAST
 
 
-@pytest.mark.parametrize(
-    ("scores", "kind"),
-    [
-        (pa.array(SCORES, pa.float32()), np.float32),
-        (pa.array([5, None, 2, 9], pa.int64()), np.float64),
-        (pa.array([5, None, 2, 9], pa.uint8()), np.float64),
-        (pa.array([True, None, False, True]), np.float64),
-        (pa.array([5, None, 2, 9]).cast(pa.decimal128(25, 2)), np.float64),
-        (pa.array([5.0, None, 2.0, 9.0]).dictionary_encode(), np.float64),
-        (pa.nulls(4), np.float64),
-        (pa.chunked_array([[5.0, None], [2.0, 9.0]]), np.float64),
-    ],
-)
+@pytest.mark.parametrize(("scores", "kind"), [
+    (pa.array(SCORES, pa.float32()), np.float32),
+    (pa.array([5, None, 2, 9], pa.int64()), np.float64),
+    (pa.array([5, None, 2, 9], pa.uint8()), np.float64),
+    (pa.array([True, None, False, True]), np.float64),
+    (pa.array([5, None, 2, 9]).cast(pa.decimal128(25, 2)), np.float64),
+    (pa.array([5.0, None, 2.0, 9.0]).dictionary_encode(), np.float64),
+    (pa.nulls(4), np.float64),
+    (pa.chunked_array([[5.0, None], [2.0, 9.0]]), np.float64),
+])  # fmt: skip
 def test_nulls_of_every_type_rank_last(scores, kind):
     rankings = fn.Rankings.from_arrow(TABLE.set_column(3, "score", scores), nan="last")
     assert rankings.scores.dtype == kind
-    expected = [-np.inf if value is None else float(value) for value in scores.to_pylist()]
-    assert rankings.scores.tolist() == expected
+    assert rankings.scores.tolist() == [
+        -np.inf if value is None else float(value) for value in scores.to_pylist()
+    ]
 
 
 def test_integers_that_floats_cannot_tell_apart():
@@ -112,47 +115,38 @@ def test_what_pandas_writes(tmp_path):
     frame = pandas.DataFrame({"qid": QUERIES, "label": GRADES, "score": [0.5, np.nan, 0.25, 1.0]})
     frame.to_parquet(tmp_path / "p.parquet")
     assert fn.read_parquet(tmp_path / "p.parquet", nan="last").scores.tolist() == LAST
-    result = run("score", tmp_path / "p.parquet", "--nan", "last")
-    assert result.exit_code == 0, result.stderr
+    assert run("score", tmp_path / "p.parquet", "--nan", "last").exit_code == 0
     assert fn.ndcg(GRADES[:3], [0.5, np.nan, 0.25], nan="last") == fn.ndcg(GRADES[:3], LAST[:3])
 
 
-def test_advice_of_the_command_line_is_an_option_of_it(tmp_path):
-    path = _parquet(tmp_path, TABLE)
-    refused = run("score", path)
-    assert "or pass --nan last." in refused.stderr
-    assert run("score", path, "--nan", "last").exit_code == 0
-    assert "or pass nan=" in run("conventions", path).stderr  # which has no such option
+UNJUDGED = TABLE.set_column(3, "score", pa.array([1.0] * 4)).set_column(2, "label", pa.array([0, None, 1, 1]))
+FLAGGED = UNJUDGED.set_column(2, "label", pa.array([0, 0, 1, 1])).append_column("is_judged", pa.array([True, False, True, True]))  # fmt: skip
+ADVICE = [  # a table, what is typed, what is said, and the options that follow it
+    (TABLE, "score", "or pass --nan last.", "--nan last"),
+    (TABLE, "conventions", "or pass nan=", None),  # which has no such option
+    (UNJUDGED, "score -m Judged@3 --format csv", "or pass --unjudged null where", "--unjudged null"),
+    (FLAGGED, "score -m Judged@3 --format csv --is-judged is_judged", "score=score, is_judged=is_judged\n", ""),
+    (TABLE.rename_columns(["topic", "docid", "label", "score"]), "score", "Name it, as in --query ...", "--query topic --nan last"),
+    (TABLE.rename_columns(["topic", "docid", "label", "score"]), "conventions", "Name it, as in --query ...", None),
+    (TABLE.append_column("pred", pa.array([1.0] * 4)), "score", "as in --score score", "--score score --nan last"),
+]  # fmt: skip
 
-    unjudged = TABLE.set_column(3, "score", pa.array([1.0] * 4)).set_column(
-        2, "label", pa.array([0, None, 1, 1])
-    )
-    pq.write_table(unjudged, path)
-    assert "or pass --unjudged null where" in run("score", path).stderr
-    followed = run("score", path, "--unjudged", "null", "-m", "Judged@3", "--format", "csv")
-    assert followed.stdout.splitlines()[1].split(",")[1] == str((2 / 3 + 1) / 2)
-    flagged = unjudged.set_column(2, "label", pa.array([0, 0, 1, 1])).append_column(
-        "is_judged", pa.array([True, False, True, True])
-    )
-    pq.write_table(flagged, path)
-    result = run("score", path, "--is-judged", "is_judged", "-m", "Judged@3", "--format", "csv")
-    assert result.stdout.splitlines()[1].split(",")[1] == str((2 / 3 + 1) / 2)
-    assert result.stderr.endswith("score=score, is_judged=is_judged\n")
 
-    renamed = TABLE.rename_columns(["topic", "docid", "label", "score"])
-    pq.write_table(renamed, path)
-    for command in ("score", "conventions"):
-        assert "Name it, as in --query ..." in run(command, path).stderr
-    two = TABLE.append_column("pred", pa.array([1.0] * 4))
-    pq.write_table(two, path)
-    advised = re.search(r"as in (--\S+) (\w+)", run("score", path).stderr)
-    assert advised is not None
-    assert run("score", path, *advised.groups(), "--nan", "last").exit_code == 0
+@pytest.mark.parametrize(("table", "line", "said", "options"), ADVICE)
+def test_advice_of_the_command_line_is_an_option_of_it(table, line, said, options, tmp_path):
+    command, _, words = line.partition(" ")
+    path = _write(tmp_path / "a.parquet", table)
+    result = run(f"{command} {path} {words}")
+    assert said in result.stderr and (result.exit_code == 0) == (options == "")
+    if options is not None:
+        followed = run(f"{command} {path} {words} {options}")
+        assert followed.exit_code == 0, followed.stderr
+        if "Judged" in words:
+            assert followed.stdout.splitlines()[1].split(",")[1] == str((2 / 3 + 1) / 2)
 
 
 def test_keep_needs_a_file(tmp_path):
-    path = _parquet(tmp_path, WITH_NAN)
-    refused = run("score", path, "--keep", "docid")
+    refused = run(f"score {_write(tmp_path / 'a.parquet', WITH_NAN)} --keep docid")
     assert refused.exit_code == 2
     assert refused.stderr.startswith("--keep carries columns into the file of --out, which is not given")
 
@@ -160,31 +154,34 @@ def test_keep_needs_a_file(tmp_path):
 # ---- which constructor takes which keyword ----
 
 KEYWORDS = {
-    "nan", "ascending", "unjudged", "rank", "grades", "weight", "keep", "doc_id", "is_judged", "judged", "intents", "propensity"
-}  # fmt: skip
+    "nan",
+    "ascending",
+    "unjudged",
+    "rank",
+    "grades",
+    "weight",
+    "keep",
+    "doc_id",
+    "is_judged",
+    "judged",
+    "intents",
+    "propensity",
+}
 OF_ARRAYS = {"doc_ids": "doc_id", "queries": "keep"}  # what arrays have instead of the name of a column
-ARRAYS = {
-    "rank": "ranks are given as scores, with ascending=True",
-    "grades": "grades are numbers; an array of words is looked up before",
-}
-TABLES = {
-    "judged": (
-        "a table has a row for each document that was scored; judgments of others are in a table of their own"
-    )
-}
-JOINED = {
-    "judged": "the judgments are the pool",
-    "is_judged": "what the judgments lack was not judged",
-    "propensity": "of the position in the ranking that was shown, which is beside neither a judgment nor a new score",
-}
-TREC = JOINED | dict.fromkeys(["rank", "grades", "weight", "keep", "doc_id"], "fields of a line have no names") | {
-    "unjudged": "a grade is a number, and a negative one says so"
-}  # fmt: skip
-ONE_CALL = dict.fromkeys(
-    ["weight", "keep", "doc_id", "is_judged", "judged", "intents", "propensity"],
-    "the values of nDCG alone are returned",
-)
-SHARED = dict.fromkeys(KEYWORDS - {"nan", "ascending"}, "everything is shared but the scores")
+ARRAYS = {"rank", "grades"}  # ranks are given as scores, with ascending=True; grades are numbers
+TABLES = {"judged"}  # a table has a row for each document that was scored; other judgments are another table
+JOINED = {"judged", "is_judged", "propensity"}  # the judgments are the pool, and no scores stand beside them
+TREC = JOINED | {"rank", "grades", "weight", "keep", "doc_id", "unjudged"}  # fields of a line have no names
+ONE_CALL = {
+    "weight",
+    "keep",
+    "doc_id",
+    "is_judged",
+    "judged",
+    "intents",
+    "propensity",
+}  # nDCG alone is returned
+SHARED = KEYWORDS - {"nan", "ascending"}  # everything is shared but the scores
 HOLES = {
     fn.Rankings.from_offsets: ARRAYS,
     fn.Rankings.from_groups: ARRAYS,
@@ -220,7 +217,7 @@ def keywords_of(function):
 
 @pytest.mark.parametrize("function", HOLES, ids=lambda function: function.__qualname__)
 def test_each_constructor_takes_all_keywords_that_have_a_meaning_there(function):
-    assert KEYWORDS - keywords_of(function) == HOLES[function].keys()
+    assert KEYWORDS - keywords_of(function) == HOLES[function]
 
 
 MISSING = {
@@ -321,20 +318,7 @@ OPTIONS = {
 
 
 def _text_tables(folder, kind):
-    paths = folder / f"qrels.{kind}", folder / f"run.{kind}"
-    for path, columns in zip(paths, (JUDGED, RETURNED), strict=True):
-        table = pa.table(columns)
-        if kind == "parquet":
-            pq.write_table(table, path)
-        elif kind == "csv":
-            rows = [
-                ",".join("" if value is None else str(value) for value in row.values())
-                for row in table.to_pylist()
-            ]
-            path.write_text("\n".join([",".join(columns), *rows, ""]))
-        else:
-            path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    return paths
+    return _write(folder / f"qrels.{kind}", JUDGED), _write(folder / f"run.{kind}", RETURNED)
 
 
 def _joins(folder):
@@ -343,20 +327,10 @@ def _joins(folder):
 
     found = {"arrow": of_tables(pa.table), "reader": of_tables(lambda columns: pa.table(columns).to_reader())}
     for kind in ("parquet", "csv", "jsonl"):
-        paths = _text_tables(folder, kind)
-        found[kind] = lambda paths=paths, **words: fn.read_qrels_run(*paths, **words)
-    try:
-        import pandas as pd
-
-        found["pandas"] = of_tables(pd.DataFrame)
-    except ImportError:
-        pass
-    try:
-        import polars as pl
-
-        found |= {"polars": of_tables(pl.DataFrame), "lazy": of_tables(pl.LazyFrame)}
-    except ImportError:
-        pass
+        found[kind] = partial(fn.read_qrels_run, *_text_tables(folder, kind))
+    for library, name in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame")):
+        with suppress(ImportError):
+            found[f"{library}.{name}"] = of_tables(getattr(import_module(library), name))
     return found
 
 
@@ -417,25 +391,22 @@ def test_distances_of_runs(tmp_path):
         assert fn.evaluate(rankings, "RR").mean() == {"RR": 1.0}
 
 
-def test_the_command_line_takes_them_too(tmp_path):
-    qrels, returned = _text_tables(tmp_path, "parquet")
-    words = "good=2,fair=1,bad=0"
-    both = ["--qrels", qrels, "--run", returned, "--rank", "place"]
-    assert "--unjudged null" in run("score", *both).stderr
-    assert "--grades" in run("score", *both, "--unjudged", "null").stderr
-    options = [*both, "--grades", words, "--unjudged", "null", "--weight", "importance", "--missing", "skip"]
-    result = run("score", *options, "--by", "lang", "-m", "RR", "--format", "json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["measures"][0]["mean"] == (0.5 + 3) / 4
-    assert [(each["lang"], each["mean"]) for each in json.loads(result.stdout)["slices"]] == [
-        ("de", 0.5),
-        ("en", 1.0),
-    ]
-    assert "rank=place, weight=importance" in result.stderr
+def test_the_command_line_takes_them_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _text_tables(tmp_path, "parquet")
+    both = "score --qrels qrels.parquet --run run.parquet --rank place"
+    assert "--unjudged null" in run(both).stderr
+    assert "--grades" in run(f"{both} --unjudged null").stderr
+    options = (
+        "--grades good=2,fair=1,bad=0 --unjudged null --weight importance --missing skip --by lang -m RR"
+    )
+    found = facts(f"{both} {options}")
+    assert found["measures"][0]["mean"] == (0.5 + 3) / 4
+    assert [(each["lang"], each["mean"]) for each in found["slices"]] == [("de", 0.5), ("en", 1.0)]
+    assert (found["columns"]["rank"], found["columns"]["weight"]) == ("place", "importance")
     (tmp_path / "q").write_text("1 0 a 1\n")
-    refused = run("score", "--qrels", tmp_path / "q", "--run", returned, "--by", "lang")
-    assert refused.exit_code == 3
-    assert 'there is no column "lang": ' in refused.stderr
+    refused = run("score --qrels q --run run.parquet --by lang")
+    assert refused.exit_code == 3 and 'there is no column "lang": ' in refused.stderr
 
 
 # ---- what is advised exists ----
@@ -475,12 +446,9 @@ def _arrays(make):
 ADVISED = {
     "arrow": (fn.Rankings.from_arrow, lambda folder, columns: fn.Rankings.from_arrow(pa.table(columns), doc_id="docid")),
     "evaluate": (fn.evaluate, lambda folder, columns: fn.evaluate(pa.table(columns), "nDCG")),
-    "parquet": (fn.read_parquet, lambda folder, columns: fn.read_parquet(_parquet(folder, pa.table(columns)))),
-    "stream": (
-        fn.scan_parquet,
-        lambda folder, columns: fn.evaluate(fn.scan_parquet(_parquet(folder, pa.table(columns))), "nDCG"),
-    ),
-    "csv": (fn.read_csv, lambda folder, columns: fn.read_csv(_csv(folder, pa.table(columns)))),
+    "parquet": (fn.read_parquet, lambda folder, columns: fn.read_parquet(_write(folder / "a.parquet", columns))),
+    "stream": (fn.scan_parquet, lambda folder, columns: fn.evaluate(fn.scan_parquet(_write(folder / "a.parquet", columns)), "nDCG")),
+    "csv": (fn.read_csv, lambda folder, columns: fn.read_csv(_write(folder / "a.csv", columns))),
     "joined": (fn.Rankings.from_qrels_run, lambda folder, columns: fn.Rankings.from_qrels_run(*_two(columns))),
     "offsets": (fn.Rankings.from_offsets, _arrays(lambda *arrays: fn.Rankings.from_offsets([0, 3, 4], *arrays))),
     "groups": (fn.Rankings.from_groups, _arrays(lambda *arrays: fn.Rankings.from_groups([3, 1], *arrays))),
