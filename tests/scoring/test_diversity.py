@@ -431,61 +431,52 @@ def lists(**columns):
     return fn.Rankings.from_lists([[1, 0]], [[0.9, 0.1]], **columns)
 
 
-def test_refused():
-    with pytest.raises(
-        InputError, match=r"alpha_nDCG@10 needs a grade of each document for each intent.*intents="
-    ):
-        fn.evaluate(lists(), "alpha_nDCG@10")
-    with pytest.raises(InputError, match="intents has lists for 1 document where there are 2"):
-        lists(intents=[[1]])
-    with pytest.raises(InputTypeError, match="intents is a str; wanted a list of grades"):
-        lists(intents="ab")
-    with pytest.raises(InputTypeError, match="intents holds lists of string"):
-        lists(intents=[["a"], ["b"]])
-    with pytest.raises(InputError, match="grade nan for intent 1 of document 0"):
-        lists(intents=[[1.0, math.nan], [0.0]])
-    with pytest.raises(InputError, match="intent 0 of document 1 twice"):
-        lists(intents=([0, 1, 3], [0, 0, 0], [1, 1, 1]))
-    with pytest.raises(InputError, match="offsets that do not ascend from 0 to its 3 intents"):
-        lists(intents=([0, 1, 2], [0, 0, 0], [1, 1, 1]))
-    with pytest.raises(InputError, match="holds intent -1"):
-        lists(intents=([0, 1, 1], [-1], [1]))
-    with pytest.raises(InputError, match="holds intent 1048576; intents are numbered from 0 in each query"):
-        lists(intents=([0, 1, 1], [2**20], [1]))
-    with pytest.raises(MeasureError, match="takes every grade for what it is, as max_rel says"):
-        fn.evaluate(lists(intents=[[1], [0]]), "ERR_IA(rel=2, max_rel=4)")
-    with pytest.raises(InputTypeError, match="is a tuple of 2"):
-        lists(intents=([0, 1, 1], [1]))
-    with pytest.raises(InputError, match="judged_intents is given without intents"):
-        lists(judged_intents=[[1]], judged=([0, 1], [1]))
-    with pytest.raises(InputError, match="judged is given without judged_intents"):
-        lists(intents=[[1], [0]], judged=([0, 1], [1]))
-    with pytest.raises(
-        InputError, match="intent_probabilities has 1 for query 0, which has an intent number 1"
-    ):
-        lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0]])
-    with pytest.raises(InputError, match="holds -0.5 for intent 1 of query 0; wanted finite numbers from 0"):
-        lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0, -0.5]])
-    with pytest.raises(InputError, match="has 2 lists for 1 query"):
-        lists(intents=[[1, 0], [0]], intent_probabilities=[[1.0, 0.5], []])
-    rankings = lists(intents=[[5, 0], [-1]])
-    with pytest.raises(InputError, match=r"not defined for grade 5 of an intent.*ERR_IA\(max_rel=5\)"):
-        fn.evaluate(rankings, "ERR_IA(max_rel=4)")
-    with pytest.raises(InputError, match="not defined for the gain -1 of grade -1 of an intent"):
-        fn.evaluate(rankings, "nDCG_IA")
-    with pytest.raises(InputError, match="not defined for the gain nan of grade -1 of an intent"):
-        fn.evaluate(rankings, "nDCG_IA(gain=[0, 1, 1, 1, 1, 1])")
-    with pytest.raises(MeasureError, match="needs a discount for 2 ranks and was given 1"):
-        fn.evaluate(lists(intents=[[1], [0]]), "alpha_nDCG(discount=[1])")
-    with pytest.raises(MeasureError, match="needs a discount for 3 ranks and was given 2"):
-        fn.evaluate(lists(intents=[[1], [0]]), "alpha_DCG(discount=[1, 1])@3")
-    for ties in ("worst", "best"):
-        with pytest.raises(MeasureError, match=f"ties='{ties}' is not computed for several intents"):
-            fn.alpha_nDCG(ties=ties)
-    with pytest.raises(MeasureError, match="alpha=1.5 is not known: alpha is a number from 0 to 1"):
-        fn.alpha_nDCG(alpha=1.5)
-    with pytest.raises(MeasureError, match="is divided by the sum over 100000000 perfect documents"):
-        fn.evaluate(lists(intents=[[1], [0]]), "alpha_DCG@100000000")
+BOTH = {"intents": [[1], [0]]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"intents": [[1]]}, "intents has lists for 1 document where there are 2"),
+        ({"intents": "ab"}, "intents is a str; .* a list of grades"),
+        ({"intents": [["a"], ["b"]]}, "intents holds lists of string"),
+        ({"intents": [[1.0, math.nan], [0.0]]}, "grade nan for intent 1 of document 0"),
+        ({"intents": ([0, 1, 3], [0, 0, 0], [1, 1, 1])}, "intent 0 of document 1 twice"),
+        ({"intents": ([0, 1, 2], [0, 0, 0], [1, 1, 1])}, "offsets that do not ascend from 0 to its 3 intents"),
+        ({"intents": ([0, 1, 1], [-1], [1])}, "holds intent -1"),
+        ({"intents": ([0, 1, 1], [2**20], [1])}, "holds intent 1048576; intents are numbered from 0 in each query"),
+        ({"intents": ([0, 1, 1], [1])}, "is a tuple of 2"),
+        ({"judged_intents": [[1]], "judged": ([0, 1], [1])}, "judged_intents is given without intents"),
+        ({**BOTH, "judged": ([0, 1], [1])}, "judged is given without judged_intents"),
+        ({"intents": [[1, 0], [0]], "intent_probabilities": [[1.0]]}, "has 1 for query 0, which has an intent number 1"),
+        ({**BOTH, "intent_probabilities": [[1.0, -0.5]]}, "-0.5 for intent 1 of query 0; .* finite numbers from 0"),
+        ({**BOTH, "intent_probabilities": [[1.0, 0.5], []]}, "has 2 lists for 1 query"),
+    ],
+)  # fmt: skip
+def test_refused_intents(columns, message):
+    with pytest.raises((InputError, InputTypeError), match=message):
+        lists(**columns)
+
+
+@pytest.mark.parametrize(
+    ("intents", "notation", "message"),
+    [
+        (None, "alpha_nDCG@10", r"alpha_nDCG@10 needs a grade of each document for each intent.*intents="),
+        ([[1], [0]], "ERR_IA(rel=2, max_rel=4)", "takes every grade for what it is, as max_rel says"),
+        ([[5, 0], [-1]], "ERR_IA(max_rel=4)", r"not defined for grade 5 of an intent.*ERR_IA\(max_rel=5\)"),
+        ([[5, 0], [-1]], "nDCG_IA", "not defined for the gain -1 of grade -1 of an intent"),
+        ([[5, 0], [-1]], "nDCG_IA(gain=[0, 1, 1, 1, 1, 1])", "the gain nan of grade -1 of an intent"),
+        ([[1], [0]], "alpha_nDCG(discount=[1])", "needs a discount for 2 ranks and was given 1"),
+        ([[1], [0]], "alpha_DCG(discount=[1, 1])@3", "needs a discount for 3 ranks and was given 2"),
+        ([[1], [0]], "alpha_nDCG(ties='worst')", "ties='worst' is not computed for several intents"),
+        ([[1], [0]], "alpha_nDCG(ties='best')", "ties='best' is not computed for several intents"),
+        ([[1], [0]], "alpha_nDCG(alpha=1.5)", "alpha=1.5 is not known: alpha is a number from 0 to 1"),
+        ([[1], [0]], "alpha_DCG@100000000", "is divided by the sum over 100000000 perfect documents"),
+    ],
+)  # fmt: skip
+def test_refused_measures(intents, notation, message):
+    with pytest.raises((InputError, MeasureError), match=message):
+        fn.evaluate(lists(intents=intents), notation)
 
 
 def test_unusual_input():
