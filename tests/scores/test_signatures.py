@@ -3,13 +3,14 @@
 import gc
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import in_process_of_its_own, only_line, run
-from pyarrow import feather
+from commands import facts, in_process_of_its_own, only_line, run
+from pyarrow import csv, feather
 
 import fastndcg as fn
 from fastndcg.scores.signatures import digests_of, fields_of, hashes_of_ids
@@ -101,15 +102,7 @@ def test_a_signature_says_how_a_number_was_made():
     line = scores.signature("nDCG(gain='exp2')@5")
     assert "\n" not in line and line.startswith("nDCG@5|gain:exp2|discount:log2|ties:average|ideal:judged|")
     said = fields_of(line)
-    assert said.keys() >= {
-        "empty",
-        "judged_only",
-        "convention",
-        "unjudged_are",
-        "weighted",
-        "queries",
-        "judgments",
-    }
+    assert said.keys() >= {"empty", "judged_only", "convention", "unjudged_are", "weighted", "queries"}
     assert said["version"] == fn.__version__ and said["convention"] == "none" and said["weighted"] == "no"
     assert fields_of(scores.signature("RR"))["measure"] == "RR"
     assert scores.signature(fn.nDCG(gain="exp2") @ 5) == line
@@ -133,20 +126,10 @@ def test_what_changes_a_signature_and_what_does_not(tmp_path):
     pq.write_table(table, path)
     turned = table.take(pa.array(np.random.default_rng(1).permutation(len(table))))
     pq.write_table(turned, other, row_group_size=11)
-    import pyarrow.csv
-
-    pyarrow.csv.write_csv(turned, apart)
+    csv.write_csv(turned, apart)
     line = fn.evaluate(table, "nDCG@5").signature("nDCG@5")
-    for given in (
-        turned,
-        path,
-        other,
-        fn.scan_parquet(path),
-        fn.scan_parquet(other),
-        apart,
-        fn.scan_csv(apart),
-        turned.to_pandas(),
-    ):
+    streams = fn.scan_parquet(path), fn.scan_parquet(other), fn.scan_csv(apart)
+    for given in (turned, path, other, apart, *streams, turned.to_pandas()):
         assert fn.evaluate(given, "nDCG@5", threads=1).signature("nDCG@5") == line
     other_scores = table.set_column(2, "score", pa.array(np.arange(len(table))))
     assert fn.evaluate(other_scores, "nDCG@5").signature("nDCG@5") == line
@@ -155,9 +138,8 @@ def test_what_changes_a_signature_and_what_does_not(tmp_path):
         values[place] = value
         changed = table.set_column(table.column_names.index(column), column, pa.array(values))
         said, before = signed(changed), fields_of(line)
-        assert said["judgments"] != before["judgments"] and (said["queries"] == before["queries"]) == (
-            column == "label"
-        )
+        assert said["judgments"] != before["judgments"]
+        assert (said["queries"] == before["queries"]) == (column == "label")
     again = pickle.loads(pickle.dumps(fn.evaluate(table, "nDCG@5")))
     assert again.signature("nDCG@5") == line
     streamed = fn.evaluate(fn.scan_parquet(path), "nDCG@5")
@@ -177,141 +159,131 @@ def test_a_pool_of_judgments_is_the_same_for_all_runs():
 # ---- stored ----
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.mark.parametrize("ending", ["parquet", "feather"])
-def test_results_are_stored_with_signatures(tmp_path, ending):
-    path, out = tmp_path / "a.parquet", tmp_path / f"out.{ending}"
-    pq.write_table(table_of(), path)
-    scores = fn.evaluate(path, ["nDCG@5", "RR@5"])
+def test_results_are_stored_with_signatures(folder, ending):
+    pq.write_table(table_of(), "a.parquet")
+    scores = fn.evaluate("a.parquet", ["nDCG@5", "RR@5"])
     expected = {str(measure): scores.signature(measure) for measure in scores}
 
     def stored():
-        table = pq.read_table(out) if ending == "parquet" else feather.read_table(out)
+        table = (pq if ending == "parquet" else feather).read_table(f"out.{ending}")
         return json.loads((table.schema.metadata or {}).get(b"fastndcg.signatures", b"null"))
 
-    result = run("score", path, "-m", "nDCG@5", "-m", "RR@5", "--out", out, "--format", "json")
-    assert stored() == expected and json.loads(result.stdout)["signatures"] == list(expected.values())
+    shown = facts(f"score a.parquet -m nDCG@5 -m RR@5 --out out.{ending}")
+    assert stored() == expected and shown["signatures"] == [*expected.values()]
     assert json.loads(scores.to_arrow().schema.metadata[b"fastndcg.signatures"]) == expected
-    again = run("score", out, "--format", "json")
-    assert json.loads(again.stdout)["signatures"] == list(expected.values())
+    assert facts(f"score out.{ending}")["signatures"] == [*expected.values()]
     if ending == "parquet":
-        scores.write_parquet(out)
+        scores.write_parquet("out.parquet")
         assert stored() == expected
-        cut = pq.read_table(out).slice(0, 20)  # other queries: what it says is no longer true
-        pq.write_table(cut, out)
-        told = fields_of(json.loads(run("score", out, "--format", "json").stdout)["signatures"][0])
+        cut = pq.read_table("out.parquet").slice(0, 20)  # other queries: what it says is no longer true
+        pq.write_table(cut, "out.parquet")
+        told = fields_of(facts("score out.parquet")["signatures"][0])
         assert told["judgments"] == "unknown" and told["queries"].startswith("20:")
 
 
-def test_a_stream_is_signed_while_it_is_stored(tmp_path, monkeypatch):
-    path, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
-    pq.write_table(
-        table_of().take(pa.array(np.random.default_rng(0).permutation(len(table_of())))),
-        path,
-        row_group_size=20,
-    )
-    line = fn.evaluate(path, "nDCG@5").signature("nDCG@5")
+def test_a_stream_is_signed_while_it_is_stored(folder, monkeypatch):
+    mixed = table_of().take(pa.array(np.random.default_rng(0).permutation(len(table_of()))))
+    pq.write_table(mixed, "a.parquet", row_group_size=20)
+    line = fn.evaluate("a.parquet", "nDCG@5").signature("nDCG@5")
     monkeypatch.setattr("fastndcg.sources.inputs.IN_MEMORY", 1)
-    result = run("score", path, "-m", "nDCG@5", "--out", out, "--format", "json")
-    assert json.loads(pq.read_metadata(out).metadata[b"fastndcg.signatures"]) == {"nDCG@5": line}
-    assert json.loads(result.stdout)["signatures"] == [line]
-    assert json.loads(run("score", path, "-m", "nDCG@5", "--format", "json").stdout)["signatures"] == [line]
+    for out in ("--out out.parquet", ""):
+        assert facts(f"score a.parquet -m nDCG@5 {out}")["signatures"] == [line]
+    assert json.loads(pq.read_metadata("out.parquet").metadata[b"fastndcg.signatures"]) == {"nDCG@5": line}
 
 
-def write_runs(folder, grades):
-    qrels, runs = folder / f"qrels{grades}.txt", [folder / "one.txt", folder / "two.txt"]
-    qrels.write_text(
-        "".join(f"q{query} 0 d{place} {place % grades}\n" for query in range(40) for place in range(6))
-    )
-    for number, path in enumerate(runs):
-        lines = (
-            f"q{query} Q0 d{place} 1 {(place * 7 + query * (number + 3)) % 11} r\n"
-            for query in range(40)
-            for place in range(5)
+def write_runs(grades):
+    """Judgments on this scale, in a file of their own, and two runs."""
+    grid = [(query, place) for query in range(40) for place in range(6)]
+    lines = (f"q{query} 0 d{place} {place % grades}\n" for query, place in grid)
+    Path(f"qrels{grades}.txt").write_text("".join(lines))
+    for name, step in (("one.txt", 3), ("two.txt", 4)):
+        scored = ((query, place, (place * 7 + query * step) % 11) for query, place in grid if place < 5)
+        Path(name).write_text(
+            "".join(f"q{query} Q0 d{place} 1 {score} r\n" for query, place, score in scored)
         )
-        path.write_text("".join(lines))
-    return qrels, runs
+    return f"qrels{grades}.txt", "one.txt", "two.txt"
 
 
-def test_results_of_other_judgments_are_refused(tmp_path):
+def changed_of(table):
+    labels = table["label"].to_pylist()
+    labels[5] = 3 - labels[5]
+    return table.set_column(1, "label", pa.array(labels))
+
+
+def test_results_of_other_judgments_are_refused(folder):
     """Stored or not, by files of predictions and by runs; unless they are to be ignored, or nothing is known of them."""
     pytest.importorskip("scipy")
     table = table_of(1)
-    labels = table["label"].to_pylist()
-    labels[5] = 3 - labels[5]
-    changed = table.set_column(1, "label", pa.array(labels))
-    paths = {name: tmp_path / f"{name}.parquet" for name in ("old", "new", "old_stored", "new_stored")}
-    pq.write_table(table, paths["old"])
-    pq.write_table(changed, paths["new"])
-    for name in ("old", "new"):
-        assert run("score", paths[name], "-m", "nDCG@5", "--out", paths[f"{name}_stored"]).exit_code == 0
+    changed = changed_of(table)
+    for name, each in (("old", table), ("new", changed)):
+        pq.write_table(each, f"{name}.parquet")
+        assert run(f"score {name}.parquet -m nDCG@5 --out {name}_stored.parquet").exit_code == 0
     for one, other in (("old_stored", "new_stored"), ("old_stored", "new"), ("old", "new_stored")):
-        words = ["compare", paths[one], paths[other], "-m", "nDCG@5"]
-        result = run(*words)
+        words = f"compare {one}.parquet {other}.parquet -m nDCG@5"
+        result = run(words)
         line = only_line(result.stderr)
-        assert (
-            result.exit_code == 3
-            and f'nDCG@5 of "{one}" and "{other}" was not made alike: judgments of the one is returned:'
-            in line
-        )
+        said = f'nDCG@5 of "{one}" and "{other}" was not made alike: judgments of the one is returned:'
+        assert result.exit_code == 3 and said in line
         assert line.endswith("or pass --signatures ignore.")
-        ignored = run(*words, "--signatures", "ignore", "--format", "json")
-        assert ignored.exit_code == 0 and len(json.loads(ignored.stdout)["systems"][0]["signatures"]) == 1
-    assert run("compare", paths["old_stored"], paths["old"], "-m", "nDCG@5").exit_code == 0
-    live = run("compare", paths["old"], paths["new"], "-m", "nDCG@5")
+        assert len(facts(f"{words} --signatures ignore")["systems"][0]["signatures"]) == 1
+    assert run("compare old_stored.parquet old.parquet -m nDCG@5").exit_code == 0
+    live = run("compare old.parquet new.parquet -m nDCG@5")
     assert live.exit_code == 3 and "judgments of the one is returned:" in live.stderr
-    gate = ["--baseline", paths["old_stored"], "--update", "-m", "nDCG@5"]
-    before = paths["old_stored"].read_bytes()
-    assert run("compare", paths["new"], *gate).exit_code == 3 and paths["old_stored"].read_bytes() == before
+    before = Path("old_stored.parquet").read_bytes()
+    gate = run("compare new.parquet --baseline old_stored.parquet --update -m nDCG@5")
+    assert gate.exit_code == 3 and Path("old_stored.parquet").read_bytes() == before
     # results without a signature, as earlier versions and other tools wrote them, are compared as they are
-    plain = pq.read_table(paths["old_stored"]).replace_schema_metadata(None)
-    pq.write_table(plain, tmp_path / "plain.parquet")
-    assert run("compare", tmp_path / "plain.parquet", paths["new_stored"]).exit_code == 0
-    broken = plain.replace_schema_metadata({b"fastndcg.signatures": b"{"})
-    pq.write_table(broken, tmp_path / "broken.parquet")
-    assert in_process_of_its_own("compare", tmp_path / "broken.parquet", paths["new_stored"]).returncode == 0
+    plain = pq.read_table("old_stored.parquet").replace_schema_metadata(None)
+    pq.write_table(plain, "plain.parquet")
+    assert run("compare plain.parquet new_stored.parquet").exit_code == 0
+    pq.write_table(plain.replace_schema_metadata({b"fastndcg.signatures": b"{"}), "broken.parquet")
+    assert in_process_of_its_own("compare", "broken.parquet", "new_stored.parquet").returncode == 0
     # conventions too
-    run("score", paths["old"], "-m", "nDCG@5", "--convention", "lightgbm", "--out", tmp_path / "lgb.parquet")
-    other = run("compare", paths["old_stored"], tmp_path / "lgb.parquet")
+    run("score old.parquet -m nDCG@5 --convention lightgbm --out lgb.parquet")
+    other = run("compare old_stored.parquet lgb.parquet")
     assert other.exit_code == 3 and "convention of the one is none, of the other lightgbm" in other.stderr
     # where queries differ it is not known
-    pq.write_table(changed.filter(pa.compute.not_equal(changed["qid"], "q7")), paths["new"])
-    fewer = run("compare", paths["old_stored"], paths["new"], "-m", "nDCG@5", "--missing", "drop")
-    assert (
-        fewer.exit_code == 0
-        and "have other queries, so that it cannot be known whether they were judged alike" in fewer.stdout
-    )
+    pq.write_table(changed.filter(pa.compute.not_equal(changed["qid"], "q7")), "new.parquet")
+    fewer = run("compare old_stored.parquet new.parquet -m nDCG@5 --missing drop")
+    said = "have other queries, so that it cannot be known whether they were judged alike"
+    assert fewer.exit_code == 0 and said in fewer.stdout
 
 
-def test_pools_that_differ_are_refused(tmp_path):
+def test_pools_that_differ_are_refused(folder):
     pytest.importorskip("scipy")
-    qrels, runs = write_runs(tmp_path, 2)
-    other, _ = write_runs(tmp_path, 3)
-    one, two = (fn.read_trec(qrels, each) for each in runs)
-    changed = fn.read_trec(other, runs[1])
+    qrels, *runs = write_runs(2)
+    other, *_ = write_runs(3)
+    one, two, changed = (
+        fn.read_trec(qrels, runs[0]),
+        fn.read_trec(qrels, runs[1]),
+        fn.read_trec(other, runs[1]),
+    )
     fn.compare({"one": one, "two": two}, "nDCG@5")
-    with pytest.raises(
-        fn.InputError,
-        match=r'nDCG@5 of "one" and "two" was not made alike: judgments of the one is pool:240:',
-    ):
+    said = 'nDCG@5 of "one" and "two" was not made alike: judgments of the one is pool:240:'
+    with pytest.raises(fn.InputError, match=said):
         fn.compare({"one": one, "two": changed}, "nDCG@5")
     assert len(fn.compare({"one": one, "two": changed}, "nDCG@5", signatures="ignore").rows) == 1
     with pytest.raises(fn.InputError, match="signatures='yes' is not known"):
         fn.compare({"one": one, "two": two}, "nDCG@5", signatures="yes")
-    stored = tmp_path / "both.parquet"
-    assert run("score", "--qrels", qrels, *runs, "-m", "nDCG@5", "--out", stored).exit_code == 0
-    kept = json.loads(pq.read_schema(stored).metadata[b"fastndcg.signatures"])
+    assert run(f"score --qrels {qrels} {' '.join(runs)} -m nDCG@5 --out both.parquet").exit_code == 0
+    kept = json.loads(pq.read_schema("both.parquet").metadata[b"fastndcg.signatures"])
     assert kept.keys() == {"one", "two"} and kept["one"] == kept["two"] != {}
-    assert run("compare", stored, "--qrels", qrels, runs[0], "-m", "nDCG@5").exit_code != 1
-    assert run("compare", stored).exit_code == 0
+    assert run(f"compare both.parquet --qrels {qrels} {runs[0]} -m nDCG@5").exit_code != 1
+    assert run("compare both.parquet").exit_code == 0
 
 
 def test_systems_that_were_just_evaluated_are_refused_too():
     """Where their conventions differ, or their judgments of the same documents; not where they returned others."""
     pytest.importorskip("scipy")
     table = table_of(1)
-    labels = table["label"].to_pylist()
-    labels[5] = 3 - labels[5]
-    changed = table.set_column(1, "label", pa.array(labels))
+    changed = changed_of(table)
     scored = {
         "a": fn.evaluate(table, "nDCG@5"),
         "b": fn.evaluate(changed, "nDCG@5"),
@@ -323,16 +295,13 @@ def test_systems_that_were_just_evaluated_are_refused_too():
             fn.compare(pair)
         assert len(fn.compare(pair, signatures="ignore").rows) == 1
     docs = [f"d{row}" for row in range(len(table))]
-    for ids, is_refused in ((docs, True), (["new", *docs[1:]], False)):
-        pair = {
-            "a": fn.evaluate(table.append_column("doc_id", [docs]), "nDCG@5", doc_id="doc_id"),
-            "b": fn.evaluate(changed.append_column("doc_id", [ids]), "nDCG@5", doc_id="doc_id"),
-        }
-        if is_refused:
-            with pytest.raises(fn.InputError, match="judgments of the one is"):
-                fn.compare(pair)
-        else:
-            assert len(fn.compare(pair).rows) == 1
+    a, b, new = (
+        fn.evaluate(each.append_column("doc_id", [ids]), "nDCG@5", doc_id="doc_id")
+        for each, ids in ((table, docs), (changed, docs), (changed, ["new", *docs[1:]]))
+    )
+    with pytest.raises(fn.InputError, match="judgments of the one is"):
+        fn.compare({"a": a, "b": b})
+    assert len(fn.compare({"a": a, "b": new}).rows) == 1
     lists = [[[1, 0], [0, 2]], [[1, 1], [0, 2]]]  # of equal length: they may be of other documents
     both = {str(place): fn.Rankings.from_lists(each) for place, each in enumerate(lists)}
     assert len(fn.compare(both, "nDCG@2").rows) == 1
