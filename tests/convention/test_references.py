@@ -82,18 +82,6 @@ def test_cwl_eval(notation):
     assert got.tolist() == pytest.approx(wanted.tolist(), rel=1e-9, abs=1e-12)
 
 
-def test_ir_measures_objects_and_notation_are_ours():
-    ir_measures = pytest.importorskip("ir_measures", reason="ir_measures is not installed")
-    theirs = [
-        ir_measures.AP @ 10, ir_measures.AP(rel=2), ir_measures.MAP, ir_measures.RR @ 10, ir_measures.P(rel=2) @ 5, ir_measures.R @ 100, ir_measures.Rprec,
-        ir_measures.Success @ 1, ir_measures.ERR @ 20, ir_measures.RBP(p=0.9, rel=1), ir_measures.Judged @ 10, ir_measures.NumRel, ir_measures.NumRet(rel=1),
-        ir_measures.SDCG(max_rel=4) @ 10, ir_measures.Bpref, ir_measures.infAP, ir_measures.IPrec @ 0.1, ir_measures.SetP(relative=True), ir_measures.SetR,
-        ir_measures.SetF(beta=2.0), ir_measures.SetAP,
-    ]  # fmt: skip
-    for measure in theirs:
-        assert fn.parse(str(measure)) == fn.measures.as_measure(measure)
-
-
 # ---- scikit-learn ----
 
 

@@ -190,8 +190,8 @@ class Data:
         places = [self.code.number(offset).raw]
         return self.code.builder.gep(self.address, places, source_etype=self.element)
 
-    def part(self, start: Value | int, shape: Sequence[Value] = ()) -> Data:
-        return Data(self.code, self.at(start), self.element, shape)
+    def part(self, start: Value | int) -> Data:
+        return Data(self.code, self.at(start), self.element)
 
     def __getitem__(self, offset: Value | int) -> Value:
         return Value(self.code, self.code.builder.load(self.at(offset), typ=self.element))
