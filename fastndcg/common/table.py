@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import Any
 
@@ -185,79 +185,76 @@ def terminal_width() -> int:
         return 0
 
 
-def width_of(rows: Texts) -> int:
-    return sum(max(map(len, column)) for column in zip(*rows, strict=True)) + 2 * (len(rows[0]) - 1)
-
-
 def fit(
     rows: Texts,
     keys: int,
     drops: Sequence[Collection[str]],
     width: int,
     see: str = "to_arrow()",
-    left: Collection[str] | None = None,
+    left: Collection[str] = (),
 ) -> str:
-    """`fitted`, with a last line that names what is left out, and `see`, which shows it."""
-    text, gone = fitted(rows, keys, drops, width, left)
-    return "\n".join([text, *left_out(gone, width, see)])
-
-
-def fitted(
-    rows: Texts,
-    keys: int,
-    drops: Sequence[Collection[str]],
-    width: int,
-    left: Collection[str] | None = None,
-) -> tuple[str, list[str]]:
-    """Rows of texts as a table of at most `width` characters a line, and the names of columns it leaves out.
+    """Rows of texts as a table of at most `width` characters a line; 0 means no limit.
 
     The first `keys` columns are names, which start at the left as those called `left` do. Where there is no
-    room, columns of `drops` are left out in this order. If there are none to leave out, further columns
-    follow as further tables. Where no table fits, each row has its names on a line, with the mark whose
-    column has no name, and a line for each other column.
+    room, columns of `drops` are left out in this order; a last line names them, and `see`, which shows them.
+    If there are none to leave out, further columns follow as further tables. Where no table fits, each row
+    has its names on a line, with the mark whose column has no name, and a line for each other column.
     """
     rows, gone = [[visible(text) for text in row] for row in rows], list[str]()
-    names, marked = rows[0], set(map(visible, left or ()))
+    names, marked = rows[0], set(map(visible, left))
     shown = list(range(len(names)))
     for dropped in drops if width else ():
-        if width_of(_only(rows, shown)) <= width:
+        if _width(rows, shown) <= width:
             break
         gone += [names[place] for place in shown if names[place] in dropped]
         shown = [place for place in shown if names[place] not in dropped]
     pages = [shown]
-    if width and not drops and width_of(rows) > width:
+    if width and not drops and _width(rows, shown) > width:
         pages = []
         for place in shown[keys:]:
-            if pages and width_of(_only(rows, [*pages[-1], place])) <= width:
+            if pages and _width(rows, [*pages[-1], place]) <= width:
                 pages[-1].append(place)
             else:
                 pages.append([*shown[:keys], place])
-    if not width or all(width_of(_only(rows, page)) <= width for page in pages):
-        at_left = [
-            {i for i, place in enumerate(page) if place < keys or names[place] in marked} for page in pages
-        ]
-        tables = (text_table(_only(rows, page), left) for page, left in zip(pages, at_left, strict=True))
-        return "\n\n".join(tables), gone
-    size = max(
-        (len(names[place]) for place in shown if keys <= place and 2 * len(names[place]) <= width), default=0
+    at_left = {place for place, name in enumerate(names) if place < keys or name in marked}
+    if not width or all(_width(rows, page) <= width for page in pages):
+        text = "\n\n".join(_columns(rows, page, at_left) for page in pages)
+    else:
+        text = "\n".join(
+            _lines(rows, [place for place in shown if place < keys or not names[place]], shown, width)
+        )
+    them = "it" if len(gone) == 1 else "them"
+    said = f"Left out: {', '.join(gone)}; {see} or a wider terminal shows {them}."
+    return f"{text}\n{wrapped(said, width)}" if gone else text
+
+
+def _width(rows: Texts, places: Sequence[int]) -> int:
+    return sum(max(len(row[place]) for row in rows) + 2 for place in places) - 2
+
+
+def _columns(rows: Texts, places: Sequence[int], left: Collection[int]) -> str:
+    """Columns side by side, aligned at the left or at the right."""
+    widths = {place: max(len(row[place]) for row in rows) for place in places}
+    return "\n".join(
+        "  ".join(
+            row[place].ljust(width) if place in left else row[place].rjust(width)
+            for place, width in widths.items()
+        ).rstrip()
+        for row in rows
     )
-    lines = []
-    for row in rows[1:]:
-        named = [row[place] for place in shown if row[place] and (place < keys or not names[place])]
-        lines += ["  ".join(named)] if len("  ".join(named)) <= width else named
-        for place in shown:
-            if place >= keys and names[place] and row[place]:
-                line = f"  {names[place]:<{size}}  {row[place]}"
-                fits = len(line) <= width
-                lines += [line] if fits else [f"  {names[place]}", wrapped(f"    {row[place]}", width, 4)]
-    return "\n".join(lines), gone
 
 
-def left_out(names: Sequence[str], width: int, see: str = "to_arrow()") -> list[str]:
-    """The line below a table whose columns of these names are left out, if there are any."""
-    them = "it" if len(names) == 1 else "them"
-    said = f"Left out: {', '.join(names)}; {see} or a wider terminal shows {them}."
-    return [wrapped(said, width)] if names else []
+def _lines(rows: Texts, keys: Sequence[int], places: Sequence[int], width: int) -> Iterator[str]:
+    """A line with the names of each row, and a line for each other column."""
+    header, *others = rows
+    numbers = [place for place in places if place not in keys]
+    size = max((len(header[place]) for place in numbers if 2 * len(header[place]) <= width), default=0)
+    for row in others:
+        named = [row[place] for place in keys if row[place]]
+        yield from ["  ".join(named)] if len("  ".join(named)) <= width else named
+        for name, text in ((header[place], row[place]) for place in numbers if row[place]):
+            line = f"  {name:<{size}}  {text}"
+            yield line if len(line) <= width else f"  {name}\n{wrapped(f'    {text}', width, 4)}"
 
 
 def entries(rows: Sequence[tuple[str, str]], width: int) -> str:
@@ -278,22 +275,4 @@ def wrapped(text: str, width: int, indent: int = 2) -> str:
         return text
     return textwrap.fill(
         text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    )
-
-
-def _only(rows: Texts, places: Sequence[int]) -> Texts:
-    return [[row[place] for place in places] for row in rows]
-
-
-def text_table(rows: Texts, left: int | Collection[int] = 1) -> str:
-    """Rows of texts in columns; the first `left` columns, or those at these places, are left-aligned."""
-    rows = [[visible(text) for text in row] for row in rows]
-    at_left = range(left) if isinstance(left, int) else left
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            text.ljust(width) if column in at_left else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
     )
