@@ -91,8 +91,9 @@ def tools(shown: Collection[str] = ()) -> str:
     head = ("tool", "measure", "ns a document", "fastndcg", "slowdown", *(() if shown else ("",)))
     machine, rounds = stored["machine_info"], min(each["stats"]["rounds"] for each in stored["benchmarks"])
     about = (
-        f"{stored['datetime'][:10]}, {machine['processor']}, {machine['cores']} cores, load average {stored['load']}. Processor time of one "
-        f"thread, the median of at least {rounds} rounds. Record: `bench/{path.relative_to(record.FOLDER.parent).as_posix()}`."
+        f"{stored['datetime'][:10]}, {machine['processor']}, {machine['cores']} cores, load average {stored['load']}; processor time "
+        f"of one thread, the median of at least {rounds} rounds.\n"
+        f"Record: `bench/{path.relative_to(record.FOLDER.parent).as_posix()}`."
     )
     return f"{markdown(head, [cells for _, cells in lines])}\n{about}\n"
 

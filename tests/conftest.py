@@ -44,9 +44,15 @@ ASKED = os.environ.get("FASTNDCG_KERNELS")
 LEFT_OUT = ("host", "rivals", "slow")
 
 
-def pytest_configure(config):
-    if config.args_source is config.ArgsSource.TESTPATHS and not config.option.markexpr:
-        config.option.markexpr = " and ".join(f"not {marker}" for marker in LEFT_OUT)
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Without a path `pytest` leaves out what needs more than the extra `test`, and runs on all processors."""
+    is_worker = hasattr(config, "workerinput")  # which has the options already
+    if config.args_source is config.ArgsSource.TESTPATHS and not is_worker:
+        option = config.option
+        option.markexpr = option.markexpr or " and ".join(f"not {marker}" for marker in LEFT_OUT)
+        if getattr(option, "numprocesses", 0) is None and not (option.usepdb or option.collectonly):
+            option.numprocesses = min(4, os.cpu_count())
 
 
 def pytest_ignore_collect(collection_path, config):
