@@ -34,7 +34,7 @@ from fastndcg.tables.locations import shown
 
 if TYPE_CHECKING:
     from fastndcg.adapters.worker import Task
-    from fastndcg.sources.paths import File, Stamp
+    from fastndcg.sources.open_file import File, Stamp
 
 SCHEMA = pa.schema(
     [("block", pa.int32()), ("place", pa.int64()), ("kind", pa.int8()), ("data", pa.large_binary())]

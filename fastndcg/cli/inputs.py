@@ -24,7 +24,7 @@ from fastndcg.tables.roles import Roles
 
 if TYPE_CHECKING:
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.dataset import Opened
+    from fastndcg.sources.dataset import Dataset
     from fastndcg.sources.scanning import FileStream
     from fastndcg.sources.stored_scores import Stored
     from fastndcg.typing import Missing
@@ -174,7 +174,7 @@ def read_once(*paths: str) -> list[str]:
     if "-" in paths and (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
         refuse("- is standard input, and nothing is piped into it; expected COMMAND | fastndcg ... -")
     return [
-        open_file.Held(STDIN, sys.stdin.buffer.read) if path == "-" else open_file.read_once(path)
+        open_file.MemoryFile(STDIN, sys.stdin.buffer.read) if path == "-" else open_file.read_once(path)
         for path in paths
     ]
 
@@ -263,7 +263,7 @@ class Inputs:
 
         self._threads, self._memory, self._whole, self._by_id = threads, memory, whole, by_id
         self._letor, self.sources, self.roles = letor, sources, roles
-        self._files: list[tuple[str | None, Opened]] = []
+        self._files: list[tuple[str | None, Dataset]] = []
         if letor is not None:
             self._files = [(None, open_letor(sources.paths, letor, roles, threads))]
         elif together and sources.paths:
@@ -309,7 +309,7 @@ class Inputs:
                     yield System(own, source, chosen.columns.taken, self._read(chosen))
         yield from self._runs(measures, missing)
 
-    def _read(self, chosen: Opened) -> Rankings | FileStream:
+    def _read(self, chosen: Dataset) -> Rankings | FileStream:
         stream = None if self._whole else scan_rankings(chosen, self._memory, self._threads)
         return read_rankings(chosen) if stream is None else stream
 
@@ -356,7 +356,7 @@ def options_of(roles: Roles) -> dict[str, Any]:
     return {"--" + role.replace("_", "-"): value for role, value in given.items()}
 
 
-def open_paths(paths: list[str], threads: int | None) -> Opened:
+def open_paths(paths: list[str], threads: int | None) -> Dataset:
     """The files of the paths, of one format: each listed, and its footer, header or schema read, once."""
     from fastndcg.sources.formats import check_alike
     from fastndcg.sources.inputs import open_tables
@@ -366,7 +366,7 @@ def open_paths(paths: list[str], threads: int | None) -> Opened:
     return open_tables([*paths], threads)
 
 
-def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Opened:
+def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None) -> Dataset:
     """Open a LETOR file with its scores. Ends the command if options name columns, which LETOR lacks."""
     from fastndcg.sources.letor import LetorFile
     from fastndcg.tables.roles import Columns
@@ -387,7 +387,7 @@ def open_letor(paths: list[str], scores: str, roles: Roles, threads: int | None)
     )
 
 
-def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -> Opened:
+def choose_columns(opened: Dataset, roles: Roles, *, with_doc_id: bool = False) -> Dataset:
     """The columns that play the roles, with document ids of a usual name if they are needed."""
     if roles.intents is not None and not opened.format.has_lists:
         refuse(
@@ -397,7 +397,7 @@ def choose_columns(opened: Opened, roles: Roles, *, with_doc_id: bool = False) -
     return opened.choose(roles, with_doc_id=with_doc_id)
 
 
-def read_rankings(chosen: Opened) -> Rankings:
+def read_rankings(chosen: Dataset) -> Rankings:
     """All rankings at once."""
     rankings = chosen.read()
     if not rankings.n_queries:
@@ -408,7 +408,7 @@ def read_rankings(chosen: Opened) -> Rankings:
     return rankings
 
 
-def scan_rankings(chosen: Opened, memory: str | None, threads: int | None) -> FileStream | None:
+def scan_rankings(chosen: Dataset, memory: str | None, threads: int | None) -> FileStream | None:
     """The files as a stream, if they are too large to be read at once."""
     from fastndcg.sources.inputs import IN_MEMORY, scan_if_large
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import is_list, plain
 from fastndcg.errors import ColumnError, InputError, InputTypeError
-from fastndcg.sources.dataset import ANEW, Opened, in_tables
+from fastndcg.sources.dataset import ANEW, Dataset, in_tables
 from fastndcg.sources.open_file import Format
 from fastndcg.tables.frames import Frame, frame_of, is_table, type_name
 
@@ -23,7 +23,7 @@ _TEXT, _LIST = 20, 200  # bytes that a value is thought to take until some are s
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenTable(Opened):
+class GivenTable(Dataset):
     """A table that a caller gives, of which no column is converted yet."""
 
     format: Format = Format("a table")  # noqa: RUF009 - a tuple

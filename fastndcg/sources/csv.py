@@ -6,23 +6,21 @@ import io
 import re
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import in_runs
 from fastndcg.errors import ColumnError, SourceError
-from fastndcg.sources.dataset import LOOK, OpenedFiles, in_tables
-from fastndcg.sources.open_file import Format, reading
+from fastndcg.sources.dataset import LOOK, FileDataset
+from fastndcg.sources.open_file import Format
 from fastndcg.sources.schemas import permissive_type
 from fastndcg.tables.values import WORDS, integers_if_written_so
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
-    from fastndcg.sources.paths import File
-    from fastndcg.sources.prefetch import Reader
-    from fastndcg.tables.roles import Roles
+    from fastndcg.sources.open_file import File
 
 _DELIMITERS = ",\t;"
 _FAULT = r"(?:In CSV column #(\d+): |CSV parse error: )?(?:Row #(\d+): )?(.*)"
@@ -52,10 +50,11 @@ def is_number(text: str | bytes) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CsvFiles(OpenedFiles):
+class CsvDataset(FileDataset):
     """CSV files and their headers."""
 
     after_header = 2
+    looks = LOOK
 
     @staticmethod
     def begin(file: File) -> Header:
@@ -83,17 +82,6 @@ class CsvFiles(OpenedFiles):
     def schema_of(begun: Header) -> pa.Schema:
         return pa.schema([(name, pa.null()) for name in begun.names])
 
-    def type_of(self, name: str) -> pa.DataType:  # noqa: ARG002 - a name may appear there twice
-        return pa.null()
-
-    def choose(self, roles: Roles, *, with_doc_id: bool = False) -> Self:
-        if roles.intents is not None:
-            raise ColumnError(
-                f"{self.first} is CSV, which has no lists; give a column of intents in Parquet, "
-                "or judgments and a run"
-            )
-        return super().choose(roles, with_doc_id=with_doc_id)
-
     def explain(self, error: ColumnError) -> ColumnError | SourceError:
         if not any(map(is_number, self.names)):
             return error
@@ -102,37 +90,28 @@ class CsvFiles(OpenedFiles):
 
     # ---- types ----
 
-    def schemas(self, names: Sequence[str]) -> Iterator[pa.Schema]:
-        looked, of = 0, self.of_text
-        for number, stamp in enumerate(self.stamps):
-            first, kinds = self._first_rows(number, names), dict[str, pa.DataType]()
-            for name in names:
-                kinds[name] = kind = first[name].type
-                if name in of.types:
-                    kinds[name] = of.types[name]
-                elif name in of.ids:
-                    kinds[name] = integers_if_written_so(first[name]).type
-                elif name in of.numbers and kind not in _NUMBERS:
-                    values = first[name].cast(pa.string()).to_pylist()
-                    row = next(row for row, value in enumerate(values) if not is_number(value or "0"))
-                    raise self._misfit(number, row + 2, name, values[row], kind)
-            yield pa.schema(list(kinds.items()))
-            looked += min(stamp.size or LOOK, LOOK)
-            if looked >= LOOK:
-                return
+    def schema_of_rows(self, number: int, names: Sequence[str]) -> pa.Schema:
+        first, text = self._first_rows(number, names), self.text
+        kinds = {name: first[name].type for name in names}
+        for name in names:
+            if name in text.ids and name not in text.types:
+                kinds[name] = integers_if_written_so(first[name]).type
+            elif name in text.numbers and name not in text.types and kinds[name] not in _NUMBERS:
+                values = first[name].cast(pa.string()).to_pylist()
+                row = next(row for row, value in enumerate(values) if not is_number(value or "0"))
+                raise self._misfit(number, row + 2, name, values[row], kinds[name])
+        return pa.schema(list(kinds.items()))
 
     def joined_type(self, name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-        texts = None if name in self.of_text.numbers else pa.string()
-        return permissive_type(one, other) or texts
+        return permissive_type(one, other) or (None if name in self.text.numbers else pa.string())
 
     def first_rows(self) -> tuple[pa.Table, float]:
         return self._first_rows(0, list(self.types)), LOOK
 
     def _first_rows(self, number: int, names: Sequence[str]) -> pa.Table:
         """The rows of the first block of a file: ids as text."""
-        of = self.of_text
-        texts = {name: pa.string() for name in names if name in of.ids or of.is_text(name)}
-        types = texts | {name: kind for name, kind in of.types.items() if name in names}
+        types = {name: pa.string() for name in names if self.text.is_text(name)}
+        types |= {name: kind for name, kind in self.text.types.items() if name in names}
         with closing(self._parse(number, names, types, LOOK)) as batches:
             for batch in batches:
                 return pa.Table.from_batches([batch])
@@ -140,29 +119,26 @@ class CsvFiles(OpenedFiles):
 
     # ---- rows ----
 
-    def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
-        yield self._reader(number, names, most)
+    def parsers(self, number: int, names: Sequence[str], most: int) -> Iterator[Iterator[pa.Table]]:  # noqa: ARG002
+        yield self._tables(number, names)
 
-    def _reader(self, number: int, names: Sequence[str], most: int) -> Reader:
-        ids = [name for name in names if name in self.of_text.ids and name not in self.of_text.types]
+    def _tables(self, number: int, names: Sequence[str]) -> Iterator[pa.Table]:
+        ids = [name for name in names if name in self.text.ids and name not in self.text.types]
         types = {name: pa.string() if name in ids else self.types[name] for name in names}
         done = 0
-
-        def with_ids(table: pa.Table) -> pa.Table:
-            nonlocal done
-            for name in ids:
-                if self.types[name] == pa.int64():
-                    numbers = _as_integers(table[name])
-                    if numbers.type == pa.string():
+        for batch in self._parse(number, names, types, threads=self.threads > 1):
+            table = pa.Table.from_batches([batch])
+            for place, name in enumerate(table.column_names):
+                if name in ids and self.types[name] == pa.int64():
+                    column = _as_integers(table[name])
+                    if column.type == pa.string():
                         texts = table[name].to_pylist()
                         row = next(row for row, text in enumerate(texts) if not _is_integer(text))
                         raise self._misfit(number, done + row + 2, name, texts[row], pa.int64())
-                    table = table.set_column(table.column_names.index(name), name, numbers)
+                    table = table.set_column(place, name, column)
             done += len(table)
-            return table
-
-        batches = self._parse(number, names, types, threads=self.threads > 1)
-        yield from map(with_ids, in_tables((pa.Table.from_batches([each]) for each in batches), most))
+            del batch
+            yield table
 
     def _parse(
         self,
@@ -178,10 +154,10 @@ class CsvFiles(OpenedFiles):
 
         file, header, done = self.files[number], self.begun[number], 0
         for name in names:
-            if name not in header.names:
-                raise ColumnError(f'{file.path} has no column "{name}", which other files have')
-            if header.names.count(name) > 1:
-                raise ColumnError(f'{file.path} has two columns "{name}"; rename one of them')
+            if header.names.count(name) != 1:
+                wrong = f'two columns "{name}"; rename one of them'
+                wrong = wrong if name in header.names else f'no column "{name}", which other files have'
+                raise ColumnError(f"{file.path} has {wrong}")
         of_lines = pa_csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True)
         of_values = pa_csv.ConvertOptions(
             include_columns=list(dict.fromkeys(names)),
@@ -191,27 +167,24 @@ class CsvFiles(OpenedFiles):
             quoted_strings_can_be_null=False,
         )
         block = max(block, 4 * len(header.text))  # in UTF-8
-        with reading(file.path, "CSV"), file.unchanged(self.stamps[number]):
-            while True:
-                of_file = pa_csv.ReadOptions(
-                    use_threads=threads, block_size=block, skip_rows_after_names=done
-                )
-                try:
-                    # not closed here: after an error pyarrow's threads may still read ahead of it, and would
-                    # then read from the file that the system opens next under its number
-                    with pa_csv.open_csv(file.open_unpacking(), of_file, of_lines, of_values) as batches:
-                        for batch in batches:
-                            done += len(batch)
-                            yield batch
-                    return
-                except pa.ArrowInvalid as error:
-                    fault = str(error)
-                if "straddl" in fault and block < _LONGEST:
-                    block *= 4
-                elif threads and "Row #" not in fault:  # pyarrow numbers rows only on one thread
-                    threads = False
-                else:
-                    raise self._fault(number, fault, types)
+        while True:
+            of_file = pa_csv.ReadOptions(use_threads=threads, block_size=block, skip_rows_after_names=done)
+            try:
+                # not closed here: after an error pyarrow's threads may still read ahead of it, and would
+                # then read from the file that the system opens next under its number
+                with pa_csv.open_csv(file.open_unpacking(), of_file, of_lines, of_values) as batches:
+                    for batch in batches:
+                        done += len(batch)
+                        yield batch
+                return
+            except pa.ArrowInvalid as error:
+                fault = str(error)
+            if "straddl" in fault and block < _LONGEST:
+                block *= 4
+            elif threads and "Row #" not in fault:  # pyarrow numbers rows only on one thread
+                threads = False
+            else:
+                raise self._fault(number, fault, types)
 
     # ---- faults ----
 
@@ -235,11 +208,11 @@ class CsvFiles(OpenedFiles):
         self, number: int, row: int | str | None, name: str, value: str, kind: pa.DataType
     ) -> SourceError:
         """The error for a value that does not fit the type of its column."""
-        said, of = f'{self._row(number, row)}: column "{name}" has "{value[:_SHOWN]}"', self.of_text
-        if name in of.types or (name in of.numbers and not is_number(value)):
-            expected, words = of.types.get(name, "a number"), WORDS if name == of.grades else ""
+        said, text = f'{self._row(number, row)}: column "{name}" has "{value[:_SHOWN]}"', self.text
+        if name in text.types or (name in text.numbers and not is_number(value)):
+            expected, words = text.types.get(name, "a number"), WORDS if name == text.grades else ""
             return SourceError(f"{said}; expected {expected}. Correct or drop that row{words}.")
-        better = "float64" if name in of.numbers and kind != pa.bool_() else "string"
+        better = "float64" if name in text.numbers and kind != pa.bool_() else "string"
         return SourceError(
             f"{said}; expected {kind}, the type of the first rows; give another, as in "
             f'types={{"{name}": "{better}"}}.'
@@ -249,7 +222,7 @@ class CsvFiles(OpenedFiles):
 CSV: Format = Format(
     "CSV",
     (".csv", ".tsv"),
-    open=lambda *given: CsvFiles.open(CSV, *given),
+    open=lambda *given: CsvDataset.open(CSV, *given),
     in_text=True,
     has_lists=False,
     unpacks=True,
@@ -264,8 +237,6 @@ def _as_integers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return ids as run-end encoded integers if each is written like an integer; otherwise unchanged."""
     import pyarrow.compute as pc
 
-    if not len(ids):
-        return integers_if_written_so(ids)
     chunks = []
     for chunk in ids.chunks:
         runs = pc.run_end_encode(chunk)  # converting every id took four times as long
@@ -273,4 +244,4 @@ def _as_integers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
         if numbers.type != pa.int64():
             return ids
         chunks.append(in_runs(runs.run_ends, numbers))
-    return pa.chunked_array(chunks)
+    return pa.chunked_array(chunks) if chunks else integers_if_written_so(ids)

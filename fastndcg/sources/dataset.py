@@ -1,9 +1,9 @@
-"""What can be opened: files of one format or a table in memory, with the same verbs for all of them.
+"""`Dataset`: files of one format or a table in memory, with the same methods for all of them.
 
-`names` and `type_of` say what columns there are before a row is read, `choose` finds those that play the
+`names` and `type_of` say which columns there are before a row is read, `choose` finds those that play the
 roles, `size` says how much there is to read, `readers` gives tables of the columns, in order, and `read`
-joins them to `Rankings`; `scan.FileStream` reads them a part at a time. A format is one file with a `Format`
-and a class, whose `Format` is added to `formats.TABLES`.
+joins them to `Rankings`; `scanning.FileStream` reads them a part at a time. A format is one file with a
+`Format` and a subclass of `Dataset`; its `Format` is added to `formats.TABLES`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ from fastndcg.tables.roles import Columns, Roles, check_column, find_columns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fastndcg.sources.open_file import Format
-    from fastndcg.sources.paths import File, Stamp
+    from fastndcg.sources.open_file import File, Format, Stamp
     from fastndcg.typing import Path as PathLike
 
 
-class OfText(NamedTuple):
-    """What has to be said of columns to read them from text."""
+class TextTypes(NamedTuple):
+    """As what columns are read from text, which does not say their types."""
 
     numbers: Sequence[str] = ()
     texts: Sequence[str] | None = None  # None: all others; where there are some, others are as they look
@@ -54,7 +53,7 @@ class OfText(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
+class Dataset:
     """Files of one format, or a table in memory. Once columns are chosen, only these are read."""
 
     format: Format
@@ -68,8 +67,7 @@ class Opened:
     columns: Columns = field(default_factory=Columns)
     types: dict[str, pa.DataType] = field(default_factory=dict)  # as which the chosen columns are read
     encoded: frozenset[str] = frozenset()  # chosen columns read as dictionaries though they are none
-    # the number of rows up to the end of each file, once it is known
-    ends: list[int] = field(default_factory=list)
+    text: TextTypes = TextTypes()  # noqa: RUF009 - a tuple
 
     is_exact = False  # `size` is known before a row is read
     is_small = False  # what is read surely fits into memory
@@ -110,7 +108,7 @@ class Opened:
         return list(self.schema.names)
 
     def type_of(self, name: str) -> pa.DataType:
-        return self.schema.field(name).type
+        return self.schema.types[self.schema.names.index(name)]  # a name may appear twice
 
     @property
     def first(self) -> str:
@@ -126,6 +124,11 @@ class Opened:
                 )
             for name in roles.types or ():
                 check_column(self.names, "types", name)
+            if roles.intents is not None and not self.format.has_lists:
+                raise ColumnError(
+                    f"{self.format.name} has no lists; give a column of intents in Parquet, "
+                    "or judgments and a run"
+                )
             try:
                 columns = find_columns(
                     self.names,
@@ -142,21 +145,14 @@ class Opened:
         """Readers of the named columns of all files, in order."""
         return chain.from_iterable(self.readers_of_files(names, most))
 
-    def table(
-        self,
-        names: Sequence[str],
-        of_text: OfText | None = None,
-        progress: Progress = None,
-    ) -> pa.Table:
-        """The named columns of all files: the join of their readers. `of_text` if they are not the chosen."""
-        opened = self
-        if of_text is not None or not set(names) <= set(self.types):
-            opened = replace(self, types=self.types_of(names))
+    def table(self, names: Sequence[str], progress: Progress = None) -> pa.Table:
+        """The named columns of all files: the tables of their readers, joined."""
+        dataset = self if set(names) <= set(self.types) else replace(self, types=self.types_of(names))
+        readers = dataset.readers(names, _ALL_ROWS)
         threads = self.decoders if self.decoders > 1 else 0
-        readers = opened.readers(names, _ALL_ROWS)
         with Task("Reading", progress=progress), closing(decoded_ahead(readers, threads)) as decoded:
             tables = list(decoded)
-        schema = pa.schema([(name, opened.types[name]) for name in names])
+        schema = pa.schema([(name, dataset.types[name]) for name in names])
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
     def read(self, progress: Progress = None) -> Rankings:
@@ -176,16 +172,16 @@ ROWS = 1 << 18  # of a table in streams: to score fewer at a time takes longer f
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenedFiles(Opened, ABC):
-    """Files whose first rows decide the types of all: they are read one after the other, and once."""
+class FileDataset(Dataset, ABC):
+    """Files whose first rows decide the types of all. They are read one after the other."""
 
     files: list[File]
     stamps: list[Stamp]  # of the files, taken before they were begun
     begun: list[Any]  # what `begin` returned for each file
-    of_text: OfText = OfText()  # noqa: RUF009 - a tuple
 
     in_blocks: ClassVar[bool] = False  # whether several threads parse a file
     after_header: ClassVar[int] = 0  # the number of the first row of a file alone, in messages
+    looks: ClassVar[float] = math.inf  # bytes of rows that decide the types
 
     @classmethod
     def open(cls, kind: Format, paths: list[PathLike], files: list[File], threads: int) -> Self:
@@ -211,31 +207,25 @@ class OpenedFiles(Opened, ABC):
         """The columns of a file that was begun."""
         return begun
 
-    @abstractmethod
-    def schemas(self, names: Sequence[str]) -> Iterator[pa.Schema]:
-        """The types of columns by the first rows of each file, until these are enough."""
+    def schema_of_rows(self, number: int, names: Sequence[str]) -> pa.Schema:  # noqa: ARG002
+        """The types of columns by the first rows of a file."""
+        return self.schema_of(self.begun[number])
 
     @abstractmethod
     def first_rows(self) -> tuple[pa.Table, float]:
         """The first rows of the first file, and the unpacked bytes that they take there at most."""
 
     @abstractmethod
-    def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
-        """Readers of the named columns of a file, in order, in tables of at most `most` rows."""
+    def parsers(self, number: int, names: Sequence[str], most: int) -> Iterator[Iterator[pa.Table]]:
+        """Tables of the named columns of a file, in order, by parsers that threads may run side by side."""
 
     def with_columns(self, columns: Columns, types: Mapping[str, pa.DataType] | None = None) -> Self:
         words = [] if columns.grades is None else [columns.relevance]
         others = (columns.relevance, columns.score, columns.weight, columns.propensity)
         numbers = [name for name in others if name is not None and name not in words]
         ids = [name for name in (*columns.id_columns, columns.doc_id, *columns.keep) if name is not None]
-        of_text = OfText(numbers, words, ids, columns.relevance, columns.given_types)
-        return super(OpenedFiles, replace(self, of_text=of_text)).with_columns(columns, types)
-
-    def table(
-        self, names: Sequence[str], of_text: OfText | None = None, progress: Progress = None
-    ) -> pa.Table:
-        opened = self if of_text is None else replace(self, of_text=of_text)
-        return super(OpenedFiles, opened).table(names, of_text, progress)
+        text = TextTypes(numbers, words, ids, columns.relevance, columns.given_types)
+        return super(FileDataset, replace(self, text=text)).with_columns(columns, types)
 
     def joined_type(self, name: str, one: pa.DataType, other: pa.DataType) -> pa.DataType | None:  # noqa: ARG002
         """The type of a column whose first rows have these in two files, if there is one."""
@@ -259,7 +249,13 @@ class OpenedFiles(Opened, ABC):
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         kinds: dict[str, list[tuple[str, pa.DataType]]] = {name: [] for name in names}
-        for file, schema in zip(self.files, self.schemas(names), strict=False):
+        looked = 0
+        for number, file in enumerate(self.files):
+            if looked >= self.looks:
+                break
+            with reading(file.path, self.format.name):
+                schema = self.schema_of_rows(number, names)
+            looked += min(self.stamps[number].size or LOOK, LOOK)
             for name, known in kinds.items():
                 if name not in schema.names:
                     raise ColumnError(f'{file.path} has no column "{name}", which other files have')
@@ -267,10 +263,11 @@ class OpenedFiles(Opened, ABC):
         found = {
             name: common_type(name, known, partial(self.joined_type, name)) for name, known in kinds.items()
         }
-        return found | {name: kind for name, kind in self.of_text.types.items() if name in names}
+        return found | {name: kind for name, kind in self.text.types.items() if name in names}
 
     def size(self) -> tuple[int, float]:
-        table, size = self.first_rows()
+        with reading(self.first, self.format.name):
+            table, size = self.first_rows()
         if not len(table):
             return 0, 4.0
         unpacked = self.files[0].unpacks_to() * (self.stamps[0].size or 1)
@@ -279,7 +276,17 @@ class OpenedFiles(Opened, ABC):
 
     def readers_of_files(self, names: Sequence[str], most: int) -> Iterator[Iterator[Reader]]:
         for number in range(len(self.files)):
-            yield self.readers_of_file(number, names, min(most, ROWS))
+            yield self._readers(number, names, min(most, ROWS))
+
+    def _readers(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
+        file, kind = self.files[number], self.format.name
+
+        def checked(tables: Iterator[pa.Table]) -> Reader:
+            with reading(file.path, kind), file.unchanged(self.stamps[number]):
+                yield from in_tables(tables, most)
+
+        with reading(file.path, kind):
+            yield from map(checked, self.parsers(number, names, most))
 
 
 def in_tables(tables: Iterable[pa.Table], rows: int, size: float = math.inf) -> Reader:

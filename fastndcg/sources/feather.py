@@ -8,77 +8,75 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fastndcg.common.arrow_types import without_views
-from fastndcg.sources.dataset import OpenedFiles, in_tables
-from fastndcg.sources.open_file import Format, reading
+from fastndcg.errors import ColumnError
+from fastndcg.sources.dataset import FileDataset
+from fastndcg.sources.open_file import Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fastndcg.sources.paths import File
-    from fastndcg.sources.prefetch import Reader
+    from fastndcg.sources.open_file import File
 
 _FILE = b"ARROW1"  # an Arrow file begins so, and an Arrow stream with four bytes 0xFF
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatherFiles(OpenedFiles):
+class FeatherDataset(FileDataset):
     """Arrow files and their schemas."""
 
     @staticmethod
     def begin(file: File) -> pa.Schema:
-        with file.filesystem.open_input_file(file.path) as stream:
-            return _open(stream).schema
-
-    def schemas(self, names: Sequence[str]) -> Iterator[pa.Schema]:  # noqa: ARG002
-        for schema in self.begun:
-            yield pa.schema([(field.name, without_views(field.type)) for field in schema])
+        with file.open() as source:
+            schema = _open(source).schema
+        return pa.schema([(field.name, without_views(field.type)) for field in schema])
 
     def first_rows(self) -> tuple[pa.Table, float]:
-        file, names = self.files[0], list(self.types)
-        with reading(file.path, FEATHER.name), file.filesystem.open_input_file(file.path) as stream:
-            reader = _open(stream, self.begun[0], names)
-            table = next(_tables(reader, names), pa.Table.from_batches([], self.begun[0]))
-            batches = getattr(reader, "num_record_batches", 0)
-            return table, (self.stamps[0].size or 1) / batches if batches else stream.tell()
+        names = list(self.types)
+        with self.files[0].open() as source:
+            for batch, count in _batches(self.files[0], source, names):
+                return pa.Table.from_batches([batch]), source.size() / count if count else source.tell()
+        return pa.table({}), 0.0
 
-    def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
-        yield self._reader(number, names, most)
+    def parsers(self, number: int, names: Sequence[str], most: int) -> Iterator[Iterator[pa.Table]]:  # noqa: ARG002
+        yield self._tables(self.files[number], names)
 
-    def _reader(self, number: int, names: Sequence[str], most: int) -> Reader:
-        file, target = self.files[number], pa.schema([(name, self.types[name]) for name in names])
-        with (
-            reading(file.path, FEATHER.name),
-            file.unchanged(self.stamps[number]),
-            file.filesystem.open_input_file(file.path) as stream,
-        ):
-            tables = _tables(_open(stream, self.begun[number], names), names)
-            yield from in_tables((each.cast(target) for each in tables), most)
+    def _tables(self, file: File, names: Sequence[str]) -> Iterator[pa.Table]:
+        target = pa.schema([(name, self.types[name]) for name in names])
+        with file.open() as source:
+            for batch, _ in _batches(file, source, names):
+                table = pa.Table.from_batches([batch])
+                table.validate(full=True)  # pyarrow does not notice all damage while it reads
+                yield table.cast(target)
 
 
 FEATHER: Format = Format(
     "Feather",
     (".feather", ".arrow", ".arrows", ".ipc"),
     _FILE + rb"|\xff\xff\xff\xff",
-    open=lambda *given: FeatherFiles.open(FEATHER, *given),
+    open=lambda *given: FeatherDataset.open(FEATHER, *given),
 )
 
 
-def _open(stream: pa.NativeFile, schema: pa.Schema | None = None, names: Sequence[str] = ()) -> Any:
-    """A reader of the named columns, or of all."""
-    is_file = stream.read(len(_FILE)) == _FILE
-    stream.seek(0)
-    fields = {} if schema is None else {"included_fields": [schema.get_field_index(name) for name in names]}
-    options = pa.ipc.IpcReadOptions(use_threads=True, **fields)
-    return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(stream, options=options)
+def _open(source: pa.NativeFile, **options: Any) -> Any:
+    """A reader of the file, or of the stream that begins here."""
+    at = source.tell()
+    is_file = source.read(len(_FILE)) == _FILE
+    source.seek(at)
+    read = pa.ipc.open_file if is_file else pa.ipc.open_stream
+    return read(source, options=pa.ipc.IpcReadOptions(use_threads=True, **options))
 
 
-def _tables(reader: Any, names: Sequence[str]) -> Iterator[pa.Table]:
-    """The named columns of each batch, checked: pyarrow does not notice all damage while it reads."""
-
-    def checked(batch: pa.RecordBatch) -> pa.Table:
-        table = pa.Table.from_batches([batch]).select(names)
-        table.validate(full=True)
-        return table
-
-    count = getattr(reader, "num_record_batches", None)  # of files, not of streams
-    return map(checked, reader if count is None else map(reader.get_batch, range(count)))
+def _batches(file: File, source: pa.NativeFile, names: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The named columns of each batch, and how many batches a file has; 0 for streams, of which several may
+    stand end to end.
+    """
+    count = None
+    while count is None and (at := source.tell()) < source.size():
+        known = _open(source).schema.names
+        if missing := [name for name in names if name not in known]:
+            raise ColumnError(f'{file.path} has a stream without the column "{missing[0]}" at byte {at:,}')
+        source.seek(at)
+        reader = _open(source, included_fields=[known.index(name) for name in names])
+        count = getattr(reader, "num_record_batches", None)
+        for batch in reader if count is None else map(reader.get_batch, range(count)):
+            yield batch.select(list(names)), count or 0

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import os
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+
+from fastndcg.common.threads import check_threads
 from fastndcg.errors import SourceError
 from fastndcg.sources.csv import CSV, is_number
 from fastndcg.sources.feather import FEATHER
 from fastndcg.sources.json_lines import JSON
-from fastndcg.sources.open_file import Format, file_system, instead, unpacked
+from fastndcg.sources.open_file import Format, instead
 from fastndcg.sources.parquet import PARQUET
 from fastndcg.sources.text_lines import fields_of, is_ranked
 from fastndcg.tables.roles import USUAL_NAMES, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from fastndcg.sources.dataset import Dataset
+    from fastndcg.sources.open_file import File
+    from fastndcg.typing import Path
 
 TABLES = (PARQUET, CSV, JSON, FEATHER)
 TABLE = Format(
@@ -67,7 +73,7 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
     if not is_text:
         what = f"begins with {start[:8]!r}, as no format does that is read" if text else "is empty"
         raise SourceError(
-            f"{name} {what}; wanted {TABLE.name}, plain or packed by gzip, bzip2 or Zstandard, "
+            f"{name} {what}; expected {TABLE.name}, plain or packed by gzip, bzip2 or Zstandard, "
             "its text in UTF-8"
         )
     if _LETOR_LINE.match(line):
@@ -78,25 +84,46 @@ def format_of(name: str, start: bytes, *, has_rank: bool | None = None) -> Forma
     return TREC if is_trec else CSV
 
 
-def format_of_side(name: str, *, has_rank: bool) -> Format:
-    """The format of judgments or a run. Raises `SourceError` for a file that cannot be read."""
-    if _is_many(name):
-        return TABLE
-    with unpacked(name) as stream:
-        return format_of(name, bytes(stream.read(LOOK)), has_rank=has_rank)
+class Found(NamedTuple):
+    """The files of some paths, and the format of the first."""
+
+    paths: list[Path]
+    files: list[File]
+    format: Format
+    is_packed: bool = False
+
+    def open(self, threads: int | None, *, named: bool = False) -> Dataset:
+        """Read the footer, header or schema of each file, once. `named` says that columns with names are
+        needed, whatever they hold. Raises `SourceError` if a file cannot be opened.
+        """
+        kind, files = self.format, self.files
+        if named and kind not in TABLES:
+            raise SourceError(
+                f"{files[0].path} is a file of {kind.name}, whose columns have no names; "
+                f"expected {TABLE.name}"
+            )
+        if self.is_packed and not kind.unpacks:
+            files = [file.unpacked() for file in files]
+        dataset: Dataset = kind.open(self.paths, files, check_threads(threads) or int(pa.cpu_count()))
+        return dataset
 
 
-def _is_many(name: str) -> bool:
-    """Whether a path may stand for several files: a folder, or a pattern."""
-    is_pattern = any(sign in name for sign in "*?[")
-    if "://" in name:
-        from pyarrow import fs
+def find_tables(paths: list[Path], *, has_rank: bool | None = None) -> Found:
+    """List files, and tell their format by the first of them. `has_rank` is as in `format_of`.
 
-        system, inside = file_system(name)
-        kind = system.get_file_info(inside).type
-        return bool(kind == fs.FileType.Directory or (is_pattern and kind == fs.FileType.NotFound))
-    path = Path(name)
-    return path.is_dir() or (is_pattern and not path.exists())
+    Raises `SourceError` for files that are missing or of several formats, and if the first cannot be read.
+    """
+    from fastndcg.sources.paths import find_files
+
+    files = find_files(paths, TABLE)
+    check_alike(file.path for file in files)
+    first = files[0]
+    # trust the name of a remote Parquet file: to look at its bytes would be another request
+    if not first.is_local and format_of_name(first.path) is PARQUET:
+        return Found(paths, files, PARQUET)
+    start, is_packed = first.start(LOOK)
+    kind = format_of(first.path, start, has_rank=has_rank if len(files) == 1 else None)
+    return Found(paths, files, kind, is_packed)
 
 
 def _is_nested(text: bytes) -> bool:

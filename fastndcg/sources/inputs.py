@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from fastndcg.common.arrow_types import decode, plain
-from fastndcg.common.threads import check_threads
-from fastndcg.errors import InputTypeError, SourceError
+from fastndcg.errors import InputTypeError
 from fastndcg.sources.batches import GivenTable
-from fastndcg.sources.dataset import OfText, Opened
-from fastndcg.sources.formats import LOOK, TABLE, TABLES, check_alike, format_of, format_of_name
-from fastndcg.sources.parquet import PARQUET
+from fastndcg.sources.dataset import Dataset, TextTypes
+from fastndcg.sources.formats import find_tables
 from fastndcg.tables.frames import frame_of
 from fastndcg.tables.roles import check_column, normalised
 
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.open_file import Format
     from fastndcg.sources.scanning import FileStream
     from fastndcg.sources.streams import RankingsStream
     from fastndcg.tables.roles import Roles
@@ -31,35 +27,14 @@ if TYPE_CHECKING:
 IN_MEMORY = 1 << 30  # bytes; larger files are read a part at a time
 
 
-def open_tables(
-    paths: list[PathLike], threads: int | None, kind: Format | None = None, *, named: bool = False
-) -> Opened:
-    """Open files of one format: list them, and read the footer, header or schema of each once.
-
-    `kind` is the format of the first file, if it is known; `named` says that columns with names are needed,
-    whatever they hold. Raises `SourceError` if a file cannot be opened.
+def open_tables(paths: list[PathLike], threads: int | None, *, named: bool = False) -> Dataset:
+    """Open files of one format: list them, and read the footer, header or schema of each once. Raises as
+    `find_tables` and `Found.open` do.
     """
-    from fastndcg.sources.paths import find_files
-
-    files = find_files(paths, TABLE)
-    check_alike(file.path for file in files)
-    first, is_packed = files[0], False
-    # trust the name of a remote Parquet file: to look at its bytes would be another request
-    if first.is_local or format_of_name(first.path) is not PARQUET:
-        start, is_packed = first.start(LOOK)
-        kind = kind or format_of(first.path, start)
-    kind = kind or PARQUET
-    if named and kind not in TABLES:
-        raise SourceError(
-            f"{files[0].path} is a file of {kind.name}, whose columns have no names; wanted {TABLE.name}"
-        )
-    if is_packed and not kind.unpacks:
-        files = [file.unpacked() for file in files]
-    opened: Opened = kind.open(paths, files, check_threads(threads) or int(pa.cpu_count()))
-    return opened
+    return find_tables(paths).open(threads, named=named)
 
 
-def open_any(data: Any, threads: int | None = None, *, named: bool = False) -> Opened:
+def open_any(data: Any, threads: int | None = None, *, named: bool = False) -> Dataset:
     """Open a path, several of them, or a table. Raises as `open_tables` and `frame_of` do."""
     if not is_path(data):
         return GivenTable(frame=frame_of(data))
@@ -98,7 +73,7 @@ def _refuse_several(data: Mapping[Any, Any]) -> None:
 
 
 def scan_if_large(
-    chosen: Opened, threads: int | None, in_memory: int, memory: int | None = None
+    chosen: Dataset, threads: int | None, in_memory: int, memory: int | None = None
 ) -> FileStream | None:
     """A stream of files that take more than `in_memory` bytes, by `memory` at a time; None of others. Rows
     of a lazy table that stand in any order are set aside on disk only if they take so much.
@@ -117,11 +92,11 @@ def read_columns(
     """The columns of a table, or of files, by the roles that `find` gives to some of the names: plain, and
     read from text as numbers if its role is among those, or else as it looks, ids as they are written.
     """
-    opened = open_any(data, named=True)
-    roles = find(opened.names)
+    dataset = open_any(data, named=True)
+    roles = find(dataset.names)
     texts = [name for role, name in roles.items() if role in ("query", "doc_id")]
-    of_text = OfText([name for role, name in roles.items() if role in numbers], texts)
-    table = opened.table([*dict.fromkeys(roles.values())], of_text)
+    text = TextTypes([name for role, name in roles.items() if role in numbers], texts)
+    table = replace(dataset, text=text).table([*dict.fromkeys(roles.values())])
     return {role: decode(plain(table[name])) for role, name in roles.items()}
 
 

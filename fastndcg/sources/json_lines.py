@@ -16,16 +16,15 @@ import pyarrow as pa
 
 from fastndcg.common.arrow_types import is_list
 from fastndcg.errors import SourceError
-from fastndcg.sources.dataset import LOOK, OpenedFiles, in_tables
-from fastndcg.sources.open_file import Format, Held, reading
+from fastndcg.sources.dataset import LOOK, FileDataset
+from fastndcg.sources.open_file import Format, MemoryFile
 from fastndcg.sources.text_lines import whole_lines
 from fastndcg.tables.values import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fastndcg.sources.paths import File
-    from fastndcg.sources.prefetch import Reader
+    from fastndcg.sources.open_file import File
 
 _START = 1 << 16  # bytes that show whether a file has an object on each line
 _BLOCK = 1 << 22  # bytes that are parsed together; a block grows until it has a line
@@ -37,7 +36,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, kw_only=True)
-class JsonFiles(OpenedFiles):
+class JsonDataset(FileDataset):
     """Files of JSON Lines, and the columns of their first rows."""
 
     in_blocks = True
@@ -47,28 +46,23 @@ class JsonFiles(OpenedFiles):
         found = _parse(_first_lines(file)).schema
         return pa.schema([(field.name, _without_times(field.type)) for field in found])
 
-    def schemas(self, names: Sequence[str]) -> Iterator[pa.Schema]:  # noqa: ARG002
-        return iter(self.begun)
-
     def first_rows(self) -> tuple[pa.Table, float]:
-        with reading(self.first, JSON.name):
-            block = _first_lines(self.files[0])
-            return _parse(block, pa.schema(list(self.types.items()))), len(block)
+        block = _first_lines(self.files[0])
+        return _parse(block, pa.schema(list(self.types.items()))), len(block)
 
-    def readers_of_file(self, number: int, names: Sequence[str], most: int) -> Iterator[Reader]:
+    def parsers(self, number: int, names: Sequence[str], most: int) -> Iterator[Iterator[pa.Table]]:
         file, before = self.files[number], 0
         target = pa.schema([(name, self.types[name]) for name in names])
-        with reading(file.path, JSON.name), file.unchanged(self.stamps[number]):
-            for block in _blocks(file, min(_BLOCK, most * _LINE)):
-                yield _reader(file, block, target, before, most)
-                before += block.count(b"\n")
+        for block in _blocks(file, min(_BLOCK, most * _LINE)):
+            yield _tables(file, block, target, before)
+            before += block.count(b"\n")
 
 
 JSON: Format = Format(
     "JSON Lines",
     (".jsonl", ".ndjson", ".json"),
     rb"(?:\xef\xbb\xbf)?\s*\[?\s*\{",
-    open=lambda paths, files, threads: JsonFiles.open(JSON, paths, [*map(_with_lines, files)], threads),
+    open=lambda paths, files, threads: JsonDataset.open(JSON, paths, [*map(_with_lines, files)], threads),
     in_text=True,
     unpacks=True,
 )
@@ -90,7 +84,7 @@ def _with_lines(file: File) -> File:
             rows += value if isinstance(value, list) else [value]
         return "\n".join(map(json.dumps, rows)).encode()
 
-    return file._replace(filesystem=Held(file.path, read))
+    return file._replace(filesystem=MemoryFile(file.path, read))
 
 
 def _blocks(file: File, size: int) -> Iterator[bytes]:
@@ -104,14 +98,13 @@ def _first_lines(file: File) -> bytes:
     return next(_blocks(file, LOOK)) if len(start) == LOOK else start + b"\n"
 
 
-def _reader(file: File, block: bytes, schema: pa.Schema, before: int, most: int) -> Reader:
-    with reading(file.path, JSON.name):
-        try:
-            table = _parse(block, schema)
-        except pa.ArrowInvalid as error:
-            raise _fault(file, block, schema, before, error) from None
-        table.validate(full=True)
-    yield from in_tables([table], most)
+def _tables(file: File, block: bytes, schema: pa.Schema, before: int) -> Iterator[pa.Table]:
+    try:
+        table = _parse(block, schema)
+    except pa.ArrowInvalid as error:
+        raise _fault(file, block, schema, before, error) from None
+    table.validate(full=True)
+    yield table
 
 
 def _parse(block: bytes, schema: pa.Schema | None = None) -> pa.Table:

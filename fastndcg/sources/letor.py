@@ -19,7 +19,7 @@ from fastndcg.common.arrays import Array, as_array
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, InputError, SourceError, count_of
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources.dataset import Opened
+from fastndcg.sources.dataset import Dataset
 from fastndcg.sources.formats import LETOR
 from fastndcg.sources.open_file import path_of, report_progress, unpacked
 from fastndcg.sources.text_lines import LETOR_LINE, Lines, read_lines
@@ -125,7 +125,7 @@ def read_ltr(
 
 
 @dataclass(frozen=True, kw_only=True)
-class LetorFile(Opened):
+class LetorFile(Dataset):
     """A LETOR file and the source of its scores, which are read whole."""
 
     format: Format = LETOR

@@ -5,7 +5,6 @@ The first bytes tell how a file is packed, not its name.
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -28,12 +28,15 @@ if TYPE_CHECKING:
 _ENDINGS = re.compile(r"\.(gz|bz2|zst)$", re.IGNORECASE)
 _NONE = b"(?!)"  # matches nothing
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+_SAMPLE = 8 << 20  # unpacked bytes that tell how much the rest of a file unpacks to
+_PARTITION = re.compile(r"([^=/]+)=([^/]*)")
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def instead(reason: str = "") -> Callable[[list[PathLike], list[Any], int], Any]:
+def instead(reason: str = "") -> Callable[[list[PathLike], list[File], int], Any]:
     """Refuse to open files that are no tables; `reason` says what they are and what reads them."""
 
-    def refuse(paths: list[PathLike], files: list[Any], threads: int) -> None:  # noqa: ARG001
+    def refuse(paths: list[PathLike], files: list[File], threads: int) -> None:  # noqa: ARG001
         raise SourceError(f"{files[0].path}{reason}")
 
     return refuse
@@ -46,14 +49,14 @@ class Format(NamedTuple):
     endings: tuple[str, ...] = ()  # of names of files
     begins: bytes = _NONE  # a regular expression: what only files of this format begin with
     unnamed: bytes = _NONE  # the same, of files in folders whose names have no ending
-    # how files, given as paths, are opened by so many threads: as an `Opened`, or it raises `SourceError`
-    open: Callable[[list[PathLike], list[Any], int], Any] = instead()
+    # how files, given as paths, are opened by so many threads: as a `Dataset`, or it raises `SourceError`
+    open: Callable[[list[PathLike], list[File], int], Any] = instead()
     in_text: bool = False  # numbers, ids and missing values are told apart by what is written
     has_lists: bool = True
     unpacks: bool = False  # its reader unpacks files as it reads
 
     @property
-    def wanted(self) -> str:
+    def expected(self) -> str:
         """The endings as a list in words."""
         *first, last = self.endings
         return f"{', '.join(first)} or {last}"
@@ -63,117 +66,175 @@ class Format(NamedTuple):
         return _ENDINGS.sub("", os.fspath(path)).lower().endswith(self.endings)
 
 
-def path_of(path: Any, name: str) -> str:
-    if not isinstance(path, str | os.PathLike):
-        raise InputTypeError(f"{name} is a {type(path).__name__}; wanted the path of a file")
-    text = os.fspath(path)
-    return file_system(text)[1] if text.startswith("file:") else text
+class Stamp(NamedTuple):
+    """Facts about a file that change when it is rewritten."""
+
+    size: int | None
+    modified: int | None = None
+    inode: int | None = None
 
 
-def read_once(path: str) -> str:
-    """The path; of a pipe, which can be read only once, its name, and what it holds when that is read."""
-    is_pipe = not isinstance(path, Held) and "://" not in path and Path(path).is_fifo()
-    return Held(path, Path(path).read_bytes) if is_pipe else path
+class File(NamedTuple):
+    """A file of this machine, of another file system, or in memory."""
+
+    path: str
+    filesystem: Any = None  # None: of this machine
+
+    @classmethod
+    def of(cls, path: str) -> File:
+        """The file of a path or URI. Raises `SourceError` for a URI that no file system has."""
+        if isinstance(path, MemoryFile):
+            return cls(path, path)
+        if "://" not in path and not path.startswith("file:"):
+            return cls((Path(path).expanduser() if path.startswith("~/") else Path(path)).as_posix())
+        with reading(path, "whole"):
+            filesystem, inside = file_system(path)
+        return cls(inside, None if filesystem.type_name == "local" else filesystem)
+
+    @property
+    def is_local(self) -> bool:
+        return self.filesystem is None
+
+    @property
+    def partition(self) -> dict[str, str | None]:
+        """Keys and values of the folders named `key=value` above the file."""
+        found = map(_PARTITION.fullmatch, self.path.split("/")[:-1])
+        pairs = [(unquote(match[1]), unquote(match[2])) for match in found if match]
+        return {key: None if value == _HIVE_NULL else value for key, value in pairs}
+
+    def open(self) -> pa.NativeFile:
+        return pa.OSFile(self.path) if self.is_local else self.filesystem.open_input_file(self.path)
+
+    def unpack(self) -> tuple[pa.NativeFile, pa.NativeFile | None]:
+        """A stream of the unpacked bytes; and the packed file, if it is one."""
+        file = self.open()
+        start = file.read(4)
+        file.seek(0)
+        codec = next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
+        return (file, None) if codec is None else (pa.CompressedInputStream(file, codec), file)
+
+    def open_unpacking(self) -> pa.NativeFile:
+        return self.unpack()[0]
+
+    def start(self, size: int) -> tuple[bytes, bool]:
+        """The first unpacked bytes, and whether the file is packed. Raises `SourceError`."""
+        with reading(self.path, "whole"):
+            stream, packed = self.unpack()
+            with stream:
+                return stream.read(size), packed is not None
+
+    def unpacks_to(self) -> float:
+        """How many times its size the file unpacks to, estimated from its beginning."""
+        with reading(self.path, "whole"):
+            stream, packed = self.unpack()
+            with stream:
+                if packed is not None and (read := len(stream.read(_SAMPLE))):
+                    return float(read / packed.tell())
+        return 1.0
+
+    def unpacked(self) -> File:
+        """The same file, unpacked into memory, for formats that are read from their end."""
+
+        def read() -> bytes:
+            with self.open_unpacking() as stream:
+                content: bytes = stream.read()
+            return content
+
+        return self._replace(filesystem=MemoryFile(self.path, read))
+
+    def stamp(self) -> Stamp:
+        if self.is_local:
+            status = os.stat(self.path)  # noqa: PTH116 - paths are texts here
+            return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+        if isinstance(self.filesystem, MemoryFile):
+            return Stamp(self.filesystem.content.size)
+        info = self.filesystem.get_file_info(self.path)
+        return Stamp(info.size, info.mtime_ns)
+
+    @contextmanager
+    def unchanged(self, since: Stamp) -> Iterator[None]:
+        """Read the file within this block. Raises `SourceError` if its stamp is another before or after."""
+        self.check(since)
+        try:
+            yield
+        except Exception:
+            self.check(since)  # why it cannot be read, then
+            raise
+        self.check(since)
+
+    def check(self, since: Stamp) -> None:
+        """Raise `SourceError` if the stamp of the file is another."""
+        if self.stamp() != since:
+            raise SourceError(
+                f"{self.path} was replaced or written to while it was read; "
+                "read it again once it is complete, and write a new version under another name."
+            )
 
 
-def file_system(uri: str) -> tuple[Any, str]:
-    """The file system of a URI, and the path in it."""
-    from pyarrow import fs  # brings ssl
-
-    try:
-        return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
-    except (OSError, pa.ArrowException) as error:
-        raise cannot_read(uri, error) from None
-
-
-class Held(str):  # noqa: SLOT000 - what is read is kept
+class MemoryFile(str):  # noqa: SLOT000 - what is read is kept
     """The name of a file that can be read only once, and a file system with only it, kept in memory."""
 
     _read: Callable[[], bytes]
 
-    def __new__(cls, name: str, read: Callable[[], bytes]) -> Held:
-        held = super().__new__(cls, name)
-        held._read = read
-        return held
+    def __new__(cls, name: str, read: Callable[[], bytes]) -> MemoryFile:
+        file = super().__new__(cls, name)
+        file._read = read
+        return file
 
     @cached_property
     def content(self) -> pa.Buffer:
         with Task("Reading"), reading(self, "whole"):
             content = self._read()
         if not content:
-            raise SourceError(f"{self} is empty; wanted a table, judgments or a run")
+            raise SourceError(f"{self} is empty; expected a table, judgments or a run")
         return pa.py_buffer(content)
 
     def open_input_file(self, _: str) -> pa.NativeFile:
         return pa.BufferReader(self.content)
 
-    def get_file_info(self, path: str) -> Any:
-        from pyarrow import fs
 
-        return fs.FileInfo(path, fs.FileType.File, mtime_ns=0, size=self.content.size)
+def file_system(uri: str) -> tuple[Any, str]:
+    """The file system of a URI, and the path in it."""
+    from pyarrow import fs  # brings ssl, a third of the import
+
+    return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
 
 
-def open_unpacking(path: str) -> tuple[io.FileIO | pa.NativeFile, pa.NativeFile | None]:
+def path_of(path: Any, name: str) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(f"{name} is a {type(path).__name__}; expected the path of a file")
+    return os.fspath(path)
+
+
+def read_once(path: str) -> str:
+    """The path; of a pipe, which can be read only once, its name, and what it holds when that is read."""
+    is_pipe = not isinstance(path, MemoryFile) and "://" not in path and Path(path).is_fifo()
+    return MemoryFile(path, Path(path).read_bytes) if is_pipe else path
+
+
+def open_unpacking(path: str) -> tuple[pa.NativeFile, pa.NativeFile | None]:
     """A stream of the file's unpacked bytes; and the packed file, if it is one."""
-    try:
-        if isinstance(path, Held):
-            return unpack(path.open_input_file(path))
-        if "://" in path:
-            system, inside = file_system(path)
-            return unpack(system.open_input_file(inside))
-        stream = io.FileIO(path)
-        start = stream.read(4) if stream.seekable() else b""
-        if _codec_of(start) is None:
-            if start:
-                stream.seek(0)
-            return stream, None
-        stream.close()
-        return unpack(pa.OSFile(path))
-    except OSError as error:
-        raise cannot_read(path, error) from None
+    with reading(path, "text"):
+        return File.of(read_once(path)).unpack()
 
 
 @contextmanager
-def unpacked(path: str) -> Iterator[io.FileIO | pa.NativeFile]:
+def unpacked(path: str) -> Iterator[pa.NativeFile]:
     """A stream of the file's unpacked bytes. Raises `SourceError` where it cannot be opened or read."""
     stream, _ = open_unpacking(path)
     with stream:
         try:
             yield stream
         except OSError as error:
-            raise cannot_read(path, error) from None
-
-
-def unpack(file: pa.NativeFile) -> tuple[pa.NativeFile, pa.NativeFile | None]:
-    """The unpacked content of a file; and the file itself, if it is packed."""
-    codec = _codec_of(file.read(4))
-    file.seek(0)
-    return (file, None) if codec is None else (pa.CompressedInputStream(file, codec), file)
-
-
-def _codec_of(start: bytes) -> str | None:
-    return next((codec for magic, codec in _PACKED.items() if start.startswith(magic)), None)
+            raise unreadable(path, error, "text") from None
 
 
 # ---- what fails ----
 
 
-def cannot_read(path: str, error: BaseException) -> SourceError:
-    if isinstance(error, FileNotFoundError) and "://" in path:
-        return SourceError(f"{path} does not exist. Check the URI.")
-    if isinstance(error, FileNotFoundError):
-        folder = Path(path).parent
-        where = f"; its folder {folder} does not exist either" if not folder.is_dir() else ""
-        return SourceError(f"{path} does not exist{where}. Check the path.")
-    if isinstance(error, IsADirectoryError):
-        return SourceError(f"{path} is a folder; wanted a file")
-    reason = getattr(error, "strerror", None) or str(error)
-    return SourceError(f"{path} cannot be read: {reason}. Is it complete, and may you read it?")
-
-
 # what libraries raise for damaged bytes: faulty texts, codes beyond the end of a dictionary, absurd sizes,
 # deep nesting
-DAMAGE = (pa.ArrowException, ValueError, IndexError, OverflowError, MemoryError, RecursionError)
+DAMAGE = (OSError, pa.ArrowException, ValueError, IndexError, OverflowError, MemoryError, RecursionError)
 
 
 @contextmanager
@@ -183,27 +244,26 @@ def reading(path: str, kind: str = "Parquet") -> Iterator[None]:
         yield
     except FastndcgError:
         raise
-    except OSError as error:
-        if error.errno is None:
-            raise unreadable(path, error, kind) from None
-        raise SourceError(
-            f"{path} cannot be read: {os.strerror(error.errno)}. Check the path and its permissions."
-        ) from None
     except DAMAGE as error:
         raise unreadable(path, error, kind) from None
 
 
 def unreadable(path: str, error: BaseException, kind: str = "Parquet") -> SourceError:
-    if isinstance(error, MemoryError):
-        return SourceError(
-            f"{path} cannot be read: there is not enough memory for it ({first_line(error)}). "
-            "Read it in parts, or on a machine with more; where it is small, check that it was written "
-            "to its end."
-        )
-    return SourceError(
-        f"{path} cannot be read: {first_line(error)}. Check that it is a {kind} file and was written to its "
-        "end."
-    )
+    """The error for a file of this kind that cannot be opened, or read to its end."""
+    if isinstance(error, FileNotFoundError):
+        folder = Path(path).parent
+        is_missing = "://" not in path and not folder.is_dir()
+        where = f"; its folder {folder} does not exist either" if is_missing else ""
+        return SourceError(f"{path} does not exist{where}. Check the path.")
+    if isinstance(error, OSError) and "://" not in path and Path(path).is_dir():
+        return SourceError(f"{path} is a folder; expected a file")
+    reason, step = first_line(error), f"Check that it is a {kind} file and was written to its end."
+    if isinstance(error, OSError) and error.errno is not None:
+        reason, step = os.strerror(error.errno), "Check the path and its permissions."
+    elif isinstance(error, MemoryError):
+        reason = f"there is not enough memory for it ({reason})"
+        step = f"Read it in parts, or on a machine with more memory. If it is small: {step}"
+    return SourceError(f"{path} cannot be read: {reason}. {step}")
 
 
 def names_of(paths: Sequence[PathLike]) -> str:
@@ -222,11 +282,10 @@ def naming(paths: Sequence[PathLike]) -> Iterator[None]:
         yield
     except SourceError:
         raise
-    except (FastndcgError, *DAMAGE) as error:
-        name = names_of(paths)
-        if not isinstance(error, FastndcgError):
-            raise unreadable(name, error) from None
-        raise type(error)(f"{name}: {error}") from None
+    except FastndcgError as error:
+        raise type(error)(f"{names_of(paths)}: {error}") from None
+    except DAMAGE as error:
+        raise unreadable(names_of(paths), error) from None
 
 
 # ---- how far reading is ----

@@ -18,7 +18,7 @@ from fastndcg.common.progress import Task
 from fastndcg.common.threads import in_threads
 from fastndcg.errors import SourceError
 from fastndcg.scores.signatures import KEY
-from fastndcg.sources.dataset import OfText, Opened
+from fastndcg.sources.dataset import Dataset
 from fastndcg.sources.open_file import Format, reading
 from fastndcg.sources.schemas import common_type
 from fastndcg.tables.values import first_line, integers_if_written_so
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
     from fastndcg.common.progress import Progress
-    from fastndcg.sources.paths import File, Stamp
+    from fastndcg.sources.open_file import File, Stamp
     from fastndcg.sources.prefetch import Reader
     from fastndcg.tables.roles import Columns
     from fastndcg.typing import Path as PathLike
@@ -94,7 +94,7 @@ class Part(NamedTuple):
         with (
             reading(self.file.path),
             self.file.unchanged(self.stamp),
-            self.file.filesystem.open_input_file(self.file.path) as source,
+            self.file.open() as source,
         ):
             yield source
 
@@ -113,7 +113,7 @@ def read_footer(file: File) -> Part:
 
     with reading(file.path):
         stamp = file.stamp()  # before the footer: a file that changes in between is found out later
-        with file.filesystem.open_input_file(file.path) as source:
+        with file.open() as source:
             footer = pq.ParquetFile(source, pre_buffer=False)
             metadata, schema = footer.metadata, footer.schema_arrow
         if KEY in (metadata.metadata or {}):  # what was added once all rows were written is not in the schema
@@ -141,7 +141,7 @@ PARQUET = Format("Parquet", (".parquet", ".parq", ".pq"), _BEGINS, _BEGINS, open
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParquetFiles(Opened):
+class ParquetFiles(Dataset):
     """Parquet files and their footers."""
 
     parts: list[Part]
@@ -243,7 +243,6 @@ class ParquetFiles(Opened):
     def table(
         self,
         names: Sequence[str],
-        of_text: OfText | None = None,  # noqa: ARG002 - Parquet says it itself
         progress: Progress = None,
     ) -> pa.Table:
         """The named columns of all files: spans, or columns of spans, are tasks of several threads."""

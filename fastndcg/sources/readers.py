@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -18,23 +18,102 @@ if TYPE_CHECKING:
 
     from fastndcg.common.progress import Progress
     from fastndcg.rankings.rankings import Rankings
-    from fastndcg.sources.dataset import Opened
+    from fastndcg.sources.dataset import Dataset
     from fastndcg.sources.open_file import Format
     from fastndcg.typing import Path as PathLike
     from fastndcg.typing import RoleKeywords, Table
 
+Function = TypeVar("Function", bound="Callable[..., Any]")
 
-def open_path(kind: Format, path: PathLike | Iterable[PathLike], threads: int | None) -> Opened:
+# what the docstrings of all readers have in common, by the word in braces that stands for it
+_SHARED = {
+    "path": """\
+Parameters
+----------
+path : str, path, or several of them
+    A file; a folder, searched with its subfolders; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
+    `s3://bucket/predictions`. Files are read in the order of their names, or of the list. In folders, names
+    that begin with `.` or `_` are ignored, and folders named `key=value` (hive partitions) give Parquet a
+    column `key`. CSV may be packed by gzip, bzip2 or Zstandard.""",
+    "roles": """\
+query, relevance, score, doc_id, is_judged : str, optional
+    Columns; by default, query, relevance and score are found by their usual names. `query` may be several,
+    whose values together are the id, as in ["query_id", "day"]. Long form has a row for each document, in any
+    order. List-column form has a row for each query, with lists in the columns of relevance, score, doc_id
+    and is_judged; without a query column, the row number is the id.
+keep, weight : str, or of keep several, optional
+    Columns or partition keys with one value within a query: to carry into `queries`, and the weight of each
+    query in the mean.
+intents, propensity : str, optional
+    A list for each document, its grade for intent 0, 1, ... of its query, null for an intent without
+    judgment; and the probability that a document's relevance was observed. CSV has no lists, so that
+    `intents` is refused.
+nan : "refuse" or "last"
+    "last" ranks documents whose score is NaN or null below all others.
+rank : str, optional
+    Column of ranks in place of scores: 1 is the best, and documents of one rank are tied.
+ascending : bool
+    True: the lowest score is the best, as for distances.
+unjudged : "refuse" or "null"
+    "null": a document whose grade is null or NaN is unjudged, as if its `is_judged` were false.
+grades : mapping, optional
+    The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
+types : mapping, optional
+    For CSV and JSON Lines: the types of columns whose first megabyte is of another type than the rest, such
+    as `{"qid": "string", "score": "float64"}`. A later value that does not fit is an error that shows it.
+    Other formats say the types of their columns.""",
+    "threads": """\
+threads : int, optional
+    Number of threads that read and decode; default: all that pyarrow has, of a stream up to four, the
+    iterating thread among them. The result does not depend on it.""",
+    "stream": """\
+grouped : bool, optional
+    True: the rows of each query are contiguous; otherwise an error is raised. None: the stream finds out.
+    Rows that are not contiguous are then regrouped, in memory if they fit, or else in a temporary file (in
+    the folder of `TMPDIR`), which is as large as the decoded columns and is removed at the end, even if the
+    process is killed.
+memory : int or str, optional
+    Memory for rows at a time, in bytes or as in "512 MB"; default 128 MiB. Each query must fit. The results
+    need memory in addition: 8 bytes for each measure and query, and the ids.""",
+    "progress": """\
+progress : callable or bool, optional
+    False shows no progress of long calls in terminals and notebooks. A function is called as
+    `progress(rows_done, rows_total)`, from the calling thread; rows_total is 0 while it is not known.""",
+    "errors": """\
+Raises
+------
+SourceError
+    A path that does not exist, is of another format, or cannot be read; files with columns that do not match;
+    a row of CSV with another number of fields, or with text where a number is needed. While a stream is
+    iterated also for a file that changes or disappears, and for a full disk.
+ColumnError
+    A column is missing, or several columns could play a role.
+InputError, InputTypeError
+    All that `Rankings.from_arrow` refuses. Each message names the path. With `grouped=True` also for a query
+    whose rows are not contiguous.""",
+}
+
+
+def _documented(function: Function) -> Function:
+    """Show the roles of columns as keywords, and put what all readers share into the docstring."""
+    text = function.__doc__ or ""  # none with `python -OO`
+    for word, shared in _SHARED.items():
+        text = text.replace(f"    {{{word}}}\n", "".join(f"    {line}\n" for line in shared.split("\n")))
+    function.__doc__ = text or None
+    return with_roles(function)
+
+
+def open_path(kind: Format, path: PathLike | Iterable[PathLike], threads: int | None) -> Dataset:
     """The files of a path, of one format: listed once, and the footer or header of each read once."""
     # here: pyarrow's file systems bring ssl, a third of the import
     from fastndcg.sources.paths import as_list, find_files
 
     paths, workers = as_list(path), check_threads(threads) or int(pa.cpu_count())
-    opened: Opened = kind.open(paths, find_files(paths, kind), workers)
-    return opened
+    dataset: Dataset = kind.open(paths, find_files(paths, kind), workers)
+    return dataset
 
 
-@with_roles
+@_documented
 def read_parquet(
     path: PathLike | Iterable[PathLike],
     *,
@@ -44,61 +123,21 @@ def read_parquet(
 ) -> Rankings:
     """Read rankings from Parquet. Only the needed columns are read.
 
-    Parameters
-    ----------
-    path : str, path, or several of them
-        A file; a folder, searched with its subfolders; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as
-        in `s3://bucket/predictions`. Folders named `key=value` (hive partitions) give a column `key`. Files
-        are read in the order of their names, or of the list. In folders, names that begin with `.` or `_` are
-        ignored.
-    query, relevance, score, doc_id, is_judged : str, optional
-        Columns; by default, query, relevance and score are found by their usual names. `query` may be
-        several, whose values together are the id, as in ["query_id", "day"]. Long form has a row for each
-        document, in any order. List-column form has a row for each query, with lists in the columns
-        of relevance, score, doc_id and is_judged; without a query column, the row number is the id.
-    keep, weight : str, or of keep several, optional
-        Columns or partition keys with one value within a query: to carry into `queries`, and the weight of
-        each query in the mean.
-    intents, propensity : str, optional
-        A list for each document, its grade for intent 0, 1, ... of its query, null for an intent without
-        judgment; and the probability that a document's relevance was observed.
-    nan : "refuse" or "last"
-        "last" ranks documents whose score is NaN or null below all others.
-    rank : str, optional
-        Column of ranks in place of scores: 1 is the best, and documents of one rank are tied.
-    ascending : bool
-        True: the lowest score is the best, as for distances.
-    unjudged : "refuse" or "null"
-        "null": a document whose grade is null or NaN is unjudged, as if its `is_judged` were false.
-    grades : mapping, optional
-        The grade of each word, if the column of grades holds words: `{"perfect": 2, "fair": 1, "bad": 0}`.
-    types : mapping, optional
-        For CSV and JSON Lines, see `read_csv`. Parquet says the types of its columns.
-    threads : int, optional
-        Number of threads that read and decode; default: all that pyarrow has. The result does not depend on
-        it.
-    progress : callable or bool, optional
-        False shows no progress of long calls in terminals and notebooks. A function is called as
-        `progress(rows_done, rows_total)`, from the calling thread.
+    {path}
+    {roles}
+    {threads}
+    {progress}
 
     Returns
     -------
     Rankings
         Dtypes are those of the file. A file without rows gives no queries.
 
-    Raises
-    ------
-    SourceError
-        A path that does not exist, is not Parquet, or cannot be read; files with columns that do not match.
-    ColumnError
-        A column is missing, or several columns could play a role.
-    InputError, InputTypeError
-        All that `Rankings.from_arrow` refuses. Each message names the path.
+    {errors}
 
     See Also
     --------
     scan_parquet : read files that are larger than memory.
-    read_csv : read the same columns from CSV.
     evaluate : compute measures of the rankings.
 
     Examples
@@ -115,7 +154,7 @@ def read_parquet(
     return open_path(PARQUET, path, threads).choose(Roles.of(roles, "read_parquet")).read(progress)
 
 
-@with_roles
+@_documented
 def scan_parquet(
     path: PathLike | Iterable[PathLike],
     *,
@@ -130,21 +169,11 @@ def scan_parquet(
     Files and row groups are read in order, and a query that is split between them is joined. `evaluate`
     returns the same bits in the same order as for `read_parquet`.
 
-    Parameters
-    ----------
-    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-    nan, rank, ascending, unjudged, grades, types, progress
-        As in `read_parquet`.
-    grouped : bool, optional
-        True: the rows of each query are contiguous; otherwise an error is raised. None: the stream finds out.
-        Rows that are not contiguous are then regrouped in a temporary file (in the folder of `TMPDIR`), which
-        is as large as the decoded columns and is removed at the end, even if the process is killed.
-    memory : int or str, optional
-        Memory for rows at a time, in bytes or as in "512 MB"; default 128 MiB. Each query must fit. The
-        results need memory in addition: 8 bytes for each measure and query, and the ids.
-    threads : int, optional
-        Number of threads that decode ahead, the iterating thread among them; default: all that pyarrow has,
-        up to four.
+    {path}
+    {roles}
+    {stream}
+    {progress}
+    {threads}
 
     Returns
     -------
@@ -153,12 +182,7 @@ def scan_parquet(
         grouped, it first reads all query ids, and then yields queries in another order; `evaluate` restores
         the order.
 
-    Raises
-    ------
-    SourceError
-        As in `read_parquet`; while iterating also for a file that changes or disappears, and for a full disk.
-    ColumnError, InputError, InputTypeError
-        As in `read_parquet`; with `grouped=True` also `InputError` for a query whose rows are not contiguous.
+    {errors}
 
     See Also
     --------
@@ -178,55 +202,36 @@ def scan_parquet(
     (['a', 'b'], array([1., 0.]))
     """
     workers = threads_ahead(threads)
-    opened = open_path(PARQUET, path, workers).choose(Roles.of(roles, "scan_parquet"))
-    return ParquetStream(opened, grouped=grouped, memory=memory, threads=workers, progress=progress)
+    dataset = open_path(PARQUET, path, workers).choose(Roles.of(roles, "scan_parquet"))
+    return ParquetStream(dataset, grouped=grouped, memory=memory, threads=workers, progress=progress)
 
 
-@with_roles
+@_documented
 def read_csv(
     path: PathLike | Iterable[PathLike], *, threads: int | None = None, **roles: Unpack[RoleKeywords]
 ) -> Rankings:
     r"""Read rankings from CSV or tab-separated files with a row for each document.
 
-    The first megabyte of rows decides the types of columns. Ids and kept columns are integers if every value
-    there is written like one, without leading zeros; otherwise they are text, so that 007 stays 007. An empty
-    field is null.
+    The first line of each file has the names of columns. Fields are separated by commas, tabs or semicolons,
+    and may be quoted; an empty field is null. The first megabyte of rows decides the types of columns. Ids
+    and kept columns are integers if every value there is written like one, without leading zeros; otherwise
+    they are text, so that 007 stays 007.
 
-    Parameters
-    ----------
-    path : str, path, or several of them
-        A file, plain, gzip, bzip2 or Zstandard; a pattern with `*`, `?`, `[...]` or `**`; or a URI, as in
-        `s3://bucket/predictions.csv`. The first line of each file has the names of columns. Fields are
-        separated by commas, tabs or semicolons, and may be quoted.
-    query, relevance, score, keep, weight, doc_id, is_judged, propensity, nan, rank, ascending
-    unjudged, grades
-        As in `read_parquet`.
-    types : mapping, optional
-        The types of columns whose first megabyte is of another type than the rest, such as
-        `{"qid": "string", "score": "float64"}`. A later value that does not fit is an error that shows it.
-    intents
-        CSV has no lists, so `intents` is refused.
-    threads : int, optional
-        1 reads on the calling thread; otherwise pyarrow's threads read. The result does not depend on it.
+    {path}
+    {roles}
+    {threads}
 
     Returns
     -------
     Rankings
         Queries in order of first appearance.
 
-    Raises
-    ------
-    SourceError
-        A path that does not exist or cannot be read; a file without a header; a row with another number of
-        fields, or with text where a number is needed.
-    ColumnError, InputError, InputTypeError
-        As in `read_parquet`.
+    {errors}
 
     See Also
     --------
-    read_parquet : read the same columns from Parquet.
+    scan_csv : read files that are larger than memory.
     read_qrels_run : read judgments and predictions from two files.
-    evaluate : compute measures of the rankings.
 
     Examples
     --------
@@ -240,7 +245,7 @@ def read_csv(
     return open_path(CSV, path, threads).choose(Roles.of(roles, "read_csv")).read()
 
 
-@with_roles
+@_documented
 def scan_csv(
     path: PathLike | Iterable[PathLike],
     *,
@@ -253,36 +258,24 @@ def scan_csv(
     r"""Open CSV or tab-separated files of any size, also packed, as a stream of `Rankings`, to evaluate it in
     bounded memory.
 
-    `evaluate` returns the same bits in the same order as for `read_csv`.
+    `evaluate` returns the same bits in the same order as for `read_csv`, which says how fields are read.
 
-    Parameters
-    ----------
-    path, query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-    nan, rank, ascending, unjudged, grades, types
-        As in `read_csv`.
-    grouped, memory, progress
-        As in `scan_parquet`. pyarrow parses ahead, which needs some tens of megabytes in addition to
-        `memory`.
-    threads : int, optional
-        1 parses on one thread beside the iterating one; otherwise pyarrow's threads parse. The result does
-        not depend on it.
+    {path}
+    {roles}
+    {stream}
+    {progress}
+    {threads}
 
     Returns
     -------
     CsvStream
         Like the stream of `scan_parquet`.
 
-    Raises
-    ------
-    SourceError
-        As in `read_csv`; in part only while the stream is iterated.
-    ColumnError, InputError, InputTypeError
-        As in `read_csv`; with `grouped=True` also `InputError` for a query whose rows are not contiguous.
+    {errors}
 
     See Also
     --------
     read_csv : read all rows at once.
-    scan_parquet : open Parquet as a stream.
     evaluate : compute measures of the stream.
 
     Examples
@@ -296,11 +289,11 @@ def scan_csv(
     (['a', 'b'], array([1., 0.]))
     """
     workers = threads_ahead(threads)
-    opened = open_path(CSV, path, workers).choose(Roles.of(roles, "scan_csv"))
-    return CsvStream(opened, grouped=grouped, memory=memory, threads=workers, progress=progress)
+    dataset = open_path(CSV, path, workers).choose(Roles.of(roles, "scan_csv"))
+    return CsvStream(dataset, grouped=grouped, memory=memory, threads=workers, progress=progress)
 
 
-@with_roles
+@_documented
 def scan_arrow(
     data: Table | Iterable[Table] | Callable[[], Table | Iterable[Table]],
     *,
@@ -318,17 +311,11 @@ def scan_arrow(
     data
         What Arrow can read in batches: a RecordBatchReader, a lazy frame of Polars, a relation of DuckDB, a
         pyarrow Dataset, anything with `__arrow_c_stream__`; an iterator or a list of tables of any library,
-        with the same columns; or a function without arguments that returns any of these.
-    query, relevance, score, keep, weight, doc_id, is_judged, intents, propensity
-    nan, rank, ascending, unjudged, grades, types
-        As in `Rankings.from_arrow`.
-    grouped : bool, optional
-        As in `scan_parquet`. None: rows that are not contiguous are regrouped, in memory if they fit, or else
-        in a temporary file.
-    memory : int or str, optional
-        As in `scan_parquet`, beside what the maker of the batches needs; a batch is used as it comes.
-    progress : callable or bool, optional
-        As in `read_parquet`; rows_total is 0 until all rows were read once.
+        with the same columns; or a function without arguments that returns any of these. A batch is used as
+        it comes, and whatever makes the batches needs its own memory.
+    {roles}
+    {stream}
+    {progress}
 
     Returns
     -------
@@ -361,8 +348,10 @@ def scan_arrow(
     >>> evaluate(stream, "RR").mean()
     {'RR': 0.75}
     """
-    opened = stream_of(data).choose(Roles.of(roles, "scan_arrow"))
-    return BatchStream(opened, grouped=grouped, memory=memory, threads=threads_ahead(None), progress=progress)
+    dataset = stream_of(data).choose(Roles.of(roles, "scan_arrow"))
+    return BatchStream(
+        dataset, grouped=grouped, memory=memory, threads=threads_ahead(None), progress=progress
+    )
 
 
 class ParquetStream(FileStream):

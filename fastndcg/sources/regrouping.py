@@ -4,8 +4,7 @@ each, and their rows put together on disk.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import cached_property
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import array_of, column_of, combine, has_wide_codes, is_list
+from fastndcg.common.arrow_types import array_of, column_of, decode, is_list, plain
 from fastndcg.common.hashes import UInt64, keys_of, mix
 from fastndcg.errors import InputError, SourceError
 from fastndcg.sources.dataset import ANEW
@@ -23,11 +22,11 @@ from fastndcg.tables.arrow import grouped_rows, several_rows_of_lists
 from fastndcg.tables.grouping import runs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
     from typing import Self
 
     from fastndcg.common.arrays import Int64
-    from fastndcg.sources.dataset import Opened
+    from fastndcg.sources.dataset import Dataset
 
 _LONG = 1 << 16
 
@@ -40,7 +39,7 @@ class Groups:
     read again.
     """
 
-    def __init__(self, opened: Opened, *, is_gone: bool = False) -> None:
+    def __init__(self, opened: Dataset, *, is_gone: bool = False) -> None:
         self._opened, self._is_gone = opened, is_gone
         self._last: pa.Scalar | None = None
         self._seen = SeenKeys()
@@ -114,104 +113,67 @@ class SeenKeys:
 
 
 class Spill:
-    """Rows of each part, as batches of Arrow in a temporary file, and in another the ids whose codes these
-    have, if any, so that the text of an id is written once for many rows.
+    """Rows of each part on disk: a temporary file of Arrow streams, one for each table and part.
 
-    If the system allows it, the files have no names, so that they disappear even if the process is killed.
+    If the system allows it, the file has no name, so that it disappears even if the process is killed.
     """
 
     def __init__(self, n_parts: int, expected: int) -> None:
+        import tempfile  # here, as in `files`
+
         self._expected = expected
-        self._batches: list[list[int]] = [[] for _ in range(n_parts)]  # the numbers of each part's
-        self._n_batches = 0
-        self._coded: int | None = None  # the column that is a dictionary
-        self._files: list[Any] = []
-        self._sinks: list[pa.NativeFile] = []
-        self._writers: list[pa.RecordBatchFileWriter] = []
+        self._starts: list[list[int]] = [[] for _ in range(n_parts)]  # of the streams of each part
+        with self._refusing():
+            self._file: Any = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115
+        self._sink = pa.output_stream(pa.PythonFile(self._file, "w"), buffer_size=1 << 20)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for sink in self._sinks:  # which close their files, after what they have not written yet
-            with suppress(OSError):
-                sink.close()
-        for file in self._files:
+        for file in (self._sink, self._file):
             with suppress(OSError):
                 file.close()
 
     def add(self, table: pa.Table, ids: pa.ChunkedArray, numbers: int | Int64) -> None:
-        """Write rows to the parts of their ids, with their numbers, or the number of the first.
-
-        A dictionary, of which there is at most one, holds these ids. It remains one, of which each part gets
-        its own ids.
-        """
-        n_parts, own = len(self._batches), list[pa.Array]()
-        self._coded = next((at for at, kind in enumerate(table.schema.types) if has_wide_codes(kind)), None)
-        if self._coded is None:
-            parts = np.concatenate([parts_of(chunk, n_parts) for chunk in ids.chunks])
-        else:
-            parts, codes, own = _coded_by_part(combine(table.column(self._coded)), n_parts)
-            table = table.set_column(self._coded, table.column_names[self._coded], column_of(codes))
-        order = np.argsort(parts, kind="stable")
-        rows = column_of(order + numbers if isinstance(numbers, int) else numbers[order])
-        table = pa.table([*table.take(column_of(order)).columns, rows], names=[*table.column_names, ""])
-        starts = _starts(parts, n_parts)
-        try:
-            if not self._writers:
-                schemas = [table.schema, *(pa.schema([("", each.type)]) for each in own[:1])]
-                self._writers += map(self._open, schemas)
-            for part in np.flatnonzero(np.diff(starts)).tolist():
-                of_part = table.slice(starts[part], starts[part + 1] - starts[part]).combine_chunks()
-                batches = [*of_part.to_batches(), *([pa.record_batch([own[part]], [""])] if own else [])]
-                for writer, batch in zip(self._writers, batches, strict=True):
-                    writer.write_batch(batch)
-                self._batches[part].append(self._n_batches)
-                self._n_batches += 1
-        except OSError as error:
-            raise self._refusal(error) from None
-
-    def _open(self, schema: pa.Schema) -> pa.RecordBatchFileWriter:
-        import tempfile  # here, as in `files`
-
-        file = tempfile.TemporaryFile(prefix="fastndcg-", suffix=".arrow")  # noqa: SIM115 - closed by __exit__
-        self._files.append(file)
-        self._sinks.append(pa.output_stream(pa.PythonFile(file, "w"), buffer_size=1 << 20))
-        return pa.ipc.new_file(self._sinks[-1], schema)
+        """Write rows to the parts of their ids, with their numbers, or the number of the first."""
+        parts = np.concatenate([parts_of(chunk, len(self._starts)) for chunk in ids.chunks])
+        order, starts = np.argsort(parts, kind="stable"), _starts(parts, len(self._starts))
+        rows = order + numbers if isinstance(numbers, int) else numbers[order]
+        columns, names = map(plain, table.columns), table.column_names
+        table = pa.table([*columns], names=names).unify_dictionaries().take(column_of(order))
+        table = table.append_column("", column_of(rows))
+        for part in np.flatnonzero(np.diff(starts)).tolist():
+            piece = table.slice(starts[part], starts[part + 1] - starts[part])
+            # of dictionaries the values that occur, so that the text of an id is written once
+            kept = [decode(each).dictionary_encode() if _is_coded(each) else each for each in piece.columns]
+            piece = pa.table(kept, names=table.column_names).combine_chunks()
+            with self._refusing():
+                self._starts[part].append(self._sink.tell())
+                with pa.ipc.new_stream(self._sink, piece.schema) as writer:
+                    writer.write_table(piece)
 
     def part(self, part: int) -> tuple[pa.Table, Int64]:
         """Rows of a part in their original order, and their row numbers."""
-        return self._joined(self._batches[part])
+        return self._read(self._starts[part])
 
     def tables(self) -> Generator[tuple[Int64, pa.Table], None, None]:
         """All rows in about the tables in which they were added, after their row numbers."""
-        batches = iter(sorted(chain.from_iterable(self._batches)))
-        while some := list(islice(batches, len(self._batches))):
-            table, rows = self._joined(some)
+        starts = iter(sorted(chain.from_iterable(self._starts)))
+        while some := list(islice(starts, len(self._starts))):
+            table, rows = self._read(some)
             yield rows, table
 
-    @cached_property
-    def _readers(self) -> list[pa.RecordBatchFileReader]:
-        try:
-            for writer, sink in zip(self._writers, self._sinks, strict=True):
-                writer.close()
-                sink.flush()
-        except OSError as error:
-            raise self._refusal(error) from None
-        return [pa.ipc.open_file(pa.PythonFile(file, "r")) for file in self._files]
-
-    def _joined(self, numbers: list[int]) -> tuple[pa.Table, Int64]:
-        if not numbers:
+    def _read(self, starts: list[int]) -> tuple[pa.Table, Int64]:
+        if not starts:
             return pa.table({}), np.empty(0, np.int64)
-        batches = []
+        with self._refusing():
+            self._sink.flush()
+        pieces, source = [], pa.PythonFile(self._file, "r")
         try:
-            for number in numbers:
-                batch, *ids = (reader.get_batch(number) for reader in self._readers)
-                if self._coded is not None:
-                    name = batch.schema.names[self._coded]
-                    coded = pa.DictionaryArray.from_arrays(batch.column(self._coded), ids[0].column(0))
-                    batch = batch.set_column(self._coded, name, coded)
-                batches.append(batch)
+            for start in starts:
+                source.seek(start)
+                pieces.append(pa.ipc.open_stream(source).read_all())
         except (OSError, pa.ArrowException) as error:
             import tempfile
 
@@ -219,32 +181,28 @@ class Spill:
                 f"a temporary file in {tempfile.gettempdir()} cannot be read back: {error}. "
                 "Set TMPDIR to a folder on another disk."
             ) from None
-        table = pa.Table.from_batches(batches)
-        rows = array_of(table.column(table.num_columns - 1))
-        return table.select(range(table.num_columns - 1)), rows
+        table = pa.concat_tables(pieces)
+        last = table.num_columns - 1
+        return table.select(range(last)), array_of(table.column(last))
 
-    def _refusal(self, error: OSError) -> SourceError:
-        import tempfile
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Say what to do where the disk is full."""
+        try:
+            yield
+        except OSError as error:
+            import tempfile
 
-        return SourceError(
-            f"a temporary file in {tempfile.gettempdir()} cannot be written: {error.strerror or error}. "
-            f"Rows are not grouped by query, so about {max(self._expected / 1e9, 0.1):.1f} GB of them are "
-            "set aside there; free so much, set TMPDIR to a folder on another disk, "
-            "or sort the rows by query."
-        )
+            raise SourceError(
+                f"a temporary file in {tempfile.gettempdir()} cannot be written: {error.strerror or error}. "
+                f"Rows are not grouped by query, so about {max(self._expected / 1e9, 0.1):.1f} GB of them "
+                "are set aside there; free so much, set TMPDIR to a folder on another disk, "
+                "or sort the rows by query."
+            ) from None
 
 
-def _coded_by_part(
-    ids: pa.DictionaryArray, n_parts: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32], list[pa.Array]]:
-    """The part of each row, its code among the ids of its part, and these ids for each part."""
-    of_ids, codes = parts_of(ids.dictionary, n_parts), array_of(ids.indices)
-    order, starts = np.argsort(of_ids, kind="stable"), _starts(of_ids, n_parts)
-    places = np.empty(len(order), np.int32)
-    places[order] = np.arange(len(order)) - np.repeat(starts[:-1], np.diff(starts))
-    values = ids.dictionary.take(column_of(order))
-    own = [values.slice(start, n) for start, n in zip(starts, np.diff(starts), strict=False)]
-    return of_ids[codes], places[codes], own
+def _is_coded(column: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_dictionary(column.type))
 
 
 def _starts(parts: npt.NDArray[Any], n_parts: int) -> Int64:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastndcg.common.arrow_types import has_wide_codes, is_list, plain
+from fastndcg.common.arrow_types import is_list
 from fastndcg.common.progress import Progress, advance
 from fastndcg.common.threads import check_threads
 from fastndcg.errors import InputError, InputTypeError
@@ -20,14 +20,14 @@ from fastndcg.sources.open_file import naming
 from fastndcg.sources.prefetch import decoded_ahead
 from fastndcg.sources.regrouping import Groups, Spill
 from fastndcg.sources.streams import NotGroupedError, RankingsStream, bytes_of
-from fastndcg.tables.arrow import checked_ids, copied, fields_of_table, grouped_rows, plain_table
+from fastndcg.tables.arrow import checked_ids, copied, fields_of_table, grouped_rows
 from fastndcg.tables.grouping import Grouped
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from fastndcg.common.arrays import Int64
-    from fastndcg.sources.dataset import Opened
+    from fastndcg.sources.dataset import Dataset
 
 _LOOK = 1 << 16  # rows that usually show whether rows are grouped by query
 # bytes for each row that is held, beside those of its columns: while it is scored, for runs of ids and what
@@ -46,7 +46,7 @@ class FileStream(RankingsStream):
 
     def __init__(
         self,
-        opened: Opened,
+        opened: Dataset,
         *,
         threads: int,
         grouped: bool | None = None,
@@ -216,7 +216,9 @@ class FileStream(RankingsStream):
                 table, rows = spill.part(part)
                 if not len(table):
                     continue
-                table = self._with_categories(table)
+                for name in self.columns.keep:  # whose codes may have been narrower
+                    place, kind = table.column_names.index(name), self._opened.types[name]
+                    table = table.set_column(place, name, table[name].cast(kind))
                 with naming(self._opened.paths):
                     grouped = grouped_rows(table, self.columns, rows + self._opened.first_row)
                 yield oddities.add(self._part(table, rows, grouped)), rows[grouped.first_rows]
@@ -264,7 +266,7 @@ class FileStream(RankingsStream):
                 if len(table):
                     with naming(self._opened.paths):
                         ids = checked_ids(table, self.columns, numbers + self._opened.first_row)
-                    spill.add(self._to_set_aside(table), ids, numbers)
+                    spill.add(table, ids, numbers)
                 done += len(table)
                 self._tell(done // 2)
             self.n_rows = done
@@ -274,25 +276,8 @@ class FileStream(RankingsStream):
                 return spill, n_parts
             return self._set_aside(spill.tables(), n_parts * -(-needed // n_parts))
 
-    def _to_set_aside(self, table: pa.Table) -> pa.Table:
-        """The same rows without dictionaries but that of query ids, if its codes have room for any number."""
-        name = self.columns.query
-        if name not in table.column_names or not has_wide_codes(table[name].type):
-            return plain_table(table)
-        ids = plain(table[name])  # decoded, where the dictionary has a null
-        ids = ids if has_wide_codes(ids.type) else ids.dictionary_encode()
-        return plain_table(table.drop_columns([name])).append_column(name, ids)
-
     def _parts_of(self, n_rows: int) -> int:
         return 1 + int((self._per_row + _ORDERING) * n_rows // (self._memory // 2))
-
-    def _with_categories(self, table: pa.Table) -> pa.Table:
-        """Convert kept columns that are dictionaries in the file back to dictionaries."""
-        for place, name in enumerate(table.column_names):
-            kind = self._opened.types[name]
-            if pa.types.is_dictionary(kind) and name in self.columns.keep:
-                table = table.set_column(place, name, table[name].dictionary_encode().cast(kind))
-        return table
 
     # ---- reading ----
 

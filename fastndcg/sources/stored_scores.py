@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,7 @@ from fastndcg.measures import Measure, parse
 from fastndcg.scores.scores import Scores
 from fastndcg.scores.signatures import fields_of, stored_signatures
 from fastndcg.scores.storage import NOTATION
-from fastndcg.sources.dataset import OfText, Opened
+from fastndcg.sources.dataset import Dataset, TextTypes
 from fastndcg.tables.roles import fitting
 from fastndcg.tables.values import integers_if_written_so
 
@@ -35,7 +36,7 @@ class Stored(NamedTuple):
     signatures: dict[str, Any]  # by measure, or by run and measure; empty where they are not known
 
 
-def find_stored(opened: Opened, roles: Roles) -> Stored | None:
+def find_stored(opened: Dataset, roles: Roles) -> Stored | None:
     """The files as results if the last columns of the first file are measures; otherwise None.
 
     A file with a column of grades and one of scores, by given or usual names, holds predictions.
@@ -110,12 +111,12 @@ def _still_true(scores: Scores, signatures: Any) -> dict[str, str]:
 # ---- files ----
 
 
-def _read(opened: Opened, n_measures: int) -> pa.Table:
+def _read(opened: Dataset, n_measures: int) -> pa.Table:
     """All columns: the last ones as numbers with NaN for empty, ids as written, the others as inferred."""
     names = opened.names
     numbers = [*names[-n_measures:], *(["weight"] if "weight" in names else [])]
     ids = names[: 1 + (names[0] == "run" and len(names) > n_measures + 1)]
-    table = opened.table(names, OfText(numbers, ids))
+    table = replace(opened, text=TextTypes(numbers, ids)).table(names)
     for place, name in enumerate(names):
         column = table[name]
         if opened.format.in_text and name in ids:

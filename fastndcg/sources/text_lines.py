@@ -20,7 +20,7 @@ import pyarrow as pa
 from fastndcg.common.arrow_types import array_of
 from fastndcg.common.threads import processors
 from fastndcg.errors import SourceError
-from fastndcg.sources.open_file import cannot_read, open_unpacking, path_of, tell_of_bytes
+from fastndcg.sources.open_file import open_unpacking, path_of, tell_of_bytes, unreadable
 from fastndcg.sources.prefetch import decoded_ahead
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def read_lines(
             f"{path} has a line of more than {error} bytes; is it a text file? Wanted {wanted}"
         ) from None
     except OSError as error:
-        raise cannot_read(path, error) from None
+        raise unreadable(path, error, "text") from None
     return _join(form, blocks, last)
 
 

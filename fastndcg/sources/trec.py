@@ -25,8 +25,8 @@ from fastndcg.common.threads import check_threads
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError, check_choice
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
-from fastndcg.sources.dataset import OfText
-from fastndcg.sources.formats import NESTED, TABLE, TREC, format_of_side
+from fastndcg.sources.dataset import TextTypes
+from fastndcg.sources.formats import NESTED, TREC, find_tables
 from fastndcg.sources.open_file import path_of, read_once, report_progress, unpacked
 from fastndcg.sources.text_lines import INTENTS, QRELS, RANKED, RUN, read_lines
 from fastndcg.tables.joins import check_options
@@ -266,19 +266,17 @@ def file_side(
 ) -> tuple[Side, dict[str, str] | None]:
     """A side, and the columns that were taken of it; None of a TREC file, which has none."""
     name = read_once(path_of(path, "qrels" if role == "relevance" else "run"))
-    kind = format_of_side(name, has_rank=role == "score")
-    if kind is TREC:
+    found_files = find_tables([name], has_rank=role == "score")
+    if found_files.format is TREC:
         return text_side(name, role, threads, roles, intents=intents), None
-    from fastndcg.sources import inputs
-
-    if kind is NESTED:
+    if found_files.format is NESTED:
         refuse_columns(name, role, roles, "JSON by query, which has no columns")
         queries = queries_of_json(name, text_of_file(name))
         side = side_of_table(name, *columns_of_queries(name, queries, role, roles, intents=intents), role)
         if not len(side.codes):
             raise SourceError(f"{name} has no documents; wanted at least one, {WANTED}")
         return side, None
-    opened = inputs.open_tables([name], threads, None if kind is TABLE else kind)
+    opened = found_files.open(threads)
     try:
         found = find_columns(opened.first, opened.names, role, roles, intents=intents)
     except ColumnError as error:
@@ -286,7 +284,8 @@ def file_side(
     has_words = roles.grades is not None and role == "relevance"
     numbers = [each for each in (None if has_words else found.value, roles.weight) if each in found.names]
     grades = found.value if role == "relevance" else None
-    table = opened.table(found.names, OfText(numbers, None, (), grades, roles.given_types))
+    text = TextTypes(numbers, None, (), grades, roles.given_types)
+    table = replace(opened, text=text).table(found.names)
     side = side_of_table(name, table, found, role, opened.first_row, is_text=opened.format is CSV)
     return side, found.taken(role)
 

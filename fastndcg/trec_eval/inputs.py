@@ -15,8 +15,8 @@ from fastndcg.common.arrow_types import array_of, column_of
 from fastndcg.errors import InputError, SourceError
 from fastndcg.rankings.rankings import Rankings
 from fastndcg.sources.csv import CSV
-from fastndcg.sources.formats import TABLE, TREC, format_of_side
-from fastndcg.sources.open_file import path_of, read_once, report_progress
+from fastndcg.sources.formats import LOOK, TREC, format_of
+from fastndcg.sources.open_file import File, path_of, read_once, report_progress
 from fastndcg.sources.text_lines import INTENTS, read_lines
 from fastndcg.sources.trec import text_side
 from fastndcg.tables import sides
@@ -165,8 +165,8 @@ def _by_group(judged: Side, judges: pa.Array, scored: Side) -> tuple[Side, Side]
 
 def _text_file(path: PathLike | Side, has_rank: bool) -> str:
     name = read_once("/dev/stdin" if path == "-" else path_of(path, "run" if has_rank else "qrels"))
-    kind = format_of_side(name, has_rank=has_rank)
-    if kind not in (TREC, TABLE, CSV):  # the reader of lines reports what is wrong with text
+    kind = format_of(name, File.of(name).start(LOOK)[0], has_rank=has_rank)
+    if kind not in (TREC, CSV):  # the reader of lines reports what is wrong with text
         raise SourceError(
             f"{name} is {kind.name}; expected a TREC file. fastndcg score --qrels --run reads {kind.name}."
         )

@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -24,10 +25,10 @@ from hypothesis import strategies as st
 import fastndcg as fn
 from fastndcg.errors import ColumnError, FastndcgError, InputError, InputTypeError, SourceError
 from fastndcg.sources.csv import CSV
-from fastndcg.sources.dataset import OfText
+from fastndcg.sources.dataset import TextTypes
 from fastndcg.sources.formats import format_of
 from fastndcg.sources.inputs import open_tables
-from fastndcg.sources.paths import File
+from fastndcg.sources.open_file import File
 from fastndcg.sources.readers import open_path
 from fastndcg.sources.scanning import FileStream
 from fastndcg.tables.roles import Roles
@@ -262,12 +263,12 @@ def test_other_commands_take_standard_input(tmp_path, undrawn, command):
 @pytest.mark.parametrize(
     ("words", "stdin", "code", "message"),
     [
-        (["score", "-"], b"", 3, "standard input is empty; wanted a table, judgments or a run"),
+        (["score", "-"], b"", 3, "standard input is empty; expected a table, judgments or a run"),
         (["score", "-", "-"], b"x", 2, "- is given twice; standard input is read once"),
         (["score", "--qrels", "-", "--run", "-"], b"x", 2, "- is given twice; standard input is read once"),
         (["score", "-"], WRITTEN["a.parquet"](LONG)[:3000], 3, "standard input cannot be read: "),
         (["score", "-"], packed_by_gzip(WRITTEN["a.csv"](LONG))[:-30], 3, "standard input"),
-        (["score", "-"], b"q 0 d 1\n", 3, "standard input is a TREC file of judgments or of a run; both are needed, as in --qrels and --run"),
+        (["score", "-"], b"q 0 d 1\n", 3, "standard input is a TREC file of judgments or of a run; both are needed, as in --qrels"),
         (["score", "-"], b"1 qid:3 1:0.5\n", 3, "standard input is a LETOR file, which has grades but no scores"),
         (["score", "-"], b"qid,label\n1,1\n", 3, "standard input: no column has a usual name of the score"),
     ],
@@ -305,7 +306,7 @@ def test_pipes_and_terminals(tmp_path):
     assert found[0][0] == found[1][0] == found[5][0] == "measure,queries\nnDCG@10,23\n"
     assert found[2] == (
         "",
-        "- is standard input, and nothing is piped into it; wanted COMMAND | fastndcg ... -\n",
+        "- is standard input, and nothing is piped into it; expected COMMAND | fastndcg ... -\n",
     )
     assert found[3][1].startswith("standard input cannot be read: ")
     terminal, user = pty.openpty()
@@ -368,8 +369,8 @@ def test_formats_by_first_bytes(name, start, has_rank, expected):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.bin", b"", "a.bin is empty; wanted Parquet, CSV, JSON Lines or Feather"),
-        ("a.xlsx", b"PK\3\4\0\0", r"begins with b'PK\\x03\\x04.*as no format does that is read; wanted Parquet, CSV"),
+        ("a.bin", b"", "a.bin is empty; expected Parquet, CSV, JSON Lines or Feather"),
+        ("a.xlsx", b"PK\3\4\0\0", r"begins with b'PK\\x03\\x04.*as no format does that is read; expected Parquet, CSV"),
         ("a.csv", "qid,label,score\n".encode("utf-16"), "a.csv"),
         ("a.txt", b"q 0 d 2\n", r"a.txt is a TREC file of judgments or of a run; both are needed"),
         ("a.txt", b"1 qid:3 1:0.5\n", "is a LETOR file, which has grades but no scores"),
@@ -503,7 +504,7 @@ def test_several_files_and_patterns(tmp_path):
         assert rankings.query_ids.to_pylist() == ["a", "b", "c"]
         assert rankings.relevance.tolist() == [1, 2, 0, 0.5]
     with pytest.raises(
-        SourceError, match=r"no file matches .*\.tsv\"; wanted names that end in \.csv or \.tsv"
+        SourceError, match=r"no file matches .*\.tsv\"; expected names that end in \.csv or \.tsv"
     ):
         fn.read_csv(str(tmp_path / "*.tsv"))
 
@@ -939,9 +940,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path, name, shuffled):
 @pytest.mark.parametrize("day", ["2026-01-01", "", "12:30:00", "2026-01-01 10:00:00"])
 def test_types_of_columns_without_a_role(tmp_path, day):
     path = written(tmp_path, f"qid,label,score,day\n7,1,1,{day}\n007,0.5,0.25,\n")
-    table = open_path(CSV, path, 1).table(
-        ["qid", "label", "score", "day"], OfText(["label", "score"], ["qid"])
-    )
+    text = TextTypes(["label", "score"], ["qid"])
+    table = replace(open_path(CSV, path, 1), text=text).table(["qid", "label", "score", "day"])
     values = pa_csv.ConvertOptions(
         column_types={"qid": pa.string()}, null_values=[""], strings_can_be_null=True
     )
@@ -988,3 +988,18 @@ def test_views_of_feather(tmp_path):
     views = LONG.set_column(0, "qid", LONG["qid"].cast(pa.string_view()))
     path = written(tmp_path, WRITTEN["a.feather"](views), "a.arrow")
     assert_same(fn.evaluate(scan(path), MEASURES), fn.evaluate(LONG, MEASURES))
+
+
+def test_arrow_streams_end_to_end(tmp_path):
+    """As `cat` joins them: the rows of all are read, or what follows the first is refused."""
+    one, two = (_in_memory(_stream)(part) for part in (LONG[:400], LONG[400:]))
+    path = written(tmp_path, one + two, "a.arrows")
+    for source in (path, scan(path)):
+        assert_same(fn.evaluate(source, MEASURES), fn.evaluate(LONG, MEASURES))
+    other = _in_memory(_stream)(LONG[400:].drop_columns("score"))
+    for more, message in (
+        (other, 'a stream without the column "score" at byte'),
+        (b"more", "cannot be read"),
+    ):
+        with pytest.raises(FastndcgError, match=rf"a\.arrows.*{message}"):
+            fn.evaluate(written(tmp_path, one + more, "a.arrows"), "AP")

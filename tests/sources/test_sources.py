@@ -1210,7 +1210,9 @@ def test_paths_that_lead_nowhere(file):
             folder / "prediction.parquet"
         ): r'prediction\.parquet does not exist\. Did you mean "predictions\.parquet"\?',
         str(folder / "nowhere" / "x.parquet"): r"x\.parquet does not exist\.",
-        str(folder / "empty"): r"empty is a folder without Parquet files; wanted names that end in \.parquet",
+        str(
+            folder / "empty"
+        ): r"empty is a folder without Parquet files; expected names that end in \.parquet",
         str(folder / "texts"): r"texts is a folder without Parquet files \(it has a\.csv\)",
         str(folder / "x*.parquet"): r'no file matches ".*x\*\.parquet"',
         str(folder / "texts" / "*"): r"none of the files that match .* is Parquet",
@@ -1265,10 +1267,10 @@ def test_a_file_without_permission(file):
 
 def test_what_is_no_path(file):
     for path, error, message in (
-        (b"PAR1", InputTypeError, r"path is a bytes; wanted a path or a list of them"),
+        (b"PAR1", InputTypeError, r"path is a bytes; expected a path or a list of them"),
         (file.open("rb"), InputTypeError, r"path is a BufferedReader; .*For an open file"),
         (5, InputTypeError, r"path is a int"),
-        ([5], InputTypeError, r"path holds a int, 5; wanted paths of files"),
+        ([5], InputTypeError, r"path holds a int, 5; expected paths of files"),
         ([], SourceError, r"path is an empty list; name at least one file"),
         ([file, file], SourceError, r"predictions\.parquet is named twice"),
     ):

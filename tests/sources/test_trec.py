@@ -20,7 +20,7 @@ from pyarrow import fs
 import fastndcg as fn
 from fastndcg.errors import ColumnError, InputError, InputTypeError, SourceError
 from fastndcg.rankings.rankings import Rankings
-from fastndcg.sources import formats, open_file, paths, text_lines
+from fastndcg.sources import open_file, text_lines
 from fastndcg.sources.trec import read_qrels_run, read_trec, text_side
 from fastndcg.tables import joins, sides
 
@@ -237,7 +237,7 @@ def stored(tmp_path, monkeypatch):
         return (store, unquote(uri.removeprefix("store://"))) if uri.startswith("store:") else known(uri)
 
     known = open_file.file_system
-    for module in (open_file, formats, paths):
+    for module in (open_file,):
         monkeypatch.setattr(module, "file_system", from_uri)
     return {"file": folder.as_uri(), "store": "store://a%20folder"}
 
@@ -871,9 +871,9 @@ def test_files_that_cannot_be_read(write, tmp_path):
         read_trec(good, tmp_path / "absent")
     with pytest.raises(SourceError, match=r"its folder .*nowhere does not exist either"):
         read_trec(tmp_path / "nowhere" / "qrels", good)
-    with pytest.raises(SourceError, match="is a folder; wanted a file"):
+    with pytest.raises(SourceError, match="is a folder; expected a file"):
         read_trec(tmp_path, good)
-    with pytest.raises(InputTypeError, match="run is a list; wanted the path of a file"):
+    with pytest.raises(InputTypeError, match="run is a list; expected the path of a file"):
         read_trec(good, [])
     for packer, pack in PACKERS.items():
         packed = pack(
